@@ -30,8 +30,8 @@ with atheris.instrument_imports(include=["memstore"]):
     from memstore.context.formats import FACTS_HEAD, FORMATS, HITS_HEAD, PromptContent
     from memstore.context.formats.memory_text import memory_text, pinned_facts_text, summaries_text
     from memstore.errors import InvalidInput, MemstoreError
-    from memstore.ingest.add import Place, draft
-    from memstore.ingest.importers import IMPORTERS, Reading, Record, Skipped
+    from memstore.ingest.add import ConversationRef, build_row
+    from memstore.ingest.importers import IMPORTERS, ImportOptions, Record, Skipped
     from memstore.models import Hit, Summary, Tier
     from memstore.text import MEMORY_FOOT, STANDING_FOOT, SUMMARIES_FOOT, blank_fenced_blocks
 
@@ -44,8 +44,8 @@ NAMES = (
     "a.zip",
     "a.jsonl.gz",
 )
-READING = Reading(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy", all_branches=True)
-PLACE = Place("alice", "lisbon")
+OPTIONS = ImportOptions(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy", all_branches=True)
+PLACE = ConversationRef("alice", "lisbon")
 PIECES = ["", "", "\n", "\r", "\x0b", "\x1e", "\x85", "\u2028", " ", "- ", ":", '"', "system", "user", MEMORY_FOOT, "<memory>",
           STANDING_FOOT, SUMMARIES_FOOT, "<|im_end|>", FACTS_HEAD, "[1 March 2024]"]  # fmt: skip
 MARGIN = {FACTS_HEAD, HITS_HEAD, "[1 March 2024]"}
@@ -61,7 +61,7 @@ def importers(data: bytes, folder: Path) -> None:
     importer = IMPORTERS[data[1] % len(IMPORTERS)]
     assert 0 <= importer.sniff(path) <= 1
     try:
-        found = list(importer.read(path, replace(READING, me="U1") if importer.name == "slack" else READING))
+        found = list(importer.read(path, replace(OPTIONS, me="U1") if importer.name == "slack" else OPTIONS))
     except InvalidInput as error:
         assert str(error).strip()
         return
@@ -70,7 +70,7 @@ def importers(data: bytes, folder: Path) -> None:
             assert one.reason.isprintable() and one.where.isprintable(), one
         elif isinstance(one, Record):
             try:
-                draft(one.message, one.where, PLACE, 1_000_000)
+                build_row(one.message, one.where, PLACE, 1_000_000)
             except InvalidInput as error:
                 assert str(error).strip()
 

@@ -196,7 +196,7 @@ def _print_file(file: ImportedFile) -> None:
 
 
 def _left_out(what: str, count: int, format: str) -> str:
-    from memstore.ingest.importers.records import ERASED
+    from memstore.ingest.importers import ERASED
 
     if what != ERASED:
         return f"{count:,} {what}"

@@ -17,8 +17,8 @@ from memstore.context.strategies.registry import Strategies
 from memstore.context.strategies.registry import strategies as strategies_of
 from memstore.context.visibility import Rule
 from memstore.errors import ModelUnavailable, ProviderError
-from memstore.ingest.add import Given, OnConflict, Place, add_many, make_conversations
-from memstore.ingest.check import check_name, check_text
+from memstore.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
+from memstore.ingest.validation import check_name, check_text
 from memstore.models import (
     Certificate,
     Context,
@@ -51,7 +51,7 @@ class AsyncConversationScope(AsyncMessageListMixin):
     >>> trip.context("What should I avoid eating?", budget=2000).messages
     """
 
-    def __init__(self, user: AsyncUserScope, place: Place) -> None:
+    def __init__(self, user: AsyncUserScope, place: ConversationRef) -> None:
         self.user = user
         self.name = place.name
         self.id = place.id
@@ -91,7 +91,7 @@ class AsyncConversationScope(AsyncMessageListMixin):
         return (await self.add_many([message], on_conflict=on_conflict))[0]
 
     async def add_many(
-        self, messages: Sequence[Given], *, on_conflict: OnConflict = "error", key: str | None = None
+        self, messages: Sequence[MessageInput], *, on_conflict: OnConflict = "error", key: str | None = None
     ) -> list[Message]:
         """Store messages in order, all of them or none; return them as stored, known ones included.
 

@@ -15,7 +15,7 @@ from memstore.client.runtime import Runtime
 from memstore.client.validation import MOST_ROWS, check_number
 from memstore.context.defaults import BUDGET, STRATEGIES, effective
 from memstore.context.turns import turns
-from memstore.ingest.check import one_of
+from memstore.ingest.validation import check_choice
 from memstore.models import Json, Message, Role, Statistics
 from memstore.providers import TokenCounter
 from memstore.store import messages
@@ -50,7 +50,7 @@ class AsyncMessageListMixin:
 
     async def by_role(self, role: str) -> list[Message]:
         """Return those of a role: user, assistant, tool, system or developer."""
-        one_of("role", role, tuple(Role))
+        check_choice("role", role, tuple(Role))
         return await self._since_cleared([role])
 
     async def count(self) -> int:

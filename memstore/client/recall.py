@@ -14,7 +14,7 @@ from memstore.client.validation import check_names, check_number, check_query, c
 from memstore.context.sight import Sight
 from memstore.context.visibility import Rule
 from memstore.errors import InvalidInput
-from memstore.ingest.check import one_of
+from memstore.ingest.validation import check_choice
 from memstore.models import Hit, HitGroup, Role, Tier
 from memstore.search.candidates import DEPTH, facts_with_evidence, recall
 from memstore.search.grouping import by_fact, by_session, groups_in_time, in_time, within_hits
@@ -111,8 +111,8 @@ class AsyncRecall:
         check_query(query)
         check_number(limit, "limit")
         check_score(min_score)
-        one_of("order", order, get_args(Order))
-        one_of("group_by", group_by, get_args(Grouping))
+        check_choice("order", order, get_args(Order))
+        check_choice("group_by", group_by, get_args(Grouping))
         filters = Filters(
             tiers=tuple(map(Tier, to_list(tiers, "tiers", Tier) or ())),
             conversation_id=None if conversation is None else ids.conversation_id(self.id, conversation),

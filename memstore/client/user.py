@@ -30,8 +30,8 @@ from memstore.context.formats import Format
 from memstore.context.replay import replay
 from memstore.errors import InvalidInput, NotFound
 from memstore.events import Event, EventType
-from memstore.ingest.add import Place
-from memstore.ingest.check import KEPT_FOR, check_name, check_text, checked_days, one_of
+from memstore.ingest.add import ConversationRef
+from memstore.ingest.validation import KEPT_FOR, check_choice, check_name, check_text, validate_days
 from memstore.models import (
     Certificate,
     Context,
@@ -64,7 +64,7 @@ from memstore.store import (
 from memstore.store.documents import Distance
 
 if TYPE_CHECKING:
-    from memstore.export.output import Target
+    from memstore.export.writer import Target
 
 MOST_PARTS = 1000  # of a timeline
 
@@ -91,7 +91,7 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         self, name: str, *, title: str | None = None, channel: str | None = None
     ) -> AsyncConversationScope:
         """Return the scope of a conversation, which is created with its first message."""
-        place = Place(self.name, name, title, channel)
+        place = ConversationRef(self.name, name, title, channel)
         redactor = self._runtime.redactor
         return AsyncConversationScope(
             self, replace(place, title=redactor.redact(title), channel=redactor.redact(channel))
@@ -171,7 +171,7 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
             "change": fact_changes.between,
             "receipt": receipts.between,
         }
-        one_of("kind", kind, tuple(lookups))
+        check_choice("kind", kind, tuple(lookups))
         first, last = parse_id_prefix(prefix)
         if first == last:
             return first
@@ -184,7 +184,7 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         They are not derived from and not in contexts; they are exported and erased with the user. By default the
         store's embedder finds them; those of one embedder are not found by another.
         """
-        one_of("distance", distance, get_args(Distance))
+        check_choice("distance", distance, get_args(Distance))
         return AsyncDocuments(self._runtime, self.name, self.id, embedder, distance)
 
     async def receipt(self, receipt: Context | Receipt | UUID | str) -> Receipt:
@@ -262,7 +262,7 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         if unknown:
             raise InvalidInput(f"A user has no setting {sorted(map(str, unknown))[0]!r}; there is {KEPT_FOR!r}.")
         self._runtime.redactor.reject_secret_names(user=self.name)
-        days = {name: checked_days(value) for name, value in settings.items()}
+        days = {name: validate_days(value) for name, value in settings.items()}
         async with self._database.scope(self.id) as scope:
             await messages.make_user(scope, self.name)
             await retention.keep_settings(scope, days)
@@ -271,10 +271,12 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         self, target: Target, *, conversation: str | None = None, derived: bool = True, vectors: bool = True
     ) -> ExportReport:
         """Write this user's memory, or one conversation's, to a file or a binary stream, as `store.export` does."""
-        from memstore.export.export import Selection, export
+        from memstore.export.writer import write_export
 
         check_names(conversation=conversation)
-        return await export(self._database, target, [self.name], Selection(conversation, derived, vectors))
+        return await write_export(
+            self._database, target, [self.name], conversation=conversation, derived=derived, vectors=vectors
+        )
 
     async def erase(self, *, dry_run: bool = False) -> Certificate:
         """Erase everything of this user in one transaction; return the certificate of what was removed.

@@ -10,7 +10,7 @@ from uuid import UUID
 from memstore.client.runtime import Runtime
 from memstore.client.validation import MOST_OFFSET, check_number, to_utc, to_uuid, to_uuids
 from memstore.errors import InvalidInput, NotFound
-from memstore.ingest.check import check_name, check_text, one_of
+from memstore.ingest.validation import check_choice, check_name, check_text
 from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange, Finding
 from memstore.store import browse, facts
 from memstore.store.database import Database
@@ -44,9 +44,9 @@ class AsyncUserFacts:
         if subject is not None:
             check_text(subject, "the subject")
         state = None if state == ANY_STATE else state
-        one_of("state", state, (*FACT_STATES, ANY_STATE))
-        one_of("type", type, FACT_TYPES)
-        one_of("kind", kind, FACT_KINDS)
+        check_choice("state", state, (*FACT_STATES, ANY_STATE))
+        check_choice("type", type, FACT_TYPES)
+        check_choice("kind", kind, FACT_KINDS)
         moment = to_utc(as_of, "as_of")
         async with self._database.scope(self.id) as scope:
             return await facts.facts(scope, state=state, type=type, subject=subject, kind=kind, as_of=moment)
@@ -66,8 +66,8 @@ class AsyncUserFacts:
         """
         if subject is not None:
             check_text(subject, "the subject")
-        one_of("state", state, FACT_STATES)
-        one_of("type", type, FACT_TYPES)
+        check_choice("state", state, FACT_STATES)
+        check_choice("type", type, FACT_TYPES)
         check_number(limit, "limit")
         last = None if before is None else browse.Last(*before)
         to_utc(None if last is None else last.at, "before")

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from memstore.errors import ConfigurationError, InvalidInput, NotFound
 from memstore.ids import MIN_PREFIX_LENGTH, is_id_prefix, prefix_range
-from memstore.ingest.check import check_json, check_name, check_text
+from memstore.ingest.validation import check_json, check_name, check_text
 from memstore.models import Context, Fact, FactChange, Json, Message, Receipt
 from memstore.settings import load
 from memstore.store.faults import check_readable

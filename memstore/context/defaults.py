@@ -11,7 +11,7 @@ from memstore.context import sections
 from memstore.context.strategies.registry import as_json, read_back
 from memstore.context.visibility import rule_of
 from memstore.errors import InvalidInput, MemstoreError
-from memstore.ingest.check import KEPT_FOR, check_name, checked_days
+from memstore.ingest.validation import KEPT_FOR, check_name, validate_days
 from memstore.models import Json
 from memstore.settings import Settings
 from memstore.store.messages import CLEARED
@@ -70,7 +70,7 @@ def _checked(name: str, value: Any) -> Any:
     if value is None:
         return None
     if name == KEPT_FOR:
-        return checked_days(value)
+        return validate_days(value)
     if name == SECTIONS:
         return sections.as_json(value)
     if name in (BUDGET, RESERVE):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
 from memstore.errors import InvalidInput
-from memstore.ingest.check import check_text
+from memstore.ingest.validation import check_text
 from memstore.models import Amount, Json, Section
 
 FACTS, SUMMARIES, HITS, RECENT = "facts", "summaries", "hits", "recent"

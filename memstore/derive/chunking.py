@@ -31,7 +31,7 @@ _CODE_BLOCK = re.compile(
 )
 _MIN_BLOCK = 100  # characters: a shorter block is a part of its sentence
 
-_JSON_MARK = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{},]')
+_JSON_MARK = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},]')
 _LINE = re.compile(r"\S.*")
 _MAX_LINE = 240  # characters; longer lines are paragraphs
 _MAX_DEPTH = 12  # of nested objects and lists that are looked into

@@ -1,4 +1,4 @@
 """A user's memory as lines of a file, and back.
 
-export: rows → shapes, units → output            restore: source (lines, checked) → judged → rows
+out: rows → writer → lines (schema)        in: lines → reader → import_policy (checked, redacted) → restore → rows
 """

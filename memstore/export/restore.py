@@ -1,4 +1,4 @@
-"""An export in: every row with its id and its times as it was. What is known is not taken twice, and never changed.
+"""Import an export: every row with its id and its times as it was. Known rows are not taken twice, and never changed.
 
 Derived rows come in as they are, with the watermarks that cover them, so that nothing is made a second time. Where the
 store has derived a conversation itself, or gone on with it, it keeps what it has and derives what is new. What was
@@ -9,143 +9,153 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from datetime import timedelta
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 from uuid import UUID
+
+import numpy as np
 
 from memstore import ids
 from memstore._compat import to_thread
 from memstore.derive.active_embedder import run_with_active_embedder
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
-from memstore.export import judged, source
-from memstore.export.documents import store_documents
-from memstore.export.ready import Ready, new_units, ready
-from memstore.export.redact import redact_lines
-from memstore.export.shapes import (
+from memstore.export import import_policy
+from memstore.export.import_policy import Prepared, describe_difference
+from memstore.export.reader import LocatedLine, batch_lines, only_of_user, open_export, read_lines
+from memstore.export.schema import (
     ConversationLine,
     DocumentLine,
-    FactLine,
     MessageLine,
     SummaryLine,
     UserLine,
+    decode_vector,
     user_id,
 )
-from memstore.export.source import Batch, Located
-from memstore.ingest.importers import Imported, Skipped, Span, size_of
-from memstore.ingest.importers.records import ERASED, MOST_NAMED
+from memstore.ingest.importers import ERASED, MOST_NAMED, Imported, Skipped, Span, size_of
 from memstore.ingest.redaction import Redactor
-from memstore.models import HAND, Conversation
+from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
-from memstore.store import embedders, erasures, exports, facts, messages, removals, restores, summaries, tombstones
+from memstore.store import (
+    documents,
+    embedders,
+    erasures,
+    exports,
+    facts,
+    messages,
+    removals,
+    restores,
+    summaries,
+    tombstones,
+)
+from memstore.store.archived import Whole
 from memstore.store.database import Database, Transaction
 from memstore.store.derivations import DERIVERS
 from memstore.store.embedders import id_of
 
 NAME = "memstore"
 TAKEN = "number {} of the conversation is another message here; what is stored stays as it is"
-UNSAID = "a message that says it is not there: {}; derive facts anew where it is missing for good"
-
-
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """What lines must pass: how long a message may be, and what masks secrets and counts again."""
-
-    max_message_bytes: int
-    redactor: Redactor
-    counter: TokenCounter
+NO_SOURCE = "a message that says it is not there: {}; derive facts anew where it is missing for good"
 
 
 async def restore(
     database: Database,
     resources: Callable[[], Dependencies],
-    given: Path | IO[bytes],
+    source: Path | IO[bytes],
     *,
-    admission: Admission,
+    max_message_bytes: int,
+    redactor: Redactor,
+    counter: TokenCounter,
     only: str | None = None,
     dry_run: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
-    """Take an export in; a line that cannot be is named, and the rest is stored.
+    """Store what an export holds; a line that cannot be stored is reported, and the rest is.
 
-    Of `only` one user what other users have is left out and counted; `InvalidInput` where that one has nothing in it.
-    With `dry_run` nothing is stored, and the same is told. `resources` are asked for where units come. `progress` is
-    called with the bytes read so far and those that there are; of a stream nobody knows them. What holds a secret is
-    masked where that is set, or refused where it cannot be. Raises `InvalidInput` for what is no export.
+    Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none. With
+    `dry_run` nothing is stored, and the same is reported. `resources` are asked for where units come. `progress` is
+    called with the bytes read so far and those of the file; of a stream nobody knows them. What holds a secret is
+    masked, or refused where it cannot be. Raises `InvalidInput` for what is no export.
     """
-    running = _Restore(database, resources, admission, dry_run)
-    size = size_of(given) if isinstance(given, Path) else 0
-    name = given.name if isinstance(given, Path) else "the export"
-    with source.opened(given, running.seen) as stream:
-        every = source.lines(stream, name, admission.max_message_bytes)
+    running = _Restore(database, resources, max_message_bytes, dry_run)
+    size = size_of(source) if isinstance(source, Path) else 0
+    name = source.name if isinstance(source, Path) else "the export"
+    with open_export(source, running.count_bytes) as stream:
+        lines = read_lines(stream, name, max_message_bytes)
         if only is not None:
-            every = source.of_user(every, only, running.done.left_out)
-        lines = redact_lines(every, admission.redactor, admission.counter)
-        batches = source.batches(lines, running.done.skip)
+            lines = only_of_user(lines, only, running.report.left_out)
+        batches = batch_lines(import_policy.redact_lines(lines, redactor, counter), running.report.skip)
         while (batch := await to_thread(next, batches, None)) is not None:
             await running.take(batch)
             if progress is not None and size:
                 progress(min(running.read, size), size)
     await running.end_user()
-    if only is not None and running.user is None and not running.done.passed_by:
+    if only is not None and running.user is None and not running.report.passed_by:
         raise InvalidInput(f"The export holds nothing of a user {only!r}. Nothing was stored.")
-    running.done.restored = +running.done.restored  # without those of which there are none
-    return running.done
+    running.report.restored = +running.report.restored  # without those of which there are none
+    return running.report
 
 
-class Writing(Protocol):
-    """Writes items in a transaction."""
+class _Write(Protocol):
+    """Stores items that are not there; returns them."""
 
-    async def __call__(self, scope: Transaction) -> list[Ready]:
-        """Store those that are not there; give them."""
+    async def __call__(self, scope: Transaction) -> Sequence[Prepared[Any]]: ...
 
 
 @dataclass(slots=True)
 class _Restore:
     """A restore while it runs: whose lines come, and what it did so far.
 
-    `declared` is the conversation whose line was read last, `new` the last one that was never here. Of those in `apart`
-    the store has derived rows of its own.
+    `declared` is the conversation whose line was read last, `new` the last one that was never here. Of those in
+    `diverged` the store has derived rows of its own.
     """
 
     database: Database
     resources: Callable[[], Dependencies]
-    admission: Admission
+    max_message_bytes: int
     dry_run: bool
-    done: Imported = field(default_factory=lambda: Imported(NAME))
+    report: Imported = field(default_factory=lambda: Imported(NAME))
     read: int = 0  # bytes, as they lie on disk
     user: str | None = None
-    line: UserLine | None = None
+    user_line: UserLine | None = None
     declared: UUID | None = None
     new: UUID | None = None
-    apart: set[UUID] = field(default_factory=set)
+    diverged: set[UUID] = field(default_factory=set)
     spans: dict[UUID, Span] = field(default_factory=dict)
 
-    def seen(self, size: int) -> None:
-        """Count bytes that were read."""
+    @property
+    def user_id(self) -> UUID:
+        assert self.user is not None
+        return user_id(self.user)
+
+    def count_bytes(self, size: int) -> None:
         self.read += size
 
-    async def take(self, batch: Batch) -> None:
-        """Store what is new of a batch."""
-        first = batch.first
+    async def take(self, batch: list[LocatedLine]) -> None:
+        """Store what is new of lines of one kind."""
+        first = batch[0].line
         if first.user != self.user:
             await self.end_user()
-            self.user, self.line, self.declared = first.user, None, None
-            self.apart, self.spans = set(), {}
+            self.user, self.user_line, self.declared = first.user, None, None
+            self.diverged, self.spans = set(), {}
         if isinstance(first, UserLine):
             await self._user(first)
         elif isinstance(first, ConversationLine):
-            for one in batch.lines:
+            for one in batch:
                 await self._conversation(one)
-        elif isinstance(first, SummaryLine):
-            await self._summaries(batch, first.conversation_id)
-        elif isinstance(first, MessageLine):
-            await self._messages(batch, first.conversation_id)
-        elif isinstance(first, FactLine):
-            await self._facts(batch)
         elif isinstance(first, DocumentLine):
-            self.done.restored["documents"] += await store_documents(self.database, batch, self.done, self.dry_run)
+            await self._documents(batch)
+        else:
+            rows, skipped = await to_thread(import_policy.prepare, batch, self.user_line, self.max_message_bytes)
+            for line in skipped:
+                self.report.skip(line)
+            if isinstance(first, MessageLine):
+                await self._messages(rows, first.conversation_id)
+            elif isinstance(first, SummaryLine):
+                await self._summaries(rows, first.conversation_id)
+            else:
+                await self._facts(rows)
 
     async def end_user(self) -> None:
         """Have derivers take up what of a user's messages came in above the watermarks.
@@ -153,28 +163,28 @@ class _Restore:
         Only now: facts that are derived meanwhile would be settled without those that the file has.
         """
         if self.user is not None and not self.dry_run:
-            async with self.database.scope(user_id(self.user)) as scope:
+            async with self.database.scope(self.user_id) as scope:
                 await restores.pend(scope)
 
     async def _user(self, line: UserLine) -> None:
-        self.line = line
+        self.user_line = line
         async with self.database.scope(line.user_id) as scope:
             if await exports.owner(scope) is None and await erasures.latest(scope) is None:
-                self.done.restored["users"] += 1
+                self.report.restored["users"] += 1
                 if not self.dry_run:
                     await restores.add_user(scope, line.user, line.settings, line.created_at)
 
-    async def _conversation(self, one: Located) -> None:
+    async def _conversation(self, one: LocatedLine) -> None:
         line = one.line
         assert isinstance(line, ConversationLine)
         self.declared = line.id
         marks: dict[str, tuple[int, str | None]] = {
             name: (mark.seq, mark.recipe) for name, mark in (line.watermarks or {}).items()
         }
-        given = line.row()
-        given.settings, wrong = judged.usable(line.settings)
+        row = line.row()
+        row.settings, wrong = import_policy.usable_settings(line.settings)
         for problem in wrong:
-            self.done.skip(Skipped(one.where, problem))
+            self.report.skip(Skipped(one.where, problem))
         self._span(line.id, line.user, line.conversation, line.title)
         async with self.database.scope(line.user_id) as scope:
             known = [told async for told in exports.conversations(scope, line.id)]
@@ -183,211 +193,236 @@ class _Restore:
                 return
             if not known:
                 self.new = line.id
-                self.done.restored["conversations"] += 1
+                self.report.restored["conversations"] += 1
                 if not self.dry_run:
                     await messages.make_user(scope, line.user)
                     changes = [
-                        change.model_dump() | {"before": judged.usable(change.before)[0]}
+                        change.model_dump() | {"before": import_policy.usable_settings(change.before)[0]}
                         for change in line.setting_changes
                     ]
-                    await restores.add_conversation(scope, given, marks, changes)
+                    await restores.add_conversation(scope, row, marks, changes)
                 return
-        reason = judged.of_conversation(known[0].conversation, given)
-        if reason is not None:
-            self.done.skip(Skipped(one.where, reason))
+        if reason := describe_difference("conversation", known[0].conversation, row):
+            self.report.skip(Skipped(one.where, reason))
         if line.watermarks is not None and known[0].watermarks != marks:
-            self.apart.add(line.id)
+            self.diverged.add(line.id)
 
-    async def _messages(self, batch: Batch, place: UUID) -> None:
-        if place != self.declared:  # its line could not be read: whatever there is, it is derived here
-            self.apart.add(place)
-        given = await self._ready(batch)
-        async with self.database.scope(self._id) as scope:
-            fresh = await self._fresh(scope, place, given)
-            mark = await restores.embedded(scope, place)
-        for one in given:
-            self._span(place, *_named(one)).add(one.message.occurred_at)
-        if not self.dry_run and fresh:
-            embedded = [one for one in fresh if one.message.seq <= mark]  # of the others the deriver makes units
-            fresh = await self._stored(embedded, partial(self._write_messages, place, fresh))
-        self.done.new += len(fresh)
+    async def _messages(self, rows: Sequence[Prepared[Message]], conversation: UUID) -> None:
+        if conversation != self.declared:  # its line could not be read: whatever there is, it is derived here
+            self.diverged.add(conversation)
+        async with self.database.scope(self.user_id) as scope:
+            fresh = await self._new_messages(conversation, scope, rows)
+            mark = await restores.embedded(scope, conversation)
+        for one in rows:
+            self._span(conversation, one.line.user, _conversation_name(one)).add(one.item.occurred_at)
 
-    async def _write_messages(self, place: UUID, given: Sequence[Ready], scope: Transaction) -> list[Ready]:
-        """Store those messages that are not there by now; their conversation is made where its line was not read."""
-        if not await messages.lock(scope, place):
-            user, name = _named(given[0])
-            made = Conversation.model_construct(id=place, name=name)
-            await messages.make_conversations(scope, [made], user_name=user, derivers=DERIVERS)
-            await messages.lock(scope, place)
-        fresh = await self._fresh(scope, place, given)
-        if fresh:
-            await restores.add_messages(scope, [one.message for one in fresh])
-        return fresh
+        async def write(scope: Transaction) -> Sequence[Prepared[Message]]:
+            if not await messages.lock(scope, conversation):  # its line was not read
+                made = Conversation.model_construct(id=conversation, name=_conversation_name(fresh[0]))
+                await messages.make_conversations(scope, [made], user_name=fresh[0].line.user, derivers=DERIVERS)
+                await messages.lock(scope, conversation)
+            new = await self._new_messages(conversation, scope, fresh)
+            if new:
+                await restores.add_messages(scope, [one.item for one in new])
+            return new
 
-    async def _fresh(self, scope: Transaction, place: UUID, given: Sequence[Ready]) -> list[Ready]:
-        """Give the messages that are not there; tell those that are in conflict, and count those known or erased."""
-        known = await messages.known(scope, [one.message.id for one in given])
-        erased = await tombstones.erased_messages(scope, [one.message for one in given if one.id not in known])
-        taken = await restores.taken(scope, place, [one.message.seq for one in given])
-        fresh = []
-        for one in given:
-            message = one.message
+        with_units = [one for one in fresh if one.item.seq <= mark]  # of the others the deriver makes units
+        self.report.new += await self._store(fresh, with_units, write)
+
+    async def _new_messages(
+        self, conversation: UUID, scope: Transaction, rows: Sequence[Prepared[Message]]
+    ) -> list[Prepared[Message]]:
+        """Return the messages that are not there; report those in conflict, and count those known or erased."""
+        known = await messages.known(scope, [one.item.id for one in rows])
+        erased = await tombstones.erased_messages(scope, [one.item for one in rows if one.item.id not in known])
+        taken = await restores.taken(scope, conversation, [one.item.seq for one in rows])
+        new = []
+        for one in rows:
+            message = one.item
             stored = known.get(message.id)
             if message.id in erased:
-                self.apart.add(place)
-                self.done.left_out[ERASED] += 1
+                self.diverged.add(conversation)
+                self.report.left_out[ERASED] += 1
             elif stored is None and message.seq in taken:
-                self.done.skip(Skipped(one.where, TAKEN.format(message.seq)))
+                self.report.skip(Skipped(one.where, TAKEN.format(message.seq)))
             elif stored is None:
                 known[message.id] = message
                 taken.add(message.seq)
-                fresh.append(one)
-            elif (reason := judged.of_message(stored, message)) is not None:
-                self.done.skip(Skipped(one.where, reason))
+                new.append(one)
+            elif reason := describe_difference("message", stored, message):
+                self.report.skip(Skipped(one.where, reason))
             else:
-                self.done.known += 1
-        return fresh
+                self.report.known += 1
+        return new
 
-    async def _summaries(self, batch: Batch, place: UUID) -> None:
-        if place != self.declared:
-            self.apart.add(place)
-        given = await self._ready(batch)
-        async with self.database.scope(self._id) as scope:
-            fresh = await self._new_summaries(scope, place, await self._not_erased(scope, place, given))
-        if not self.dry_run and fresh:
-            fresh = await self._stored(fresh, partial(self._write_summaries, place, fresh))
-        self.done.restored["summaries"] += len(fresh)
+    async def _summaries(self, rows: Sequence[Prepared[Summary]], conversation: UUID) -> None:
+        if conversation != self.declared:
+            self.diverged.add(conversation)
+        async with self.database.scope(self.user_id) as scope:
+            kept = await self._without_erased(scope, conversation, rows)
+            fresh = await self._new_summaries(conversation, scope, kept)
 
-    async def _not_erased(self, scope: Transaction, place: UUID, given: Sequence[Ready]) -> Sequence[Ready]:
+        async def write(scope: Transaction) -> Sequence[Prepared[Summary]]:
+            await messages.lock(scope, conversation)
+            new = await self._new_summaries(conversation, scope, fresh)
+            if new:
+                await restores.add_summaries(scope, [one.item for one in new])
+            return new
+
+        self.report.restored["summaries"] += await self._store(fresh, fresh, write)
+
+    async def _without_erased(
+        self, scope: Transaction, conversation: UUID, rows: Sequence[Prepared[Summary]]
+    ) -> Sequence[Prepared[Summary]]:
         """Leave out new summaries of messages that are not all there, where some of the user's were erased.
 
         What is left of those is summarized here. Summaries stand before messages: nobody knows yet which will come.
         """
-        if place == self.new or not await tombstones.exist(scope):
-            return given
-        known = {one.id: one for one in await summaries.some(scope, [one.id for one in given])}
-        kept: list[Ready] = []
-        out: list[Ready] = []
-        for one in given:
-            made, stored = one.summary, known.get(one.id)
-            same = stored is not None and judged.of_summary(stored, made) is None
-            there = same or await messages.whole(scope, place, made.from_seq, made.to_seq)
-            (kept if there else out).append(one)
-        self.done.left_out[ERASED] += len(out)
-        if nest := [one.summary.from_seq for one in out if one.summary.level == 1 and not self.dry_run]:
-            await removals.back_to(scope, place, "summarize", min(nest) - 1)
+        if conversation == self.new or not await tombstones.exist(scope):
+            return rows
+        known = {one.id: one for one in await summaries.some(scope, [one.item.id for one in rows])}
+        kept: list[Prepared[Summary]] = []
+        dropped: list[Summary] = []
+        for one in rows:
+            summary, stored = one.item, known.get(one.item.id)
+            same = stored is not None and describe_difference("summary", stored, summary) is None
+            if same or await messages.whole(scope, conversation, summary.from_seq, summary.to_seq):
+                kept.append(one)
+            else:
+                dropped.append(summary)
+        self.report.left_out[ERASED] += len(dropped)
+        if not self.dry_run and (first_level := [one.from_seq for one in dropped if one.level == 1]):
+            await removals.back_to(scope, conversation, "summarize", min(first_level) - 1)
         return kept
 
-    async def _write_summaries(self, place: UUID, given: Sequence[Ready], scope: Transaction) -> list[Ready]:
-        await messages.lock(scope, place)
-        fresh = await self._new_summaries(scope, place, given)
-        if fresh:
-            await restores.add_summaries(scope, [one.summary for one in fresh])
-        return fresh
-
-    async def _new_summaries(self, scope: Transaction, place: UUID, given: Sequence[Ready]) -> list[Ready]:
-        known = {one.id: one for one in await summaries.some(scope, [one.summary.id for one in given])}
-        fresh = []
-        for one in given:
-            stored = known.get(one.summary.id)
-            reason = None if stored is None else judged.of_summary(stored, one.summary)
-            if reason is not None:
-                self.done.skip(Skipped(one.where, reason))
-            elif stored is None and place in self.apart:
-                self.done.left_out["summaries of conversations that are derived here"] += 1
-            elif stored is None:
-                known[one.summary.id] = one.summary
-                fresh.append(one)
-        return fresh
-
-    async def _facts(self, batch: Batch) -> None:
-        given = await self._ready(batch)
-        async with self.database.scope(self._id) as scope:
-            fresh = await self._new_facts(scope, given)
-        if not self.dry_run and fresh:
-            fresh = await self._stored(fresh, partial(self._write_facts, batch.first.user, fresh))
-        self.done.restored["facts"] += len(fresh)
-
-    async def _write_facts(self, user: str, given: Sequence[Ready], scope: Transaction) -> list[Ready]:
-        await messages.make_user(scope, user)
-        await facts.lock(scope)
-        fresh = await self._new_facts(scope, given)
-        if fresh:
-            await restores.add_facts(scope, [one.fact for one in fresh])
-        return fresh
-
-    async def _new_facts(self, scope: Transaction, given: Sequence[Ready]) -> list[Ready]:
-        """Give the facts that are not there and whose messages are; tell the others, and count those erased."""
-        known = await restores.known_facts(scope, [one.fact.fact.id for one in given])
-        said = {span.message_id for one in given for span, _ in one.fact.sources}
-        places = await restores.places(scope, sorted(said))
-        erased = await tombstones.erased_items(scope, [*(one.id for one in given), *said])
-        since = await erasures.latest(scope)
-        fresh: dict[UUID, Ready] = {}
-        for one in given:
-            id, said_in = one.fact.fact.id, [span.message_id for span, _ in one.fact.sources]
-            missing = [] if self.dry_run else [message for message in said_in if message not in places]
-            reason = judged.of_fact(known[id], one.fact) if id in known else None
-            if reason is not None:
-                self.done.skip(Skipped(one.where, reason))
-            elif id in known or id in fresh:
-                continue
-            elif not erased.isdisjoint((id, *said_in)) or (since and one.fact.fact.recorded_at <= since):
-                self.done.left_out[ERASED] += 1
-            elif missing:
-                self.done.skip(Skipped(one.where, UNSAID.format(missing[0])))
-            elif one.fact.fact.recipe != HAND and any(places.get(message) in self.apart for message in said_in):
-                self.done.left_out["facts of conversations that are derived here"] += 1
+    async def _new_summaries(
+        self, conversation: UUID, scope: Transaction, rows: Sequence[Prepared[Summary]]
+    ) -> list[Prepared[Summary]]:
+        known = {one.id: one for one in await summaries.some(scope, [one.item.id for one in rows])}
+        new = []
+        for one in rows:
+            stored = known.get(one.item.id)
+            if stored is not None:
+                if reason := describe_difference("summary", stored, one.item):
+                    self.report.skip(Skipped(one.where, reason))
+            elif conversation in self.diverged:
+                self.report.left_out["summaries of conversations that are derived here"] += 1
             else:
-                fresh[id] = one
-        return list(fresh.values())
+                known[one.item.id] = one.item
+                new.append(one)
+        return new
 
-    @property
-    def _id(self) -> UUID:
-        assert self.user is not None
-        return user_id(self.user)
+    async def _facts(self, rows: Sequence[Prepared[Whole]]) -> None:
+        async with self.database.scope(self.user_id) as scope:
+            fresh = await self._new_facts(scope, rows)
 
-    def _span(self, place: UUID, user: str, name: str, title: str | None = None) -> Span:
-        """Give the span of a conversation; the first ones are told."""
-        if place not in self.spans:
-            self.spans = {place: Span(user, name, title)}  # its lines follow each other
-            self.done.conversations += 1
-            if len(self.done.spans) < MOST_NAMED:
-                self.done.spans.append(self.spans[place])
-        return self.spans[place]
-
-    async def _ready(self, batch: Batch) -> list[Ready]:
-        """Give the lines as they are to be stored; tell those that cannot be."""
-        found, skipped = await to_thread(ready, batch.lines, self.line, self.admission.max_message_bytes)
-        for one in skipped:
-            self.done.skip(one)
-        return found
-
-    async def _stored(self, embedded: Sequence[Ready], write: Writing) -> list[Ready]:
-        """Store items by `write`, and the units of those in `embedded`; give the items that were new.
-
-        Units have the file's vectors where these are of the embedder that serves the user, else new ones. No
-        transaction is open while they are made.
-        """
-
-        async def made(resources: Dependencies) -> list[Ready]:
-            maker = self.line.embedder if self.line else None
-            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
-            units = await to_thread(new_units, embedded, None if fits else resources)
-            async with self.database.scope(self._id) as scope:
-                new = await write(scope)
-                if added := [unit for one in new for unit in units.get(one.id, ())]:
-                    await restores.add_units(scope, added, await embedders.bind(scope, resources.embedder))
+        async def write(scope: Transaction) -> Sequence[Prepared[Whole]]:
+            await messages.make_user(scope, fresh[0].line.user)
+            await facts.lock(scope)
+            new = await self._new_facts(scope, fresh)
+            if new:
+                await restores.add_facts(scope, [one.item for one in new])
             return new
 
-        if any(one.units for one in embedded):
-            return await run_with_active_embedder(self.database, await to_thread(self.resources), self._id, made)
-        async with self.database.scope(self._id) as scope:
-            return await write(scope)
+        self.report.restored["facts"] += await self._store(fresh, fresh, write)
+
+    async def _new_facts(self, scope: Transaction, rows: Sequence[Prepared[Whole]]) -> list[Prepared[Whole]]:
+        """Return the facts that are not there and whose messages are; report the others, and count those erased."""
+        known = await restores.known_facts(scope, [one.item.fact.id for one in rows])
+        sources = {span.message_id for one in rows for span, _ in one.item.sources}
+        places = await restores.places(scope, sorted(sources))
+        erased = await tombstones.erased_items(scope, [*(one.item.fact.id for one in rows), *sources])
+        since = await erasures.latest(scope)
+        new: dict[UUID, Prepared[Whole]] = {}
+        for one in rows:
+            fact, said_in = one.item.fact, [span.message_id for span, _ in one.item.sources]
+            missing = [] if self.dry_run else [message for message in said_in if message not in places]
+            if fact.id in known:
+                if reason := import_policy.describe_fact_difference(known[fact.id], one.item):
+                    self.report.skip(Skipped(one.where, reason))
+            elif fact.id in new:
+                continue
+            elif not erased.isdisjoint((fact.id, *said_in)) or (since and fact.recorded_at <= since):
+                self.report.left_out[ERASED] += 1
+            elif missing:
+                self.report.skip(Skipped(one.where, NO_SOURCE.format(missing[0])))
+            elif fact.recipe != HAND and any(places.get(message) in self.diverged for message in said_in):
+                self.report.left_out["facts of conversations that are derived here"] += 1
+            else:
+                new[fact.id] = one
+        return list(new.values())
+
+    async def _documents(self, batch: Sequence[LocatedLine]) -> None:
+        """Store the documents that are not there, but for those from before an erasure of the user."""
+        rows: list[Json] = []
+        vectors: list[Json] = []
+        async with self.database.scope(self.user_id) as scope:
+            lines = [(one.where, one.line) for one in batch if isinstance(one.line, DocumentLine)]
+            stored = await documents.documents(scope, [line.id for _, line in lines], expired=True)
+            known = {documents.id_of(scope.user_id, one.namespace, one.key) for one in stored}
+            since = await erasures.latest(scope)
+            for where, line in lines:
+                if since is not None and line.updated_at <= since:
+                    self.report.left_out[ERASED] += 1
+                elif line.id not in known:
+                    try:
+                        vectors += _document_vectors(line)
+                    except InvalidInput as error:
+                        self.report.skip(Skipped(where, str(error)))
+                        continue
+                    known.add(line.id)
+                    ttl = None if line.ttl is None else timedelta(seconds=line.ttl)
+                    rows.append(line.model_dump(exclude={"kind", "user", "vectors"}) | {"ttl": ttl})
+            if rows and not self.dry_run:
+                await messages.make_user(scope, batch[0].line.user)
+                await restores.add_documents(scope, rows, vectors)
+        self.report.restored["documents"] += len(rows)
+
+    def _span(self, conversation: UUID, user: str, name: str, title: str | None = None) -> Span:
+        if conversation not in self.spans:
+            self.spans = {conversation: Span(user, name, title)}  # its lines follow each other
+            self.report.conversations += 1
+            if len(self.report.spans) < MOST_NAMED:
+                self.report.spans.append(self.spans[conversation])
+        return self.spans[conversation]
+
+    async def _store(self, fresh: Sequence[Prepared[Any]], with_units: Sequence[Prepared[Any]], write: _Write) -> int:
+        """Store items by `write`, and the units of those in `with_units`; return how many items were new.
+
+        Units have the file's vectors where these are of the user's active embedder, else new ones. No transaction is
+        open while they are made. Of a dry run all are new.
+        """
+        if self.dry_run or not fresh:
+            return len(fresh)
+
+        async def store_with(resources: Dependencies) -> int:
+            maker = self.user_line.embedder if self.user_line else None
+            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
+            units = await to_thread(import_policy.hash_units, with_units, None if fits else resources)
+            async with self.database.scope(self.user_id) as scope:
+                new = await write(scope)
+                if added := [unit for one in new for unit in units.get(one.row.id, ())]:
+                    await restores.add_units(scope, added, await embedders.bind(scope, resources.embedder))
+            return len(new)
+
+        if any(one.units for one in with_units):
+            return await run_with_active_embedder(
+                self.database, await to_thread(self.resources), self.user_id, store_with
+            )
+        async with self.database.scope(self.user_id) as scope:
+            return len(await write(scope))
 
 
-def _named(one: Ready) -> tuple[str, str]:
-    """Give the names of a message's user and conversation."""
-    line = one.line
-    assert isinstance(line, MessageLine)
-    return line.user, line.conversation
+def _conversation_name(one: Prepared[Message]) -> str:
+    assert isinstance(one.line, MessageLine)
+    return one.line.conversation
+
+
+def _document_vectors(line: DocumentLine) -> list[Json]:
+    rows = []
+    for one in line.vectors:
+        vector = decode_vector(one.vector, one.path)
+        if not len(vector) or not np.isfinite(vector).all():
+            raise InvalidInput(f"the vector of {one.path} has no components, or some that are not finite")
+        rows.append({"id": line.id, "path": one.path, "model_id": one.model_id, "embedding": vector, "text": one.text})
+    return rows

@@ -21,7 +21,7 @@ import pytest
 from memstore import EmbedderMismatch, InvalidInput, ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
-from memstore.export import source
+from memstore.export import reader
 from memstore.ingest.importers import Imported
 from memstore.testing import HashingEmbedder
 from tests.helpers.user_rows import TABLES, rows
@@ -672,8 +672,8 @@ async def test_a_user_is_exported_as_of_one_moment(
                     connection.execute("DELETE FROM messages WHERE user_id = %s AND seq > 5", [alice.id])
             return super().write(data)
 
-    monkeypatch.setattr("memstore.export.output.AT_ONCE", 1)
-    monkeypatch.setattr("memstore._sync.export.output.AT_ONCE", 1)
+    monkeypatch.setattr("memstore.export.writer.BUFFER_BYTES", 1)
+    monkeypatch.setattr("memstore._sync.export.writer.BUFFER_BYTES", 1)
     stream = Meddling()
     told = await store.export(stream)
     assert told.messages == 20
@@ -687,6 +687,6 @@ async def test_batches_end_where_the_memory_for_them_does(
 ) -> None:  # fmt: skip
     await lived_in(store)
     await store.export(tmp_path / "a.jsonl")
-    monkeypatch.setattr(source, "BATCH", 3)
+    monkeypatch.setattr(reader, "BATCH", 3)
     assert counts(await other.import_file(tmp_path / "a.jsonl"))[2] == 0
     assert stored(twin) == stored(url)

@@ -275,6 +275,6 @@ async def test_branches_that_come_later_add_only_themselves(store: AsyncMemorySt
 async def test_a_report_names_the_first_of_much_nonsense_and_counts_the_rest(
     store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memstore.ingest.importers.records.MOST_NAMED", 10)
+    monkeypatch.setattr("memstore.ingest.importers.base.MOST_NAMED", 10)
     done = await store.import_file(write(*["nonsense"] * 50))
     assert (done.passed_by, len(done.skipped)) == (50, 10)

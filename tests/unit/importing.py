@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from memstore.ingest.importers import Found, LeftOut, Record, Skipped
+from memstore.ingest.importers import Found, Ignored, Record, Skipped
 
 ALWAYS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
@@ -42,6 +42,6 @@ def reasons(found: Iterable[Found]) -> list[str]:
 def left_out(found: Iterable[Found]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for one in found:
-        if isinstance(one, LeftOut):
+        if isinstance(one, Ignored):
             counts[one.what] += one.count
     return counts

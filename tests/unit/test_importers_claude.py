@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.ingest.importers import LeftOut, Reading, Record, Skipped, importer_for
-from memstore.ingest.importers.claude import ROOT, Claude
-from memstore.ingest.importers.records import check_storable
+from memstore.ingest.importers import Ignored, ImportOptions, Record, Skipped, importer_for
+from memstore.ingest.importers.base import check_storable
+from memstore.ingest.importers.claude import CLAUDE, ROOT
 from tests.unit.importing import ALWAYS, junk, left_out, or_junk, reasons, texts
 
 NOON = "2026-03-29T12:00:00.5Z"
@@ -35,7 +35,7 @@ def read(tmp_path):
     def read(*conversations: object, **how: object):
         path = tmp_path / "conversations.json"
         path.write_text(json.dumps(conversations))
-        return list(Claude().read(path, Reading(**how)))
+        return list(CLAUDE.read(path, ImportOptions(**how)))
 
     return read
 
@@ -76,12 +76,6 @@ def test_the_current_message_decides(read):
     found = read(conversation(*TREE, current_leaf_message_uuid="gone"))
     assert texts(found) == ["hello", "new answer"]
     assert ["current message is not in the file" in reason for reason in reasons(found)] == [True]
-
-
-def test_all_branches_come_by_their_time_and_are_marked(read):
-    found = read(conversation(*TREE, current_leaf_message_uuid="old"), all_branches=True)
-    assert texts(found) == ["hello", "old answer", "new answer"]
-    assert [record.message["metadata"] for record in found] == [{}, {}, {"branch": "other"}]
 
 
 def test_an_old_export_without_parents_is_a_list(read):
@@ -148,27 +142,6 @@ def test_a_malformed_message_is_named_and_the_rest_comes(read, case):
     assert [words in reason for reason in reasons(found)] == [True]
 
 
-@pytest.mark.parametrize(
-    ("messages", "words"),
-    [
-        ([said("a", parent="b"), said("b", parent="a")], "none of its messages is the last"),
-        ([said("a", parent="gone")], "'gone' is missing, and all that was said before"),
-        (
-            [said("a", parent="c"), said("b", parent="a"), said("c", parent="b"), said("d", parent="c")],
-            "go in a circle",
-        ),
-    ],
-)
-@pytest.mark.parametrize("all_branches", [False, True])
-def test_a_tree_that_is_none_is_told(read, messages, words, all_branches):
-    found = read(conversation(*messages), conversation(said("x", "after"), uuid="c2"), all_branches=all_branches)
-    assert texts(found)[-1] == "after"
-    assert len(reasons(found)) == 1
-    assert words in reasons(found)[0] or (all_branches and "go in a circle" in reasons(found)[0])
-    if all_branches or "last" not in words:
-        assert len(texts(found)) == len(messages) + 1
-
-
 @pytest.mark.parametrize("bad", [None, [], {"uuid": "c"}, {"uuid": None}, {"uuid": "c", "chat_messages": {}}])
 def test_a_malformed_conversation_is_named_and_the_rest_comes(read, bad):
     found = read(conversation(said("1")), bad, conversation(said("2"), uuid="c2"))
@@ -185,14 +158,7 @@ def test_the_zip_is_told_from_that_of_chatgpt(tmp_path):
         archive.writestr("conversations.json", json.dumps([conversation(said("1"))]))
     path.write_bytes(buffer.getvalue())
     assert importer_for(path).name == "claude"
-    assert texts(Claude().read(path)) == ["hello"]
-
-
-def test_an_unpacked_export_is_a_folder(tmp_path):
-    (tmp_path / "conversations.json").write_text(json.dumps([conversation(said("1"))]))
-    (tmp_path / "users.json").write_text("[]")
-    assert importer_for(tmp_path).name == "claude"
-    assert texts(Claude().read(tmp_path)) == ["hello"]
+    assert texts(CLAUDE.read(path)) == ["hello"]
 
 
 keys = st.sampled_from([ROOT, "a", "b", "c"])
@@ -224,8 +190,8 @@ exports = st.lists(
 def test_whatever_an_export_holds_nothing_raises_and_what_comes_is_storable(tmp_path, export, all_branches):
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps(export))
-    for found in Claude().read(path, Reading(all_branches=all_branches)):
-        if isinstance(found, LeftOut):
+    for found in CLAUDE.read(path, ImportOptions(all_branches=all_branches)):
+        if isinstance(found, Ignored):
             continue
         assert found.where.isprintable()
         if isinstance(found, Skipped):

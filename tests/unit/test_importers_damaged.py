@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.errors import InvalidInput
-from memstore.ingest.importers import IMPORTERS, Found, Reading, Skipped, importer_for
+from memstore.ingest.importers import IMPORTERS, Found, ImportOptions, Skipped, importer_for
 from tests.unit.importing import ALWAYS, reasons, records, texts
 
-READING = Reading(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy", all_branches=True)
+READING = ImportOptions(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy", all_branches=True)
 
 TREE = {
     "a": {"parent": None, "message": None},
@@ -109,6 +109,19 @@ def test_a_file_that_was_tampered_with_ends_in_words(tmp_path, sample, changes):
         assert not isinstance(one, Skipped) or (one.reason.isprintable() and one.where.isprintable())
 
 
+STARTS = [b"", b"[", b'[{"mapping":', b'{"messages":', b"PK\x03\x04", b"\x1f\x8b", b"\x1f\x8b\x08\0\0\0\0\0\0\0"]
+
+
+@ALWAYS
+@given(st.sampled_from(IMPORTERS), st.sampled_from(STARTS), st.binary(max_size=80))
+def test_random_bytes_end_in_words(tmp_path, importer, start, data):
+    path = tmp_path / "conversations.json"
+    path.write_bytes(start + data)
+    assert 0 <= importer.sniff(path) <= 1
+    for one in found_in(path, importer.name):
+        assert not isinstance(one, Skipped) or (one.reason.isprintable() and one.where.isprintable())
+
+
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_a_file_that_is_cut_off_anywhere_ends_in_words(tmp_path, sample):
     name, data = SAMPLES[sample]
@@ -129,7 +142,6 @@ def test_a_file_of_nothing_but_brackets_ends_in_words(tmp_path, sample):
 @pytest.mark.parametrize("sample", ["chatgpt zip", "claude zip", "gemini zip", "slack zip", "whatsapp zip"])
 def test_a_zip_bomb_is_refused(tmp_path, monkeypatch, sample):
     monkeypatch.setattr("memstore.ingest.importers.files.MOST_UNPACKED", 1_000_000)
-    monkeypatch.setattr("memstore.ingest.importers.whatsapp.MOST_UNPACKED", 1_000_000)
     name, data = SAMPLES[sample]
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         inside = [*archive.namelist()]

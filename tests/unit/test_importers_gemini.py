@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.ingest.importers import Found, importer_for
-from memstore.ingest.importers.gemini import Gemini
-from memstore.ingest.importers.html_text import html_text
+from memstore.ingest.importers.gemini import GEMINI, html_text
 from tests.unit.importing import ALWAYS, junk, left_out, or_junk, reasons, records, texts
 
 START = datetime(2026, 7, 26, 6, 0, tzinfo=UTC)
@@ -29,7 +28,7 @@ def read(tmp_path):
     def read(*activities: object, name: str = "MyActivity.json"):
         path = tmp_path / name
         path.write_text(json.dumps(activities))
-        return list(Gemini().read(path))
+        return list(GEMINI.read(path))
 
     return read
 
@@ -103,7 +102,7 @@ def test_of_a_takeout_only_geminis_activities_are_read(tmp_path):
         archive.writestr("Takeout/My Activity/Search/My Activity.json", json.dumps([activity("Searched for x")]))
         archive.writestr("Takeout/My Activity/Gemini Apps/My Activity.json", json.dumps([activity("Prompted a")]))
     assert importer_for(path).name == "gemini"
-    assert texts(Gemini().read(path)) == ["a"]
+    assert texts(GEMINI.read(path)) == ["a"]
 
 
 def test_activities_as_html_are_refused_with_what_to_choose(tmp_path):
@@ -150,5 +149,5 @@ def test_any_text_is_html(text):
 def test_whatever_an_export_holds_nothing_raises(tmp_path, given_):
     path = tmp_path / "MyActivity.json"
     path.write_text(json.dumps(given_))
-    for found in Gemini().read(path):
+    for found in GEMINI.read(path):
         assert isinstance(found, Found)

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.errors import InvalidInput
-from memstore.ingest.importers import Found, Reading, importer_for
-from memstore.ingest.importers.slack import Slack
+from memstore.ingest.importers import Found, ImportOptions, importer_for
+from memstore.ingest.importers.slack import SLACK
 from tests.unit.importing import ALWAYS, junk, left_out, or_junk, reasons, records, texts
 
 USERS = [
@@ -46,7 +46,7 @@ def export(tmp_path):
 
 
 def read(path: Path, **how: object) -> list[Found]:
-    return list(Slack().read(path, Reading(**how)))
+    return list(SLACK.read(path, ImportOptions(**how)))
 
 
 def test_a_channel_is_a_conversation_in_the_order_of_time(export):

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.errors import InvalidInput
-from memstore.ingest.importers import Found, Reading, importer_for
-from memstore.ingest.importers.local_times import Clock
-from memstore.ingest.importers.whatsapp import WhatsApp
+from memstore.ingest.importers import Found, ImportOptions, importer_for
+from memstore.ingest.importers.whatsapp import WHATSAPP, Clock
 from tests.unit.importing import ALWAYS, left_out, reasons, records, texts
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -26,7 +25,7 @@ def read(tmp_path):
     def read(text: str | bytes, name: str = NAME, **how: object):
         path = tmp_path / name
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return list(WhatsApp().read(path, Reading(**{"me": "Ann", "timezone": BERLIN} | how)))
+        return list(WHATSAPP.read(path, ImportOptions(**{"me": "Ann", "timezone": BERLIN} | how)))
 
     return read
 
@@ -130,7 +129,7 @@ def test_an_hour_that_never_was_does_not_go_back(read):
 def test_an_instant_shows_what_the_clock_showed(shown, name):
     clock, zone = Clock(ZoneInfo(name)), ZoneInfo(name)
     for one in sorted(shown):
-        instant = clock.instant(one)
+        instant = clock.to_utc(one)
         exists = one.replace(tzinfo=zone).astimezone(UTC).astimezone(zone).replace(tzinfo=None) == one
         assert not exists or instant.astimezone(zone).replace(tzinfo=None) == one
 
@@ -255,7 +254,7 @@ def test_bytes_that_are_not_utf8_cost_a_character(read):
 def test_a_text_of_something_else_is_no_chat(read, tmp_path):
     (skipped,) = read("Dear diary\n")
     assert "no line of it says who said something" in skipped.reason
-    assert WhatsApp().sniff(tmp_path / NAME) == 0
+    assert WHATSAPP.sniff(tmp_path / NAME) == 0
 
 
 def test_a_chat_that_is_cut_off_gives_what_came(read):
@@ -278,8 +277,8 @@ lines = st.lists(
 def test_random_lines_never_raise_but_for_what_is_asked(tmp_path, data):
     path = tmp_path / NAME
     path.write_bytes(data)
-    assert 0 <= WhatsApp().sniff(path) <= 1
+    assert 0 <= WHATSAPP.sniff(path) <= 1
     try:
-        assert all(isinstance(found, Found) for found in WhatsApp().read(path, Reading(me="Ann", timezone=BERLIN)))
+        assert all(isinstance(found, Found) for found in WHATSAPP.read(path, ImportOptions(me="Ann", timezone=BERLIN)))
     except InvalidInput as error:
         assert "--" in str(error)

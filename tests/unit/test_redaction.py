@@ -6,14 +6,18 @@ Every secret here is made up and put together from parts, so that no scanner tak
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from memstore.ingest.add import Place, draft
+import memstore
+from memstore.ingest.add import ConversationRef, build_row
 from memstore.ingest.redaction import Redactor, redactor_for
 from memstore.settings import Settings
+from tests.timing import assert_linear
 
 REDACTOR = redactor_for(Settings(mask_secrets=True))
 HEX, ALNUM = "0123456789abcdef" * 8, "A1b2C3d4E5f6G7h8I9j0" * 8
@@ -93,6 +97,10 @@ ORDINARY = [
     "ab" * 100 + "4111111111111111" + "cd" * 100,
     '{"passwords": ["x",1234567,"y"]}',
     '{"passwords": 3, "passwords_tried": ["one", "two"], "api_keys": [], "tokens": [12, 13]}',
+    "2019\n2020\n2021\n2022\n2023\n2024\n2025\n2026",
+    "a6ba7b4111111111111111bb00c04fd430c8dead00",  # a digest, and a UUID, with what would be a card
+    "4b411111-1111-1111-1111-00c04fd430c8",
+    "width 5500\nheight 0000\nleft 0000\ntop 0004",
 ]
 
 
@@ -135,19 +143,21 @@ def test_a_message_is_masked_in_all_that_is_prose_and_says_so() -> None:
         ],
         "metadata": {"note": card, "trust": "untrusted"},
     }
-    made = draft(message, "message 1", Place("alice", "c"), 10_000)
+    made = build_row(message, "message 1", ConversationRef("alice", "c"), 10_000)
     assert REDACTOR.redact_message(made)
     assert made.text == "Pay with [masked card]"
     assert made.parts is not None and made.parts[1] == message["content"][1], "data is no prose"
     first, second = (call["function"]["arguments"] for call in made.tool_calls or [])
     assert json.loads(first) == {"card": "[masked card]"}
     assert second == {"password": "[masked password]"}
-    result = draft({"role": "tool", "content": "paid", "tool_call_id": key}, "message 2", Place("alice", "c"), 10_000)
+    result = build_row(
+        {"role": "tool", "content": "paid", "tool_call_id": key}, "message 2", ConversationRef("alice", "c"), 10_000
+    )
     assert REDACTOR.redact_message(result)
     assert (made.tool_calls or [])[0]["id"] == result.tool_call_id == "[masked key]", "they are still a pair"
     assert made.meta == {"note": "[masked card]", "trust": "untrusted", "masked": {"card": 3, "key": 1, "password": 1}}
     assert not REDACTOR.redact_message(made), "the second time there is nothing"
-    plain = draft({"role": "user", "content": "Hello"}, "message 1", Place("alice", "c"), 10_000)
+    plain = build_row({"role": "user", "content": "Hello"}, "message 1", ConversationRef("alice", "c"), 10_000)
     assert not REDACTOR.redact_message(plain)
     assert plain.meta == {}
 
@@ -165,7 +175,7 @@ def test_a_message_is_masked_in_all_that_is_prose_and_says_so() -> None:
 )
 def test_arguments_of_a_call_stay_json(given: str, masked: object) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "pay", "arguments": given}}
-    made = draft({"role": "assistant", "tool_calls": [call]}, "message 1", Place("alice", "c"), 10_000)
+    made = build_row({"role": "assistant", "tool_calls": [call]}, "message 1", ConversationRef("alice", "c"), 10_000)
     assert REDACTOR.redact_message(made)
     assert made.tool_calls is not None
     assert json.loads(made.tool_calls[0]["function"]["arguments"]) == masked
@@ -176,7 +186,7 @@ def test_what_is_opaque_in_parts_is_read_in_arguments_and_in_metadata() -> None:
     url = "postgresql://ada:c0rrecthorse@db.example/x"
     call = {"id": "c", "name": "open", "arguments": {"url": url, "scale": 0.4111111111111111}}
     message = {"role": "assistant", "tool_calls": [call], "metadata": {"url": url, "id": "4111 1111 1111 1111"}}
-    made = draft(message, "message 1", Place("alice", "c"), 10_000)
+    made = build_row(message, "message 1", ConversationRef("alice", "c"), 10_000)
     assert REDACTOR.redact_message(made)
     assert "c0rrecthorse" not in str((made.tool_calls, made.meta))
     assert (made.tool_calls or [])[0]["arguments"]["scale"] == 0.4111111111111111
@@ -195,17 +205,18 @@ def test_a_line_of_megabytes_is_searched_through() -> None:
         assert card not in marked(f"{filler} x {card}")[0]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "2019\n2020\n2021\n2022\n2023\n2024\n2025\n2026",
-        "a6ba7b4111111111111111bb00c04fd430c8dead00",  # a digest, and a UUID, with what would be a card
-        "4b411111-1111-1111-1111-00c04fd430c8",
-        "width 5500\nheight 0000\nleft 0000\ntop 0004",
-    ],
-)
-def test_numbers_beside_each_other_are_no_card(text: str) -> None:
-    assert marked(text) == (text, {})
+@pytest.mark.parametrize("end", ["\n", "Abc: ", "a b\n", "A" * 64 + "\n", "\\n"])
+def test_private_keys_without_an_end_are_searched_in_linear_time(end: str) -> None:
+    assert_linear(REDACTOR.find, "-----BEGIN PRIVATE KEY-----" + end, 20_000)
+    assert_linear(lambda text: REDACTOR.find("-----BEGIN PRIVATE KEY-----" + text), end, 20_000)
+
+
+def test_no_pattern_has_atomic_or_possessive_groups() -> None:
+    """`re` of Python 3.11.2 and before finds the wrong spans with them."""
+    atomic = re.compile(r"\(\?>|\)(?:[*+?]|\{\d*,?\d*\})\+")
+    files = [file for file in Path(memstore.__file__).parent.rglob("*") if file.suffix in (".py", ".toml", ".txt")]
+    assert len(files) > 100
+    assert [file.name for file in files if atomic.search(file.read_text(encoding="utf-8"))] == []
 
 
 @pytest.mark.parametrize("password", ["pa55!word", "b!g$ecret&", "hunter2,now", "(9lives)", "p@ss!word1"])
@@ -235,7 +246,7 @@ def test_text_in_parts_is_read_wherever_bytes_may_stand() -> None:
     svg = {"type": "image_url", "image_url": {"url": "data:image/svg+xml,%3Cpath%20d='4111111111111111'/%3E"}}
     text = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": said}}
     parts = [{"type": "text", "text": said}, image, svg, text]
-    made = draft({"role": "user", "content": parts}, "message 1", Place("alice", "c"), 10_000)
+    made = build_row({"role": "user", "content": parts}, "message 1", ConversationRef("alice", "c"), 10_000)
     assert REDACTOR.redact_message(made)
     assert made.text == "data: my card is [masked card]"
     assert (made.parts or [])[1:3] == [image, svg], "bytes stay"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memstore.derive.facts.trust import LEVELS, TrustPolicy
-from memstore.ingest.add import Place, draft
+from memstore.ingest.add import ConversationRef, build_row
 from memstore.models import Role
 
 SAID = "I live in Porto."
@@ -13,7 +13,7 @@ TRUST = TrustPolicy(frozenset({"user"}), frozenset({"user"}))
 
 
 def level(text: str) -> int:
-    made = draft({"role": "user", "content": text}, "message 1", Place("alice", "c"), 100_000)
+    made = build_row({"role": "user", "content": text}, "message 1", ConversationRef("alice", "c"), 100_000)
     start = text.index(SAID)
     return TRUST.level(made, start, start + len(SAID))
 

@@ -19,7 +19,7 @@ from memstore._sync.store.derivations import DERIVERS
 from memstore.client.validation import check_names
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput, NotFound
-from memstore.ingest.check import one_of
+from memstore.ingest.validation import check_choice
 from memstore.models import (
     ApiToken,
     Backfill,
@@ -181,7 +181,7 @@ def _user_id(name: str | None) -> UUID | None:
 
 def _derivers(only: Sequence[str]) -> Sequence[str]:
     for name in only:
-        one_of("only", name, tuple(DERIVERS_BY_NAME))
+        check_choice("only", name, tuple(DERIVERS_BY_NAME))
     return [deriver for name, deriver in DERIVERS_BY_NAME.items() if name in only] or DERIVERS
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from memstore._sync.client.list_api import MessageListMixin
 from memstore._sync.context.context import assemble
 from memstore._sync.context.request import Request
-from memstore._sync.ingest.add import Given, OnConflict, Place, add_many, make_conversations
+from memstore._sync.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
 from memstore._sync.store import counter_drift, facts, messages, receipts, summaries
 from memstore._sync.store.messages import LAST
 from memstore.client.validation import check_names, check_number, check_object, to_list, to_utc
@@ -21,7 +21,7 @@ from memstore.context.strategies.registry import Strategies
 from memstore.context.strategies.registry import strategies as strategies_of
 from memstore.context.visibility import Rule
 from memstore.errors import ModelUnavailable, ProviderError
-from memstore.ingest.check import check_name, check_text
+from memstore.ingest.validation import check_name, check_text
 from memstore.models import (
     Certificate,
     Context,
@@ -52,7 +52,7 @@ class ConversationScope(MessageListMixin):
     >>> trip.context("What should I avoid eating?", budget=2000).messages
     """
 
-    def __init__(self, user: UserScope, place: Place) -> None:
+    def __init__(self, user: UserScope, place: ConversationRef) -> None:
         self.user = user
         self.name = place.name
         self.id = place.id
@@ -92,7 +92,7 @@ class ConversationScope(MessageListMixin):
         return (self.add_many([message], on_conflict=on_conflict))[0]
 
     def add_many(
-        self, messages: Sequence[Given], *, on_conflict: OnConflict = "error", key: str | None = None
+        self, messages: Sequence[MessageInput], *, on_conflict: OnConflict = "error", key: str | None = None
     ) -> list[Message]:
         """Store messages in order, all of them or none; return them as stored, known ones included.
 

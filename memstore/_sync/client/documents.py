@@ -18,7 +18,7 @@ from memstore._sync.store.embedders import id_of as model_of
 from memstore.client.validation import MOST_OFFSET, check_number, check_object
 from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
-from memstore.ingest.check import check_name, check_text
+from memstore.ingest.validation import check_name, check_text
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
 

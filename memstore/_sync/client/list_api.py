@@ -18,7 +18,7 @@ from memstore._sync.store.database import Database, Transaction
 from memstore.client.validation import MOST_ROWS, check_number
 from memstore.context.defaults import BUDGET, STRATEGIES, effective
 from memstore.context.turns import turns
-from memstore.ingest.check import one_of
+from memstore.ingest.validation import check_choice
 from memstore.models import Json, Message, Role, Statistics
 from memstore.providers import TokenCounter
 
@@ -51,7 +51,7 @@ class MessageListMixin:
 
     def by_role(self, role: str) -> list[Message]:
         """Return those of a role: user, assistant, tool, system or developer."""
-        one_of("role", role, tuple(Role))
+        check_choice("role", role, tuple(Role))
         return self._since_cleared([role])
 
     def count(self) -> int:

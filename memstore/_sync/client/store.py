@@ -23,8 +23,8 @@ from memstore.client.validation import check_names, embedded_folder, is_embedded
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
-from memstore.ingest.check import check_name, one_of
 from memstore.ingest.redaction import redactor_for
+from memstore.ingest.validation import check_choice, check_name
 from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, LargeUser, LeftoverReport
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
@@ -34,7 +34,7 @@ from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
     from memstore._sync.derive.pipeline import Progress
-    from memstore._sync.export.output import Target
+    from memstore._sync.export.writer import Target
     from memstore.ingest.importers import Imported
 
 
@@ -171,7 +171,7 @@ class MemoryStore:
         from memstore._sync.derive.pipeline import REBUILDABLE, DeriveScope, derive
 
         check_names(user=user)
-        one_of("redo", redo, tuple(REBUILDABLE))
+        check_choice("redo", redo, tuple(REBUILDABLE))
         part = DeriveScope(ids.user_id(user) if user is not None else None)
         deriver = None if redo is None else REBUILDABLE[redo]
         with operation_span("derive") as span:
@@ -235,7 +235,7 @@ class MemoryStore:
         `vectors` the vectors; the other store makes them. `progress(user, done, total)` counts messages. Raises
         `InvalidInput` for unknown names.
         """
-        from memstore._sync.export.export import Selection, export
+        from memstore._sync.export.writer import write_export
 
         check_names(conversation=conversation)
         if conversation is not None and (users is None or len(users) != 1):
@@ -243,8 +243,15 @@ class MemoryStore:
         for name in users or ():
             check_name(name, "user")
         names = self.users() if users is None else list(dict.fromkeys(users))
-        selection = Selection(conversation, derived, vectors)
-        return export(self._database, target, names, selection, progress or _ignore)
+        return write_export(
+            self._database,
+            target,
+            names,
+            conversation=conversation,
+            derived=derived,
+            vectors=vectors,
+            progress=progress or _ignore,
+        )
 
     def import_file(
         self,
@@ -272,8 +279,8 @@ class MemoryStore:
         `dry_run` nothing is stored. `progress(done, total)` counts bytes of the file.
         """
         from memstore._sync.ingest.history import import_file
-        from memstore.export.source import is_export
-        from memstore.ingest.importers.reading import as_reading
+        from memstore.export.reader import is_export
+        from memstore.ingest.importers import parse_options
 
         source = Path(path) if isinstance(path, str | Path) else path
         if not isinstance(source, Path) or format == EXPORT or (format == "auto" and call_inline(is_export, source)):
@@ -282,25 +289,27 @@ class MemoryStore:
                     "This is an export of memstore's, whose facts come in as it has them. Nothing was imported: take "
                     "it in as trusted, or not at all."
                 )
-            from memstore._sync.export.restore import Admission, restore
+            from memstore._sync.export.restore import restore
 
             runtime = self._runtime
             return restore(
                 self._database,
                 lambda: Dependencies(self.counter, self.embedder, self.settings, exactly=runtime.embedder_by_name),
                 source,
-                admission=Admission(self.settings.max_message_bytes, runtime.redactor, self.counter),
+                max_message_bytes=self.settings.max_message_bytes,
+                redactor=runtime.redactor,
+                counter=self.counter,
                 only=user,
                 dry_run=dry_run,
                 progress=progress,
             )
-        reading = as_reading(me=me, timezone=timezone, date_order=date_order, all_branches=all_branches)
+        options = parse_options(me=me, timezone=timezone, date_order=date_order, all_branches=all_branches)
         return import_file(
             self._database,
             self.counter,
             source,
             self.settings,
-            reading=reading,
+            options=options,
             user=user,
             format=format,
             dry_run=dry_run,

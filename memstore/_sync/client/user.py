@@ -17,7 +17,7 @@ from memstore._sync.client.recall import Recall
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.client.user_facts import UserFacts
 from memstore._sync.context.replay import replay
-from memstore._sync.ingest.add import Place
+from memstore._sync.ingest.add import ConversationRef
 from memstore._sync.store import (
     browse,
     counter_drift,
@@ -46,7 +46,7 @@ from memstore.client.validation import (
 from memstore.context.formats import Format
 from memstore.errors import InvalidInput, NotFound
 from memstore.events import Event, EventType
-from memstore.ingest.check import KEPT_FOR, check_name, check_text, checked_days, one_of
+from memstore.ingest.validation import KEPT_FOR, check_choice, check_name, check_text, validate_days
 from memstore.models import (
     Certificate,
     Context,
@@ -65,7 +65,7 @@ from memstore.models import (
 from memstore.providers import Embedder
 
 if TYPE_CHECKING:
-    from memstore._sync.export.output import Target
+    from memstore._sync.export.writer import Target
 
 MOST_PARTS = 1000  # of a timeline
 
@@ -90,7 +90,7 @@ class UserScope(Recall, UserFacts):
 
     def conversation(self, name: str, *, title: str | None = None, channel: str | None = None) -> ConversationScope:
         """Return the scope of a conversation, which is created with its first message."""
-        place = Place(self.name, name, title, channel)
+        place = ConversationRef(self.name, name, title, channel)
         redactor = self._runtime.redactor
         return ConversationScope(self, replace(place, title=redactor.redact(title), channel=redactor.redact(channel)))
 
@@ -168,7 +168,7 @@ class UserScope(Recall, UserFacts):
             "change": fact_changes.between,
             "receipt": receipts.between,
         }
-        one_of("kind", kind, tuple(lookups))
+        check_choice("kind", kind, tuple(lookups))
         first, last = parse_id_prefix(prefix)
         if first == last:
             return first
@@ -181,7 +181,7 @@ class UserScope(Recall, UserFacts):
         They are not derived from and not in contexts; they are exported and erased with the user. By default the
         store's embedder finds them; those of one embedder are not found by another.
         """
-        one_of("distance", distance, get_args(Distance))
+        check_choice("distance", distance, get_args(Distance))
         return Documents(self._runtime, self.name, self.id, embedder, distance)
 
     def receipt(self, receipt: Context | Receipt | UUID | str) -> Receipt:
@@ -257,7 +257,7 @@ class UserScope(Recall, UserFacts):
         if unknown:
             raise InvalidInput(f"A user has no setting {sorted(map(str, unknown))[0]!r}; there is {KEPT_FOR!r}.")
         self._runtime.redactor.reject_secret_names(user=self.name)
-        days = {name: checked_days(value) for name, value in settings.items()}
+        days = {name: validate_days(value) for name, value in settings.items()}
         with self._database.scope(self.id) as scope:
             messages.make_user(scope, self.name)
             retention.keep_settings(scope, days)
@@ -266,10 +266,12 @@ class UserScope(Recall, UserFacts):
         self, target: Target, *, conversation: str | None = None, derived: bool = True, vectors: bool = True
     ) -> ExportReport:
         """Write this user's memory, or one conversation's, to a file or a binary stream, as `store.export` does."""
-        from memstore._sync.export.export import Selection, export
+        from memstore._sync.export.writer import write_export
 
         check_names(conversation=conversation)
-        return export(self._database, target, [self.name], Selection(conversation, derived, vectors))
+        return write_export(
+            self._database, target, [self.name], conversation=conversation, derived=derived, vectors=vectors
+        )
 
     def erase(self, *, dry_run: bool = False) -> Certificate:
         """Erase everything of this user in one transaction; return the certificate of what was removed.

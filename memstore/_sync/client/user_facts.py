@@ -13,7 +13,7 @@ from memstore._sync.store import browse, facts
 from memstore._sync.store.database import Database
 from memstore.client.validation import MOST_OFFSET, check_number, to_utc, to_uuid, to_uuids
 from memstore.errors import InvalidInput, NotFound
-from memstore.ingest.check import check_name, check_text, one_of
+from memstore.ingest.validation import check_choice, check_name, check_text
 from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange, Finding
 
 ANY_STATE = "all"
@@ -45,9 +45,9 @@ class UserFacts:
         if subject is not None:
             check_text(subject, "the subject")
         state = None if state == ANY_STATE else state
-        one_of("state", state, (*FACT_STATES, ANY_STATE))
-        one_of("type", type, FACT_TYPES)
-        one_of("kind", kind, FACT_KINDS)
+        check_choice("state", state, (*FACT_STATES, ANY_STATE))
+        check_choice("type", type, FACT_TYPES)
+        check_choice("kind", kind, FACT_KINDS)
         moment = to_utc(as_of, "as_of")
         with self._database.scope(self.id) as scope:
             return facts.facts(scope, state=state, type=type, subject=subject, kind=kind, as_of=moment)
@@ -67,8 +67,8 @@ class UserFacts:
         """
         if subject is not None:
             check_text(subject, "the subject")
-        one_of("state", state, FACT_STATES)
-        one_of("type", type, FACT_TYPES)
+        check_choice("state", state, FACT_STATES)
+        check_choice("type", type, FACT_TYPES)
         check_number(limit, "limit")
         last = None if before is None else browse.Last(*before)
         to_utc(None if last is None else last.at, "before")

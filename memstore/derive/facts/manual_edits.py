@@ -25,8 +25,8 @@ from memstore.derive.facts.normalization import adds_nothing, is_denied, parse_s
 from memstore.derive.facts.rule_extractor import ExtractedFact
 from memstore.derive.facts.trust import BY_HAND, UNTRUSTED
 from memstore.errors import Conflict, InvalidInput, NotFound
-from memstore.ingest.check import check_name, check_text, one_of
 from memstore.ingest.redaction import Redactor
+from memstore.ingest.validation import check_choice, check_name, check_text
 from memstore.models import FACT_KINDS, FACT_TYPES, HAND, QUARANTINED, Fact, FactChange, FactColumns, FactSpan, kind_of
 from memstore.store import embedders, fact_changes, facts, items, messages
 from memstore.store.database import Database, Transaction
@@ -77,8 +77,8 @@ def check_fact(new: NewFact) -> None:
             raise InvalidInput(f"A fact's {name} has at most {limit:,} characters, not {len(part):,}.")
     if new.type is None:
         raise InvalidInput(f"type=None: give one of {', '.join(FACT_TYPES)}.")
-    one_of("type", new.type, FACT_TYPES)
-    one_of("kind", new.kind, FACT_KINDS)
+    check_choice("type", new.type, FACT_TYPES)
+    check_choice("kind", new.kind, FACT_KINDS)
     if len(new.text) > MAX_CHARACTERS:
         raise InvalidInput(
             f"A fact has at most {MAX_CHARACTERS:,} characters, not {len(new.text):,}: a sentence that stands alone."

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from memstore.ingest.check import TRUST, TRUSTED
+from memstore.ingest.validation import TRUST, TRUSTED
 from memstore.models import Message, Role
 from memstore.settings import Settings
 

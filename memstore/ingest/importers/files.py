@@ -1,6 +1,6 @@
-"""Reading files that may be packed, huge, cut off or hostile, in bounded memory; nothing is ever unpacked to disk.
+"""Open files that may be packed, huge, cut off or hostile, in bounded memory; nothing is unpacked to disk.
 
-A history is a file, a zip or a folder: `parts` opens, one after the other, those of its files that are wanted.
+A history is a file, a zip or a folder: `read_parts` reads, one after the other, those of its files that are wanted.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from memstore.errors import InvalidInput
 
-from .reading import PLAINLY, Reading
-from .records import Skipped, shown
+from .base import DEFAULTS, ImportOptions, Skipped, printable
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -45,60 +44,44 @@ _HIDDEN = re.compile(r"(?:.*/)?(?:__MACOSX/|\.(?!\.?/)).*")  # what a Mac and fi
 
 
 class ByteStream(Protocol):
-    """What the readers here need of an open file."""
+    """What readers need of an open file."""
 
     def read1(self, size: int, /) -> bytes:
-        """Give some bytes, at most `size`, and none at the end."""
+        """Return some bytes, at most `size`, and none at the end."""
         ...
 
     def readline(self, size: int = -1, /) -> bytes:
-        """Give the bytes up to a line's end and with it, at most `size`."""
+        """Return the bytes up to a line's end and with it, at most `size`."""
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Broken:
-    """A file that could not even be opened: its reader is told so, as of one that breaks later."""
+class _CountingFile(io.FileIO):
+    """A file that reports how much further than before one has read in it, skipped bytes included."""
 
-    error: Exception
-
-    def read1(self, size: int, /) -> bytes:
-        """Raise what opening it raised."""
-        raise self.error
-
-    def readline(self, size: int = -1, /) -> bytes:
-        """Raise what opening it raised."""
-        raise self.error
-
-
-class _Watched(io.FileIO):
-    """A file that tells how much further than ever before one has read in it, passing by included."""
-
-    def __init__(self, path: Path, seen: Callable[[int], None]) -> None:
+    def __init__(self, path: Path, on_read: Callable[[int], None], *, counting: bool = True) -> None:
         super().__init__(path)
-        self.watching = True
-        self._seen = seen
+        self.counting = counting
+        self._on_read = on_read
         self._furthest = 0
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        """Read, and tell how far."""
         size = super().readinto(buffer) or 0
         here = self.tell()
-        if self.watching and here > self._furthest:
-            self._seen(here - self._furthest)
+        if self.counting and here > self._furthest:
+            self._on_read(here - self._furthest)
             self._furthest = here
         return size
 
 
 def size_of(path: Path) -> int:
-    """Give how many bytes a file, or all files of a folder, have on disk."""
-    files = _files(path) if path.is_dir() else [path]
+    """Return how many bytes a file, or all files of a folder, have on disk."""
+    files = _files_below(path) if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files)
 
 
 def check_file(path: Path) -> None:
-    """Raise InvalidInput, in words, unless the path is a file or a folder that can be read."""
-    name = shown(str(path), 200)
+    """Raise `InvalidInput` unless the path is a file or a folder that can be read."""
+    name = printable(str(path), 200)
     try:
         if not path.exists():
             raise InvalidInput(f"there is no file {name}")
@@ -114,9 +97,9 @@ def check_file(path: Path) -> None:
 
 
 @contextmanager
-def opened(path: Path, seen: Callable[[int], None] = PLAINLY.seen) -> Iterator[IO[bytes]]:
+def open_file(path: Path, on_read: Callable[[int], None] = DEFAULTS.on_read) -> Iterator[IO[bytes]]:
     """Open a file's bytes, unpacked where they are gzip's, whatever the file is called."""
-    with io.BufferedReader(_Watched(path, seen), CHUNK) as raw:
+    with io.BufferedReader(_CountingFile(path, on_read), CHUNK) as raw:
         if raw.peek(2)[:2] != GZIP:
             yield cast(IO[bytes], raw)
             return
@@ -124,101 +107,110 @@ def opened(path: Path, seen: Callable[[int], None] = PLAINLY.seen) -> Iterator[I
             yield cast(IO[bytes], unpacked)
 
 
-def head(path: Path, size: int = HEAD) -> bytes:
-    """Give the first bytes of a file, unpacked: fewer where it ends or breaks before."""
-    with opened(path) as stream:
-        return take(cast(ByteStream, stream), size)
+def read_head(path: Path, size: int = HEAD) -> bytes:
+    """Return the first bytes of a file, unpacked: fewer where it ends or breaks before."""
+    with open_file(path) as stream:
+        return _read_up_to(cast(ByteStream, stream), size)
 
 
-def take(stream: ByteStream, size: int) -> bytes:
-    """Give the next bytes of a stream: fewer where it ends or breaks before."""
-    got = b""
+def _read_up_to(stream: ByteStream, size: int) -> bytes:
+    data = b""
     with suppress(*READ_ERRORS):
-        while len(got) < size and (more := stream.read1(size - len(got))):
-            got += more
-    return got
+        while len(data) < size and (more := stream.read1(size - len(data))):
+            data += more
+    return data
 
 
 def is_zip(path: Path) -> bool:
-    """Whether a file is a zip, whatever it is called."""
-    return path.is_file() and head(path, 4) in ZIP
+    """Return whether a file is a zip, whatever it is called."""
+    return path.is_file() and read_head(path, 4) in ZIP
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file of a history: its name in the zip or folder, the name to report, and its bytes while it is the turn."""
+    """An open file of a history: its name in the zip or folder, the name to report, and its bytes."""
 
     name: str
     where: str
     stream: ByteStream
 
 
-def parts(
-    path: Path, wanted: re.Pattern[str], limit: int, seen: Callable[[int], None] = PLAINLY.seen
-) -> Generator[Part]:
-    """Open, one after the other, the file itself or, in a zip or folder, those with a wanted name.
+class _Entry(NamedTuple):
+    """A file of a history that is not opened yet."""
 
-    `limit` is on the unpacked bytes of all of them together. InvalidInput where a zip holds too much, or none.
-    """
-    if path.is_dir():
-        yield from _of_folder(path, wanted, seen)
-    elif is_zip(path):
-        yield from _of_zip(path, wanted, limit, seen)
-    else:
-        with opened(path, seen) as stream:
-            yield Part(path.name, shown(path.name), cast(ByteStream, stream))
+    name: str
+    where: str
+    open: Callable[[], AbstractContextManager[Any]]
 
 
 def read_parts(
-    path: Path, wanted: re.Pattern[str], reading: Reading, read: Callable[[Part], Iterator[T]], again: str
+    path: Path, wanted: re.Pattern[str], options: ImportOptions, read: Callable[[Part], Iterable[T]], again: str
 ) -> Iterator[T | Skipped]:
-    """Give what `read` finds in each wanted part; what keeps one from being opened is told, with what to do again."""
+    """Yield what `read` yields of the file, or of each file in a zip or folder whose name is wanted.
+
+    What keeps one from being opened is reported, with what to do `again`. Raises `InvalidInput` where nothing is there.
+    """
     check_file(path)
     try:
-        for part in parts(path, wanted, MOST_UNPACKED, reading.seen):
-            yield from read(part)
+        for entry in _entries(path, wanted, MOST_UNPACKED, options.on_read):
+            try:
+                with entry.open() as stream:
+                    yield from read(Part(entry.name, entry.where, stream))
+            except READ_ERRORS as error:
+                yield Skipped(entry.where, f"the file is damaged or locked ({printable(str(error), 200)}); {again}")
     except InvalidInput as error:
-        yield Skipped(shown(path.name), str(error))
+        yield Skipped(printable(path.name), str(error))
     except READ_ERRORS as error:
-        yield Skipped(shown(path.name), f"the file is damaged or locked ({shown(str(error), 200)}); {again}")
+        yield Skipped(printable(path.name), f"the file is damaged or locked ({printable(str(error), 200)}); {again}")
 
 
-def names(path: Path) -> list[str]:
-    """Give the names of all files in a zip or folder, relative to it; of a file its own; none of a broken zip."""
+def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
+    """Return the first bytes of the first wanted file, without its BOM; none where there is none or it is broken."""
+    try:
+        with closing(_entries(path, wanted, 1 << 64, DEFAULTS.on_read)) as entries:
+            for entry in entries:
+                with entry.open() as stream:
+                    return _read_up_to(stream, HEAD).removeprefix(BOM).lstrip()
+    except (InvalidInput, *READ_ERRORS):
+        pass
+    return b""
+
+
+def list_names(path: Path) -> list[str]:
+    """Return the names of all files in a zip or folder, relative to it; of a file its own; none of a broken zip."""
     if path.is_dir():
-        return [file.relative_to(path).as_posix() for file in _files(path)]
+        return [file.relative_to(path).as_posix() for file in _files_below(path)]
     if not is_zip(path):
         return [path.name]
     try:
-        with _archive(path) as archive:
+        with _open_zip(path) as archive:
             return [name for name in archive.namelist() if not _HIDDEN.fullmatch(name)]
     except READ_ERRORS:
         return []
 
 
-def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
-    """Give the first bytes of the first wanted file, without its BOM; none where there is none or it is broken."""
-    try:
-        with closing(parts(path, wanted, limit=1 << 64)) as files:
-            return next((take(part.stream, HEAD) for part in files), b"").removeprefix(BOM).lstrip()
-    except (InvalidInput, *READ_ERRORS):
-        return b""
+def _entries(path: Path, wanted: re.Pattern[str], limit: int, on_read: Callable[[int], None]) -> Generator[_Entry]:
+    if path.is_dir():
+        yield from _folder_entries(path, wanted, on_read)
+    elif is_zip(path):
+        yield from _zip_entries(path, wanted, limit, on_read)
+    else:
+        yield _Entry(path.name, printable(path.name), partial(open_file, path, on_read))
 
 
-def _of_folder(path: Path, wanted: re.Pattern[str], seen: Callable[[int], None]) -> Generator[Part]:
-    files = _files(path)
-    chosen = [file for file in files if wanted.fullmatch(file.relative_to(path).as_posix())]
+def _folder_entries(path: Path, wanted: re.Pattern[str], on_read: Callable[[int], None]) -> Generator[_Entry]:
+    files = {file.relative_to(path).as_posix(): file for file in _files_below(path)}
+    chosen = [name for name in files if wanted.fullmatch(name)]
     if not chosen:
         raise InvalidInput("the folder does not hold the history; give the folder of the export as it was unpacked")
-    seen(sum(file.stat().st_size for file in files) - sum(file.stat().st_size for file in chosen))
-    for file in sorted(chosen, key=lambda file: by_number(file.as_posix())):
-        name = file.relative_to(path).as_posix()
-        where = f"{shown(path.name)}, {shown(name, 120)}"
-        yield from _part(name, where, partial(opened, file, seen))
+    on_read(sum(files[name].stat().st_size for name in files.keys() - chosen))
+    for name in sorted(chosen, key=_natural_key):
+        where = f"{printable(path.name)}, {printable(name, 120)}"
+        yield _Entry(name, where, partial(open_file, files[name], on_read))
 
 
-def _files(path: Path) -> list[Path]:
-    """Give the files below a folder; none that is hidden, and none through a link, which may lead out of it."""
+def _files_below(path: Path) -> list[Path]:
+    """Return the files below a folder; none that is hidden, and none through a link, which may lead out of it."""
     found = []
     for folder, folders, files in os.walk(path):
         folders[:] = [name for name in folders if not name.startswith((".", "__MACOSX"))]
@@ -227,50 +219,37 @@ def _files(path: Path) -> list[Path]:
     return sorted(found)
 
 
-def _of_zip(path: Path, wanted: re.Pattern[str], limit: int, seen: Callable[[int], None]) -> Generator[Part]:
-    watched = _Watched(path, seen)
-    watched.watching = False  # the directory stands at the end of a zip, and is read first
-    with io.BufferedReader(watched, CHUNK) as raw, _archive(cast(IO[bytes], raw)) as archive:
-        watched.watching = True
-        chosen = [
-            one for one in archive.infolist() if wanted.fullmatch(one.filename) and not _HIDDEN.fullmatch(one.filename)
-        ]
+def _zip_entries(path: Path, wanted: re.Pattern[str], limit: int, on_read: Callable[[int], None]) -> Generator[_Entry]:
+    file = _CountingFile(path, on_read, counting=False)
+    with io.BufferedReader(file, CHUNK) as raw, _open_zip(cast(IO[bytes], raw)) as archive:
+        file.counting = True  # only now: the directory stands at the end of a zip, and is read first
+        infos = archive.infolist()
+        chosen = [one for one in infos if wanted.fullmatch(one.filename) and not _HIDDEN.fullmatch(one.filename)]
         if not chosen:
             raise InvalidInput("the zip does not hold the history; give the zip of the export as it was downloaded")
         # zipfile never gives more of an entry than the directory says, so its sizes are a bound and not just a claim.
-        if sum(entry.file_size for entry in chosen) > limit:
+        if sum(info.file_size for info in chosen) > limit:
             raise InvalidInput(f"the zip unpacks to more than {limit:,} bytes; unpack it and import the files in it")
-        for entry in sorted(chosen, key=lambda entry: by_number(entry.filename)):
-            where = f"{shown(path.name)}, {shown(entry.filename)}"
-            yield from _part(entry.filename, where, partial(_entry, archive, entry))
+        for info in sorted(chosen, key=lambda info: _natural_key(info.filename)):
+            where = f"{printable(path.name)}, {printable(info.filename)}"
+            yield _Entry(info.filename, where, partial(_open_zip_entry, archive, info))
 
 
-def _part(name: str, where: str, open: Callable[[], AbstractContextManager[Any]]) -> Generator[Part]:
-    """Give a file while it is open, or one that tells whoever reads it why it could not be opened."""
-    with ExitStack() as stack:
-        stream: ByteStream
-        try:
-            stream = stack.enter_context(open())
-        except READ_ERRORS as error:
-            stream = _Broken(error)
-        yield Part(name, where, stream)
-
-
-def by_number(name: str) -> list[tuple[str, int, str]]:
-    """Order names by the numbers in them: 10 comes after 9. No int() of it: a name may have thousands of digits."""
+def _natural_key(name: str) -> list[tuple[str, int, str]]:
+    """Sort names by the numbers in them: 10 comes after 9."""
     split = re.findall(r"([^0-9]*)0*([0-9]*)", name)
-    return [(rest, len(digits), digits) for rest, digits in split]
+    return [(rest, len(digits), digits) for rest, digits in split]  # no int(): a name may have thousands of digits
 
 
-def _archive(file: Path | IO[bytes]) -> zipfile.ZipFile:
+def _open_zip(file: Path | IO[bytes]) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(file)
     except _ZIP_ERRORS as error:
         raise zipfile.BadZipFile(str(error)) from error
 
 
-def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> zipfile.ZipExtFile:
+def _open_zip_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
     try:
-        return cast(zipfile.ZipExtFile, archive.open(entry))
+        return archive.open(info)
     except _ZIP_ERRORS as error:
         raise zipfile.BadZipFile(str(error)) from error

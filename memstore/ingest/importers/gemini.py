@@ -3,7 +3,7 @@
 It is a list of single activities, newest first, and knows no conversations. Here they are put in the order of time,
 and a conversation ends where nothing is said for half an hour; it is named by the time of its first prompt.
 An activity is a prompt ("Prompted …", "Asked …", "Said …") and mostly the answer, as HTML, which becomes text; both
-have its time. Activities that are no prompts ("Used …", "Gave feedback …") are left out and counted. A title in another
+have its time. Activities that are no prompts ("Used …", "Gave feedback …") are ignored and counted. A title in another
 language keeps its first word, which nobody can tell from the prompt.
 """
 
@@ -11,17 +11,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from .files import Part, first_head, names, read_parts
-from .html_text import html_text
-from .json_stream import keys_in, numbered_elements
-from .reading import PLAINLY, Reading
-from .records import INHERITED, Found, LeftOut, Record, Skipped, moment, shown, storable, time_or_none
-from .scratch import Occurrences, in_order
+from .base import (
+    DEFAULTS,
+    INHERITED,
+    Found,
+    Ignored,
+    Importer,
+    ImportOptions,
+    Record,
+    Skipped,
+    make_storable,
+    parse_time,
+    printable,
+    time_or_none,
+)
+from .external_sort import in_order
+from .files import first_head, list_names, read_parts
+from .json_stream import find_keys, numbered_elements
 
 AGAIN = "ask Google Takeout again for My Activity of Gemini Apps, in the format JSON"
 AS_HTML = "it holds the activities as HTML, which is what Takeout gives unless asked; " + AGAIN
@@ -36,59 +48,46 @@ _OTHER = re.compile(r"(?:Created|Used|Gave|Added|Selected|Shared|Deleted|Viewed|
 _PRODUCTS = re.compile(rb'"(?:Gemini|Bard)\b|Gemini"')
 
 
-@dataclass(frozen=True, slots=True)
-class Gemini:
-    """Reads Gemini's activities, put in the order of time."""
+def sniff(path: Path) -> float:
+    """Return 0.9 for a list of Gemini's activities, a little where they are HTML, so that reading can say so."""
+    start = first_head(path, _MEMBER)
+    if _is_json(start):
+        return 0.9
+    return 0.2 if _is_html(path, start) else 0.0
 
-    @property
-    def name(self) -> str:
-        """What `--format` calls it."""
-        return "gemini"
 
-    def sniff(self, path: Path) -> float:
-        """Give 0.9 for a list of activities of Gemini's, a little where they are HTML, so that it can be said."""
-        start = first_head(path, _MEMBER)
-        if _is_json(start):
-            return 0.9
-        return 0.2 if _is_html(path, start) else 0.0
-
-    def read(self, path: Path, reading: Reading = PLAINLY) -> Iterator[Found]:
-        """Give the prompts and the answers, the oldest first."""
-        start = first_head(path, _MEMBER) if path.exists() else b""
-        if path.exists() and not _is_json(start) and _is_html(path, start):
-            yield Skipped(shown(path.name), AS_HTML)
-            return
-        last, conversation = None, ""
-        with Occurrences() as seen:
-            for time, activity in in_order(_rows(read_parts(path, _MEMBER, reading, _activities, AGAIN))):
-                if not time:
-                    yield Skipped(*activity) if isinstance(activity, list) else LeftOut(activity)
-                    continue
-                when = moment(time)
-                if last is None or when - last > GAP:
-                    conversation = f"gemini {when:%Y-%m-%d %H:%M:%S}Z"
-                last = when
-                for message in _messages(activity, when, seen.count(time)):
-                    at = activity["where"]
-                    yield Record(user=None, conversation=conversation, message=message, channel="gemini", where=at)
+def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
+    """Yield the prompts and the answers, the oldest first."""
+    if path.exists() and not _is_json(start := first_head(path, _MEMBER)) and _is_html(path, start):
+        yield Skipped(printable(path.name), AS_HTML)
+        return
+    elements = partial(numbered_elements, unit="activity", again=AGAIN)
+    conversation, last, last_time, same_time = "", None, "", 0
+    for time, row in in_order(_rows(read_parts(path, _MEMBER, options, elements, AGAIN))):
+        if not time:
+            yield Skipped(*row) if isinstance(row, list) else Ignored(row)
+            continue
+        when = parse_time(time)
+        if last is None or when - last > GAP:
+            conversation = f"gemini {when:%Y-%m-%d %H:%M:%S}Z"
+        same_time = same_time + 1 if time == last_time else 1
+        last, last_time = when, time
+        for message in _messages(row, when, same_time):
+            yield Record(conversation=conversation, message=message, channel="gemini", where=row["where"])
 
 
 def _is_json(start: bytes) -> bool:
-    return start.startswith(b"[") and {"title", "time"} <= keys_in(start) and _PRODUCTS.search(start) is not None
+    return start.startswith(b"[") and {"title", "time"} <= find_keys(start) and _PRODUCTS.search(start) is not None
 
 
 def _is_html(path: Path, start: bytes) -> bool:
     if path.is_file() and start[:200].lower().startswith((b"<html", b"<!doctype html")):
         return b"Gemini Apps" in start
-    return any(_HTML.fullmatch(name) for name in names(path))
-
-
-def _activities(part: Part) -> Iterator[tuple[str, Any] | Skipped]:
-    return numbered_elements(part, "activity", AGAIN)
+    return any(_HTML.fullmatch(name) for name in list_names(path))
 
 
 def _rows(found: Iterator[tuple[str, Any] | Skipped]) -> Iterator[tuple[str, Any]]:
-    """Give the activities under their times, and under no time, so that it comes first, what is none of them."""
+    """Yield the activities under their times; what is none of them under no time, so that it comes first."""
     for one in found:
         if isinstance(one, Skipped):
             yield "", [one.where, one.reason]
@@ -101,29 +100,77 @@ def _rows(found: Iterator[tuple[str, Any] | Skipped]) -> Iterator[tuple[str, Any
         elif _OTHER.match(title):
             yield "", "activities that are no prompts"
         else:
-            yield time.isoformat(), {"title": title, "html": _html(given), "where": where}
-
-
-def _html(given: dict[str, Any]) -> str:
-    items = given.get("safeHtmlItem")
-    texts = [item.get("html") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-    return "\n".join(text for text in texts if isinstance(text, str))
+            items = given.get("safeHtmlItem")
+            answers = [item.get("html") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+            html = "\n".join(answer for answer in answers if isinstance(answer, str))
+            yield time.isoformat(), {"title": title, "html": html, "where": where}
 
 
 def _messages(activity: dict[str, Any], when: datetime, count: int) -> Iterator[dict[str, Any]]:
-    """Give the prompt and the answer; of equally old activities, `count` tells them apart."""
+    """Yield the prompt and the answer; `count` tells activities of the same time apart."""
     prompt = _PROMPT.fullmatch(activity["title"])
     number = f"#{count}" if count > 1 else ""
-    for role, text, metadata in (
+    for role, said, metadata in (
         ("user", prompt[1] if prompt else activity["title"], {}),
         ("assistant", html_text(activity["html"]), INHERITED),
     ):
-        said, kept = storable(text)
-        if said.strip():
+        text, kept = make_storable(said)
+        if text.strip():
             yield {
                 "role": role,
-                "content": said,
+                "content": text,
                 "occurred_at": when,
                 "external_id": f"{when.isoformat()}{number}/{role}",
                 "metadata": kept | metadata,
             }
+
+
+_BLOCKS = {"address", "article", "blockquote", "div", "dl", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "ol"}
+_BLOCKS |= {"p", "pre", "section", "table", "ul"}
+_LINES = {"br", "dd", "dt", "li", "tr"}
+_UNSEEN = {"head", "script", "style", "template", "title"}
+
+
+def html_text(html: str) -> str:
+    """Return HTML as text: blocks with a blank line between, entries of lists behind a dash, cells of tables apart."""
+    reader = _HtmlReader()
+    reader.feed(html)
+    reader.close()
+    text = "".join(reader.texts)
+    if not reader.has_code:
+        text = re.sub(r"[ \t]*\n[ \t]*", "\n", text)
+    return re.sub(r"\n{3,}", "\n\n", text).strip()
+
+
+class _HtmlReader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.texts: list[str] = []
+        self.has_code = False  # whose indents count
+        self._pre = 0
+        self._unseen = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._unseen += tag in _UNSEEN
+        self._pre += tag == "pre"
+        self.has_code |= tag == "pre"
+        self._break(tag)
+        self.texts.append({"li": "- ", "td": " ", "th": " "}.get(tag, ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._unseen = max(self._unseen - (tag in _UNSEEN), 0)
+        self._pre = max(self._pre - (tag == "pre"), 0)
+        if tag not in _LINES:
+            self._break(tag)
+
+    def handle_data(self, data: str) -> None:
+        if not self._unseen:
+            self.texts.append(data if self._pre else re.sub(r"\s+", " ", data))
+
+    def _break(self, tag: str) -> None:
+        if next((text for text in reversed(self.texts) if text), "") == "- ":
+            return  # a paragraph that begins an entry
+        self.texts.append("\n\n" if tag in _BLOCKS else "\n" if tag in _LINES else "")
+
+
+GEMINI = Importer("gemini", sniff, read)

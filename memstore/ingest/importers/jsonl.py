@@ -17,19 +17,27 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from memstore.errors import InvalidInput
+from memstore.ingest.validation import DEEPEST
 from memstore.models import Role
 
-from .files import BOM, HEAD, READ_ERRORS, ByteStream, check_file, head, opened
-from .lines import LONGEST_LINE, PRETTY, numbered_lines, parsed
-from .made_ids import made_id
-from .reading import PLAINLY, Reading
-from .records import DEEPEST, Found, Record, Skipped, check_storable, moment, shown
-from .scratch import Occurrences
+from .base import (
+    DEFAULTS,
+    Found,
+    Importer,
+    ImportOptions,
+    Record,
+    Skipped,
+    check_storable,
+    parse_time,
+    printable,
+)
+from .external_sort import Occurrences, derive_id
+from .files import BOM, HEAD, READ_ERRORS, ByteStream, check_file, open_file, read_head
+from .json_stream import LONGEST_LINE, PRETTY, numbered_lines, parse_object
 
 _SUSPECT = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")  # only an escape can be of NUL, or of half a character
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
@@ -37,53 +45,41 @@ SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 _ROLES = [role.value for role in Role]
 
 
-@dataclass(frozen=True, slots=True)
-class JsonLines:
-    """Reads memstore's own format, plain or gzipped, line by line."""
+def sniff(path: Path) -> float:
+    """Return 1 for a head with a message, less where its keys are not all there, a little for the name alone."""
+    if path.is_dir():
+        return 0.0
+    start = read_head(path).removeprefix(BOM)
+    lines = [line for line in start.splitlines() if line.strip()]
+    likeness = [_likeness(keys) for line in lines if (keys := _keys(line)) is not None]
+    if likeness:
+        return max(likeness)
+    if len(start) == HEAD and len(lines) == 1 and _begins_message(lines[0]):
+        return 0.5
+    return 0.2 if path.name.lower().endswith(SUFFIXES) else 0.0
 
-    max_line: int = LONGEST_LINE
 
-    @property
-    def name(self) -> str:
-        """What `--format` calls it."""
-        return "jsonl"
-
-    def sniff(self, path: Path) -> float:
-        """Give 1 for a head with a message, less where its keys are not all there, a little for the name alone."""
-        if path.is_dir():
-            return 0.0
-        start = head(path).removeprefix(BOM)
-        lines = [line for line in start.splitlines() if line.strip()]
-        objects = [found for line in lines if (found := _keys(line)) is not None]
-        if objects:
-            return max(_likeness(keys) for keys in objects)
-        if len(start) == HEAD and len(lines) == 1 and _begins_message(lines[0]):
-            return 0.5
-        return 0.2 if path.name.lower().endswith(SUFFIXES) else 0.0
-
-    def read(self, path: Path, reading: Reading = PLAINLY) -> Iterator[Found]:
-        """Give each line's message, and each line that holds none with the reason; blank lines are nothing."""
-        check_file(path)
-        if path.is_dir():
-            raise InvalidInput(f"{shown(path.name)} is a folder; name the files in it that hold the history")
-        name, number = shown(path.name), 0
-        try:
-            with opened(path, reading.seen) as stream, Occurrences() as seen:
-                for number, line in numbered_lines(cast(ByteStream, stream), self.max_line):
-                    if line is None:
-                        reason = f"the line is longer than {self.max_line:,} bytes; {PRETTY}"
-                        yield Skipped(f"{name}, line {number}", reason)
-                    elif line.strip():
-                        yield _read_line(line, f"{name}, line {number}", seen)
-        except READ_ERRORS as error:
-            reason = f"the file is cut off or damaged ({shown(str(error), 200)}); get it whole and import it again"
-            yield Skipped(f"{name}, after line {number}", reason)
+def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
+    """Yield each line's message, and each line that holds none with the reason; blank lines are nothing."""
+    check_file(path)
+    if path.is_dir():
+        raise InvalidInput(f"{printable(path.name)} is a folder; name the files in it that hold the history")
+    name, number = printable(path.name), 0
+    try:
+        with open_file(path, options.on_read) as stream, Occurrences() as seen:
+            for number, line in numbered_lines(cast(ByteStream, stream), LONGEST_LINE):
+                if line is None:
+                    yield Skipped(f"{name}, line {number}", f"the line is longer than {LONGEST_LINE:,} bytes; {PRETTY}")
+                elif line.strip():
+                    yield _read_line(line, f"{name}, line {number}", seen)
+    except READ_ERRORS as error:
+        reason = f"the file is cut off or damaged ({printable(str(error), 200)}); get it whole and import it again"
+        yield Skipped(f"{name}, after line {number}", reason)
 
 
 def _keys(line: bytes) -> set[str] | None:
-    """Give the keys of a line's object, or None where there is none."""
     try:
-        return set(parsed(line))
+        return set(parse_object(line))
     except InvalidInput:
         return None
 
@@ -100,7 +96,7 @@ def _begins_message(line: bytes) -> bool:
 
 def _read_line(line: bytes, where: str, seen: Occurrences) -> Record | Skipped:
     try:
-        given = parsed(line)
+        given = parse_object(line)
         if _SUSPECT.search(line) or line.count(b"{") + line.count(b"[") > DEEPEST:
             check_storable(given)  # takes as long as the rest of reading a line
         given = {key: value for key, value in given.items() if value is not None}
@@ -108,20 +104,20 @@ def _read_line(line: bytes, where: str, seen: Occurrences) -> Record | Skipped:
         message: dict[str, Any] = {"role": given["role"], "content": given.get("content")}
         message |= {key: given[key] for key in _MESSAGE_KEYS if key in given}
         if "occurred_at" in given:
-            message["occurred_at"] = moment(given["occurred_at"])
+            message["occurred_at"] = parse_time(given["occurred_at"])
         if "external_id" not in given:
-            message["external_id"] = made_id(given.get("user"), given["conversation"], message, seen)
+            message["external_id"] = derive_id(given.get("user"), given["conversation"], message, seen)
     except InvalidInput as error:
         return Skipped(where, str(error))
     return Record(user=given.get("user"), conversation=given["conversation"], message=message, where=where)
 
 
 def _check(given: dict[str, Any]) -> None:
-    """Raise InvalidInput for the first thing that is not as the format has it."""
+    """Raise `InvalidInput` for the first thing that is not as the format has it."""
     for key in given.keys() - _RULES.keys():
         close = difflib.get_close_matches(key, _RULES, 1)
         hint = f'did you mean "{close[0]}"? What is your own goes' if close else "put what is your own"
-        raise InvalidInput(f'the key "{shown(key)}" is unknown; {hint} under "metadata"')
+        raise InvalidInput(f'the key "{printable(key)}" is unknown; {hint} under "metadata"')
     for key in ("conversation", "role"):
         if key not in given:
             raise InvalidInput(f'"{key}" is missing; add it')
@@ -157,3 +153,6 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "tags": (lambda value: isinstance(value, list) and all(map(_is_filled, value)), "a list of texts"),
 }
 _MESSAGE_KEYS = [key for key in _RULES if key not in ("user", "conversation", "role", "content", "occurred_at")]
+
+
+JSONL = Importer("jsonl", sniff, read)

@@ -9,7 +9,7 @@
 - Everybody is a user with a name, but for `me`, which must be given: those messages have no name, and are the user's
   own.
 - A line that begins with no time goes on with the message before it. What WhatsApp itself says (somebody joined, calls
-  are encrypted) and deleted messages are left out and counted. A picture that is not in the text is "[image]", a file
+  are encrypted) and deleted messages are ignored and counted. A picture that is not in the text is "[image]", a file
   "[name]".
 - Messages bring no ids: they follow from who said what when, as the clock showed it.
 
@@ -21,18 +21,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time, tzinfo
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from memstore.errors import InvalidInput
 
-from .files import MOST_UNPACKED, READ_ERRORS, Part, check_file, first_head, is_zip, parts, read_parts
-from .lines import LONGEST_LINE, numbered_lines
-from .local_times import Clock, DateOrders, written
-from .made_ids import made_id
-from .reading import PLAINLY, DateOrder, Reading
-from .records import Found, LeftOut, Record, Skipped, shown, storable
-from .scratch import Occurrences
+from .base import (
+    DEFAULTS,
+    DateOrder,
+    Found,
+    Ignored,
+    Importer,
+    ImportOptions,
+    Record,
+    Skipped,
+    make_storable,
+    printable,
+)
+from .external_sort import Occurrences, derive_id
+from .files import READ_ERRORS, Part, check_file, first_head, is_zip, read_parts
+from .json_stream import LONGEST_LINE, numbered_lines
 
 AGAIN = "export the chat again, without media"
 MOST_NAMES = 1000
@@ -59,58 +68,42 @@ _EDITED = re.compile(rf"<This message was edited>[{_MARKS}]*$")
 _COPY = re.compile(r" ?\([0-9]+\)$")  # what a browser adds to the name of a second download
 
 
-@dataclass(frozen=True, slots=True)
-class WhatsApp:
-    """Reads a chat of WhatsApp's."""
+def sniff(path: Path) -> float:
+    """Return 0.8 for a text whose first lines begin with times and speakers."""
+    lines = first_head(path, _MEMBER).decode(errors="replace").splitlines()[:20]
+    return 0.8 if any(_header(line) for line in lines) else 0.0
 
-    @property
-    def name(self) -> str:
-        """What `--format` calls it."""
-        return "whatsapp"
 
-    def sniff(self, path: Path) -> float:
-        """Give 0.8 for a text whose first lines begin with times and speakers."""
-        lines = first_head(path, _MEMBER).decode(errors="replace").splitlines()[:20]
-        return 0.8 if any(_header(line) for line in lines) else 0.0
-
-    def read(self, path: Path, reading: Reading = PLAINLY) -> Iterator[Found]:
-        """Give what was said in each chat; it is read twice, for how it is written shows in the whole of it only."""
-        check_file(path)
-        chats = {}
-        try:
-            for part in parts(path, _MEMBER, MOST_UNPACKED):
-                chats[part.name] = _looked_at(part, path)
-        except READ_ERRORS:
-            pass  # the second reading tells it
-        for chat in chats.values():
-            chat.settle(reading)
-
-        def read(part: Part) -> Iterator[Found]:
-            chat = chats.get(part.name)
-            return _chat(part, chat, reading) if chat is not None else iter(())
-
-        yield from read_parts(path, _MEMBER, reading, read, AGAIN)
+def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
+    """Yield what was said in each chat; it is read twice, for how it is written shows in the whole of it only."""
+    check_file(path)
+    surveyed = read_parts(path, _MEMBER, DEFAULTS, lambda part: [_survey(part, path)], AGAIN)
+    chats = {chat.part: chat for chat in surveyed if isinstance(chat, _Chat)}  # the second reading says what is wrong
+    for chat in chats.values():
+        chat.settle(options)
+    yield from read_parts(path, _MEMBER, options, partial(_read_chat, chats=chats, options=options), AGAIN)
 
 
 @dataclass(slots=True)
 class _Chat:
     """What is known of a chat before its messages are read."""
 
+    part: str
     name: str
+    orders: DateOrders
     speakers: dict[str, None] = field(default_factory=dict)
-    orders: DateOrders = field(default_factory=DateOrders)
     order: DateOrder = "dmy"
 
-    def settle(self, reading: Reading) -> None:
-        """Decide how dates are written; InvalidInput where only the importing person knows what is meant."""
+    def settle(self, options: ImportOptions) -> None:
+        """Decide how dates are written; raise `InvalidInput` where only the importing person knows what is meant."""
         if not self.speakers:
             return
-        self.order = reading.date_order or self.orders.found()
-        if reading.timezone is None:
+        self.order = options.date_order or self.orders.find()
+        if options.timezone is None:
             raise InvalidInput("WhatsApp writes no time zone; say where its phone was, with --timezone Europe/Berlin")
-        if reading.me not in self.speakers:
-            some = ", ".join(shown(name) for name in list(self.speakers)[:20])
-            why = "say who of them you are" if reading.me is None else f"nobody in it is called {shown(reading.me)}"
+        if options.me not in self.speakers:
+            some = ", ".join(printable(name) for name in list(self.speakers)[:20])
+            why = "say who of them you are" if options.me is None else f"nobody in it is called {printable(options.me)}"
             raise InvalidInput(f"{why}; --me takes one of: {some}")
 
 
@@ -118,81 +111,79 @@ def _header(line: str) -> re.Match[str] | None:
     return _IPHONE.match(line) or _ANDROID.match(line)
 
 
-def _looked_at(part: Part, path: Path) -> _Chat:
+def _survey(part: Part, path: Path) -> _Chat:
     """Read a chat for its dates and its speakers."""
-    chat = _Chat(_named_after(path, part.name))
+    chat = _Chat(part.name, _file_name(path, part.name), DateOrders())
     try:
         for number, line in numbered_lines(part.stream):
-            found = _header((line or b"").decode(errors="replace").rstrip("\r\n"))
-            if found is None:
+            header = _header((line or b"").decode(errors="replace").rstrip("\r\n"))
+            if header is None:
                 continue
-            chat.orders.add(_numbers(found), points="." in found["date"])
-            spoken = _SPOKEN.fullmatch(found["rest"])
+            chat.orders.add(_numbers(header), points="." in header["date"])
+            spoken = _SPOKEN.fullmatch(header["rest"])
             if spoken is None:
                 continue
-            if _of_whatsapp(spoken):
+            if _is_notice(spoken):
                 # The first thing that an iPhone's WhatsApp says, it says in the name of the chat.
                 chat.name = chat.name or (_speaker(spoken) if number == 1 else "")
             elif len(chat.speakers) < MOST_NAMES:
                 chat.speakers[_speaker(spoken)] = None
     except READ_ERRORS:
-        pass  # the second reading tells it
-    chat.name = chat.name or storable(path.absolute().parent.name)[0] or "whatsapp"
+        pass  # the second reading says so
+    chat.name = chat.name or make_storable(path.absolute().parent.name)[0] or "whatsapp"
     return chat
 
 
-def _named_after(path: Path, part: str) -> str:
-    """Give what a chat's file is called, else its zip; nothing where both say nothing."""
+def _file_name(path: Path, part: str) -> str:
+    """Return what a chat's file is called, else its zip; nothing where both say nothing."""
     for name in (PurePosixPath(part).stem, path.stem if is_zip(path) else ""):
-        name = storable(_COPY.sub("", name))[0].strip()
+        name = make_storable(_COPY.sub("", name))[0].strip()
         if name and name.lower() != "_chat":
             return name
     return ""
 
 
-def _numbers(found: re.Match[str]) -> tuple[str, str, str]:
-    first, second, third = re.split(r"[./-]\s?", found["date"])
+def _numbers(header: re.Match[str]) -> Numbers:
+    first, second, third = re.split(r"[./-]\s?", header["date"])
     return first, second, third
 
 
 def _speaker(spoken: re.Match[str]) -> str:
-    return storable(spoken["name"].strip(f"{_MARKS} ~\u202f\u00a0"))[0] or "?"
+    return make_storable(spoken["name"].strip(f"{_MARKS} ~\u202f\u00a0"))[0] or "?"
 
 
-def _of_whatsapp(spoken: re.Match[str]) -> bool:
-    """Whether a line with a name before it is what WhatsApp itself says: an iPhone marks it."""
+def _is_notice(spoken: re.Match[str]) -> bool:
+    """Return whether a line with a name before it is what WhatsApp itself says: an iPhone marks it."""
     text = spoken["text"] or ""
     marked = text.startswith("\u200e") and not (_OMITTED.fullmatch(text) or _ATTACHED.search(text))
     return marked and not _DELETED.fullmatch(text)
 
 
 @dataclass(slots=True)
-class _Open:
+class _Message:
     """A message whose last line may be still to come."""
 
     spoken: re.Match[str]
-    shown: datetime
+    shown: datetime  # as the clock showed it
     where: str
     lines: list[str]
     size: int = 0
 
 
-def _chat(part: Part, chat: _Chat, reading: Reading) -> Iterator[Found]:
-    """Give a chat's messages, each when the next begins."""
-    if not chat.speakers:
+def _read_chat(part: Part, chats: dict[str, _Chat], options: ImportOptions) -> Iterator[Found]:
+    """Yield a chat's messages, each when the next begins."""
+    chat = chats.get(part.name)
+    if chat is None or not chat.speakers:
         yield Skipped(part.where, f"no line of it says who said something, and when; {AGAIN}")
         return
-    clock = Clock(reading.timezone or UTC)  # settled before: it is given
+    clock = Clock(options.timezone or UTC)  # settled before: it is given
     with Occurrences() as seen:
-        for one in _messages(part, chat):
-            if isinstance(one, _Open):
-                yield _record(one, chat, clock, reading.me, seen)
-            else:
-                yield one
+        for one in _messages(part, chat.order):
+            yield _record(one, chat.name, clock, options.me, seen) if isinstance(one, _Message) else one
 
 
-def _messages(part: Part, chat: _Chat) -> Iterator[_Open | Skipped | LeftOut]:
-    pending: _Open | None = None
+def _messages(part: Part, order: DateOrder) -> Iterator[_Message | Skipped | Ignored]:
+    pending: _Message | None = None
     number = 0
     try:
         for number, line in numbered_lines(part.stream):
@@ -201,57 +192,51 @@ def _messages(part: Part, chat: _Chat) -> Iterator[_Open | Skipped | LeftOut]:
                 yield Skipped(where, f"the line is longer than {LONGEST_LINE:,} bytes; {AGAIN}")
                 continue
             text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
-            if (found := _header(text)) is None:
-                yield from _continued(pending, text, where)
-                continue
-            if pending is not None:
-                yield pending
-            begun = _begun(found, chat, where)
-            pending = begun if isinstance(begun, _Open) else None
-            if not isinstance(begun, _Open):
-                yield begun
+            if header := _header(text):
+                if pending is not None:
+                    yield pending
+                begun = _begin(header, order, where)
+                pending = begun if isinstance(begun, _Message) else None
+                if not isinstance(begun, _Message):
+                    yield begun
+            elif pending is None:
+                if text.strip(f"{_MARKS} \t"):
+                    yield Skipped(where, f"it belongs to no message: none begins before it; {AGAIN}")
+            else:
+                pending.size += len(text) + 1
+                if pending.size <= LONGEST_LINE:
+                    pending.lines.append(text)
+                else:
+                    reason = f"the message it goes on with is longer than {LONGEST_LINE:,} characters already"
+                    yield Skipped(where, reason)
     except READ_ERRORS as error:
-        yield Skipped(
-            f"{part.where}, after line {number}", f"the file is cut off or damaged ({shown(str(error), 200)})"
-        )
+        reason = f"the file is cut off or damaged ({printable(str(error), 200)})"
+        yield Skipped(f"{part.where}, after line {number}", reason)
     if pending is not None:
         yield pending
 
 
-def _continued(pending: _Open | None, text: str, where: str) -> Iterator[Skipped]:
-    """Add a line to the message before it, while that one is not longer than a line may be."""
-    if pending is None:
-        if text.strip(f"{_MARKS} \t"):
-            yield Skipped(where, f"it belongs to no message: none begins before it; {AGAIN}")
-        return
-    pending.size += len(text) + 1
-    if pending.size <= LONGEST_LINE:
-        pending.lines.append(text)
-    else:
-        yield Skipped(where, f"the message it goes on with is longer than {LONGEST_LINE:,} characters already")
-
-
-def _begun(found: re.Match[str], chat: _Chat, where: str) -> _Open | Skipped | LeftOut:
-    """Give the message that a line begins, or what it is instead."""
-    spoken = _SPOKEN.fullmatch(found["rest"])
-    if spoken is None or _of_whatsapp(spoken):
-        return LeftOut("notices of WhatsApp")
+def _begin(header: re.Match[str], order: DateOrder, where: str) -> _Message | Skipped | Ignored:
+    """Return the message that a line begins, or what it is instead."""
+    spoken = _SPOKEN.fullmatch(header["rest"])
+    if spoken is None or _is_notice(spoken):
+        return Ignored("notices of WhatsApp")
     if _DELETED.fullmatch(spoken["text"] or ""):
-        return LeftOut("deleted messages")
-    day, hour = written(_numbers(found), chat.order), int(found["hour"])
-    if found["half"]:
-        hour = hour % 12 + (12 if found["half"] in "Pp" else 0)
+        return Ignored("deleted messages")
+    day, hour = parse_day(_numbers(header), order), int(header["hour"])
+    if header["half"]:
+        hour = hour % 12 + (12 if header["half"] in "Pp" else 0)
     try:
-        clock = time(hour, int(found["minute"]), int(found["second"] or 0))
+        clock = time(hour, int(header["minute"]), int(header["second"] or 0))
     except ValueError:
         day = None
     if day is None:
-        return Skipped(where, f"its time ({shown(found[0][:40])}) is none in the order {chat.order}; see --date-order")
-    return _Open(spoken, datetime.combine(day, clock), where, [spoken["text"] or ""])
+        return Skipped(where, f"its time ({printable(header[0][:40])}) is none in the order {order}; see --date-order")
+    return _Message(spoken, datetime.combine(day, clock), where, [spoken["text"] or ""])
 
 
-def _record(one: _Open, chat: _Chat, clock: Clock, me: str | None, seen: Occurrences) -> Record | LeftOut:
-    text, metadata = storable("\n".join(one.lines).strip(f"{_MARKS} \n\t"))
+def _record(one: _Message, chat: str, clock: Clock, me: str | None, seen: Occurrences) -> Record | Ignored:
+    text, metadata = make_storable("\n".join(one.lines).strip(f"{_MARKS} \n\t"))
     speaker = _speaker(one.spoken)
     metadata |= {"edited": True} if _EDITED.search(text) else {}
     text = _EDITED.sub("", text).rstrip(f"{_MARKS} ")
@@ -259,10 +244,72 @@ def _record(one: _Open, chat: _Chat, clock: Clock, me: str | None, seen: Occurre
     if omitted := _OMITTED.fullmatch(text):
         text = f"[{omitted['kind'] or 'media'}]"
     if not text.strip():
-        return LeftOut("empty messages")
+        return Ignored("empty messages")
     message: dict[str, object] = {"role": "user", "content": text, "name": speaker}
-    known = made_id(None, chat.name, message | {"occurred_at": one.shown.isoformat()}, seen)
+    external_id = derive_id(None, chat, message | {"occurred_at": one.shown.isoformat()}, seen)
     if speaker == me:
         del message["name"]
-    message |= {"occurred_at": clock.instant(one.shown), "external_id": known, "metadata": metadata}
-    return Record(user=None, conversation=chat.name, message=message, channel="whatsapp", where=one.where)
+    message |= {"occurred_at": clock.to_utc(one.shown), "external_id": external_id, "metadata": metadata}
+    return Record(conversation=chat, message=message, channel="whatsapp", where=one.where)
+
+
+Numbers = tuple[str, str, str]  # of a date, as they are written
+
+
+class DateOrders:
+    """Finds in which order days, months and years are written, from all dates of a file in turn."""
+
+    def __init__(self) -> None:
+        self._possible: dict[DateOrder, bool] = {"dmy": True, "mdy": True, "ymd": True}
+        self._sorted = dict(self._possible)
+        self._last: dict[DateOrder, date] = {}
+
+    def add(self, numbers: Numbers, *, points: bool) -> None:
+        """See a date. With points between its numbers the month is not first; a year that is has four digits."""
+        for order in self._possible:
+            day = parse_day(numbers, order)
+            if day is None or (order == "mdy" and points) or (order == "ymd" and len(numbers[0]) < 4):
+                self._possible[order] = False
+            else:
+                self._sorted[order] &= self._last.get(order, day) <= day
+                self._last[order] = day
+
+    def find(self) -> DateOrder:
+        """Return the order; raise `InvalidInput` where two remain, or none."""
+        possible = [order for order, fits in self._possible.items() if fits]
+        if len(possible) > 1:  # a chat is written in the order of its time
+            possible = [order for order in possible if self._sorted[order]]
+        if len(possible) == 1:
+            return possible[0]
+        why = "may be read in two ways" if possible else "are written in more than one order"
+        raise InvalidInput(f"its dates {why}; say how they are meant with --date-order dmy, mdy or ymd")
+
+
+def parse_day(numbers: Numbers, order: DateOrder) -> date | None:
+    """Return the day that three numbers mean in this order, or None; a year of two digits is of this century."""
+    year, month, day = (numbers[order.index(unit)] for unit in "ymd")
+    if len(year) not in (2, 4) or len(month) > 2 or len(day) > 2:
+        return None
+    try:
+        return date(int(year) + (2000 if len(year) == 2 else 0), int(month), int(day))
+    except ValueError:
+        return None
+
+
+class Clock:
+    """Converts a clock's times, in their order, to UTC, through the changes of summer time."""
+
+    def __init__(self, timezone: tzinfo) -> None:
+        self._timezone = timezone
+        self._last: datetime | None = None
+
+    def to_utc(self, shown: datetime) -> datetime:
+        """Return the time in UTC. Of an hour that comes twice, the first one that is not before the last time."""
+        first, second = (shown.replace(tzinfo=self._timezone, fold=fold).astimezone(UTC) for fold in (0, 1))
+        # In spring the clock skips an hour, and fold then means the two sides of the gap: the first is what was meant.
+        late = first < second and self._last is not None and first < self._last <= second
+        self._last = second if late else first
+        return self._last
+
+
+WHATSAPP = Importer("whatsapp", sniff, read)

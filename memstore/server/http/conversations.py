@@ -12,8 +12,7 @@ from starlette.responses import Response
 
 from memstore.client.conversation import AsyncConversationScope
 from memstore.errors import NotFound
-from memstore.ingest.check import NewMessage
-from memstore.ingest.keyed import LONGEST_KEY
+from memstore.ingest.validation import LONGEST_KEY, NewMessage
 from memstore.models import Conversation, Json, Message, Role, Summary
 from memstore.server.http.dependencies import (
     CONVERSATION,

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
-from memstore.ingest.check import TRUST, UNTRUSTED
+from memstore.ingest.validation import TRUST, UNTRUSTED
 from memstore.models import QUARANTINED, Fact, FactType, Receipt
 from memstore.models.contexts import Reason
 from memstore.server.mcp import results, short_ids

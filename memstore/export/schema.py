@@ -1,27 +1,31 @@
-"""What a line of an export holds, kind by kind; docs/reference/exporting.md is this in words. Pure.
+"""The lines of an export, kind by kind; docs/reference/exporting.md is this in words. Pure.
 
 Ids follow from names (`memstore.ids`), so a line whose id does not is refused: it would stand beside what is meant.
 """
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
 from functools import lru_cache
-from typing import Annotated, Literal, Protocol, Self, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 from uuid import UUID
 
+import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
 
 from memstore import ids
 from memstore.errors import InvalidInput
-from memstore.ingest.check import Moment, NewMessage, check_name
-from memstore.ingest.importers.lines import parsed
-from memstore.ingest.importers.records import check_storable, shown
-from memstore.models import LONGEST_TTL, Conversation, FactColumns, FactKind, Json, Message, Summary
+from memstore.ingest.importers.base import check_storable, printable
+from memstore.ingest.importers.json_stream import parse_object
+from memstore.ingest.validation import Moment, NewMessage, check_name
+from memstore.models import LONGEST_TTL, Conversation, FactColumns, FactKind, Json, Message, Summary, Tier, Unit
+from memstore.providers import Vectors
+from memstore.store.archived import Row
 
 FORMAT, VERSION = "memstore-export", 1
 HEADER, FOOTER = "export", "end"
 
-N = TypeVar("N", bound="Named")
+L = TypeVar("L", bound=BaseModel)
 Text = Annotated[str, Strict()]
 Count = Annotated[int, Strict(), Field(ge=0, le=2**62)]
 Number = Annotated[int, Strict(), Field(ge=1, le=2**62)]
@@ -32,34 +36,22 @@ State = Literal["active", "quarantined", "superseded", "retracted", "erased"]
 Action = Literal["superseded", "retracted", "edited", "restored", "conflicted", "resolved", "confirmed", "quarantined"]
 
 
-@lru_cache(maxsize=1024)
-def user_id(name: str) -> UUID:
-    """Give a user's id."""
-    return ids.user_id(name)
+user_id = lru_cache(maxsize=1024)(ids.user_id)
 
 
 @lru_cache(maxsize=1024)
 def conversation_id(user: str, name: str) -> UUID:
-    """Give a conversation's id."""
+    """Return a conversation's id."""
     return ids.conversation_id(user_id(user), name)
 
 
-class Named(Protocol):
-    """What has an id."""
-
-    @property
-    def id(self) -> UUID:
-        """The id."""
-        ...
-
-
-class Shape(BaseModel):
+class _Schema(BaseModel):
     """An object of JSON with these keys and no others."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Header(Shape):
+class Header(_Schema):
     """The first line."""
 
     kind: Literal["export"]
@@ -71,7 +63,7 @@ class Header(Shape):
     vectors: bool
 
 
-class Footer(Shape):
+class Footer(_Schema):
     """The last line: how many lines of each kind there are, and the SHA-256 of all bytes before it."""
 
     kind: Literal["end"]
@@ -79,15 +71,29 @@ class Footer(Shape):
     sha256: Text
 
 
-class Maker(Shape):
+class ExportedEmbedder(_Schema):
     """The embedder that made a user's vectors."""
 
     name: Text
     dimensions: Number
 
 
-class Owned(Shape):
-    """What belongs to a user."""
+def _check_named(line: L, name: str, kind: str) -> L:
+    try:
+        check_name(name, kind)
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+    return line
+
+
+def _check_follows(line: L, given: UUID, wanted: UUID | None) -> L:
+    if given != wanted:
+        raise ValueError("its id does not follow from its names; was it edited?")
+    return line
+
+
+class UserOwned(_Schema):
+    """A line that belongs to a user."""
 
     user: Text
 
@@ -97,30 +103,26 @@ class Owned(Shape):
         return user_id(self.user)
 
     @model_validator(mode="after")
-    def _named(self) -> Self:
-        try:
-            check_name(self.user, "user")
-        except InvalidInput as error:
-            raise ValueError(str(error)) from None
-        return self
+    def _check_user(self) -> Self:
+        return _check_named(self, self.user, "user")
 
 
-class UserLine(Owned):
+class UserLine(UserOwned):
     """A user; `embedder` made the vectors that are in the file."""
 
     kind: Literal["user"]
     id: UUID
     settings: Json = Field(default_factory=dict)
     created_at: Moment
-    embedder: Maker | None = None
+    embedder: ExportedEmbedder | None = None
 
     @model_validator(mode="after")
-    def _follows(self) -> Self:
-        return follows(self, self.user_id)
+    def _check_id(self) -> Self:
+        return _check_follows(self, self.id, self.user_id)
 
 
-class Told(Owned):
-    """What belongs to a conversation."""
+class InConversation(UserOwned):
+    """A line that belongs to a conversation."""
 
     conversation: Text
 
@@ -130,22 +132,18 @@ class Told(Owned):
         return conversation_id(self.user, self.conversation)
 
     @model_validator(mode="after")
-    def _placed(self) -> Self:
-        try:
-            check_name(self.conversation, "conversation")
-        except InvalidInput as error:
-            raise ValueError(str(error)) from None
-        return self
+    def _check_conversation(self) -> Self:
+        return _check_named(self, self.conversation, "conversation")
 
 
-class Watermark(Shape):
+class WatermarkLine(_Schema):
     """How far a deriver got in a conversation, and by which recipe; None for several."""
 
     seq: Seq
     recipe: Text | None = None
 
 
-class SettingChange(Shape):
+class SettingChangeLine(_Schema):
     """The settings that a change found."""
 
     id: UUID
@@ -153,7 +151,7 @@ class SettingChange(Shape):
     recorded_at: Moment
 
 
-class ConversationLine(Told):
+class ConversationLine(InConversation):
     """A conversation. Without `watermarks` nothing that was made of its messages is in the file."""
 
     kind: Literal["conversation"]
@@ -164,22 +162,22 @@ class ConversationLine(Told):
     last_seq: Seq
     created_at: Moment
     updated_at: Moment
-    watermarks: dict[Deriver, Watermark] | None = None
-    setting_changes: list[SettingChange] = Field(default_factory=list)
+    watermarks: dict[Deriver, WatermarkLine] | None = None
+    setting_changes: list[SettingChangeLine] = Field(default_factory=list)
 
     @model_validator(mode="after")
-    def _follows(self) -> Self:
+    def _check_id(self) -> Self:
         if any(mark.seq > self.last_seq for mark in (self.watermarks or {}).values()):
             raise ValueError("a watermark stands beyond the last message")
-        return follows(self, self.conversation_id)
+        return _check_follows(self, self.id, self.conversation_id)
 
     def row(self) -> Conversation:
-        """Give it as it is stored."""
+        """Return the row to be stored."""
         given = self.model_dump(exclude={"kind", "user", "conversation", "watermarks", "setting_changes"})
         return Conversation.model_construct(user_id=self.user_id, name=self.conversation, **given)
 
 
-class UnitShape(Shape):
+class UnitLine(_Schema):
     """A unit of recall, in characters of the item's text. What stands in no key is as the item has it.
 
     `vector` is base64 of float32, the least significant byte first.
@@ -196,7 +194,7 @@ class UnitShape(Shape):
     occurred_at: Moment | None = None
 
 
-class MessageLine(NewMessage, Told):
+class MessageLine(NewMessage, InConversation):
     """A message: the pivot's keys, its number, when it was recorded, its tokens by which counter, its units."""
 
     kind: Literal["message"]
@@ -206,17 +204,17 @@ class MessageLine(NewMessage, Told):
     recorded_at: Moment
     tokens: Count
     counter: Text
-    units: list[UnitShape] = Field(default_factory=list)
+    units: list[UnitLine] = Field(default_factory=list)
 
     @model_validator(mode="after")
-    def _follows(self) -> Self:
+    def _check_id(self) -> Self:
         if self.external_id is None and self.id.version == 7:
             return self
         wanted = None if self.external_id is None else ids.message_id(self.conversation_id, self.external_id)
-        return follows(self, wanted)
+        return _check_follows(self, self.id, wanted)
 
     def row(self) -> Message:
-        """Give it as it is stored."""
+        """Return the row to be stored."""
         same = ("id", "seq", "name", "tool_calls", "tool_call_id", "tokens", "counter", "tags", "external_id")
         return Message.model_construct(
             user_id=self.user_id,
@@ -231,7 +229,7 @@ class MessageLine(NewMessage, Told):
         )
 
 
-class SummaryLine(Told):
+class SummaryLine(InConversation):
     """A summary; it was made from the messages `from_seq` to `to_seq`."""
 
     kind: Literal["summary"]
@@ -246,22 +244,22 @@ class SummaryLine(Told):
     occurred_at: Moment
     occurred_until: Moment
     recorded_at: Moment
-    units: list[UnitShape] = Field(default_factory=list)
+    units: list[UnitLine] = Field(default_factory=list)
 
     @model_validator(mode="after")
-    def _follows(self) -> Self:
+    def _check_id(self) -> Self:
         if self.to_seq < self.from_seq:
             raise ValueError("it ends before it begins")
         place = self.level, self.from_seq, self.to_seq, self.recipe
-        return follows(self, ids.summary_id(self.conversation_id, *place))
+        return _check_follows(self, self.id, ids.summary_id(self.conversation_id, *place))
 
     def row(self) -> Summary:
-        """Give it as it is stored."""
+        """Return the row to be stored."""
         given = {name: getattr(self, name) for name in Summary.model_fields if name not in ("user_id",)}
         return Summary.model_construct(user_id=self.user_id, **given)
 
 
-class SourceShape(Shape):
+class SourceLine(_Schema):
     """A message that says a fact, where in it, and when that was learnt."""
 
     message_id: UUID
@@ -271,7 +269,7 @@ class SourceShape(Shape):
     recorded_at: Moment
 
 
-class _Columns(Shape):
+class _Columns(_Schema):
     """The columns of a fact as its history has them: asked for a past moment, they are read again."""
 
     type: Text | None = None
@@ -291,7 +289,7 @@ def _columns(given: Json) -> Json:
     return given
 
 
-class ChangeShape(Shape):
+class FactChangeLine(_Schema):
     """What was done to a fact, with its columns before and after."""
 
     id: UUID
@@ -304,7 +302,7 @@ class ChangeShape(Shape):
     recorded_at: Moment
 
 
-class FactLine(Owned):
+class FactLine(UserOwned):
     """A fact with the messages that say it and all that was done to it. `fact_kind` is `Fact.kind`."""
 
     kind: Literal["fact"]
@@ -323,24 +321,24 @@ class FactLine(Owned):
     recipe: Text
     occurred_at: Moment
     recorded_at: Moment
-    sources: list[SourceShape] = Field(default_factory=list)
-    history: list[ChangeShape] = Field(default_factory=list)
-    units: list[UnitShape] = Field(default_factory=list)
+    sources: list[SourceLine] = Field(default_factory=list)
+    history: list[FactChangeLine] = Field(default_factory=list)
+    units: list[UnitLine] = Field(default_factory=list)
 
     @model_validator(mode="after")
-    def _follows(self) -> Self:
-        follows(self, ids.fact_id(self.user_id, self.subject, self.text))
+    def _check_id(self) -> Self:
+        _check_follows(self, self.id, ids.fact_id(self.user_id, self.subject, self.text))
         if {change.id for change in self.history} != {ids.change_id(self.id, n) for n in range(len(self.history))}:
             raise ValueError("the ids of its history do not follow from its own")
         return self
 
     def row(self) -> FactColumns:
-        """Give it as it is stored."""
+        """Return the row to be stored."""
         given = {name: getattr(self, name) for name in FactColumns.model_fields if name not in ("user_id", "kind")}
         return FactColumns.model_construct(user_id=self.user_id, kind=self.fact_kind, **given)
 
 
-class DocumentVector(Shape):
+class DocumentVectorLine(_Schema):
     """The vector of a text of a document, under its path, by the embedder of an id; base64 as in units."""
 
     path: Text
@@ -349,7 +347,7 @@ class DocumentVector(Shape):
     text: Text | None = None
 
 
-class DocumentLine(Owned):
+class DocumentLine(UserOwned):
     """A value that an application keeps; it lives for `ttl` seconds after it was written or read."""
 
     kind: Literal["document"]
@@ -361,16 +359,16 @@ class DocumentLine(Owned):
     expires_at: Moment | None = None
     created_at: Moment
     updated_at: Moment
-    vectors: list[DocumentVector] = Field(default_factory=list)
+    vectors: list[DocumentVectorLine] = Field(default_factory=list)
 
     @model_validator(mode="after")
-    def _follows(self) -> Self:
-        return follows(self, ids.document_id(self.user_id, self.namespace, self.key))
+    def _check_id(self) -> Self:
+        return _check_follows(self, self.id, ids.document_id(self.user_id, self.namespace, self.key))
 
 
-Line = UserLine | ConversationLine | SummaryLine | MessageLine | FactLine | DocumentLine
-AnyLine = Line | Header | Footer
-SHAPES: dict[str, type[AnyLine]] = {
+ExportLine = UserLine | ConversationLine | SummaryLine | MessageLine | FactLine | DocumentLine
+AnyLine = ExportLine | Header | Footer
+SCHEMAS: dict[str, type[AnyLine]] = {
     HEADER: Header,
     "user": UserLine,
     "conversation": ConversationLine,
@@ -382,38 +380,55 @@ SHAPES: dict[str, type[AnyLine]] = {
 }
 
 
-def follows(line: N, wanted: UUID | None) -> N:
-    """Give the line; ValueError where its id is not the one that follows from its names."""
-    if line.id != wanted:
-        raise ValueError("its id does not follow from its names; was it edited?")
-    return line
-
-
-def read(line: bytes) -> AnyLine:
-    """Give what a line holds; InvalidInput says what is wrong with it."""
-    given = parsed(line)
+def parse_line(line: bytes) -> AnyLine:
+    """Return what a line holds; raise `InvalidInput` that says what is wrong with it."""
+    given = parse_object(line)
     check_storable(given)
     kind = given.get("kind")
-    shape = SHAPES.get(kind) if isinstance(kind, str) else None
-    if shape is None:
-        raise InvalidInput(f"the kind {shown(str(kind))} is unknown; known are {', '.join(SHAPES)}")
-    _check_version(given)
+    schema = SCHEMAS.get(kind) if isinstance(kind, str) else None
+    if schema is None:
+        raise InvalidInput(f"the kind {printable(str(kind))} is unknown; known are {', '.join(SCHEMAS)}")
+    if kind == HEADER and given.get("format") == FORMAT and given.get("version") != VERSION:
+        raise InvalidInput(
+            f"the export is of version {printable(str(given.get('version')))}, and this memstore reads version "
+            f"{VERSION}; install the memstore that wrote it, or a newer one"
+        )
     try:
-        return shape.model_validate(given)
+        return schema.model_validate(given)
     except ValidationError as error:
         raise InvalidInput(f"the {kind} is not as the format has it: {_reasons(error)}") from None
 
 
-def _check_version(given: Json) -> None:
-    if given["kind"] == HEADER and given.get("format") == FORMAT and given.get("version") != VERSION:
-        raise InvalidInput(
-            f"the export is of version {shown(str(given.get('version')))}, and this memstore reads version {VERSION}; "
-            "install the memstore that wrote it, or a newer one"
-        )
-
-
 def _reasons(error: ValidationError) -> str:
     found = error.errors(include_url=False, include_input=False)
-    told = [(".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) for one in found[:3]]
-    more = [f"and {len(found) - 3} more"] if len(found) > 3 else []
-    return shown("; ".join([*(f"{place}: {why}" if place else why for place, why in told), *more]), 500)
+    reasons = []
+    for one in found[:3]:
+        place, reason = ".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")
+        reasons.append(f"{place}: {reason}" if place else reason)
+    if len(found) > 3:
+        reasons.append(f"and {len(found) - 3} more")
+    return printable("; ".join(reasons), 500)
+
+
+def default_unit(row: Row, chunk: int, start: int, stop: int) -> Unit:
+    """Return the unit of an item as it follows from the item; a line has only what differs."""
+    if isinstance(row, Message):
+        place = row.conversation_id, row.seq, row.role, row.name or row.role
+        return Unit(row.id, chunk, Tier.MESSAGES, *place, start, stop, row.occurred_at)
+    if isinstance(row, Summary):
+        until = row.occurred_until
+        return Unit(row.id, chunk, Tier.SUMMARIES, row.conversation_id, row.to_seq, None, None, start, stop, until)
+    return Unit(row.id, chunk, Tier.FACTS, None, None, None, row.subject, start, stop, row.occurred_at)
+
+
+def encode_vector(vector: Vectors) -> str:
+    """Return a vector as a line has it: base64 of float32, the least significant byte first."""
+    return b64encode(vector.astype("<f4").tobytes()).decode()
+
+
+def decode_vector(text: str, where: str) -> Vectors:
+    """Return the vector of a line; raise `InvalidInput` for what is none."""
+    try:
+        return np.frombuffer(b64decode(text, validate=True), "<f4").astype(np.float32)
+    except ValueError:
+        raise InvalidInput(f"the vector of {where} is not base64 of float32") from None

@@ -1,11 +1,12 @@
-"""What may be stored: each message is checked before anything is written, and said what is wrong with it."""
+"""What may be stored: messages, names and values are checked before anything is written; ids of calls with a key."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Container, Generator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
+from uuid import UUID
 
 from pydantic import (
     AfterValidator,
@@ -20,7 +21,8 @@ from pydantic import (
     model_validator,
 )
 
-from memstore.errors import InvalidInput
+from memstore import ids
+from memstore.errors import Conflict, InvalidInput
 from memstore.models import Json, Message, Role
 from memstore.text import INVALID_CHARS
 
@@ -29,16 +31,17 @@ TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
 LONGEST_NAME = 200  # characters; a speaker stands before every unit of what was said, and a tag beside it
 MOST_TAGS = 100
 ROLES = frozenset(Role)
+LONGEST_KEY = 200  # characters of the idempotency key of a call
 DEEPEST = 100  # levels of JSON: far above anything written on purpose, far below Python's own limit
 
 
-def _known_role(value: object) -> object:
+def _check_role(value: object) -> object:
     if not isinstance(value, str) or value not in ROLES:
         raise ValueError(f"the role {value!r} is unknown; use one of {', '.join(Role)}")
     return value
 
 
-def _text_or_parts(value: object) -> object:
+def _check_content(value: object) -> object:
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(part, dict) for part in value):
@@ -48,27 +51,27 @@ def _text_or_parts(value: object) -> object:
     return value
 
 
-def _in_utc(value: datetime) -> datetime:
+def _to_utc(value: datetime) -> datetime:
     try:
         return value.astimezone(UTC)
     except OverflowError:
         raise ValueError("it is outside of the years 1 to 9999 in UTC") from None
 
 
-def _no_number(value: object) -> object:
+def _refuse_number(value: object) -> object:
     if isinstance(value, int | float):
         raise ValueError("a number of seconds or of milliseconds? give a datetime, or ISO 8601 with its zone")
     return value
 
 
-def _named_call(call: Json) -> Json:
+def _check_call(call: Json) -> Json:
     if not isinstance(call.get("id", ""), str | None):
         raise ValueError("the id of a tool call is a text")
     return call
 
 
 Name = Annotated[str, Strict(), Field(min_length=1, max_length=LONGEST_NAME)]
-Moment = Annotated[AwareDatetime, BeforeValidator(_no_number), AfterValidator(_in_utc)]
+Moment = Annotated[AwareDatetime, BeforeValidator(_refuse_number), AfterValidator(_to_utc)]
 
 
 class NewMessage(BaseModel):
@@ -76,12 +79,12 @@ class NewMessage(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    role: Annotated[Role, BeforeValidator(_known_role)]
-    content: Annotated[StrictStr | list[Json] | None, BeforeValidator(_text_or_parts)] = None
+    role: Annotated[Role, BeforeValidator(_check_role)]
+    content: Annotated[StrictStr | list[Json] | None, BeforeValidator(_check_content)] = None
     name: Name | None = None
     occurred_at: Moment = Field(default_factory=lambda: datetime.now(UTC))
     external_id: Annotated[str, Strict(), Field(min_length=1)] | None = None
-    tool_calls: list[Annotated[Json, AfterValidator(_named_call)]] | None = None
+    tool_calls: list[Annotated[Json, AfterValidator(_check_call)]] | None = None
     tool_call_id: StrictStr | None = None
     tags: list[Name] = Field(default_factory=list, max_length=MOST_TAGS)
     metadata: Json = Field(default_factory=dict)
@@ -108,8 +111,8 @@ TEXT_PARTS = {"text", "input_text", "output_text"}
 TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occurred_at")]
 
 
-def checked(given: Mapping[str, Any] | Message | NewMessage, *, where: str, max_bytes: int) -> NewMessage:
-    """Give the message, or raise `InvalidInput` that says what is wrong with it and what to do. `where` names it."""
+def validate_message(given: Mapping[str, Any] | Message | NewMessage, *, where: str, max_bytes: int) -> NewMessage:
+    """Return the message, or raise `InvalidInput` that says what is wrong with it. `where` names it."""
     if not isinstance(given, Mapping | Message | NewMessage):
         raise InvalidInput(f"{where} is a {type(given).__name__}; give a dict with role and content, or a Message.")
     try:
@@ -197,7 +200,7 @@ def _text_problems(text: str, place: str) -> Iterator[str]:
 
 
 def _json_problems(value: object, place: str) -> Generator[str, None, int]:
-    """Give what is wrong, and in the end the bytes that the value has as JSON."""
+    """Yield what is wrong; return the bytes that the value has as JSON."""
     try:
         written = _ASCII.encode(value)
     except (TypeError, ValueError, RecursionError):
@@ -215,23 +218,31 @@ def _json_problems(value: object, place: str) -> Generator[str, None, int]:
 
 
 def _deep_problems(value: object, place: str) -> Iterator[str]:
-    """No recursion before the depth is known: Python's own stack may be shallower than what was given."""
-    stack = [(value, 0)]
-    while stack:
-        here, depth = stack.pop()
+    try:
+        for item in walk_json(value):
+            if isinstance(item, str):
+                yield from _text_problems(item, place)
+    except InvalidInput:
+        yield f"{place} is nested deeper than {DEEPEST} levels; make it flatter."
+
+
+def walk_json(value: object) -> Iterator[object]:
+    """Yield a JSON value and all that it holds; raise `InvalidInput` where it is nested too deep."""
+    # No recursion: the value may be nested as deep as a parser goes, and that is deeper than Python's own stack.
+    pending = [(value, 0)]
+    while pending:
+        item, depth = pending.pop()
         if depth > DEEPEST:
-            yield f"{place} is nested deeper than {DEEPEST} levels; make it flatter."
-            return
-        if isinstance(here, str):
-            yield from _text_problems(here, place)
-        elif isinstance(here, Mapping):
-            stack += [(one, depth + 1) for pair in here.items() for one in pair]
-        elif isinstance(here, list | tuple):
-            stack += [(one, depth + 1) for one in here]
+            raise InvalidInput(f"it is nested deeper than {DEEPEST} levels; make it flatter")
+        yield item
+        if isinstance(item, Mapping):
+            pending += [(inner, depth + 1) for pair in item.items() for inner in pair]
+        elif isinstance(item, list | tuple):
+            pending += [(inner, depth + 1) for inner in item]
 
 
-def one_of(name: str, value: str | None, known: Sequence[str]) -> None:
-    """Raise `InvalidInput` for what is none of the known words; None is."""
+def check_choice(name: str, value: str | None, known: Sequence[str]) -> None:
+    """Raise `InvalidInput` for what is neither None nor one of the known words."""
     if value is not None and value not in known:
         raise InvalidInput(f"{name}={value!r}: give one of {', '.join(known)}.")
 
@@ -240,8 +251,8 @@ KEPT_FOR = "message_retention_days"  # the setting of a user or of a conversatio
 LONGEST_KEPT = 100_000.0
 
 
-def checked_days(value: object) -> float | None:
-    """Give for how many days messages are kept, 0 for ever; raise `InvalidInput` for what is no such number."""
+def validate_days(value: object) -> float | None:
+    """Return for how many days messages are kept, 0 for ever; raise `InvalidInput` for what is no such number."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_KEPT:
@@ -249,3 +260,41 @@ def checked_days(value: object) -> float | None:
             f"{KEPT_FOR}={value!r:.60}: give a number of days, 0 for ever, or None for no rule of its own."
         )
     return float(value)
+
+
+def check_key(key: str) -> None:
+    """Raise `InvalidInput` for what is no key of a call."""
+    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or not key.isprintable() or not key.isascii():
+        raise InvalidInput(f"key: give 1 to {LONGEST_KEY} printable ASCII characters, such as a UUID.")
+
+
+def assign_ids(rows: Sequence[Message], key: str) -> None:
+    """Set external ids, which follow from the key of a call and from their place, where there are none."""
+    check_key(key)
+    for number, row in enumerate(rows, 1):
+        if row.external_id is None:
+            external_id = _keyed_id(key, number)
+            vars(row).update(external_id=external_id, id=ids.message_id(row.conversation_id, external_id))
+
+
+def sentinel_id(rows: Sequence[Message], key: str) -> UUID:
+    """Return the id that one message more would have: a stored one tells that the list was longer."""
+    return ids.message_id(rows[0].conversation_id, _keyed_id(key, len(rows) + 1))
+
+
+def check_same_request(rows: Sequence[Message], key: str, known: Container[UUID]) -> None:
+    """Raise `Conflict` for a list that is longer or shorter than the one that is stored under its key.
+
+    One that lacks only messages at its end with an `external_id` of their own is not told from the whole.
+    """
+    own = [row.id for number, row in enumerate(rows, 1) if row.external_id == _keyed_id(key, number)]
+    some_known, all_known = any(id in known for id in own), all(row.id in known for row in rows)
+    if sentinel_id(rows, key) in known or (some_known and not all_known):
+        raise Conflict(
+            f"What is stored under the key {key!r} were more or fewer messages, or some of them are erased. Give a new "
+            "key; nothing of this call was stored."
+        )
+
+
+def _keyed_id(key: str, number: int) -> str:
+    return f"key:{key}:{number}"
