@@ -117,7 +117,7 @@ def imported(url: str, path: Path, folder: Path) -> tuple[Spent, Spent, int]:
         line = folder / "line.jsonl"
         line.write_text('{"user": "warm", "conversation": "warm", "role": "user", "content": "warm"}\n')
         assert store.import_file(line, dry_run=True).new == 1
-        with store._database.operator(), store._database.operator():
+        with store._database.admin_transaction(), store._database.admin_transaction():
             pass  # an import has two connections
         assert not derive(store._database, store._runtime.resources(), UNITS).units
         with spending(folder) as both:

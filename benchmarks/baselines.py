@@ -15,7 +15,7 @@ from corpus import Corpus
 from numpy.typing import NDArray
 
 from memstore.providers import Vectors
-from memstore.store.terms import terms
+from memstore.store.tokenize import terms
 
 Rows = NDArray[np.intp]
 Scores = NDArray[np.float64]

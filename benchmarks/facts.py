@@ -42,7 +42,7 @@ from memstore.derive.sentences import sentences
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.search.ranking import WEIGHTS
 from memstore.search.signals import B, idf, saturated
-from memstore.store.terms import terms
+from memstore.store.tokenize import terms
 
 DOUBLE = 0.9
 BUDGETS = (500, 1000)

@@ -34,12 +34,12 @@ from vectors import use
 import memstore
 from memstore import MemoryStore
 from memstore._sync.derive.maintenance import maintain_indexes
-from memstore.store.statements import named
+from memstore.store.sql import parse_statements
 
 UNITS, QUESTIONS, ROUNDS, HITS = (1_000, 10_000, 100_000), 10, 4, 20
 BY_CALLS = 10_000  # units that a peer takes one by one in some minutes
 COPIED = {"PGVector", "LangGraph", "mem0 pgvector"}
-BULK = named((Path(__file__).parent / "peers" / "bulk.sql").read_text(encoding="utf-8"))
+BULK = parse_statements((Path(__file__).parent / "peers" / "bulk.sql").read_text(encoding="utf-8"))
 Seconds = dict[str, list[float]]
 
 

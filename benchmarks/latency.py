@@ -25,7 +25,7 @@ import memstore
 from memstore import MemoryStore, UserScope, ids
 from memstore._sync.derive.pipeline import DeriveScope, derive
 from memstore.derive.dependencies import Dependencies
-from memstore.store.statements import statements
+from memstore.store.sql import statements
 
 UNITS, ROUNDS, HITS, BATCH = (5_000, 50_000), 15, 20, 2_000
 GOAL = 1.5  # times the floor, at the median

@@ -14,7 +14,7 @@ from corpus import Unit
 from data import Question
 from report import ROOT, Cell
 
-from memstore.store.embedded import EmbeddedServer
+from memstore.store.embedded.server import EmbeddedServer
 
 sys.path.append(str(ROOT / "benchmarks" / "peers"))
 

@@ -33,7 +33,7 @@ from memstore._sync.search.query import QueryBuilder
 from memstore._sync.store import items, vector_indexes
 from memstore._sync.store.database import Database
 from memstore.providers import Embedder, Vectors
-from memstore.store.statements import statements
+from memstore.store.sql import statements
 
 UNITS, QUESTIONS, ROUNDS = (1_000, 5_000, 50_000, 200_000, 500_000, 1_000_000), 20, 3
 EACH = 5000  # units of each user beside
@@ -148,7 +148,7 @@ def measured(url: str, user: Made, real: Embedder | None) -> Figures:
 
 def _found(database: Database, user: Made, model: Any, vector: Vectors, exact: list[Any]) -> float:
     """Give the share of the exact nearest that the leg of vectors finds; arrays and scans are exact themselves."""
-    with database.scope(user.id) as scope:
+    with database.user_transaction(user.id) as scope:
         if user.units <= database.most_units or not vector_indexes.is_ready(scope, model):
             return 1.0
         keys = vector_indexes.nearest(scope, vector, model, 200)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from pgvector.psycopg import register_vector
 
 from memstore import ids
-from memstore.store.terms import hashed
+from memstore.store.tokenize import hashed
 
 DIMENSIONS, WORDS, BATCH, CONVERSATION = 384, 30_000, 256, 500
 MODEL = "made-up"

@@ -43,8 +43,8 @@ import memstore
 from memstore import ConversationScope, ids
 from memstore.derive.sentences import sentences
 from memstore.providers import Embedder, Vectors
-from memstore.store.array_cache import ArrayCache
-from memstore.store.statements import statements
+from memstore.store.index_cache import IndexCache
+from memstore.store.sql import statements
 from memstore.testing import HashingEmbedder
 
 T = TypeVar("T")
@@ -336,7 +336,7 @@ def crowd(store: memstore.MemoryStore) -> ConversationScope:
 
 def read_anew(store: memstore.MemoryStore, ask: Callable[[str], object], question: str) -> None:
     """Ask a process that holds nothing yet."""
-    store._database.cache = ArrayCache(store._database.most_units)
+    store._database.cache = IndexCache(store._database.most_units)
     ask(question)
 
 

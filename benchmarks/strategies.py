@@ -37,7 +37,7 @@ from memstore.context.strategies.view import Strategy
 from memstore.context.turns import Turn, turns
 from memstore.models import Hit, Message, Tier
 from memstore.providers import load_counter
-from memstore.store.terms import terms
+from memstore.store.tokenize import terms
 
 COUNTER = load_counter("tiktoken:o200k_base")
 START = datetime(2024, 1, 1, tzinfo=UTC)

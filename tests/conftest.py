@@ -18,7 +18,7 @@ import psycopg
 import pytest
 
 from memstore.store import migrations
-from memstore.store.embedded import EmbeddedServer
+from memstore.store.embedded.server import EmbeddedServer
 
 for name in [name for name in os.environ if name.startswith("MEMSTORE_")]:
     del os.environ[name]

@@ -13,7 +13,7 @@ from uuid import UUID
 from memstore.errors import InvalidInput, NotFound
 from memstore.ids import uuid7
 from memstore.models import Backfill, BackfillStatus, DerivationProblem, Json
-from memstore.store import backfills, derivations, messages, queue, verify
+from memstore.store import backfills, messages, queue, watermarks
 from memstore.store.database import Database, Transaction
 
 
@@ -21,7 +21,7 @@ async def begin(
     database: Database,
     *,
     user: UUID | None = None,
-    derivers: Sequence[str] = derivations.DERIVERS,
+    derivers: Sequence[str] = watermarks.DERIVERS,
     max_tokens: int | None = None,
     max_seconds: float | None = None,
     plan: Json | None = None,
@@ -32,7 +32,7 @@ async def begin(
     with a part of what is pending.
     """
     backfill = uuid7()
-    async with database.operator() as scope:
+    async with database.admin_transaction() as scope:
         await backfills.add(
             scope,
             backfill,
@@ -44,10 +44,10 @@ async def begin(
         )
         others = [id for id, state in (await backfills.states(scope)).items() if state != backfills.CANCELLED]
     async for owner in user_ids(database, user):
-        async with database.scope(owner) as own:
-            await derivations.assign(own, backfill, derivers, unlike=others)
-    async with database.operator() as scope:
-        backlog = await derivations.backfill_backlog(scope, backfill)
+        async with database.user_transaction(owner) as own:
+            await watermarks.assign(own, backfill, derivers, unlike=others)
+    async with database.admin_transaction() as scope:
+        backlog = await watermarks.backfill_backlog(scope, backfill)
         await backfills.set_messages(scope, backfill, sum(entry.messages for entry in backlog))
         await backfills.resume(scope, backfill)
     return backfill
@@ -64,9 +64,9 @@ async def user_ids(database: Database, only: UUID | None) -> AsyncIterator[UUID]
 
 async def status(database: Database, backfill: UUID | None = None) -> BackfillStatus:
     """Return the progress of a backfill, by default of the latest. Raises `NotFound` if there is none."""
-    async with database.operator() as scope:
+    async with database.admin_transaction() as scope:
         row = await _find(scope, backfill)
-        backlog = await derivations.backfill_backlog(scope, row.id)
+        backlog = await watermarks.backfill_backlog(scope, row.id)
     left = {entry.deriver: entry.messages for entry in backlog}
     worked = row.worked_seconds
     if row.state == backfills.RUNNING:
@@ -86,7 +86,7 @@ async def status(database: Database, backfill: UUID | None = None) -> BackfillSt
 
 async def list_backfills(database: Database, *, limit: int = 20) -> list[Backfill]:
     """Return the backfills, the latest first."""
-    async with database.operator() as scope:
+    async with database.admin_transaction() as scope:
         return await backfills.backfills(scope, limit=limit)
 
 
@@ -110,7 +110,7 @@ async def resume(
     max_seconds: float | None = None,
 ) -> BackfillStatus:
     """Resume a paused backfill, with other caps if given. Raises `InvalidInput` if it is not paused."""
-    async with database.operator() as scope:
+    async with database.admin_transaction() as scope:
         row = await _find(scope, backfill)
         if not await backfills.resume(scope, row.id, max_tokens=max_tokens, max_seconds=max_seconds):
             raise InvalidInput(f"The backfill {row.id} is not paused but {row.state}.")
@@ -122,9 +122,10 @@ async def verify_derived(database: Database, *, user: UUID | None = None, has_qu
     problems = []
     async for owner, name in messages.everybody(database):
         if user in (None, owner):
-            async with database.scope(owner) as scope:
+            async with database.user_transaction(owner) as scope:
                 problems += [
-                    DerivationProblem(name, problem, rows) for problem, rows in (await verify.problems(scope)).items()
+                    DerivationProblem(name, problem, rows)
+                    for problem, rows in (await watermarks.find_problems(scope)).items()
                 ]
     if has_queue and (failed := (await queue.counts(database)).failed):
         problems.append(DerivationProblem(None, "jobs were given up: memstore jobs list --failed", failed))
@@ -132,7 +133,7 @@ async def verify_derived(database: Database, *, user: UUID | None = None, has_qu
 
 
 async def _change(database: Database, backfill: UUID | None, state: str) -> None:
-    async with database.operator() as scope:
+    async with database.admin_transaction() as scope:
         row = await _find(scope, backfill)
         if not await backfills.halt(scope, row.id, state, backfills.BY_HAND):
             raise InvalidInput(f"The backfill {row.id} is {row.state}: there is nothing to be {state}.")

@@ -18,10 +18,10 @@ from memstore.derive.summaries.hierarchy import GROUP
 from memstore.models import BackfillPlan, DeriverPlan
 from memstore.providers import ChatModel, TokenCounter
 from memstore.settings import Settings
-from memstore.store import backfills, derivations, model_calls
+from memstore.store import backfills, llm_usage, watermarks
 from memstore.store.database import Database
-from memstore.store.derivations import PendingMessages
-from memstore.store.model_calls import MeanCost
+from memstore.store.llm_usage import MeanCost
+from memstore.store.watermarks import PendingMessages
 
 ASSUMED, MEASURED = "assumed", "known"  # how the tokens of answers are known
 ANSWER_TOKENS = {"summarize": 120.0, "facts": 150.0}  # of an answer, until calls of the model were measured
@@ -30,14 +30,14 @@ PROMPTS = {"summarize": "summary", "facts": "facts"}
 
 
 async def count_pending(
-    database: Database, settings: Settings, *, user: UUID | None = None, derivers: Sequence[str] = derivations.DERIVERS
+    database: Database, settings: Settings, *, user: UUID | None = None, derivers: Sequence[str] = watermarks.DERIVERS
 ) -> dict[str, PendingMessages]:
     """Return how much is pending of one user or of all, by deriver."""
     totals = {name: PendingMessages(name, 0, 0, 0, 0) for name in derivers}
     gap, full = settings.session_gap_hours * 3600.0, settings.segment_tokens
     async for owner in user_ids(database, user):
-        async with database.scope(owner) as scope:
-            for pending in await derivations.pending_messages(scope, gap_seconds=gap, segment_tokens=full):
+        async with database.user_transaction(owner) as scope:
+            for pending in await watermarks.pending_messages(scope, gap_seconds=gap, segment_tokens=full):
                 if pending.deriver in totals:
                     totals[pending.deriver] = totals[pending.deriver].plus(pending)
     return totals
@@ -50,8 +50,8 @@ async def make_plan(
     counter: TokenCounter,
 ) -> BackfillPlan:
     """Return what deriving `pending` costs; `models` has the chat model of each deriver that asks one."""
-    async with database.operator() as scope:
-        costs = await model_calls.mean_costs(scope)
+    async with database.admin_transaction() as scope:
+        costs = await llm_usage.mean_costs(scope)
         rate = await backfills.measured_rate(scope, list(pending))
     plans = {name: _count_only(counts) for name, counts in pending.items()}
     for name, model in models.items():

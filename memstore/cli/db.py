@@ -161,14 +161,14 @@ def stop(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     """
     from memstore.client.validation import database_url, embedded_folder, is_embedded
     from memstore.errors import ConfigurationError
-    from memstore.store import embedded
-    from memstore.store.faults import masked
+    from memstore.store.embedded import server
+    from memstore.store.errors import describe_url
 
     target = database_url(database)
     if not is_embedded(target):
-        raise ConfigurationError(f"{masked(target)} is not embedded: stop it where it was started.")
+        raise ConfigurationError(f"{describe_url(target)} is not embedded: stop it where it was started.")
     folder = embedded_folder(target)
-    stopped = embedded.stop(folder)
+    stopped = server.stop(folder)
     text = f"{folder}: {'stopped' if stopped else 'was not running'}"
     print_result({"folder": str(folder), "stopped": stopped}, text, as_json=as_json)
 
@@ -190,13 +190,13 @@ def _is_missing(folder: Path) -> bool:
 def _url(database: str | None) -> Iterator[str]:
     """Yield the URL of the database, with an embedded one running meanwhile."""
     from memstore.client.validation import database_url, embedded_folder, is_embedded, normalize_dsn
-    from memstore.store import embedded
+    from memstore.store.embedded.server import EmbeddedServer
 
     target = database_url(database)
     if not is_embedded(target):
         yield normalize_dsn(target)
         return
-    server = embedded.EmbeddedServer.open(embedded_folder(target))
+    server = EmbeddedServer.open(embedded_folder(target))
     try:
         yield server.url
     finally:

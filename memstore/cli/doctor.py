@@ -160,11 +160,11 @@ def _chat_models(settings: Settings) -> Iterator[Check]:
 
 def _store(store: MemoryStore) -> Iterator[Check]:
     from memstore.store.capabilities import capabilities
-    from memstore.store.faults import masked
+    from memstore.store.errors import describe_url
     from memstore.store.migrations import status
 
     able = capabilities(store.url)
-    yield Check("database", masked(store.url))
+    yield Check("database", describe_url(store.url))
     yield Check("server", f"PostgreSQL {able.server_version // 10000}, pgvector {able.pgvector}")
     yield Check("schema", f"revision {status(store.url).revision}")
     if able.role is None and able.ignores_policies:

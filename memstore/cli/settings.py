@@ -78,13 +78,13 @@ def set_(
 
 def _list(user: str | None, conversation: str | None, database: str | None) -> list[SettingInfo]:
     from memstore.settings import SettingInfo, describe
-    from memstore.store.faults import without_password
+    from memstore.store.errors import redact_url
 
     if (user is None) != (conversation is None):
         raise typer.BadParameter("a conversation is named by --user and --conversation together.")
     system = {each.name: each for each in describe()}
     url = system["database_url"]
-    system["database_url"] = replace(url, value=without_password(url.value))
+    system["database_url"] = replace(url, value=redact_url(url.value))
     if user is None or conversation is None:
         return list(system.values())
     with open_store(database) as store:

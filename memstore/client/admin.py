@@ -26,9 +26,9 @@ from memstore.models import (
     MigrationReport,
 )
 from memstore.providers import ChatModel, Embedder, load_embedder, load_stored_embedder, vectors_name
-from memstore.store import api_tokens, queue_schema
+from memstore.store import api_tokens, queue
 from memstore.store.api_tokens import Holder
-from memstore.store.derivations import DERIVERS
+from memstore.store.watermarks import DERIVERS
 
 TOKEN_PREFIX = "mst_"  # nosec B105  # by which people, and scanners of repositories, know one
 TOKEN_BYTES = 32
@@ -56,7 +56,7 @@ class AsyncTokens:
             raise InvalidInput(f"days={days!r}: give a number of days up to {MOST_DAYS:,}, or none.")
         self._runtime.redactor.reject_secret_names(user=user)
         secret = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
-        async with self._database.operator() as scope:
+        async with self._database.admin_transaction() as scope:
             token = await api_tokens.add(
                 scope,
                 ids.uuid7(),
@@ -70,13 +70,13 @@ class AsyncTokens:
 
     async def all(self) -> list[ApiToken]:
         """Return every token without its secret, the latest first, revoked and expired ones too."""
-        async with self._database.operator() as scope:
+        async with self._database.admin_transaction() as scope:
             return await api_tokens.tokens(scope)
 
     async def revoke(self, token: ApiToken | UUID) -> ApiToken:
         """Revoke a token. Raises `NotFound` if there is none of this id."""
         id = token.id if isinstance(token, ApiToken) else token
-        async with self._database.operator() as scope:
+        async with self._database.admin_transaction() as scope:
             revoked = await api_tokens.revoke(scope, id)
         if revoked is None:
             raise NotFound(f"There is no token {id}; memstore token list shows them.")
@@ -84,12 +84,12 @@ class AsyncTokens:
 
     async def holder(self, token_hash: bytes) -> Holder | None:
         """Return whom the token of this SHA-256 lets in; None if it is unknown, expired or revoked."""
-        async with self._database.operator() as scope:
+        async with self._database.admin_transaction() as scope:
             return await api_tokens.holder(scope, token_hash)
 
     async def exist(self) -> bool:
         """Whether a token was ever made, even if it was revoked since."""
-        async with self._database.operator() as scope:
+        async with self._database.admin_transaction() as scope:
             return await api_tokens.exist(scope)
 
 
@@ -134,7 +134,7 @@ class AsyncBackfills:
 
         It is paused before calls of chat models take more than `max_tokens`, or after `max_seconds` of work.
         """
-        await to_thread(queue_schema.prepare, self._database.url)
+        await to_thread(queue.prepare_queue, self._database.url)
         return await control.begin(
             self._database,
             user=_user_id(user),
@@ -168,7 +168,7 @@ class AsyncBackfills:
 
     async def verify(self, *, user: str | None = None) -> list[DerivationProblem]:
         """Return what is not derived, not whole or wrongly counted, of every user or of one; [] if all is well."""
-        has_queue = await to_thread(queue_schema.is_made, self._database.url)
+        has_queue = await to_thread(queue.has_queue, self._database.url)
         return await control.verify_derived(self._database, user=_user_id(user), has_queue=has_queue)
 
 

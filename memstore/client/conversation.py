@@ -32,7 +32,7 @@ from memstore.models import (
     Summary,
 )
 from memstore.providers.counters import check_tools
-from memstore.store import counter_drift, facts, messages, receipts, summaries
+from memstore.store import facts, llm_usage, messages, receipts, summaries
 from memstore.store.messages import LAST
 from memstore.telemetry import operation_span
 
@@ -136,7 +136,7 @@ class AsyncConversationScope(AsyncMessageListMixin):
         check_number(from_seq, "from_seq", 0, LAST)
         check_number(to_seq, "to_seq", 0, LAST)
         check_object(metadata, "metadata")
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             return await messages.messages(
                 scope,
                 self.id,
@@ -154,7 +154,7 @@ class AsyncConversationScope(AsyncMessageListMixin):
         """Return the summaries, by level and in order: `summarize` makes level 0, `derive` levels 1 and above."""
         if level is not None:
             check_number(level, "level", 0, MOST_LEVELS)
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             return await summaries.summaries(scope, self.id, level=level)
 
     async def summarize(self, from_seq: int | None = None, to_seq: int | None = None) -> Summary:
@@ -175,7 +175,7 @@ class AsyncConversationScope(AsyncMessageListMixin):
         from memstore.derive.pipeline import DeriveScope, derive
 
         resources = await self._runtime.resources()
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             began = await facts.now(scope)
         if began is None:
             return []
@@ -184,7 +184,7 @@ class AsyncConversationScope(AsyncMessageListMixin):
             raise ProviderError(report.failed[0])
         if report.waiting:
             raise ModelUnavailable(report.waiting[0])
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             new = await facts.said_in(scope, self.id, began)
             return await facts.facts(scope, state=None, ids=new)
 
@@ -197,14 +197,14 @@ class AsyncConversationScope(AsyncMessageListMixin):
         check_name(model, "model")
         check_number(prompt_tokens, "prompt_tokens", 1, 10**9)
         self._runtime.redactor.reject_secret_names(model=model)
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             if await messages.conversation(scope, self.id) is not None:
                 counts = {"predicted": int(context.tokens), "observed": prompt_tokens}
-                await counter_drift.add(scope, model, context.receipt.counter, **counts)
+                await llm_usage.add_token_count(scope, model, context.receipt.counter, **counts)
 
     async def info(self) -> Conversation | None:
         """Return title, channel, settings and size; None before the first message."""
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             conversation = await messages.conversation(scope, self.id)
         if conversation is not None:
             conversation.settings.pop(messages.CLEARED, None)
@@ -243,7 +243,7 @@ class AsyncConversationScope(AsyncMessageListMixin):
         redactor = self._runtime.redactor
         title, channel = redactor.redact(title), redactor.redact(channel)
         settings = check_settings(redactor.redact_json(settings))
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             await make_conversations(scope, [self._place])
             await messages.describe(scope, self.id, title, channel, settings)
 
@@ -336,5 +336,5 @@ class AsyncConversationScope(AsyncMessageListMixin):
     async def receipts(self, *, limit: int = 20) -> list[Receipt]:
         """Return the receipts of this conversation's contexts, the latest first; `user.replay` makes one again."""
         check_number(limit, "limit")
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             return await receipts.receipts(scope, self.id, limit=limit)

@@ -16,10 +16,10 @@ from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.validation import check_name, check_text
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
-from memstore.store import documents, embedders, erasures, messages
+from memstore.store import documents, embedding_models, erasure, messages
 from memstore.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
-from memstore.store.embedders import OtherServes
-from memstore.store.embedders import id_of as model_of
+from memstore.store.embedding_models import ModelChanged
+from memstore.store.embedding_models import id_of as model_of
 
 WHOLE = "$"  # the path of all of a value
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
@@ -59,7 +59,7 @@ class AsyncDocuments:
     ) -> list[Document | None]:
         """Return documents by namespace and key, None for each unknown one; `expired` ones too, until removed."""
         document_ids = [self._id(namespace, key) for namespace, key in keys]
-        async with self._database.scope(self._user_id) as scope:
+        async with self._database.user_transaction(self._user_id) as scope:
             rows = await documents.documents(scope, document_ids, expired=expired)
             if refresh and self._database.capabilities.writes:
                 await documents.refresh(scope, rows, expired=expired)
@@ -82,7 +82,7 @@ class AsyncDocuments:
     async def delete(self, namespace: Sequence[str], key: str) -> bool:
         """Remove a document; return whether there was one. It leaves no tombstone: an older export brings it back."""
         id = self._id(namespace, key)
-        async with self._database.scope(self._user_id) as scope:
+        async with self._database.user_transaction(self._user_id) as scope:
             return await documents.remove(scope, [id]) > 0
 
     async def write(
@@ -109,7 +109,7 @@ class AsyncDocuments:
         while True:
             try:
                 return await self._write(ordered, removed, unchanged)
-            except OtherServes:  # since the texts were embedded
+            except ModelChanged:  # since the texts were embedded
                 continue
 
     async def _write(
@@ -117,13 +117,13 @@ class AsyncDocuments:
     ) -> None:
         written, embedder = await self._embed(list(new.values()))
         document_ids = [*new, *removed]
-        async with self._database.scope(self._user_id) as scope:
-            await erasures.share(scope)  # waits for one of the user, who is then made anew
+        async with self._database.user_transaction(self._user_id) as scope:
+            await erasure.lock_user_shared(scope)  # waits for one of the user, who is then made anew
             await messages.make_user(scope, self.user)
             if embedder is not None and self._embedder is None:  # an application's own does not serve the user
-                await embedders.bind(scope, embedder)
+                await embedding_models.lock_active(scope, embedder)
             if unchanged is not None:
-                await embedders.lock(scope)  # a document that is not there cannot be locked
+                await embedding_models.lock(scope)  # a document that is not there cannot be locked
                 rows = await documents.locked(scope, document_ids)
                 if not unchanged({(row.namespace, row.key): row for row in rows}):
                     raise Conflict("A document was changed meanwhile; read it again. Nothing was written.")
@@ -159,7 +159,7 @@ class AsyncDocuments:
             check_text(query, "the query")
         embedder = await self._serving() if query and query.strip() else None
         vector = None if embedder is None else await to_thread(embedder.embed_query, query or "")
-        async with self._database.scope(self._user_id) as scope:
+        async with self._database.user_transaction(self._user_id) as scope:
             if vector is None:
                 rows = await documents.latest(scope, wanted)
             else:
@@ -184,12 +184,12 @@ class AsyncDocuments:
             _check_labels(match.path)
         if depth is not None:
             check_number(depth, "depth", 1, DEEPEST)
-        async with self._database.scope(self._user_id) as scope:
+        async with self._database.user_transaction(self._user_id) as scope:
             return await documents.namespaces(scope, matches, depth, limit, offset, expired=expired)
 
     async def expire(self) -> int:
         """Remove expired documents, which nobody sees any more; return how many."""
-        async with self._database.scope(self._user_id) as scope:
+        async with self._database.user_transaction(self._user_id) as scope:
             return await documents.expire(scope)
 
     def _id(self, namespace: Sequence[str], key: str) -> UUID:
@@ -207,9 +207,9 @@ class AsyncDocuments:
         own = await self._runtime.load_embedder()
         if own is None:
             return None
-        async with self._database.scope(self._user_id) as scope:
-            models = await embedders.models(scope)
-        model = await embedders.chosen(self._database, models, own)
+        async with self._database.user_transaction(self._user_id) as scope:
+            models = await embedding_models.models(scope)
+        model = await embedding_models.resolve(self._database, models, own)
         return own if model is None else await to_thread(self._runtime.embedder_by_name, model.name, model.dimensions)
 
     async def _embed(self, new: Sequence[NewDocument]) -> tuple[list[Written], Embedder | None]:

@@ -43,7 +43,7 @@ class AsyncMessageListMixin:
     async def get_recent(self, n: int) -> list[Message]:
         """Return the newest `n` of them, in order."""
         check_number(n, "n", 0, MOST_ROWS)
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             cleared = await self._cleared(scope)
             newest = await messages.newest(scope, self.id, limit=n) if n else []
         return [message for message in reversed(newest) if message.seq > cleared]
@@ -55,7 +55,7 @@ class AsyncMessageListMixin:
 
     async def count(self) -> int:
         """Return how many there are."""
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             roles = await messages.roles(scope, self.id, await self._cleared(scope))
         return sum(count for count, _ in roles.values())
 
@@ -64,7 +64,7 @@ class AsyncMessageListMixin:
 
         Nothing is deleted: recall, facts, summaries and `messages()` still have it.
         """
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             await messages.clear(scope, self.id)
 
     async def prune(self, max_tokens: int) -> list[Json]:
@@ -74,7 +74,7 @@ class AsyncMessageListMixin:
         system and developer) at the beginning are kept where they fit. The list is empty if nothing fits.
         """
         check_number(max_tokens, "max_tokens", 1, 10**9)
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             cleared = await self._cleared(scope)
             oldest = await messages.messages(scope, self.id, from_seq=cleared + 1, limit=PAGE_SIZE)
             newest = await self._newest(scope, cleared, max_tokens)
@@ -87,7 +87,7 @@ class AsyncMessageListMixin:
 
         Tokens are those of the texts, as counted when they were added.
         """
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             own = await messages.settings_of(scope, self.id)
             recent = await messages.roles(scope, self.id, messages.cleared(own))
             every = await messages.roles(scope, self.id)
@@ -103,12 +103,12 @@ class AsyncMessageListMixin:
 
     async def settings(self) -> Json:
         """Return the conversation's settings by name: its own, else the system's; `update(settings=…)` sets them."""
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             own = await messages.settings_of(scope, self.id)
         return effective(own, self._runtime.settings)
 
     async def _since_cleared(self, roles: list[str] | None = None) -> list[Message]:
-        async with self._database.scope(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as scope:
             cleared = await self._cleared(scope)
             return await messages.messages(scope, self.id, from_seq=cleared + 1, roles=roles)
 

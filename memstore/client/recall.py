@@ -20,8 +20,8 @@ from memstore.search.candidates import DEPTH, facts_with_evidence, recall
 from memstore.search.grouping import by_fact, by_session, groups_in_time, in_time, within_hits
 from memstore.search.query import QueryBuilder
 from memstore.search.reranking import READ, rerank
+from memstore.store.chunks import EVERY_TIER, Filters
 from memstore.store.database import Database
-from memstore.store.items import EVERY_TIER, Filters
 from memstore.telemetry import operation_span
 
 Order = Literal["score", "time"]
@@ -143,7 +143,7 @@ class AsyncRecall:
             else:
                 hits = await recall(builder, query, filters=filters, limit=searched, min_score=least)
             if sight.filters:
-                async with self._database.scope(self.id) as scope:
+                async with self._database.user_transaction(self.id) as scope:
                     hits = await sight.hits(scope, hits)
                     if evidence:
                         evidence = await sight.hits(scope, evidence)
@@ -157,7 +157,7 @@ class AsyncRecall:
             if group_by == "fact":
                 groups = by_fact(hits, evidence)
             else:
-                async with self._database.scope(self.id) as scope:
+                async with self._database.user_transaction(self.id) as scope:
                     groups = await by_session(scope, hits, limit, filters.as_of)
                 if sight.filters:  # when a session began may tell a viewer of messages that it does not see
                     groups = [within_hits(group) for group in groups]

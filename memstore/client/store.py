@@ -25,9 +25,9 @@ from memstore.ingest.validation import check_choice, check_name
 from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, LargeUser, LeftoverReport
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
-from memstore.store import messages, migrations, queue, queue_schema
+from memstore.store import messages, migrations, queue
 from memstore.store.database import Database
-from memstore.store.embedded import EmbeddedServer
+from memstore.store.embedded.server import EmbeddedServer
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class AsyncMemoryStore:
         try:
             await to_thread(migrations.prepare, dsn, upgrade_old=server is not None)
             if settings.queue_on_add:
-                await to_thread(queue_schema.prepare, dsn)
+                await to_thread(queue.prepare_queue, dsn)
             await database.open()
         except BaseException:  # an interrupt too: what was opened is closed
             await store.close()
@@ -181,7 +181,7 @@ class AsyncMemoryStore:
 
     async def jobs(self, *, failed: bool = False, limit: int = 1000) -> list[Job]:
         """Return the jobs that wait for workers or run, or those that `failed`, by their number."""
-        await to_thread(queue_schema.prepare, self.url)
+        await to_thread(queue.prepare_queue, self.url)
         return await queue.jobs(self._database, failed=failed, limit=limit)
 
     async def job_counts(self) -> JobCounts:
@@ -189,13 +189,13 @@ class AsyncMemoryStore:
         state = await queue.state(self._database)
         if not state.made:
             return JobCounts()
-        if not await to_thread(queue_schema.is_current, state, self.url):
-            await to_thread(queue_schema.prepare, self.url)
+        if not await to_thread(queue.is_current, state, self.url):
+            await to_thread(queue.prepare_queue, self.url)
         return await queue.counts(self._database)
 
     async def retry_jobs(self, ids: Sequence[int] | None = None) -> int:
         """Retry failed jobs, these or all; return how many."""
-        await to_thread(queue_schema.prepare, self.url)
+        await to_thread(queue.prepare_queue, self.url)
         return await queue.retry(self._database, ids)
 
     async def large_users(self) -> list[LargeUser]:
@@ -366,7 +366,7 @@ class AsyncMemoryStore:
         names = [user] if user is not None else [name async for name in self.users()]
         total = Counter(dict.fromkeys(COUNTED, 0))
         for name in names:
-            async with self._database.scope(ids.user_id(name)) as scope:
+            async with self._database.user_transaction(ids.user_id(name)) as scope:
                 total.update(await messages.counts(scope))
         total["without_vectors"] = total["units"] - total["vectors"]  # of the embedder that serves
         return {"users": len(names) if user is None else int(total["conversations"] > 0), **total}

@@ -49,16 +49,13 @@ from memstore.models import (
 )
 from memstore.providers import Embedder
 from memstore.store import (
-    browse,
-    counter_drift,
-    erasures,
+    erasure,
     events,
-    fact_changes,
+    fact_history,
     facts,
+    llm_usage,
     messages,
-    model_calls,
     receipts,
-    retention,
     summaries,
 )
 from memstore.store.documents import Distance
@@ -112,25 +109,25 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
             check_text(channel, "the channel")
         if limit is not None:
             check_number(limit, "limit")
-        async with self._database.scope(self.id) as scope:
+        async with self._database.user_transaction(self.id) as scope:
             return await messages.conversations(scope, channel, before=before, limit=limit)
 
     async def messages(self, ids: Sequence[UUID]) -> list[Message]:
         """Return the messages of these ids, as they were said, of whatever conversation; unknown ids are left out."""
         message_ids = to_uuids(ids, "ids")
-        async with self._database.scope(self.id) as scope:
+        async with self._database.user_transaction(self.id) as scope:
             known = await messages.known(scope, message_ids)
         return sorted(known.values(), key=lambda message: (message.occurred_at, message.conversation_id, message.seq))
 
     async def conversation_names(self, ids: Sequence[UUID]) -> dict[UUID, str]:
         """Return the names of these conversations by id; unknown ids are left out."""
         conversation_ids = to_uuids(ids, "ids")
-        async with self._database.scope(self.id) as scope:
+        async with self._database.user_transaction(self.id) as scope:
             return await messages.conversation_names(scope, conversation_ids)
 
     async def summary(self, id: UUID) -> Summary:
         """Return a summary. Raises `NotFound` if this user has none of this id."""
-        async with self._database.scope(self.id) as scope:
+        async with self._database.user_transaction(self.id) as scope:
             summary = await summaries.summary(scope, id)
         if summary is None:
             raise NotFound(f"This user has no summary {id}: it may have been made anew, with another id.")
@@ -148,8 +145,8 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         check_number(limit, "limit")
         check_number(offset, "offset", 0, MOST_OFFSET)
         conversation_id = to_uuid(conversation_id)
-        async with self._database.scope(self.id) as scope:
-            return await browse.summaries_over(scope, conversation_id, from_seq, to_seq, limit=limit, offset=offset)
+        async with self._database.user_transaction(self.id) as scope:
+            return await summaries.summaries_over(scope, conversation_id, from_seq, to_seq, limit=limit, offset=offset)
 
     async def timeline(self, *, parts: int = 60) -> Timeline | None:
         """Return how many items of each tier fall into each of `parts` of the time; None before the first message.
@@ -157,8 +154,8 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         Reads each row of the user.
         """
         check_number(parts, "parts", 1, MOST_PARTS)
-        async with self._database.scope(self.id) as scope:
-            return await browse.timeline(scope, parts)
+        async with self._database.user_transaction(self.id) as scope:
+            return await messages.timeline(scope, parts)
 
     async def resolve_id(self, prefix: str, *, kind: str) -> UUID:
         """Return the id that begins like this, 4 digits or more. `kind` is "fact", "summary", "change" or "receipt".
@@ -168,14 +165,14 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         lookups = {
             "fact": facts.between,
             "summary": summaries.between,
-            "change": fact_changes.between,
+            "change": fact_history.between,
             "receipt": receipts.between,
         }
         check_choice("kind", kind, tuple(lookups))
         first, last = parse_id_prefix(prefix)
         if first == last:
             return first
-        async with self._database.scope(self.id) as scope:
+        async with self._database.user_transaction(self.id) as scope:
             return exactly_one(await lookups[kind](scope, first, last), prefix, kind)
 
     def documents(self, *, embedder: Embedder | None = None, distance: Distance = "cosine") -> AsyncDocuments:
@@ -193,7 +190,7 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         Raises `NotFound` if there is none: they are kept for `receipt_retention_days`, and go with their conversation.
         """
         id = receipt_id(receipt)
-        async with self._database.scope(self.id) as scope:
+        async with self._database.user_transaction(self.id) as scope:
             stored = await receipts.receipt(scope, id)
         if stored is None:
             raise NotFound(f"This user has no receipt {id}; they are kept for receipt_retention_days, then forgotten.")
@@ -208,8 +205,8 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         """
         check_number(limit, "limit")
         to_uuids([id for id in (conversation_id, before) if id is not None], "ids")
-        async with self._database.scope(self.id) as scope:
-            return await browse.receipt_page(scope, conversation_id, before=before, limit=limit)
+        async with self._database.user_transaction(self.id) as scope:
+            return await receipts.receipt_page(scope, conversation_id, before=before, limit=limit)
 
     async def replay(self, receipt: Context | Receipt | UUID | str, *, format: Format | None = None) -> Replay:
         """Make a context again from itself, its receipt or the receipt's id: the same bytes as were sent.
@@ -224,13 +221,13 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
             receipt = await self.receipt(receipt)
         if receipt.conversation_id is None:
             raise InvalidInput("This receipt is of no conversation: it was not made by conversation.context().")
-        async with self._database.scope(self.id) as scope:
+        async with self._database.user_transaction(self.id) as scope:
             return await replay(scope, receipt, format)
 
     async def token_count_errors(self) -> list[TokenCountErrors]:
         """Return how far token counts were from what models' servers reported (`conversation.record_usage`)."""
-        async with self._database.scope(self.id) as scope:
-            return await counter_drift.drift(scope)
+        async with self._database.user_transaction(self.id) as scope:
+            return await llm_usage.token_count_errors(scope)
 
     async def dead_letters(self, *, limit: int = 1000) -> list[DeadLetter]:
         """Return unusable answers of chat models about this user's messages, the oldest first.
@@ -238,8 +235,8 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         The rules did their work instead. `derive` with `redo` asks again, and removes those that are answered.
         """
         check_number(limit, "limit")
-        async with self._database.scope(self.id) as scope:
-            return await model_calls.letters(scope, limit=limit)
+        async with self._database.user_transaction(self.id) as scope:
+            return await llm_usage.letters(scope, limit=limit)
 
     async def events(
         self, *, after: str | None = None, types: Sequence[str] | None = None, limit: int = 100
@@ -250,7 +247,7 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         """
         check_number(limit, "limit")
         names = to_list(types, "types", EventType)
-        async with self._database.scope(self.id) as scope:
+        async with self._database.user_transaction(self.id) as scope:
             return await events.events(scope, after=after, types=names, limit=limit)
 
     async def update(self, *, settings: Mapping[str, Any]) -> None:
@@ -263,9 +260,9 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
             raise InvalidInput(f"A user has no setting {sorted(map(str, unknown))[0]!r}; there is {KEPT_FOR!r}.")
         self._runtime.redactor.reject_secret_names(user=self.name)
         days = {name: validate_days(value) for name, value in settings.items()}
-        async with self._database.scope(self.id) as scope:
+        async with self._database.user_transaction(self.id) as scope:
             await messages.make_user(scope, self.name)
-            await retention.keep_settings(scope, days)
+            await erasure.keep_user_settings(scope, days)
 
     async def export(
         self, target: Target, *, conversation: str | None = None, derived: bool = True, vectors: bool = True
@@ -316,13 +313,13 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
     async def erasures(self, *, limit: int = 1000) -> list[Certificate]:
         """Return the certificates of this user, the latest first; they are kept when the user is gone."""
         check_number(limit, "limit")
-        async with self._database.scope(self.id) as scope:
-            return await erasures.certificates(scope, limit=limit)
+        async with self._database.user_transaction(self.id) as scope:
+            return await erasure.certificates(scope, limit=limit)
 
     async def erasure(self, id: UUID) -> Certificate:
         """Return one certificate. Raises `NotFound` if this user has none of this id."""
-        async with self._database.scope(self.id) as scope:
-            certificates = await erasures.certificates(scope, id=to_uuid(id), limit=1)
+        async with self._database.user_transaction(self.id) as scope:
+            certificates = await erasure.certificates(scope, id=to_uuid(id), limit=1)
         if not certificates:
             raise NotFound(f"There is no certificate {id}; erasures() gives them.")
         return certificates[0]

@@ -12,7 +12,7 @@ from memstore.client.validation import MOST_OFFSET, check_number, to_utc, to_uui
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import check_choice, check_name, check_text
 from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange, Finding
-from memstore.store import browse, facts
+from memstore.store import facts
 from memstore.store.database import Database
 
 ANY_STATE = "all"
@@ -48,7 +48,7 @@ class AsyncUserFacts:
         check_choice("type", type, FACT_TYPES)
         check_choice("kind", kind, FACT_KINDS)
         moment = to_utc(as_of, "as_of")
-        async with self._database.scope(self.id) as scope:
+        async with self._database.user_transaction(self.id) as scope:
             return await facts.facts(scope, state=state, type=type, subject=subject, kind=kind, as_of=moment)
 
     async def fact_page(
@@ -69,15 +69,15 @@ class AsyncUserFacts:
         check_choice("state", state, FACT_STATES)
         check_choice("type", type, FACT_TYPES)
         check_number(limit, "limit")
-        last = None if before is None else browse.Last(*before)
+        last = None if before is None else facts.PageEnd(*before)
         to_utc(None if last is None else last.at, "before")
-        async with self._database.scope(self.id) as scope:
-            return await browse.fact_page(scope, state=state, type=type, subject=subject, before=last, limit=limit)
+        async with self._database.user_transaction(self.id) as scope:
+            return await facts.fact_page(scope, state=state, type=type, subject=subject, before=last, limit=limit)
 
     async def fact(self, id: Fact | UUID | str) -> Fact:
         """Return a fact in whatever state, as it is now. Raises `NotFound` if this user has none of this id."""
         fact_id = to_uuid(id)
-        async with self._database.scope(self.id) as scope:
+        async with self._database.user_transaction(self.id) as scope:
             fact = await facts.fact(scope, fact_id)
         if fact is None:
             raise NotFound(f"This user has no fact {fact_id}.")
@@ -86,7 +86,7 @@ class AsyncUserFacts:
     async def facts_of(self, ids: Sequence[UUID]) -> list[Fact]:
         """Return the facts of these ids, of whatever state, the latest first; unknown ids are left out."""
         fact_ids = to_uuids(ids, "ids")
-        async with self._database.scope(self.id) as scope:
+        async with self._database.user_transaction(self.id) as scope:
             return await facts.facts(scope, state=None, ids=fact_ids)
 
     async def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100, offset: int = 0) -> list[Fact]:
@@ -94,8 +94,8 @@ class AsyncUserFacts:
         message_ids = to_uuids(messages, "messages")
         check_number(limit, "limit")
         check_number(offset, "offset", 0, MOST_OFFSET)
-        async with self._database.scope(self.id) as scope:
-            return await browse.facts_said_by(scope, message_ids, limit=limit, offset=offset)
+        async with self._database.user_transaction(self.id) as scope:
+            return await facts.facts_said_by(scope, message_ids, limit=limit, offset=offset)
 
     async def entity(self, name: str) -> Entity:
         """Return the facts about a person or thing, and its relations to others.
@@ -103,7 +103,7 @@ class AsyncUserFacts:
         The facts of which it is the subject come first, then those that name it as a whole word.
         """
         check_name(name, "entity")
-        async with self._database.scope(self.id) as scope:
+        async with self._database.user_transaction(self.id) as scope:
             about = [*await facts.facts(scope, subject=name), *await facts.naming(scope, name)]
             return Entity(name, tuple(about), tuple(await facts.edges(scope, name)))
 

@@ -15,8 +15,8 @@ from memstore.ids import MIN_PREFIX_LENGTH, is_id_prefix, prefix_range
 from memstore.ingest.validation import check_json, check_name, check_text
 from memstore.models import Context, Fact, FactChange, Json, Message, Receipt
 from memstore.settings import load
-from memstore.store.faults import check_readable
-from memstore.store.folders import default_folder
+from memstore.store.embedded import default_folder
+from memstore.store.errors import check_readable
 
 MOST_ROWS = 1_000_000
 MOST_OFFSET = 2**31 - 1

@@ -15,7 +15,7 @@ from memstore.derive.scheduler import enqueue_pending
 from memstore.derive.worker import Worker
 from memstore.models import BackfillStatus
 from memstore.settings import Settings
-from memstore.store import queue_schema
+from memstore.store import queue
 
 ShowStatus = Callable[[BackfillStatus], None]
 POLL_SECONDS = 0.5  # between two looks at a backfill
@@ -34,7 +34,7 @@ class WorkingStore(AsyncMemoryStore):
 
     async def worker(self, concurrency: int, *, only: UUID | None = None) -> Worker:
         """Return a worker on this store, after making the queue's tables; the login must own the others."""
-        await to_thread(queue_schema.prepare, self.url)
+        await to_thread(queue.prepare_queue, self.url)
         return Worker(self._database, await self._runtime.resources(), concurrency=concurrency, only=only)
 
     async def work_until_done(self, backfill: UUID, show: ShowStatus, *, concurrency: int = 4) -> BackfillStatus:

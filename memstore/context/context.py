@@ -26,9 +26,9 @@ from memstore.models import Context, Json, Message, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
 from memstore.search.query import Query, QueryBuilder
 from memstore.search.reranking import rerank
-from memstore.store import erasures, summaries
+from memstore.store import erasure, summaries
 from memstore.store.database import Database, Transaction
-from memstore.store.embedders import id_of
+from memstore.store.embedding_models import id_of
 from memstore.store.summaries import Outline
 from memstore.tool_calls import name_of
 
@@ -80,8 +80,10 @@ async def assemble(
         conversation=request.conversation_id,
     )
     if made.exists:
-        epoch = erasures.share if database.capabilities.writes else erasures.epoch  # who only reads may lock nothing
-        async with database.scope(request.user_id, lazily=True, first=epoch) as scope:
+        epoch = (
+            erasure.lock_user_shared if database.capabilities.writes else erasure.user_version
+        )  # who only reads may lock nothing
+        async with database.user_transaction(request.user_id, async_commit=True, prefetch=epoch) as scope:
             if await epoch(scope) != made.epoch:
                 pass  # it may quote what was erased meanwhile
             elif request.keep:
@@ -93,7 +95,7 @@ async def assemble(
 
 async def _begun(database: Database, request: Request) -> tuple[Assembly, Message | None]:
     """Settle a request that has no query, and find the message that asks."""
-    async with database.scope(request.user_id, first=partial(ahead, request=request)) as scope:
+    async with database.user_transaction(request.user_id, prefetch=partial(ahead, request=request)) as scope:
         made = await settled(scope, request)
         return made, await newest_question(scope, made)
 
@@ -103,7 +105,7 @@ async def _read(
 ) -> tuple[Assembly, ConversationHistory]:
     """Read what does not depend on the question's vector."""
     first = partial(ahead, request=request) if begun is None else None
-    async with database.scope(request.user_id, first=first) as scope:
+    async with database.user_transaction(request.user_id, prefetch=first) as scope:
         made, newest = begun or (await settled(scope, request), None)
         return made, await load_history(scope, made, newest, model)
 
@@ -122,7 +124,7 @@ async def _composed(
     """
     most = offered_at_first(made.budget, stretch.tokens)
     for last in (False, False, True):
-        async with database.scope(made.request.user_id) as scope:
+        async with database.user_transaction(made.request.user_id) as scope:
             material = await gather(scope, query, made, stretch, most)
             layout = await _laid_out(scope, made, material, stretch.nest, counter)
         if order is not None:

@@ -16,10 +16,10 @@ from memstore.models import Decision, Hit, Message, Reason, Role, Tier, Unit
 from memstore.search.candidates import DEPTH, rank_candidates, to_hits
 from memstore.search.query import Query
 from memstore.search.ranking import Candidate, best_of_each
-from memstore.store import fact_changes
+from memstore.store import fact_history
+from memstore.store.chunks import Filters
 from memstore.store.database import Transaction
-from memstore.store.fact_changes import Past
-from memstore.store.items import Filters
+from memstore.store.fact_history import Past
 
 FACTS, HITS = 40, 80  # offered to packing; of a large budget more hits, one for so many tokens:
 A_HIT = 100
@@ -168,7 +168,7 @@ class _Passed:
 async def _superseded(scope: Transaction, gone: Sequence[Candidate], made: Assembly) -> list[Decision]:
     """Give the decisions on facts that held once, each with the one that took its place; a viewer is told no more."""
     facts = [] if made.sight.filters else [one.unit.item_id for one in gone if one.unit.tier == Tier.FACTS]
-    past = await fact_changes.past(scope, facts, made.request.as_of, GIST) if facts else {}
+    past = await fact_history.past(scope, facts, made.request.as_of, GIST) if facts else {}
     return [_gone(one, past.get(one.unit.item_id)) for one in gone]
 
 

@@ -13,9 +13,9 @@ from memstore.context.receipt_store import PreviousContext
 from memstore.context.request import Assembly
 from memstore.context.turns import Turn, turns
 from memstore.models import Message, Role, Summary
-from memstore.store import facts, items, messages, summaries
+from memstore.store import chunks, facts, messages, summaries
+from memstore.store.chunks import IndexVersion
 from memstore.store.database import Transaction
-from memstore.store.items import Version
 from memstore.store.summaries import Outline
 
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
@@ -46,7 +46,7 @@ class ConversationHistory:
     nest: Sequence[Outline]
     earlier: Collection[UUID]
     standing: Sequence[UUID]
-    version: Version | None
+    version: IndexVersion | None
     before: PreviousContext
 
 
@@ -95,7 +95,7 @@ async def load_history(scope: Transaction, made: Assembly, newest: Message | Non
         earlier={one.id for one in every if one.from_seq <= made.after},
         standing=(await sight.fact_ids(scope, await _standing(scope, made)))[:MOST_STANDING],
         stored=await _stored(scope, made, heard),
-        version=await items.version(scope, model),
+        version=await chunks.index_version(scope, model),
         before=await receipt_store.load_previous(scope, request.conversation_id, request.as_of, request.viewer),
     )
 
@@ -106,7 +106,7 @@ async def _prefetch(reads: Transaction, made: Assembly, model: UUID) -> None:
     await (_whole if made.strategies else _recent)(reads, made)
     await summaries.outlines(reads, request.conversation_id, as_of=request.as_of)
     await _standing(reads, made)
-    await items.version(reads, model)
+    await chunks.index_version(reads, model)
     if request.as_of is None:
         await receipt_store.load_previous(reads, request.conversation_id, None, request.viewer)
 

@@ -29,9 +29,9 @@ from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import check_text
 from memstore.models import Json, Section
 from memstore.settings import Settings
-from memstore.store import erasures, messages
+from memstore.store import erasure, messages
 from memstore.store.database import Transaction
-from memstore.store.erasures import Epoch
+from memstore.store.erasure import UserVersion
 from memstore.tool_calls import name_of
 
 
@@ -110,7 +110,7 @@ class Assembly:
     after: int
     last: int  # the number of the newest message
     exists: bool  # the conversation
-    epoch: Epoch | None  # in which it was read: a receipt of what was erased since is not kept
+    epoch: UserVersion | None  # in which it was read: a receipt of what was erased since is not kept
     hints: Sequence[str] = ()  # for the receipt: what is kept with the conversation and not known here
 
     @property
@@ -122,13 +122,13 @@ class Assembly:
 
 async def ahead(scope: Transaction, request: Request) -> None:
     """Read what `settled` does."""
-    await erasures.epoch(scope)
+    await erasure.user_version(scope)
     await messages.conversation(scope, request.conversation_id)
 
 
 async def settled(scope: Transaction, request: Request) -> Assembly:
     """Settle what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense."""
-    epoch = await erasures.epoch(scope)
+    epoch = await erasure.user_version(scope)
     conversation = await messages.conversation(scope, request.conversation_id)
     if request.as_of is None:
         kept = conversation.settings if conversation else {}

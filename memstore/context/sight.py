@@ -8,7 +8,7 @@ from uuid import UUID
 
 from memstore.context.visibility import Rule, Rules, canonical, rule_of, same_name, seen, visible
 from memstore.models import Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
-from memstore.store import items, messages
+from memstore.store import chunks, messages
 from memstore.store.database import Transaction
 from memstore.store.summaries import Outline
 
@@ -63,7 +63,7 @@ class Sight:
         if not self.filters:
             return list(found)
         said = {hit.id: hit.sources for hit in found}
-        later = await items.sources(scope, [], [hit.id for hit in found if not hit.sources])
+        later = await chunks.load_sources(scope, [], [hit.id for hit in found if not hit.sources])
         kept = await self._kept(scope, said | later, {hit.id for hit in found if hit.tier == Tier.FACTS})
         for hit in found:
             if hit.id not in kept:
@@ -79,7 +79,7 @@ class Sight:
         """Give the ids of those facts that are seen."""
         if not self.filters or not found:
             return list(found)
-        said = dict.fromkeys(found, ()) | await items.sources(scope, [], found)
+        said = dict.fromkeys(found, ()) | await chunks.load_sources(scope, [], found)
         kept = await self._kept(scope, said, set(found))
         return [one for one in found if one in kept]
 
@@ -101,7 +101,7 @@ class Sight:
         """Give those summaries, of any level, that are seen."""
         if not self.filters or not found:
             return list(found)
-        said = await items.sources(scope, [one.id for one in found], [])
+        said = await chunks.load_sources(scope, [one.id for one in found], [])
         kept = await self._kept(scope, {one.id: said.get(one.id, ()) for one in found}, set())
         return [one for one in found if one.id in kept]
 

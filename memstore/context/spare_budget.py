@@ -18,7 +18,7 @@ from itertools import chain, islice
 from memstore.context.pack import Packing, Piece, Plan, unpinned
 from memstore.context.sections import FACTS, HITS, RECENT, SUMMARIES, WEIGHTS
 from memstore.models import Hit
-from memstore.store.terms import terms
+from memstore.store.tokenize import terms
 
 # The exact fill: from how much unused it is worth it, how many chosen pieces it may exchange, for how many others.
 WORTH_FILLING, EXCHANGED, OTHERS = 0.01, 4, 32

@@ -9,9 +9,9 @@ from uuid import UUID
 
 from memstore._compat import to_thread
 from memstore.derive.dependencies import Dependencies
-from memstore.store import embedders
+from memstore.store import embedding_models
 from memstore.store.database import Database
-from memstore.store.embedders import Model, OtherServes
+from memstore.store.embedding_models import Model, ModelChanged
 
 T = TypeVar("T", covariant=True)
 
@@ -21,7 +21,7 @@ async def with_active_embedder(database: Database, dependencies: Dependencies, m
 
     Loading it may take seconds. Raises `EmbedderMismatch` if none may be used.
     """
-    model = await embedders.chosen(database, models, dependencies.embedder)
+    model = await embedding_models.resolve(database, models, dependencies.embedder)
     if model is None:
         return dependencies
     embedder = await to_thread(dependencies.exactly, model.name, model.dimensions)
@@ -40,9 +40,9 @@ async def run_with_active_embedder(
 ) -> T:
     """Return the task's result; the task is repeated if another embedder becomes active meanwhile."""
     while True:
-        async with database.scope(user, first=embedders.models) as scope:
-            models = await embedders.models(scope)
+        async with database.user_transaction(user, prefetch=embedding_models.models) as scope:
+            models = await embedding_models.models(scope)
         try:
             return await task(await with_active_embedder(database, dependencies, models))
-        except OtherServes:
+        except ModelChanged:
             continue

@@ -10,11 +10,11 @@ from itertools import islice
 from memstore.derive.chunking import split_code_blocks, split_structured, split_text
 from memstore.derive.dependencies import Dependencies
 from memstore.models import Json, Message, Role, Tier, Unit
-from memstore.store import embedders, items, messages
+from memstore.store import chunks, embedding_models, messages
+from memstore.store.chunks import NewChunk, new_chunk
 from memstore.store.database import Transaction
-from memstore.store.items import NewUnit, new_unit
-from memstore.store.terms import TermHashes
-from memstore.store.watermarks import Pending
+from memstore.store.rows import PendingWork
+from memstore.store.tokenize import TermHashes
 
 MIN_UNIT = 16  # tokens
 BATCH_TOKENS = 250_000  # a batch is held in memory, and a message may have megabytes
@@ -33,17 +33,17 @@ class UnitBatch:
     """The units of the messages up to `to_seq`."""
 
     to_seq: int
-    units: list[NewUnit]
+    units: list[NewChunk]
     llm_session: None = None
 
 
-async def find_batch_end(scope: Transaction, work: Pending, limit: int) -> int:
+async def find_batch_end(scope: Transaction, work: PendingWork, limit: int) -> int:
     """Return the number of the last message of the next batch."""
     last = min(work.last_seq, work.done_seq + limit)
     return await messages.within(scope, work.conversation_id, work.done_seq + 1, last, BATCH_TOKENS)
 
 
-async def load_next_messages(scope: Transaction, work: Pending, limit: int) -> MessageBatch:
+async def load_next_messages(scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:
     """Return the messages of the next batch after the watermark."""
     to_seq = await find_batch_end(scope, work, limit)
     new = await messages.messages(scope, work.conversation_id, from_seq=work.done_seq + 1, to_seq=to_seq)
@@ -72,7 +72,7 @@ class UnitDeriver:
         """Return the deriver with other dependencies."""
         return UnitDeriver(dependencies)
 
-    async def load(self, scope: Transaction, work: Pending, limit: int) -> MessageBatch:
+    async def load(self, scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:
         """Return the next messages."""
         return await load_next_messages(scope, work, limit)
 
@@ -85,7 +85,7 @@ class UnitDeriver:
         vectors = iter(self.dependencies.embed([text for of_batch in chunks for _, _, text in of_batch]))
         units = [
             [
-                new_unit(message.user_id, unit, text, vector, message.tags, self._hashes)
+                new_chunk(message.user_id, unit, text, vector, message.tags, self._hashes)
                 for (message, unit, text), vector in zip(of_batch, islice(vectors, len(of_batch)), strict=True)
             ]
             for of_batch in chunks
@@ -94,8 +94,8 @@ class UnitDeriver:
 
     async def save(self, scope: Transaction, result: UnitBatch) -> dict[str, int]:
         """Store the units."""
-        model = await embedders.bind(scope, self.dependencies.embedder)
-        return {"units": await items.add(scope, result.units, model)}
+        model = await embedding_models.lock_active(scope, self.dependencies.embedder)
+        return {"units": await chunks.add(scope, result.units, model)}
 
 
 class Chunker:

@@ -20,10 +20,10 @@ from memstore.derive.dependencies import Dependencies
 from memstore.errors import Conflict, InvalidInput
 from memstore.models import EmbeddingStatus, MigrationReport, Tier, UnitKey
 from memstore.providers import Embedder, Vectors
-from memstore.store import documents, embedders, erasures, messages, postings, vector_indexes
+from memstore.store import documents, embedding_models, erasure, messages, postings, vector_indexes
 from memstore.store.database import Database, Transaction
-from memstore.store.embedders import BUILDING, RETIRED, STATES, Lacking, Model, OtherServes, id_of
-from memstore.store.watermarks import LostRace
+from memstore.store.embedding_models import BUILDING, RETIRED, STATES, ChunkWithoutVector, Model, ModelChanged, id_of
+from memstore.store.errors import ConcurrentUpdate
 
 BATCH = 256  # units or documents: what is lost when this is killed
 MAX_ROUNDS = 3  # of embedding what came meanwhile, before derivers have to wait for the rest
@@ -57,7 +57,7 @@ async def migrate(
     """
     model, migration = Model(id_of(target), target.name, target.dimensions), _Migration(progress)
     by_target = replace(dependencies, embedder=target)
-    async with embedders.alone(database):
+    async with embedding_models.advisory_lock(database):
         while users := await _begin(database, model, migration):
             for user in users:
                 await _move(database, by_target, user, model, migration)
@@ -71,15 +71,19 @@ async def _begin(database: Database, model: Model, migration: _Migration) -> lis
     """
     users = []
     async for user, _ in messages.everybody(database):
-        async with database.scope(user) as scope:
-            if await embedders.begin(scope, model):
+        async with database.user_transaction(user) as scope:
+            if await embedding_models.begin(scope, model):
                 users.append(user)
                 migration.total += await _count_missing(scope, model.id)
     return users
 
 
 async def _count_missing(scope: Transaction, model: UUID) -> int:
-    units = sum(of_model.units - of_model.vectors for of_model in await embedders.counts(scope) if of_model.id == model)
+    units = sum(
+        of_model.units - of_model.vectors
+        for of_model in await embedding_models.count_vectors(scope)
+        if of_model.id == model
+    )
     return units + await documents.count_lacking(scope, model)
 
 
@@ -95,7 +99,7 @@ async def _move(
     """Make a user's missing vectors, and then the model active."""
     after = 0
     for tries in count():
-        async with database.scope(user) as scope:
+        async with database.user_transaction(user) as scope:
             reach = await postings.reach(scope)
         upto = reach.last_unit  # what comes meanwhile is for the next round
         migration.vectors += await fill_units(
@@ -109,16 +113,16 @@ async def _move(
         if not tries and reach.units > database.most_units and vector_indexes.is_possible(model.dimensions):
             await vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
         try:
-            async with database.scope(user) as scope:
-                held = await embedders.lock(scope)
+            async with database.user_transaction(user) as scope:
+                held = await embedding_models.lock(scope)
                 if tries >= MAX_ROUNDS:
                     migration.vectors += await _fill_locked_units(scope, dependencies, model.id, after)
                     after = held.last_unit
                 while batch := await documents.lacking(scope, model.id, limit=BATCH):
                     vectors = await to_thread(_embed_documents, dependencies, batch)
                     migration.vectors += await documents.add_vectors(scope, vectors, model.id)
-                moved = await embedders.switch(scope, model, after=after, back=back)
-        except LostRace:  # a unit was erased meanwhile
+                moved = await embedding_models.switch(scope, model, after=after, back=back)
+        except ConcurrentUpdate:  # a unit was erased meanwhile
             continue
         if moved:
             migration.users += 1
@@ -131,8 +135,8 @@ async def _fill_locked_units(scope: Transaction, dependencies: Dependencies, mod
     Who adds messages or asks does not wait. It is what was derived since the last round, mostly one batch.
     """
     made = 0
-    while batch := await embedders.lacking(scope, model, limit=BATCH, after=after):
-        made += await embedders.add_vectors(scope, await to_thread(_embed_units, dependencies, batch), model)
+    while batch := await embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after):
+        made += await embedding_models.add_vectors(scope, await to_thread(_embed_units, dependencies, batch), model)
         after = batch[-1].number
     return made
 
@@ -146,13 +150,13 @@ async def rollback(
     stayed, and the vectors made. Raises `InvalidInput` if users were moved to several embedders.
     """
     migration = _Migration(progress)
-    async with embedders.alone(database):
+    async with embedding_models.advisory_lock(database):
         for user, model in await _find_last_steps(database, leaving):
-            async with database.scope(user) as scope:
+            async with database.user_transaction(user) as scope:
                 if model.state == BUILDING:
-                    migration.users += await embedders.give_up(scope, model.id)
+                    migration.users += await embedding_models.give_up(scope, model.id)
                     continue
-                before = await embedders.go_back(scope, model.id)
+                before = await embedding_models.begin_rollback(scope, model.id)
                 if before is None:
                     continue
                 migration.total += await _count_missing(scope, before.id)
@@ -165,8 +169,8 @@ async def _find_last_steps(database: Database, leaving: str | None) -> list[tupl
     """Return the users who can go back, each with the embedder of their last migration."""
     steps = []
     async for user, _ in messages.everybody(database):
-        async with database.scope(user) as scope:
-            last = embedders.last_step(await embedders.models(scope))
+        async with database.user_transaction(user) as scope:
+            last = embedding_models.last_step(await embedding_models.models(scope))
         if last is not None and leaving in (None, last.name):
             steps.append((user, last))
     names = sorted({model.name for _, model in steps})
@@ -181,11 +185,13 @@ async def clean(database: Database) -> MigrationReport:
     There is no way back then. Raises `Conflict` while a migration is not done.
     """
     done: Counter[str] = Counter()
-    async with embedders.alone(database):
+    async with embedding_models.advisory_lock(database):
         users = [user async for user, _ in messages.everybody(database)]
         for user in users:
-            async with database.scope(user) as scope:
-                if building := [model.name for model in await embedders.models(scope) if model.state == BUILDING]:
+            async with database.user_transaction(user) as scope:
+                if building := [
+                    model.name for model in await embedding_models.models(scope) if model.state == BUILDING
+                ]:
                     raise Conflict(
                         f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate "
                         f"--to {building[0]}, or give it up with memstore embeddings rollback. Nothing was removed."
@@ -197,15 +203,15 @@ async def clean(database: Database) -> MigrationReport:
 
 
 async def _clean_user(database: Database, user: UUID) -> int:
-    async with database.scope(user) as scope:
-        retired = [model for model in await embedders.models(scope) if model.state == RETIRED]
+    async with database.user_transaction(user) as scope:
+        retired = [model for model in await embedding_models.models(scope) if model.state == RETIRED]
         indexed = [model for model in retired if await vector_indexes.is_made(scope, model.id)]
     for model in indexed:  # first: else it would be changed for each vector
         await vector_indexes.drop(database, user, model.id)
     if not retired:
         return 0
-    async with database.scope(user) as scope:
-        removed = await embedders.forget(scope)
+    async with database.user_transaction(user) as scope:
+        removed = await embedding_models.remove_retired(scope)
         for model in retired:
             removed += await documents.remove_model(scope, model.id)
         return removed
@@ -215,8 +221,8 @@ async def status(database: Database) -> list[EmbeddingStatus]:
     """Return each embedder by its state: how many users it has, their units and vectors, and what is missing."""
     totals: dict[tuple[str, int, str], Counter[str]] = {}
     async for user, _ in messages.everybody(database):
-        async with database.scope(user) as scope:
-            for model in await embedders.counts(scope):
+        async with database.user_transaction(user) as scope:
+            for model in await embedding_models.count_vectors(scope):
                 missing = 0 if model.state == RETIRED else model.units - model.vectors
                 total = totals.setdefault((model.name, model.dimensions, model.state), Counter())
                 total.update(users=1, units=model.units, vectors=model.vectors, missing=missing)
@@ -242,10 +248,10 @@ async def embed_missing_units(
 async def _embed_missing_units(
     database: Database, user: UUID, progress: Callable[[int], None], dependencies: Dependencies
 ) -> int:
-    async with database.scope(user, first=erasures.hold) as scope:
-        if await erasures.hold(scope) is None:  # erased meanwhile
+    async with database.user_transaction(user, prefetch=erasure.lock_user) as scope:
+        if await erasure.lock_user(scope) is None:  # erased meanwhile
             return 0
-        model = await embedders.bind(scope, dependencies.embedder)
+        model = await embedding_models.lock_active(scope, dependencies.embedder)
     if model is None:
         return 0
     return await fill_units(database, dependencies, user, model, progress, is_active=True)
@@ -259,7 +265,7 @@ async def fill_units(
     progress: Callable[[int], None],
     *,
     after: int = 0,
-    upto: int = embedders.LAST,
+    upto: int = embedding_models.LAST,
     is_active: bool = False,
 ) -> int:
     """Embed units after a number, up to another, that lack a vector of the model; return how many.
@@ -268,27 +274,29 @@ async def fill_units(
     active.
     """
     made, begun = 0, after
-    add = embedders.add_late if is_active else embedders.add_vectors
+    add = embedding_models.add_late if is_active else embedding_models.add_vectors
     while True:
-        async with database.scope(user, first=erasures.epoch) as scope:
-            epoch = await erasures.epoch(scope)
-            batch = await embedders.lacking(scope, model, limit=BATCH, after=after, upto=upto)
+        async with database.user_transaction(user, prefetch=erasure.user_version) as scope:
+            epoch = await erasure.user_version(scope)
+            batch = await embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after, upto=upto)
         if not batch:
             return made
         vectors = await to_thread(_embed_units, dependencies, batch)
         try:
-            async with erasures.unless_erased(database, user, epoch) as scope:
+            async with erasure.transaction_if_unchanged(database, user, epoch) as scope:
                 made += await add(scope, vectors, model)
-        except OtherServes:
+        except ModelChanged:
             raise
-        except LostRace:  # something was erased meanwhile, it may be one of the units: the others are looked for again
+        except (
+            ConcurrentUpdate
+        ):  # something was erased meanwhile, it may be one of the units: the others are looked for again
             after = begun
             continue
         after = batch[-1].number
         progress(len(batch))
 
 
-def _embed_units(dependencies: Dependencies, units: Sequence[Lacking]) -> list[tuple[UnitKey, Vectors]]:
+def _embed_units(dependencies: Dependencies, units: Sequence[ChunkWithoutVector]) -> list[tuple[UnitKey, Vectors]]:
     texts = [
         speaker_prefixed(unit.speaker or "", unit.text) if unit.tier == Tier.MESSAGES else unit.text for unit in units
     ]
@@ -303,13 +311,13 @@ async def _fill_documents(database: Database, dependencies: Dependencies, user: 
     """
     made = 0
     while True:
-        async with database.scope(user) as scope:
+        async with database.user_transaction(user) as scope:
             batch = await documents.lacking(scope, model, limit=BATCH)
         if not batch:
             return made
         vectors = await to_thread(_embed_documents, dependencies, batch)
-        async with database.scope(user) as scope:
-            await embedders.lock(scope)
+        async with database.user_transaction(user) as scope:
+            await embedding_models.lock(scope)
             made += await documents.add_vectors(scope, vectors, model)
 
 

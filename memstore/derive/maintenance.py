@@ -13,12 +13,12 @@ from uuid import UUID
 from memstore.derive.erasure.delete import ErasureTarget, erase
 from memstore.models import ErasureScope, LargeUser
 from memstore.settings import Settings
-from memstore.store import documents, embedders, events, postings, receipts, retention, vector_indexes
+from memstore.store import documents, embedding_models, erasure, events, postings, receipts, vector_indexes
 from memstore.store.database import Database
-from memstore.store.embedders import Model
+from memstore.store.embedding_models import Model
+from memstore.store.errors import ConcurrentUpdate
 from memstore.store.postings import Reach
 from memstore.store.vector_indexes import Built
-from memstore.store.watermarks import LostRace
 
 
 async def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
@@ -26,7 +26,7 @@ async def run_maintenance(database: Database, users: Iterable[UUID], settings: S
     now = datetime.now(UTC)
     for user in users:
         await apply_retention(database, user, settings)
-        async with database.scope(user) as scope:
+        async with database.user_transaction(user) as scope:
             await events.trim(scope, now - timedelta(days=settings.event_retention_days))
             await receipts.trim(scope, now - timedelta(days=settings.receipt_retention_days))
         await maintain_indexes(database, user)
@@ -38,9 +38,9 @@ async def apply_retention(database: Database, user: UUID, settings: Settings) ->
     Each conversation in a transaction of its own. The age of a message is that of its `occurred_at`: old messages of an
     import are not kept for long either.
     """
-    async with database.scope(user) as scope:
+    async with database.user_transaction(user) as scope:
         await documents.expire(scope)
-        expired = await retention.expired(scope, settings.message_retention_days)
+        expired = await erasure.expired(scope, settings.message_retention_days)
     erased = 0
     for conversation in expired:
         target = ErasureTarget(ErasureScope.RETENTION, user, conversation.conversation_id, before=conversation.before)
@@ -50,7 +50,7 @@ async def apply_retention(database: Database, user: UUID, settings: Settings) ->
 
 async def list_large_users(database: Database) -> list[LargeUser]:
     """Return the users with more units than are held in a process."""
-    async with database.operator() as scope:
+    async with database.admin_transaction() as scope:
         users = await postings.large(scope, database.most_units)
     large = []
     for user in users:
@@ -74,7 +74,7 @@ async def maintain_indexes(database: Database, user: UUID) -> bool:
 
     What another process does at the same moment is left to it.
     """
-    async with database.scope(user) as scope:
+    async with database.user_transaction(user) as scope:
         reach = await postings.reach(scope)
     if reach.units > database.most_units:
         await _add_postings(database, user, reach)
@@ -91,22 +91,22 @@ async def maintain_indexes(database: Database, user: UUID) -> bool:
 async def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
     after = reach.posted
     while reach.last_unit - after >= postings.FEWEST:
-        async with database.scope(user) as scope:
+        async with database.user_transaction(user) as scope:
             run = await postings.unposted(scope, after)
         if not run.units:  # the last ones are gone
             return
         try:
-            async with database.scope(user, lazily=True) as scope:
+            async with database.user_transaction(user, async_commit=True) as scope:
                 await postings.post(scope, run)
-        except LostRace:  # another process does it
+        except ConcurrentUpdate:  # another process does it
             return
         after = run.units[-1].number
 
 
 async def _find_unindexed(database: Database, user: UUID) -> Model | None:
     """Return the user's active embedder if its vectors could have an index, and have none."""
-    async with database.scope(user) as scope:
-        model = embedders.serving(await embedders.models(scope))
+    async with database.user_transaction(user) as scope:
+        model = embedding_models.active(await embedding_models.models(scope))
         if model is None or not vector_indexes.is_possible(model.dimensions):
             return None
         return None if await vector_indexes.is_ready(scope, model.id) else model
@@ -114,10 +114,10 @@ async def _find_unindexed(database: Database, user: UUID) -> Model | None:
 
 async def _drop_indexes(database: Database, user: UUID) -> None:
     try:
-        async with database.scope(user) as scope:
+        async with database.user_transaction(user) as scope:
             await postings.forget(scope)
-            models = await embedders.models(scope)
-    except LostRace:  # another process does it, or makes them
+            models = await embedding_models.models(scope)
+    except ConcurrentUpdate:  # another process does it, or makes them
         return
     for model in models:
         await vector_indexes.drop(database, user, model.id)

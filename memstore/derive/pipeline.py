@@ -28,11 +28,12 @@ from memstore.derive.summaries.deriver import SummaryDeriver
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
 from memstore.events import Event, EventType
 from memstore.models import QUARANTINED, DeriveReport
-from memstore.store import derivations, embedders, erasures, messages, model_calls
+from memstore.store import embedding_models, erasure, llm_usage, messages, watermarks
 from memstore.store.database import Database, Transaction
-from memstore.store.embedders import Model, OtherServes
-from memstore.store.erasures import Epoch
-from memstore.store.watermarks import LostRace, Outdated, Pending
+from memstore.store.embedding_models import Model, ModelChanged
+from memstore.store.erasure import UserVersion
+from memstore.store.errors import ConcurrentUpdate
+from memstore.store.rows import PendingWork, StaleWork
 
 logger = logging.getLogger("memstore")
 
@@ -71,7 +72,7 @@ class Deriver(Protocol[B, R]):
     def producer(self) -> Producer:
         """How it makes them."""
 
-    async def load(self, scope: Transaction, work: Pending, limit: int) -> B:
+    async def load(self, scope: Transaction, work: PendingWork, limit: int) -> B:
         """Return what is needed to compute the next `limit` messages."""
 
     def compute(self, batches: Sequence[B]) -> Sequence[R]:
@@ -87,7 +88,7 @@ class Deriver(Protocol[B, R]):
 class Rebuildable(Deriver[B, R], Protocol):
     """A deriver whose rows can be made anew, a conversation at a time."""
 
-    async def reload(self, scope: Transaction, work: Pending, limit: int, results: Sequence[R]) -> B:
+    async def reload(self, scope: Transaction, work: PendingWork, limit: int, results: Sequence[R]) -> B:
         """Return what `load` returns, as if nothing were stored of this conversation but `results`."""
 
     async def replace(
@@ -102,7 +103,7 @@ class DeriveScope:
 
     user: UUID | None = None
     conversation: UUID | None = None
-    derivers: Sequence[str] = derivations.DERIVERS
+    derivers: Sequence[str] = watermarks.DERIVERS
 
 
 @dataclass(slots=True)
@@ -120,7 +121,7 @@ class RunState:
 
     lock: Lock = field(default_factory=Lock)  # derivers run in threads
 
-    def advance(self, work: Pending, to_seq: int, counts: Mapping[str, int]) -> None:
+    def advance(self, work: PendingWork, to_seq: int, counts: Mapping[str, int]) -> None:
         """Record what a deriver made of the messages up to `to_seq`."""
         with self.lock:
             self.users.add(work.user_id)
@@ -145,9 +146,9 @@ async def derive(
     only = only or DeriveScope()
     if redo == VECTORS and dependencies.embedder is None:
         raise InvalidInput("There is no embedder to make vectors: set embedder (settings, or MEMSTORE_EMBEDDER).")
-    async with database.operator() as scope:
-        run = RunState(progress, await derivations.backlog(scope, only=only.user))
-        dependencies.token_budget.left = await model_calls.left(scope, dependencies.settings.llm_daily_tokens)
+    async with database.admin_transaction() as scope:
+        run = RunState(progress, await watermarks.backlog(scope, only=only.user))
+        dependencies.token_budget.left = await llm_usage.left(scope, dependencies.settings.llm_daily_tokens)
     derivers = make_derivers(dependencies)
     if any(deriver.producer.uses_llm for deriver in derivers):  # one model, one question at a time
         for deriver in derivers:
@@ -182,10 +183,10 @@ async def _run_deriver(
 
 
 async def _derive_pending(database: Database, deriver: Deriver[B, R], only: DeriveScope, run: RunState) -> None:
-    after: Pending | None = None
+    after: PendingWork | None = None
     while not run.stop_requested.is_set():
-        async with database.operator() as scope:
-            page = await derivations.pending(
+        async with database.admin_transaction() as scope:
+            page = await watermarks.pending_work(
                 scope, deriver.name, only=only.user, conversation=only.conversation, after=after
             )
         if not page:
@@ -195,9 +196,9 @@ async def _derive_pending(database: Database, deriver: Deriver[B, R], only: Deri
             await _drain(database, deriver, group, run)
 
 
-def _group(page: Sequence[Pending], limit: int) -> list[list[Pending]]:
+def _group(page: Sequence[PendingWork], limit: int) -> list[list[PendingWork]]:
     """Group short conversations, so that the encoder is not fed them one by one."""
-    groups: list[list[Pending]] = [[]]
+    groups: list[list[PendingWork]] = [[]]
     size = 0
     for work in page:
         if groups[-1] and size + work.last_seq - work.done_seq > limit:
@@ -208,7 +209,7 @@ def _group(page: Sequence[Pending], limit: int) -> list[list[Pending]]:
     return groups
 
 
-async def _drain(database: Database, deriver: Deriver[B, R], group: list[Pending], run: RunState) -> None:
+async def _drain(database: Database, deriver: Deriver[B, R], group: list[PendingWork], run: RunState) -> None:
     """Step until nothing of the group is left; if a step fails, go on with each conversation by itself."""
     while group and not run.stop_requested.is_set():
         try:
@@ -228,7 +229,7 @@ async def _drain(database: Database, deriver: Deriver[B, R], group: list[Pending
 class StepResult(NamedTuple):
     """How far a step came in a conversation, and the conversation's last message by now."""
 
-    work: Pending
+    work: PendingWork
     done_seq: int
     last_seq: int
 
@@ -243,11 +244,11 @@ class LoadedBatch(NamedTuple, Generic[B, R]):
 
     deriver: Deriver[B, R]
     batch: B
-    epoch: Epoch | None
+    epoch: UserVersion | None
 
 
 async def run_step(
-    database: Database, deriver: Deriver[B, R], group: Sequence[Pending], run: RunState
+    database: Database, deriver: Deriver[B, R], group: Sequence[PendingWork], run: RunState
 ) -> list[StepResult]:
     """Load, compute and save the next batch of each conversation of a group.
 
@@ -260,20 +261,20 @@ async def run_step(
     if deriver.name == SummaryDeriver.name:
         database.dispatcher.publish([_started_event(work, recipe) for work in group])
     steps: list[StepResult] = []
-    again: list[Pending] = []
+    again: list[PendingWork] = []
     for work, (own, _, epoch), result in zip(group, loaded, await _compute(loaded), strict=True):
         try:
-            async with erasures.unless_erased(database, work.user_id, epoch) as scope:
+            async with erasure.transaction_if_unchanged(database, work.user_id, epoch) as scope:
                 counts = await own.save(scope, result)
                 if any(counts.get(kind) for kind in ("summaries", "facts", QUARANTINED)):
                     event = _result_event(work, recipe, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
                     scope.events.append(event)
                 # Last: whoever adds messages waits for it.
                 made_by = None if counts.get("letters") else recipe
-                last_seq = await derivations.advance(scope, work, result.to_seq, made_by)
-        except LostRace as lost:
+                last_seq = await watermarks.advance(scope, work, result.to_seq, made_by)
+        except ConcurrentUpdate as lost:
             await _record_llm_usage(database, work, [result])
-            if isinstance(lost, OtherServes):
+            if isinstance(lost, ModelChanged):
                 again.append(work)
             else:  # another worker does this conversation, or something of the user was erased meanwhile
                 steps += await _find_step_after_erasure(database, work, epoch)
@@ -283,17 +284,17 @@ async def run_step(
     return [*steps, *(await run_step(database, deriver, again, run))] if again else steps
 
 
-async def load_batch(database: Database, deriver: Deriver[B, R], work: Pending) -> LoadedBatch[B, R]:
+async def load_batch(database: Database, deriver: Deriver[B, R], work: PendingWork) -> LoadedBatch[B, R]:
     """Return the next batch of a conversation."""
-    async with database.scope(work.user_id, first=_read_state) as scope:
+    async with database.user_transaction(work.user_id, prefetch=_read_state) as scope:
         epoch, models = await _read_state(scope)
         batch = await deriver.load(scope, work, deriver.producer.batch_size)
     return LoadedBatch(await _with_models(database, deriver, models), batch, epoch)
 
 
-async def _read_state(scope: Transaction) -> tuple[Epoch | None, list[Model]]:
+async def _read_state(scope: Transaction) -> tuple[UserVersion | None, list[Model]]:
     """Return a user's epoch and embedders: rows computed now are to be saved under the same ones."""
-    return await erasures.epoch(scope), await embedders.models(scope)
+    return await erasure.user_version(scope), await embedding_models.models(scope)
 
 
 async def _with_models(database: Database, deriver: Deriver[B, R], models: Sequence[Model]) -> Deriver[B, R]:
@@ -305,7 +306,7 @@ async def _with_models(database: Database, deriver: Deriver[B, R], models: Seque
 async def _compute(loaded: Sequence[LoadedBatch[B, R]]) -> list[R]:
     """Return the result of each batch; those of one embedder are computed together."""
     results: dict[int, R] = {}
-    models = [embedders.id_of(one.deriver.dependencies.embedder) for one in loaded]
+    models = [embedding_models.id_of(one.deriver.dependencies.embedder) for one in loaded]
     for model in dict.fromkeys(models):
         places = [place for place, other in enumerate(models) if other == model]
         batches = [loaded[place].batch for place in places]
@@ -313,12 +314,14 @@ async def _compute(loaded: Sequence[LoadedBatch[B, R]]) -> list[R]:
     return [results[place] for place in range(len(loaded))]
 
 
-async def _find_step_after_erasure(database: Database, work: Pending, epoch: Epoch | None) -> list[StepResult]:
+async def _find_step_after_erasure(
+    database: Database, work: PendingWork, epoch: UserVersion | None
+) -> list[StepResult]:
     """Return where a deriver stands, if it was an erasure that came between: nobody else goes on there."""
-    async with database.scope(work.user_id) as scope:
-        if await erasures.epoch(scope) == epoch:
+    async with database.user_transaction(work.user_id) as scope:
+        if await erasure.user_version(scope) == epoch:
             return []
-        watermark = await derivations.watermark(scope, work)
+        watermark = await watermarks.watermark(scope, work)
     return [] if watermark is None else [StepResult(watermark, watermark.done_seq, watermark.last_seq)]
 
 
@@ -327,23 +330,23 @@ async def read_recipe(deriver: Deriver[Any, Any]) -> str:
     return await to_thread(lambda: deriver.producer.recipe)
 
 
-async def _record_llm_usage(database: Database, work: Pending, results: Sequence[BatchResult]) -> None:
+async def _record_llm_usage(database: Database, work: PendingWork, results: Sequence[BatchResult]) -> None:
     """Store what dropped answers cost: they count for the day's tokens all the same."""
     if sessions := [result.llm_session for result in results if result.llm_session]:
-        async with database.scope(work.user_id, first=erasures.hold) as scope:
-            if await erasures.hold(scope) is not None:  # an erased user counts for nobody
+        async with database.user_transaction(work.user_id, prefetch=erasure.lock_user) as scope:
+            if await erasure.lock_user(scope) is not None:  # an erased user counts for nobody
                 for session in sessions:
-                    await model_calls.keep(scope, session.usage, ())
+                    await llm_usage.keep(scope, session.usage, ())
 
 
-async def record_failure(database: Database, work: Pending, recipe: str, error: Exception, run: RunState) -> None:
+async def record_failure(database: Database, work: PendingWork, recipe: str, error: Exception, run: RunState) -> None:
     """Record that a deriver failed in a conversation, which stays as it is."""
     # The type says enough for the table, which the operator may read; the message could quote what was said.
-    async with database.scope(work.user_id, first=erasures.hold) as scope:
-        await erasures.hold(scope)
+    async with database.user_transaction(work.user_id, prefetch=erasure.lock_user) as scope:
+        await erasure.lock_user(scope)
         if await messages.conversation(scope, work.conversation_id) is None:  # erased meanwhile
             return
-        await derivations.fail(scope, work, type(error).__name__)
+        await watermarks.fail(scope, work, type(error).__name__)
         if work.deriver == SummaryDeriver.name:
             body = {"strategy": recipe, "from_seq": work.done_seq + 1, "error": type(error).__name__}
             scope.happened(EventType.SUMMARIZATION_FAILED, work.conversation_id, **body)
@@ -352,11 +355,11 @@ async def record_failure(database: Database, work: Pending, recipe: str, error: 
 
 
 async def _rebuild_outdated(database: Database, deriver: Rebuildable[B, R], only: DeriveScope, run: RunState) -> None:
-    after: Outdated | None = None
+    after: StaleWork | None = None
     recipe = await read_recipe(deriver)
     while True:
-        async with database.operator() as scope:
-            page = await derivations.outdated(scope, deriver.name, recipe, only=only.user, after=after)
+        async with database.admin_transaction() as scope:
+            page = await watermarks.stale_work(scope, deriver.name, recipe, only=only.user, after=after)
         if not page:
             return
         after = page[-1]
@@ -371,29 +374,29 @@ async def _rebuild_outdated(database: Database, deriver: Rebuildable[B, R], only
                 await record_failure(database, work, recipe, error, run)
 
 
-async def _rebuild(database: Database, deriver: Rebuildable[B, R], work: Outdated, recipe: str, run: RunState) -> None:
+async def _rebuild(database: Database, deriver: Rebuildable[B, R], work: StaleWork, recipe: str, run: RunState) -> None:
     """Compute what a conversation has anew, batch by batch, and replace it in one transaction."""
     results: list[R] = []
     try:
         done_seq = 0
-        async with database.scope(work.user_id, first=_read_state) as scope:
+        async with database.user_transaction(work.user_id, prefetch=_read_state) as scope:
             epoch, models = await _read_state(scope)
         own = cast(Rebuildable[B, R], await _with_models(database, deriver, models))
         while done_seq < work.done_seq:
-            rest = Pending(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
-            async with database.scope(work.user_id) as scope:
+            rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
+            async with database.user_transaction(work.user_id) as scope:
                 batch = await own.reload(scope, rest, own.producer.batch_size, results)
             results += await to_thread(own.compute, [batch])
             done_seq = results[-1].to_seq
-        async with erasures.unless_erased(database, work.user_id, epoch) as scope:
+        async with erasure.transaction_if_unchanged(database, work.user_id, epoch) as scope:
             counts = await own.replace(scope, work.conversation_id, results, recipe)
             scope.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
-            await derivations.redone(scope, work, None if counts.get("letters") else recipe)
+            await watermarks.mark_rederived(scope, work, None if counts.get("letters") else recipe)
     except Exception as error:  # whatever it is goes on, after what the answers cost was stored
         await _record_llm_usage(database, work, results)
-        if isinstance(error, OtherServes):
+        if isinstance(error, ModelChanged):
             return await _rebuild(database, deriver, work, recipe, run)
-        if isinstance(error, LostRace):
+        if isinstance(error, ConcurrentUpdate):
             return None  # somebody else derives this conversation, or some of it was erased
         raise
     run.made.update(counts)
@@ -406,7 +409,7 @@ async def _embed_missing(database: Database, dependencies: Dependencies, only: D
     async for user, _ in messages.everybody(database):
         if only.user not in (None, user):
             continue
-        async with database.scope(user) as scope:
+        async with database.user_transaction(user) as scope:
             counts = await messages.counts(scope)
         total = run.done[VECTORS] + counts["units"] - counts["vectors"]
 
@@ -420,14 +423,14 @@ async def _embed_missing(database: Database, dependencies: Dependencies, only: D
             run.failed.append(f"{VECTORS} of user {user}: {type(error).__name__}: {error}")
 
 
-def _started_event(work: Pending, recipe: str) -> Event:
+def _started_event(work: PendingWork, recipe: str) -> Event:
     """Return the event of a summarization that begins or goes on; it is published and not stored."""
     kind = EventType.SUMMARIZATION_PROGRESS if work.done_seq else EventType.SUMMARIZATION_STARTED
     body = {"strategy": recipe, "from_seq": work.done_seq + 1, "to_seq": work.last_seq}
     return Event(work.user_id, kind, work.conversation_id, body)
 
 
-def _result_event(work: Pending, recipe: str, counts: Mapping[str, int], **body: int) -> Event:
+def _result_event(work: PendingWork, recipe: str, counts: Mapping[str, int], **body: int) -> Event:
     if work.deriver == FactDeriver.name:
         body = {**body, "facts": counts.get("facts", 0)}
         if quarantined := counts.get(QUARANTINED):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from uuid import UUID
 
-from memstore.store import backfills, derivations, queue
+from memstore.store import backfills, queue, watermarks
 from memstore.store.database import Database
 
 QUEUE_WINDOW = 1000  # jobs of a kind that wait
@@ -26,7 +26,7 @@ async def enqueue_pending(database: Database, *, only: UUID | None = None) -> in
 
 
 async def _enqueue_all(database: Database, only: UUID | None) -> int:
-    async with database.operator() as scope:
+    async with database.admin_transaction() as scope:
         states = await backfills.states(scope)
     counts = await queue.counts(database)
     total = 0
@@ -39,7 +39,7 @@ async def _enqueue_all(database: Database, only: UUID | None) -> int:
         added, finished = await _enqueue(database, backfill, (), room, queue.PRIORITY_BACKFILL)
         total, room = total + added, room - added
         if finished:
-            async with database.operator() as scope:
+            async with database.admin_transaction() as scope:
                 await backfills.halt(scope, backfill, backfills.DONE)
     return total
 
@@ -48,10 +48,10 @@ async def _enqueue(
     database: Database, backfill: UUID | None, unlike: Collection[UUID], room: int, priority: int
 ) -> tuple[int, bool]:
     """Enqueue conversations while there is room; return how many, and whether only failed ones are left."""
-    added, finished, after = 0, True, derivations.BEGINNING
+    added, finished, after = 0, True, watermarks.BEGINNING
     while added < room:
-        async with database.operator() as scope:
-            page = await derivations.unfinished(scope, backfill, unlike=unlike, after=after, limit=PAGE)
+        async with database.admin_transaction() as scope:
+            page = await watermarks.unfinished(scope, backfill, unlike=unlike, after=after, limit=PAGE)
         if not page:
             return added, finished
         after = page[-1]

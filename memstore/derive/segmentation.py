@@ -19,7 +19,7 @@ from itertools import accumulate
 from math import sqrt
 
 from memstore.models import Message, Role
-from memstore.store.terms import terms
+from memstore.store.tokenize import terms
 
 SPEAKERS = frozenset({Role.USER, Role.ASSISTANT})  # whose words have a topic
 MIN_SHARE = 0.25  # of the bound: no shift is looked for nearer than that to the last cut, or to the end

@@ -16,7 +16,7 @@ from typing import Any
 
 from memstore.derive.sentences import sentences
 from memstore.models import Json, Message
-from memstore.store.terms import terms
+from memstore.store.tokenize import terms
 from memstore.tool_calls import name_of, raw_arguments
 
 MAX_SNIPPET = 240  # characters

@@ -45,10 +45,10 @@ from memstore.derive.pipeline import (
 from memstore.derive.scheduler import enqueue_pending
 from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError, ModelAnswerInvalid, ModelUnavailable
 from memstore.providers import ChatMessage, ChatModel, Completion, T
-from memstore.store import backfills, derivations, messages, model_calls, queue
+from memstore.store import backfills, llm_usage, messages, queue, watermarks
 from memstore.store.database import Database
-from memstore.store.derivations import Place
-from memstore.store.watermarks import Behind
+from memstore.store.rows import LaggingWork
+from memstore.store.watermarks import ConversationKey
 from memstore.telemetry import operation_span
 
 logger = logging.getLogger("memstore")
@@ -93,7 +93,7 @@ class JobResult:
     """Whether more is to be done at once in the conversation, and the conversation whose facts come next, if any."""
 
     is_behind: bool
-    next_facts: Place | None
+    next_facts: ConversationKey | None
 
 
 async def run_conversation_job(
@@ -110,8 +110,8 @@ async def run_conversation_job(
     `run` collects what they make, which of them fail and which wait for a model. A job `of_backfill` does only what a
     running backfill has: a backfill of units alone does not wait for everything else that its conversations lack.
     """
-    async with database.operator() as scope:
-        behind = await derivations.behind(scope, user, conversation)
+    async with database.admin_transaction() as scope:
+        behind = await watermarks.lagging_work(scope, user, conversation)
         for backfill in {work.backfill for work in behind if work.backfill and work.timed}:
             if await backfills.out_of_time(scope, backfill):
                 behind = [work for work in behind if work.backfill != backfill]
@@ -128,16 +128,16 @@ async def run_conversation_job(
     return JobResult(bool(still_behind), await _next_facts(database, facts))
 
 
-async def _next_facts(database: Database, done: Sequence[Behind]) -> Place | None:
+async def _next_facts(database: Database, done: Sequence[LaggingWork]) -> ConversationKey | None:
     """Return whose facts come next: the same history gives the same facts, however many workers there are."""
     for work in done:
-        async with database.operator() as scope:
-            place = await derivations.next_in_line(scope, work)
+        async with database.admin_transaction() as scope:
+            place = await watermarks.next_in_line(scope, work)
         return place if place and place.conversation_id != work.conversation_id else None
     return None
 
 
-async def _make_step(database: Database, deriver: Deriver[Any, Any], work: Behind, run: RunState) -> bool:
+async def _make_step(database: Database, deriver: Deriver[Any, Any], work: LaggingWork, run: RunState) -> bool:
     """Make a step; return whether there is another to make. What was added meanwhile is one, or has its own job."""
     try:
         steps = await run_step(database, deriver, [work], run)
@@ -188,7 +188,7 @@ class Worker:
 
     async def run(self) -> None:
         """Work until `stop` is called. While the database is away, wait for it."""
-        threads = self._concurrency * len(derivations.DERIVERS) + 4  # asyncio's own pool has six on two cores
+        threads = self._concurrency * len(watermarks.DERIVERS) + 4  # asyncio's own pool has six on two cores
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads, "memstore-work"))
         maintenance = asyncio.create_task(self._maintain_users_repeatedly())
         pause = 0.5
@@ -211,7 +211,7 @@ class Worker:
     async def _reconnect(self) -> None:
         """Open a transaction: this starts an embedded database that has died again."""
         with suppress(DatabaseError):
-            async with self._database.operator():
+            async with self._database.admin_transaction():
                 pass
 
     async def _run_app(self) -> None:
@@ -256,7 +256,7 @@ class Worker:
     async def _derive(self, context: JobContext, user: str, conversation: str) -> None:
         """Run a conversation's job, and enqueue the conversation again where more is left."""
         run = RunState()  # of its own: what fails meanwhile in other conversations is no failure of this one
-        job, place = context.job, Place(UUID(user), UUID(conversation))
+        job, place = context.job, ConversationKey(UUID(user), UUID(conversation))
         try:
             await self._update_token_budget()
             with operation_span("derive") as span:
@@ -281,7 +281,7 @@ class Worker:
             at = datetime.now(UTC) + MODEL_RETRY  # by a new job: to wait is no attempt
             await self._defer(context.app, place, min(job.priority, queue.PRIORITY_SWEPT), at)
 
-    async def _defer(self, app: App, place: Place, priority: int, at: datetime | None = None) -> None:
+    async def _defer(self, app: App, place: ConversationKey, priority: int, at: datetime | None = None) -> None:
         user, conversation = map(str, place)
         task = app.configure_task(queue.TASK, queue=queue.QUEUE, lock=conversation, priority=priority, schedule_at=at)
         await task.defer_async(user=user, conversation=conversation)
@@ -289,8 +289,8 @@ class Worker:
     async def _update_token_budget(self) -> None:
         """Read how many tokens chat models may still use today, whoever used the others."""
         if self._settings.llm_daily_tokens is not None:
-            async with self._database.operator() as scope:
-                self._dependencies.token_budget.left = await model_calls.left(scope, self._settings.llm_daily_tokens)
+            async with self._database.admin_transaction() as scope:
+                self._dependencies.token_budget.left = await llm_usage.left(scope, self._settings.llm_daily_tokens)
 
     def _derivers(self, backfill: UUID | None) -> Derivers:
         """Return the derivers by name; those of a backfill ask chat models within its cap."""
@@ -320,8 +320,8 @@ class Worker:
     async def _maintain_users(self) -> None:
         """Maintain users with nothing pending: an index of vectors is built after a history came in, not during."""
         for user in list(self._users):
-            async with self._database.operator() as scope:
-                pending = await derivations.backlog(scope, only=user)
+            async with self._database.admin_transaction() as scope:
+                pending = await watermarks.backlog(scope, only=user)
             if not pending:
                 self._users.discard(user)  # before, as a job may add the user again meanwhile
                 try:
@@ -401,11 +401,11 @@ class CappedChatModel:
             time.sleep(RESERVE_POLL_SECONDS)
 
     async def _try_reserve(self, tokens: int, *, now: bool) -> bool:
-        async with self._database.operator() as scope:
+        async with self._database.admin_transaction() as scope:
             if await backfills.reserve(scope, self._backfill, tokens):
                 return True
             await backfills.out_of_tokens(scope, self._backfill, tokens, now=now)
-        async with self._database.operator() as scope:
+        async with self._database.admin_transaction() as scope:
             (row,) = await backfills.backfills(scope, self._backfill)
         if row.state == backfills.RUNNING:
             return False
@@ -415,7 +415,7 @@ class CappedChatModel:
         )
 
     async def _settle(self, taken: int, spent: int) -> None:
-        async with self._database.operator() as scope:
+        async with self._database.admin_transaction() as scope:
             await backfills.settle(scope, self._backfill, taken=taken, spent=spent)
 
     def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:

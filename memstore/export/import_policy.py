@@ -33,12 +33,12 @@ from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import validate_message
 from memstore.models import FactColumns, FactSpan, Json, Message, Summary
 from memstore.providers import TokenCounter, Vectors
-from memstore.store.archived import Hashed, KnownFact, Row, UnitKept, Whole
-from memstore.store.fact_changes import recorded
+from memstore.store.fact_history import recorded
 from memstore.store.messages import CLEARED
-from memstore.store.terms import TermHashes
+from memstore.store.rows import ChunkRow, FactOnRecord, FactWithHistory, HashedChunk, Row
+from memstore.store.tokenize import TermHashes
 
-Item = TypeVar("Item", Message, Summary, Whole)
+Item = TypeVar("Item", Message, Summary, FactWithHistory)
 
 # --- redaction
 
@@ -128,12 +128,12 @@ class Prepared(Generic[Item]):
     where: str
     line: MessageLine | SummaryLine | FactLine
     item: Item
-    units: list[UnitKept]
+    units: list[ChunkRow]
 
     @property
     def row(self) -> Row:
         """The item's own row."""
-        return self.item.fact if isinstance(self.item, Whole) else self.item
+        return self.item.fact if isinstance(self.item, FactWithHistory) else self.item
 
 
 def prepare(
@@ -146,7 +146,7 @@ def prepare(
     for located in lines:
         try:
             line = cast(MessageLine | SummaryLine | FactLine, located.line)
-            item: Message | Summary | Whole
+            item: Message | Summary | FactWithHistory
             if isinstance(line, MessageLine):
                 validate_message(line, where="the message", max_bytes=max_message_bytes)
                 row: Row = (item := line.row())
@@ -157,7 +157,7 @@ def prepare(
                 sources = [
                     (FactSpan(src.message_id, src.start, src.stop, src.trust), src.recorded_at) for src in line.sources
                 ]
-                item = Whole(row, sources, [change.model_dump() for change in line.history])
+                item = FactWithHistory(row, sources, [change.model_dump() for change in line.history])
             prepared.append(Prepared(located.where, line, item, _units(row, line.units, dimensions)))
         except InvalidInput as error:
             skipped.append(Skipped(located.where, str(error)))
@@ -167,7 +167,7 @@ def prepare(
 UNIT_LENGTH = 1e-3  # how far from it the length of a vector may be
 
 
-def _units(row: Row, lines: Sequence[UnitLine], dimensions: int | None) -> list[UnitKept]:
+def _units(row: Row, lines: Sequence[UnitLine], dimensions: int | None) -> list[ChunkRow]:
     """Return an item's units; raise `InvalidInput` for one that lies outside of its text, or has a wrong vector."""
     length = len(row.text or "")
     units = []
@@ -182,11 +182,11 @@ def _units(row: Row, lines: Sequence[UnitLine], dimensions: int | None) -> list[
             # A longer one would be found for whatever is asked; of what is not finite nothing would come out right.
             if len(vector) != dimensions or not abs(np.linalg.norm(vector) - 1) < UNIT_LENGTH:
                 raise InvalidInput(f"the vector of its unit {chunk} is not {dimensions} components of length 1")
-        units.append(UnitKept(unit, line.recorded_at, vector))
+        units.append(ChunkRow(unit, line.recorded_at, vector))
     return units
 
 
-def hash_units(items: Sequence[Prepared[Any]], resources: Dependencies | None) -> dict[UUID, list[Hashed]]:
+def hash_units(items: Sequence[Prepared[Any]], resources: Dependencies | None) -> dict[UUID, list[HashedChunk]]:
     """Return the units of items to be stored, with their own vectors, or with new ones that `resources` make."""
     units = [(one.row, kept) for one in items for kept in one.units]
     texts = []
@@ -196,11 +196,11 @@ def hash_units(items: Sequence[Prepared[Any]], resources: Dependencies | None) -
     vectors: Sequence[Vectors | None] = [kept.vector for _, kept in units]
     if resources is not None:
         vectors = resources.embed(texts)
-    hashed: dict[UUID, list[Hashed]] = {}
+    hashed: dict[UUID, list[HashedChunk]] = {}
     hashes = TermHashes()
     for (row, kept), text, vector in zip(units, texts, vectors, strict=True):
         tags = row.tags if isinstance(row, Message) else ()
-        unit = Hashed(replace(kept, vector=vector), *hashes.of(text, row.user_id), tags)
+        unit = HashedChunk(replace(kept, vector=vector), *hashes.of(text, row.user_id), tags)
         hashed.setdefault(row.id, []).append(unit)
     return hashed
 
@@ -231,7 +231,7 @@ def describe_difference(kind: str, stored: Any, given: Any) -> str | None:
     return _known_with_another(kind, [name for name in COMPARED[kind] if getattr(stored, name) != getattr(given, name)])
 
 
-def describe_fact_difference(stored: KnownFact, given: Whole) -> str | None:
+def describe_fact_difference(stored: FactOnRecord, given: FactWithHistory) -> str | None:
     """Say where a stored fact differs from one of the same id; one that went on from there does not."""
     changes = {change["id"] for change in given.history}
     if not changes <= stored.changes:

@@ -39,20 +39,19 @@ from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
 from memstore.store import (
     documents,
-    embedders,
-    erasures,
-    exports,
+    embedding_models,
+    erasure,
+    export_rows,
     facts,
+    import_rows,
     messages,
-    removals,
-    restores,
     summaries,
     tombstones,
 )
-from memstore.store.archived import Whole
 from memstore.store.database import Database, Transaction
-from memstore.store.derivations import DERIVERS
-from memstore.store.embedders import id_of
+from memstore.store.embedding_models import id_of
+from memstore.store.rows import FactWithHistory
+from memstore.store.watermarks import DERIVERS
 
 NAME = "memstore"
 TAKEN = "number {} of the conversation is another message here; what is stored stays as it is"
@@ -163,16 +162,16 @@ class _Restore:
         Only now: facts that are derived meanwhile would be settled without those that the file has.
         """
         if self.user is not None and not self.dry_run:
-            async with self.database.scope(self.user_id) as scope:
-                await restores.pend(scope)
+            async with self.database.user_transaction(self.user_id) as scope:
+                await import_rows.pend(scope)
 
     async def _user(self, line: UserLine) -> None:
         self.user_line = line
-        async with self.database.scope(line.user_id) as scope:
-            if await exports.owner(scope) is None and await erasures.latest(scope) is None:
+        async with self.database.user_transaction(line.user_id) as scope:
+            if await export_rows.owner(scope) is None and await erasure.last_erasure(scope) is None:
                 self.report.restored["users"] += 1
                 if not self.dry_run:
-                    await restores.add_user(scope, line.user, line.settings, line.created_at)
+                    await import_rows.add_user(scope, line.user, line.settings, line.created_at)
 
     async def _conversation(self, one: LocatedLine) -> None:
         line = one.line
@@ -186,9 +185,9 @@ class _Restore:
         for problem in wrong:
             self.report.skip(Skipped(one.where, problem))
         self._span(line.id, line.user, line.conversation, line.title)
-        async with self.database.scope(line.user_id) as scope:
-            known = [told async for told in exports.conversations(scope, line.id)]
-            if not known and await erasures.latest(scope, line.id) is not None:
+        async with self.database.user_transaction(line.user_id) as scope:
+            known = [told async for told in export_rows.conversations(scope, line.id)]
+            if not known and await erasure.last_erasure(scope, line.id) is not None:
                 self.declared = None  # where a message comes that was not erased, it is made by its name alone
                 return
             if not known:
@@ -200,7 +199,7 @@ class _Restore:
                         change.model_dump() | {"before": import_policy.usable_settings(change.before)[0]}
                         for change in line.setting_changes
                     ]
-                    await restores.add_conversation(scope, row, marks, changes)
+                    await import_rows.add_conversation(scope, row, marks, changes)
                 return
         if reason := describe_difference("conversation", known[0].conversation, row):
             self.report.skip(Skipped(one.where, reason))
@@ -210,9 +209,9 @@ class _Restore:
     async def _messages(self, rows: Sequence[Prepared[Message]], conversation: UUID) -> None:
         if conversation != self.declared:  # its line could not be read: whatever there is, it is derived here
             self.diverged.add(conversation)
-        async with self.database.scope(self.user_id) as scope:
+        async with self.database.user_transaction(self.user_id) as scope:
             fresh = await self._new_messages(conversation, scope, rows)
-            mark = await restores.embedded(scope, conversation)
+            mark = await import_rows.embedded(scope, conversation)
         for one in rows:
             self._span(conversation, one.line.user, _conversation_name(one)).add(one.item.occurred_at)
 
@@ -223,7 +222,7 @@ class _Restore:
                 await messages.lock(scope, conversation)
             new = await self._new_messages(conversation, scope, fresh)
             if new:
-                await restores.add_messages(scope, [one.item for one in new])
+                await import_rows.add_messages(scope, [one.item for one in new])
             return new
 
         with_units = [one for one in fresh if one.item.seq <= mark]  # of the others the deriver makes units
@@ -235,7 +234,7 @@ class _Restore:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
         known = await messages.known(scope, [one.item.id for one in rows])
         erased = await tombstones.erased_messages(scope, [one.item for one in rows if one.item.id not in known])
-        taken = await restores.taken(scope, conversation, [one.item.seq for one in rows])
+        taken = await import_rows.taken(scope, conversation, [one.item.seq for one in rows])
         new = []
         for one in rows:
             message = one.item
@@ -258,7 +257,7 @@ class _Restore:
     async def _summaries(self, rows: Sequence[Prepared[Summary]], conversation: UUID) -> None:
         if conversation != self.declared:
             self.diverged.add(conversation)
-        async with self.database.scope(self.user_id) as scope:
+        async with self.database.user_transaction(self.user_id) as scope:
             kept = await self._without_erased(scope, conversation, rows)
             fresh = await self._new_summaries(conversation, scope, kept)
 
@@ -266,7 +265,7 @@ class _Restore:
             await messages.lock(scope, conversation)
             new = await self._new_summaries(conversation, scope, fresh)
             if new:
-                await restores.add_summaries(scope, [one.item for one in new])
+                await import_rows.add_summaries(scope, [one.item for one in new])
             return new
 
         self.report.restored["summaries"] += await self._store(fresh, fresh, write)
@@ -292,7 +291,7 @@ class _Restore:
                 dropped.append(summary)
         self.report.left_out[ERASED] += len(dropped)
         if not self.dry_run and (first_level := [one.from_seq for one in dropped if one.level == 1]):
-            await removals.back_to(scope, conversation, "summarize", min(first_level) - 1)
+            await erasure.rewind_watermark(scope, conversation, "summarize", min(first_level) - 1)
         return kept
 
     async def _new_summaries(
@@ -312,28 +311,30 @@ class _Restore:
                 new.append(one)
         return new
 
-    async def _facts(self, rows: Sequence[Prepared[Whole]]) -> None:
-        async with self.database.scope(self.user_id) as scope:
+    async def _facts(self, rows: Sequence[Prepared[FactWithHistory]]) -> None:
+        async with self.database.user_transaction(self.user_id) as scope:
             fresh = await self._new_facts(scope, rows)
 
-        async def write(scope: Transaction) -> Sequence[Prepared[Whole]]:
+        async def write(scope: Transaction) -> Sequence[Prepared[FactWithHistory]]:
             await messages.make_user(scope, fresh[0].line.user)
             await facts.lock(scope)
             new = await self._new_facts(scope, fresh)
             if new:
-                await restores.add_facts(scope, [one.item for one in new])
+                await import_rows.add_facts(scope, [one.item for one in new])
             return new
 
         self.report.restored["facts"] += await self._store(fresh, fresh, write)
 
-    async def _new_facts(self, scope: Transaction, rows: Sequence[Prepared[Whole]]) -> list[Prepared[Whole]]:
+    async def _new_facts(
+        self, scope: Transaction, rows: Sequence[Prepared[FactWithHistory]]
+    ) -> list[Prepared[FactWithHistory]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
-        known = await restores.known_facts(scope, [one.item.fact.id for one in rows])
+        known = await import_rows.known_facts(scope, [one.item.fact.id for one in rows])
         sources = {span.message_id for one in rows for span, _ in one.item.sources}
-        places = await restores.places(scope, sorted(sources))
+        places = await import_rows.places(scope, sorted(sources))
         erased = await tombstones.erased_items(scope, [*(one.item.fact.id for one in rows), *sources])
-        since = await erasures.latest(scope)
-        new: dict[UUID, Prepared[Whole]] = {}
+        since = await erasure.last_erasure(scope)
+        new: dict[UUID, Prepared[FactWithHistory]] = {}
         for one in rows:
             fact, said_in = one.item.fact, [span.message_id for span, _ in one.item.sources]
             missing = [] if self.dry_run else [message for message in said_in if message not in places]
@@ -356,11 +357,11 @@ class _Restore:
         """Store the documents that are not there, but for those from before an erasure of the user."""
         rows: list[Json] = []
         vectors: list[Json] = []
-        async with self.database.scope(self.user_id) as scope:
+        async with self.database.user_transaction(self.user_id) as scope:
             lines = [(one.where, one.line) for one in batch if isinstance(one.line, DocumentLine)]
             stored = await documents.documents(scope, [line.id for _, line in lines], expired=True)
             known = {documents.id_of(scope.user_id, one.namespace, one.key) for one in stored}
-            since = await erasures.latest(scope)
+            since = await erasure.last_erasure(scope)
             for where, line in lines:
                 if since is not None and line.updated_at <= since:
                     self.report.left_out[ERASED] += 1
@@ -375,7 +376,7 @@ class _Restore:
                     rows.append(line.model_dump(exclude={"kind", "user", "vectors"}) | {"ttl": ttl})
             if rows and not self.dry_run:
                 await messages.make_user(scope, batch[0].line.user)
-                await restores.add_documents(scope, rows, vectors)
+                await import_rows.add_documents(scope, rows, vectors)
         self.report.restored["documents"] += len(rows)
 
     def _span(self, conversation: UUID, user: str, name: str, title: str | None = None) -> Span:
@@ -399,17 +400,19 @@ class _Restore:
             maker = self.user_line.embedder if self.user_line else None
             fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
             units = await to_thread(import_policy.hash_units, with_units, None if fits else resources)
-            async with self.database.scope(self.user_id) as scope:
+            async with self.database.user_transaction(self.user_id) as scope:
                 new = await write(scope)
                 if added := [unit for one in new for unit in units.get(one.row.id, ())]:
-                    await restores.add_units(scope, added, await embedders.bind(scope, resources.embedder))
+                    await import_rows.add_units(
+                        scope, added, await embedding_models.lock_active(scope, resources.embedder)
+                    )
             return len(new)
 
         if any(one.units for one in with_units):
             return await run_with_active_embedder(
                 self.database, await to_thread(self.resources), self.user_id, store_with
             )
-        async with self.database.scope(self.user_id) as scope:
+        async with self.database.user_transaction(self.user_id) as scope:
             return len(await write(scope))
 
 

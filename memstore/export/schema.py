@@ -20,7 +20,7 @@ from memstore.ingest.importers.json_stream import parse_object
 from memstore.ingest.validation import Moment, NewMessage, check_name
 from memstore.models import LONGEST_TTL, Conversation, FactColumns, FactKind, Json, Message, Summary, Tier, Unit
 from memstore.providers import Vectors
-from memstore.store.archived import Row
+from memstore.store.rows import Row
 
 FORMAT, VERSION = "memstore-export", 1
 HEADER, FOOTER = "export", "end"

@@ -27,8 +27,8 @@ from memstore.providers import TokenCounter
 from memstore.store import messages as store
 from memstore.store import tombstones
 from memstore.store.database import Database, Transaction
-from memstore.store.derivations import DERIVERS
 from memstore.store.tombstones import as_stored
+from memstore.store.watermarks import DERIVERS
 
 OnConflict = Literal["error", "skip"]
 MessageInput = Mapping[str, Any] | Message | NewMessage
@@ -117,14 +117,14 @@ async def store_new(
     last: dict[UUID, int] = {}
     erased: frozenset[UUID] = frozenset()
     if mostly_known:
-        async with database.scope(user) as scope:
+        async with database.user_transaction(user) as scope:
             last = await store.last_numbers(scope, conversations)
             known = await store.known(scope, _named(row for row in rows if last.get(row.conversation_id)))
     while (found := partition(rows, known, erased)).new:
         await to_thread(count_tokens, [row for row in found.new if row.tokens == UNCOUNTED], counter)
         wanted = {row.conversation_id for row in found.new if row.external_id is not None}
         try:
-            async with database.scope(user) as scope:
+            async with database.user_transaction(user) as scope:
                 locked = await _lock(scope, {id: conversations[id] for id in wanted}) if wanted else {}
                 if any(locked[id] != last.get(id, 0) for id in wanted):  # there are messages that were not looked for
                     known, last = await store.known(scope, named), last | locked
@@ -147,7 +147,7 @@ async def store_new(
 
 async def preview(database: Database, rows: Sequence[Message]) -> Partition:
     """Return what `store_new` would, and store nothing."""
-    async with database.scope(rows[0].user_id) as scope:
+    async with database.user_transaction(rows[0].user_id) as scope:
         known = await store.known(scope, _named(rows))
         found = partition(rows, known)
         return partition(rows, known, await tombstones.erased_messages(scope, found.new))

@@ -21,11 +21,11 @@ from memstore.providers import Vectors
 from memstore.search.query import Query, QueryBuilder
 from memstore.search.ranking import LATEST, NOTHING, Candidate, Ranking, best_of_all, best_of_each, rank
 from memstore.search.signals import B, Corpus, idf, saturated
-from memstore.store import items, postings, vector_indexes
-from memstore.store.arrays import Arrays, Rows
+from memstore.store import chunks, postings, vector_indexes
+from memstore.store.chunks import Filters, IndexVersion, ItemText
 from memstore.store.database import Transaction
-from memstore.store.items import Filters, Said, Version
 from memstore.store.postings import Matches
+from memstore.store.user_index import Rows, UserIndex
 
 DEPTH = 200  # chunks, of each tier or of all, that are ranked exactly
 FEW = 3  # chunks for each hit that is wanted: some are of one item
@@ -52,7 +52,7 @@ class SearchSpec:
 class IndexCandidates:
     """What the indexes found, with neighbours: arrays, the distance of each row from what was found, and the corpus."""
 
-    arrays: Arrays
+    arrays: UserIndex
     distances: Rows
     corpus: Corpus
 
@@ -78,7 +78,7 @@ async def facts_with_evidence(
         sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))
         ranking = await rank_candidates(scope, query, filters, 1, [*sources], version=version) if sources else NOTHING
         messages = [one for one in best_of_each(ranking.of(Tier.MESSAGES)) if one.unit.item_id in sources]
-        said = await items.said(scope, [one.unit for one in messages])
+        said = await chunks.load_texts(scope, [one.unit for one in messages])
     there = [(one, said[one.unit.item_id]) for one in messages if one.unit.item_id in said]
     return facts, [replace(_hit(one, whole), text=whole.text or "", start=0) for one, whole in there]
 
@@ -86,7 +86,7 @@ async def facts_with_evidence(
 async def _best_hits(
     scope: Transaction,
     query: Query,
-    version: Version | None,
+    version: IndexVersion | None,
     filters: Filters,
     limit: int,
     min_score: float | None,
@@ -120,12 +120,12 @@ async def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: dateti
     """Return hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
     units = [one.unit for one in chosen]
     async with scope.ahead() as reads:
-        await items.said(reads, units, as_of)
-    said = await items.said(scope, units, as_of)
+        await chunks.load_texts(reads, units, as_of)
+    said = await chunks.load_texts(scope, units, as_of)
     return [_hit(one, said[one.unit.item_id]) for one in chosen if one.unit.item_id in said]
 
 
-def _hit(one: Candidate, said: Said) -> Hit:
+def _hit(one: Candidate, said: ItemText) -> Hit:
     unit = one.unit
     return Hit(
         tier=Tier(unit.tier),
@@ -151,7 +151,7 @@ async def rank_candidates(
     depth: int = DEPTH,
     include_ids: Sequence[UUID] = (),
     *,
-    version: Version | None,
+    version: IndexVersion | None,
     across_tiers: bool = False,
 ) -> Ranking:
     """Rank the best chunks of each tier, or `across_tiers`, and the first one of each item in `include_ids`.
@@ -168,71 +168,73 @@ async def rank_candidates(
     return best_of_all([whole, *(part.first(OF_A_SUBQUERY, best) for part in parts)])
 
 
-async def _rank_query(scope: Transaction, query: Query, version: Version | None, spec: SearchSpec) -> Ranking:
+async def _rank_query(scope: Transaction, query: Query, version: IndexVersion | None, spec: SearchSpec) -> Ranking:
     if version is None:  # nothing is stored of the user, or no longer
         scope.cache.forget(scope.user_id)
         return NOTHING
     if version.units > scope.cache.most_units:
         return await _rank_by_indexes(scope, query, version, spec)
-    arrays = await items.arrays(scope, query.model, version.version)
+    arrays = await chunks.read_index(scope, query.model, version.version)
     if arrays is None:
         return NOTHING
-    query = await query.for_speakers(arrays.tellers)
+    query = await query.for_speakers(arrays.speakers_of_messages)
     tags = spec.filters.tags
-    tagged = None if tags is None else await items.tagged(scope, tags)
+    tagged = None if tags is None else await chunks.items_with_tags(scope, tags)
     return await to_thread(_rank_arrays, arrays, version, query, spec, tagged)
 
 
 def _rank_arrays(
-    arrays: Arrays, version: Version, query: Query, spec: SearchSpec, tagged: Sequence[UUID] | None
+    arrays: UserIndex, version: IndexVersion, query: Query, spec: SearchSpec, tagged: Sequence[UUID] | None
 ) -> Ranking:
     filters, corpus = spec.filters, Corpus(version.units, version.unit_length)
     if filters.as_of is not None:
-        arrays = arrays.known_at(filters.as_of)
+        arrays = arrays.as_of(filters.as_of)
         corpus = Corpus(len(arrays), int(arrays.lengths.sum()))
-    visible = None if filters.everything else arrays.seen_through(**filters.on_columns())
+    visible = None if filters.everything else arrays.filter(**filters.on_columns())
     if visible is not None and tagged is not None:
         visible = np.intersect1d(visible, arrays.whole_items(arrays.first_rows(tagged)))
     include = arrays.first_rows(spec.include_ids)
     return rank(arrays, query, corpus, spec.depth, visible, include, across_tiers=spec.across_tiers)
 
 
-async def _rank_by_indexes(scope: Transaction, query: Query, version: Version, spec: SearchSpec) -> Ranking:
+async def _rank_by_indexes(scope: Transaction, query: Query, version: IndexVersion, spec: SearchSpec) -> Ranking:
     found = await search_indexes(scope, query, version, spec)
     if found is None:
         return NOTHING
-    again = await query.for_speakers(scope.cache.hear(scope.user_id, query.model, found.arrays.tellers))
+    again = await query.for_speakers(
+        scope.cache.add_speakers(scope.user_id, query.model, found.arrays.speakers_of_messages)
+    )
     if again is not query:  # it names a speaker who is found for the first time
         found = await search_indexes(scope, again, version, spec) or found
     return await to_thread(_rank_found, found, again, spec)
 
 
 async def search_indexes(
-    scope: Transaction, query: Query, version: Version, spec: SearchSpec
+    scope: Transaction, query: Query, version: IndexVersion, spec: SearchSpec
 ) -> IndexCandidates | None:
     """Return what the indexes find, and the first chunk of each item that is wanted; None where there is nothing."""
     filters, units, length = spec.filters, version.units, version.unit_length
     if filters.as_of is not None:
-        units, length = await items.corpus_as_of(scope, filters.as_of)
+        units, length = await chunks.corpus_as_of(scope, filters.as_of)
     matches = await postings.matches(scope, list(query.terms.values()), version.posted, filters.as_of)
     corpus = Corpus(units, length, matches.holding)
     count = max(PER_INDEX, spec.depth // 2)
     numbers = await _visible(scope, filters, await to_thread(best_by_words, matches, corpus), count)
     keys = [UnitKey(item_id, 0) for item_id in spec.include_ids]
     if query.vector is None:
-        keys += await items.latest(scope, filters, LATEST)
+        keys += await chunks.latest(scope, filters, LATEST)
     else:
         keys += await _nearest(scope, query.vector, query.model, filters, version, count)
-    found = await items.around(scope, query.model, keys, numbers, filters.as_of)
+    found = await chunks.read_neighbourhood(scope, query.model, keys, numbers, filters.as_of)
     return None if found is None else IndexCandidates(*found, corpus)
 
 
 def _rank_found(found: IndexCandidates, query: Query, spec: SearchSpec) -> Ranking:
     filters, include = spec.filters, found.arrays.first_rows(spec.include_ids)
-    reach = 0 if filters.tags is not None else items.BESIDE  # neighbours' tags are not known
+    reach = 0 if filters.tags is not None else chunks.BESIDE  # neighbours' tags are not known
     visible = np.flatnonzero(found.distances <= reach)
     if not filters.everything:
-        visible = np.intersect1d(visible, found.arrays.seen_through(**filters.on_columns()))
+        visible = np.intersect1d(visible, found.arrays.filter(**filters.on_columns()))
     return rank(found.arrays, query, found.corpus, spec.depth, visible, include, across_tiers=spec.across_tiers)
 
 
@@ -245,23 +247,23 @@ async def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: i
     for start, stop in pairwise((0, *ROUNDS, len(ordered))):
         some = ordered[start:stop]
         if some and len(visible) < count:
-            passing = {number for number, _ in await items.shown(scope, filters, numbers=some)}
+            passing = {number for number, _ in await chunks.filter_chunks(scope, filters, numbers=some)}
             visible += [number for number in some if number in passing]
     return visible[:count]
 
 
 async def _nearest(
-    scope: Transaction, query: Vectors, model: UUID, filters: Filters, version: Version, count: int
+    scope: Transaction, query: Vectors, model: UUID, filters: Filters, version: IndexVersion, count: int
 ) -> list[UnitKey]:
     """Return the chunks nearest to a vector: by the index where there is one that finds enough visible ones."""
     if version.units > scope.cache.most_units and await vector_indexes.is_ready(scope, model):
         if filters.everything:
             return await vector_indexes.nearest(scope, query, model, count)
         near = await vector_indexes.nearest(scope, query, model, FILTERED)
-        passing = {key for _, key in await items.shown(scope, filters, keys=near)}
+        passing = {key for _, key in await chunks.filter_chunks(scope, filters, keys=near)}
         if len(passing) >= count:
             return [key for key in near if key in passing][:count]
-    return list(await items.nearest(scope, query, model, filters, count))
+    return list(await chunks.nearest(scope, query, model, filters, count))
 
 
 def best_by_words(matches: Matches, corpus: Corpus) -> Rows:

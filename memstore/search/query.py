@@ -16,10 +16,10 @@ from memstore._compat import to_thread
 from memstore.providers import Embedder, EmbedderLoader, load_stored_embedder
 from memstore.search.query_analysis import split_question, to_first_person
 from memstore.search.ranking import QueryFeatures
-from memstore.store import embedders, items
+from memstore.store import chunks, embedding_models
+from memstore.store.chunks import IndexVersion
 from memstore.store.database import Database, Transaction
-from memstore.store.items import Version
-from memstore.store.terms import QUESTION, hashed, terms
+from memstore.store.tokenize import QUESTION, hashed, terms
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
@@ -46,9 +46,9 @@ class Query(QueryFeatures):
             return self
         return replace(self, embedded_text=text, vector=await to_thread(self.embedder.embed_query, text))
 
-    def fits(self, version: Version | None) -> bool:
+    def fits(self, version: IndexVersion | None) -> bool:
         """Return whether the query's vector is of the model that is active in this version of the user's units."""
-        active = None if version is None or self.embedder is None else embedders.serving(version.models)
+        active = None if version is None or self.embedder is None else embedding_models.active(version.models)
         return active is None or active.id == self.model
 
 
@@ -63,7 +63,7 @@ class QueryBuilder:
 
     async def guess_embedder(self) -> Embedder | None:
         """Return the embedder that was active for the user last time; the store's own where that is not known."""
-        known = None if self.embedder is None else self.database.cache.serving(self.user_id)
+        known = None if self.embedder is None else self.database.cache.active_model(self.user_id)
         return self.embedder if known is None else await to_thread(self.load_embedder, *known)
 
     async def build(self, question: str, embedder: Embedder | None) -> Query:
@@ -81,7 +81,7 @@ class QueryBuilder:
             hashed(QUESTION, self.user_id),
             embedded_text=text,
             embedder=embedder,
-            model=embedders.id_of(embedder),
+            model=embedding_models.id_of(embedder),
         )
         return await self._embed(query)
 
@@ -94,7 +94,7 @@ class QueryBuilder:
         subqueries = [await self.build(question, query.embedder) for question in split_question(query.text)]
         return replace(query, subqueries=tuple(subqueries))
 
-    async def ensure_model(self, query: Query, version: Version | None) -> tuple[Query, Version | None]:
+    async def ensure_model(self, query: Query, version: IndexVersion | None) -> tuple[Query, IndexVersion | None]:
         """Return the query embedded by the active model, with the version in which that model is active.
 
         Raises `EmbedderMismatch` where no setting and no migration names the model of the user's vectors.
@@ -102,33 +102,35 @@ class QueryBuilder:
         while not query.fits(version):
             assert version is not None
             query = await self._embed_by_active_model(query, version)
-            async with self.database.scope(self.user_id, first=partial(items.version, model=query.model)) as scope:
-                version = await items.version(scope, query.model)
+            async with self.database.user_transaction(
+                self.user_id, prefetch=partial(chunks.index_version, model=query.model)
+            ) as scope:
+                version = await chunks.index_version(scope, query.model)
         return query, version
 
     @asynccontextmanager
-    async def open(self, query: Query) -> AsyncIterator[tuple[Transaction, Query, Version | None]]:
+    async def open(self, query: Query) -> AsyncIterator[tuple[Transaction, Query, IndexVersion | None]]:
         """Open a transaction; yield it with the query by the active model and the version of the user's units."""
         while True:
-            reading = partial(items.version, model=query.model)
-            async with self.database.scope(self.user_id, first=reading) as scope:
-                version = await items.version(scope, query.model)
+            reading = partial(chunks.index_version, model=query.model)
+            async with self.database.user_transaction(self.user_id, prefetch=reading) as scope:
+                version = await chunks.index_version(scope, query.model)
                 if query.fits(version):
                     yield scope, query, version
                     return
             assert version is not None
             query = await self._embed_by_active_model(query, version)
 
-    async def _embed_by_active_model(self, query: Query, version: Version) -> Query:
-        model = await embedders.chosen(self.database, version.models, self.embedder)
-        self.database.cache.serve(self.user_id, None if model is None else (model.name, model.dimensions))
+    async def _embed_by_active_model(self, query: Query, version: IndexVersion) -> Query:
+        model = await embedding_models.resolve(self.database, version.models, self.embedder)
+        self.database.cache.set_active_model(self.user_id, None if model is None else (model.name, model.dimensions))
         embedder = self.embedder if model is None else await to_thread(self.load_embedder, model.name, model.dimensions)
         whole, *subqueries = [
-            await self._embed(replace(part, vector=None, embedder=embedder, model=embedders.id_of(embedder)))
+            await self._embed(replace(part, vector=None, embedder=embedder, model=embedding_models.id_of(embedder)))
             for part in (query, *query.subqueries)
         ]
         return replace(whole, subqueries=tuple(subqueries))
 
     async def _embed(self, query: Query) -> Query:
         # The speakers who are known now; `rank_candidates` looks again.
-        return await query.for_speakers(self.database.cache.tellers(self.user_id, query.model))
+        return await query.for_speakers(self.database.cache.speakers(self.user_id, query.model))

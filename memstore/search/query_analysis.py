@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from babel import Locale
 
-from memstore.store.terms import is_english, terms
+from memstore.store.tokenize import is_english, terms
 
 _OVERVIEW = re.compile(
     r"\b(?:summar(?:y|i[sz]e|ies)|overview|recap\b)|zusammenfass|\bfass\w*\b[^.?!]{1,80}\bzusammen\b|überblick",

@@ -18,7 +18,7 @@ from memstore.providers import Vectors
 from memstore.search import signals
 from memstore.search.query_analysis import asks_for_assistant_words, asks_for_overview
 from memstore.search.signals import Corpus, Floats
-from memstore.store.arrays import TIERS, Arrays, Rows
+from memstore.store.user_index import TIERS, Rows, UserIndex
 
 # Worth: the points of evidence recall that ranking loses without the signal, on the dev halves of LoCoMo and BEAM, mean
 # over all budgets. A weighted sum of normalised scores beats reciprocal rank fusion by 2.5 points.
@@ -119,7 +119,7 @@ class QueryFeatures:
 
 
 def rank(
-    arrays: Arrays,
+    arrays: UserIndex,
     features: QueryFeatures,
     corpus: Corpus,
     depth: int,
@@ -162,7 +162,7 @@ def rank(
     near = np.union1d(rows, _answered(arrays, rows)) if boosts_answers else rows
     exact = {name: of_all[near] for name, of_all in values.items()}
     if features.vector is not None:
-        neighbours = np.unique(arrays.around[:, near])
+        neighbours = np.unique(arrays.neighbours[:, near])
         cosines = signals.cosines(arrays, features.vector, neighbours[neighbours < len(arrays)])
         exact |= _semantic(arrays, cosines, around, near)
     exact["answers"] = _exact_boost(arrays, exact, near) if boosts_answers else np.zeros(len(near))
@@ -171,7 +171,7 @@ def rank(
     return _ranking(arrays, rows, parts, depth, include, across_tiers)
 
 
-def _semantic(arrays: Arrays, cosines: Floats, around: Floats, rows: Rows | slice) -> dict[str, Floats]:
+def _semantic(arrays: UserIndex, cosines: Floats, around: Floats, rows: Rows | slice) -> dict[str, Floats]:
     context = signals.context_cosines(arrays, cosines, rows)
     return {
         "semantic": (1 - around)[rows] * np.maximum(cosines[rows], 0.0),
@@ -186,7 +186,7 @@ def _sum(values: Mapping[str, Floats]) -> Floats:
     return total
 
 
-def _answered(arrays: Arrays, rows: Rows) -> Rows:
+def _answered(arrays: UserIndex, rows: Rows) -> Rows:
     """Return the chunks of what the rows answer."""
     messages, answered = arrays.answered
     wanted = np.zeros(len(arrays) + 1, dtype=np.bool_)
@@ -195,19 +195,19 @@ def _answered(arrays: Arrays, rows: Rows) -> Rows:
     return np.flatnonzero(wanted[messages])
 
 
-def _exact_boost(arrays: Arrays, values: Mapping[str, Floats], rows: Rows) -> Floats:
+def _exact_boost(arrays: UserIndex, values: Mapping[str, Floats], rows: Rows) -> Floats:
     scores = np.zeros(len(arrays))
     scores[rows] = _sum(values) - WEIGHTS["role"] * values["role"]
     return signals.answer_boost(arrays, scores)[rows]
 
 
-def _matching(arrays: Arrays, values: Mapping[str, Floats], visible: Rows) -> Rows:
+def _matching(arrays: UserIndex, values: Mapping[str, Floats], visible: Rows) -> Rows:
     """Return the rows that match anything, and some of what was said last, for questions that match nothing."""
     latest = visible[_order(arrays, visible, np.zeros(len(visible)))[:LATEST]]
     return np.union1d(visible[_sum(values)[visible] > 0], latest)
 
 
-def _best(arrays: Arrays, scores: Floats, visible: Rows, depth: int, across_tiers: bool) -> Rows:
+def _best(arrays: UserIndex, scores: Floats, visible: Rows, depth: int, across_tiers: bool) -> Rows:
     """Return the rows that may be among the best of their tier, or of all."""
     best = []
     for places in _by_tier(arrays.tiers[visible], across_tiers):
@@ -225,12 +225,12 @@ def _by_tier(tiers: NDArray[np.int16], across_tiers: bool) -> list[Rows]:
     return [np.flatnonzero(tiers == tier) for tier in range(1, len(TIERS) + 1)]
 
 
-def _order(arrays: Arrays, rows: Rows, scores: Floats) -> Rows:
+def _order(arrays: UserIndex, rows: Rows, scores: Floats) -> Rows:
     return np.lexsort((arrays.rank[rows], -arrays.times[rows], -scores))
 
 
 def _ranking(
-    arrays: Arrays, rows: Rows, parts: Mapping[str, Floats], depth: int, include: Rows, across_tiers: bool
+    arrays: UserIndex, rows: Rows, parts: Mapping[str, Floats], depth: int, include: Rows, across_tiers: bool
 ) -> Ranking:
     order = _order(arrays, rows, np.round(np.sum([*parts.values()], axis=0), 9))
     tiers = arrays.tiers[rows[order]]

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from memstore.providers import Vectors
 from memstore.search.query_analysis import named_dates
-from memstore.store.arrays import EPOCH, Arrays, Rows
-from memstore.store.neighbours import REACH
+from memstore.store.user_index import EPOCH, REACH, Rows, UserIndex
 
 Floats = NDArray[np.float64]
 Posting = tuple[float, Rows, Floats]  # of a term: its weight, the chunks that have it, how often each has it
@@ -58,7 +57,7 @@ def saturated(counts: Floats, lengths: Floats, mean_length: float, b: float) -> 
     return about
 
 
-def context_weight(arrays: Arrays) -> Floats:
+def context_weight(arrays: UserIndex) -> Floats:
     """Return which share of a chunk's score is its neighbourhood's: the shorter it is, the less it says alone.
 
     "Yes, in Porto!" is found by the question before it.
@@ -67,7 +66,7 @@ def context_weight(arrays: Arrays) -> Floats:
     return share
 
 
-def cosines(arrays: Arrays, query: Vectors, rows: Rows) -> Floats:
+def cosines(arrays: UserIndex, query: Vectors, rows: Rows) -> Floats:
     """Return the cosine of each chunk with a vector: to 12 places for those rows that are embedded, 0 for others."""
     scores = np.zeros(len(arrays))
     if not arrays.vectors:
@@ -79,7 +78,7 @@ def cosines(arrays: Arrays, query: Vectors, rows: Rows) -> Floats:
     return scores
 
 
-def rough_cosines(arrays: Arrays, query: Vectors) -> Floats:
+def rough_cosines(arrays: UserIndex, query: Vectors) -> Floats:
     """Return the cosine of each chunk with a vector, to 5 places; 0 for those that are not embedded."""
     scores = np.zeros(len(arrays))
     if arrays.vectors:
@@ -88,17 +87,17 @@ def rough_cosines(arrays: Arrays, query: Vectors) -> Floats:
     return scores
 
 
-def context_cosines(arrays: Arrays, own: Floats, rows: Rows | slice) -> Floats:
+def context_cosines(arrays: UserIndex, own: Floats, rows: Rows | slice) -> Floats:
     """Return the cosine of the question with the mean vector of each row and its neighbours, weighed by nearness.
 
     `own` are the cosines of all rows. A cosine, and no mean of cosines: neighbours of one subject count less than
     scattered ones.
     """
-    mean: Floats = (arrays.nearness[:, rows] * np.append(own, 0.0)[arrays.around[:, rows]]).sum(axis=0)
+    mean: Floats = (arrays.context_weights[:, rows] * np.append(own, 0.0)[arrays.neighbours[:, rows]]).sum(axis=0)
     return mean
 
 
-def lexical(arrays: Arrays, terms: Mapping[str, int], corpus: Corpus, visible: Rows) -> tuple[Floats, Floats]:
+def lexical(arrays: UserIndex, terms: Mapping[str, int], corpus: Corpus, visible: Rows) -> tuple[Floats, Floats]:
     """Return BM25 of each chunk, and of each with its neighbours as one text; of the best visible one either is 1.
 
     `terms` are the question's, with their hashes. Speakers' names do not count in the second: most neighbourhoods have
@@ -110,12 +109,12 @@ def lexical(arrays: Arrays, terms: Mapping[str, int], corpus: Corpus, visible: R
         if len(rows):
             holding = len(rows) if corpus.holding is None else corpus.holding[number]
             postings[term] = idf(holding, corpus.units), rows, counts
-    unnamed = [posting for term, posting in postings.items() if term not in arrays.terms_of_names]
+    unnamed = [posting for term, posting in postings.items() if term not in arrays.speaker_terms]
     own = _bm25(arrays, [*postings.values()], corpus.mean_length)
     return _by_best(own, visible), _by_best(_context_bm25(arrays, unnamed, corpus.mean_length), visible)
 
 
-def _bm25(arrays: Arrays, terms: Sequence[Posting], mean_length: float) -> Floats:
+def _bm25(arrays: UserIndex, terms: Sequence[Posting], mean_length: float) -> Floats:
     if not terms:
         return np.zeros(len(arrays))
     weights, rows, counts = _entries(terms)
@@ -123,19 +122,19 @@ def _bm25(arrays: Arrays, terms: Sequence[Posting], mean_length: float) -> Float
     return np.bincount(rows, about, len(arrays)).astype(np.float64, copy=False)
 
 
-def _context_bm25(arrays: Arrays, terms: Sequence[Posting], mean_length: float) -> Floats:
+def _context_bm25(arrays: UserIndex, terms: Sequence[Posting], mean_length: float) -> Floats:
     width = len(arrays) + 1  # the last one is of neighbours that there are not
     total = np.zeros(width)
     at_once = max(1, TABLE // width)
     for start in range(0, len(terms), at_once):
         some = terms[start : start + at_once]
         places, rows, counts = _entries([(place, rows, counts) for place, (_, rows, counts) in enumerate(some)])
-        cells = arrays.around[:, rows] + places * width
+        cells = arrays.neighbours[:, rows] + places * width
         sums = np.bincount(cells.ravel(), np.tile(counts, len(cells)), len(some) * width)
         there = np.flatnonzero(sums.reshape(-1, width)[:, :-1])
         place, row = np.divmod(there, width - 1)
         weights = np.array([weight for weight, _, _ in some])[place]
-        about = saturated(sums[place * width + row], arrays.lengths_around[row], mean_length, B_AROUND)
+        about = saturated(sums[place * width + row], arrays.lengths_of_context[row], mean_length, B_AROUND)
         total += np.bincount(row, weights * about, width)
     return total[:-1]
 
@@ -151,12 +150,12 @@ def _by_best(scores: Floats, visible: Rows) -> Floats:
     return scores / best if best > 0 else np.zeros_like(scores)
 
 
-def speaker(arrays: Arrays, text: str) -> Floats:
+def speaker(arrays: UserIndex, text: str) -> Floats:
     """Return 1 for what the speaker said whom the question names, where it names exactly one."""
-    name = _only_name(text, arrays.named)
+    name = _only_name(text, arrays.speaker_names)
     if name is None:
         return np.zeros(len(arrays))
-    said: Floats = (arrays.voices == arrays.named.index(name)).astype(np.float64)
+    said: Floats = (arrays.speaker_ids == arrays.speaker_names.index(name)).astype(np.float64)
     return said
 
 
@@ -165,7 +164,7 @@ def _only_name(text: str, names: Iterable[str]) -> str | None:
     return named.pop() if len(named) == 1 else None
 
 
-def date(arrays: Arrays, text: str) -> Floats:
+def date(arrays: UserIndex, text: str) -> Floats:
     """Return 1 for what was said in a month, or a year, that the question names, and 2 for the very day."""
     scores = np.zeros(len(arrays))
     dates = named_dates(text)
@@ -182,28 +181,28 @@ def date(arrays: Arrays, text: str) -> Floats:
     return scores
 
 
-def brevity(arrays: Arrays) -> Floats:
+def brevity(arrays: UserIndex) -> Floats:
     """Return the logarithm of how much shorter than 60 tokens a chunk is in a context: it leaves room for others."""
     in_context = arrays.characters / CHARACTERS + HEADER_TOKENS
     room: Floats = np.log(HALF_TOKENS / in_context)
     return room
 
 
-def question(arrays: Arrays, term: int) -> Floats:
+def question(arrays: UserIndex, term: int) -> Floats:
     """Return -1 for a question after which the same role speaks next, less for a long one.
 
     `term` is the hash that every question has. The answer is what is looked for, and has the question beside it. Who
     asks an assistant says what they want, so these questions count in full.
     """
     asking = arrays.having(term)[0]
-    following = np.append(arrays.seqs, -1)[arrays.around[REACH + 1, asking]]
+    following = np.append(arrays.seqs, -1)[arrays.neighbours[REACH + 1, asking]]
     answered = asking[following == arrays.seqs[asking] + 1]
     scores = np.zeros(len(arrays))
     scores[answered] = -context_weight(arrays)[answered]
     return scores
 
 
-def role(arrays: Arrays) -> Floats:
+def role(arrays: UserIndex) -> Floats:
     """Return 1 for what a person said, and for facts and summaries, which are made of it.
 
     Assistants write most of the words, and repeat what they are told. It is a prior, not a filter.
@@ -211,7 +210,7 @@ def role(arrays: Arrays) -> Floats:
     return arrays.by_person
 
 
-def answer_boost(arrays: Arrays, scores: Floats) -> Floats:
+def answer_boost(arrays: UserIndex, scores: Floats) -> Floats:
     """Return for what an assistant said the score of the best chunk of what it answers.
 
     For questions that ask for an overview, or for an assistant's words: what was worked out is in answers, whose words

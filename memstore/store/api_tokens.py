@@ -6,8 +6,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from memstore.models import ApiToken
-from memstore.store.database import Transaction, columns
-from memstore.store.statements import statements
+from memstore.store.database import Transaction
+from memstore.store.sql import statements
 
 SQL = statements("api_tokens")
 
@@ -38,18 +38,17 @@ async def add(
 
 
 async def holder(scope: Transaction, hash: bytes) -> Holder | None:
-    """Give whom the token with this hash lets in; None where it is unknown, has expired or was revoked."""
+    """Return whom the token with this hash lets in; None where it is unknown, has expired or was revoked."""
     return await scope.one(SQL["holder"], Holder, hash=hash)
 
 
 async def exist(scope: Transaction) -> bool:
-    """Whether a token was ever made."""
-    row = await scope.one(SQL["exist"], columns)
-    return row is not None and row["made"]
+    """Return whether a token was ever made."""
+    return await scope.value(SQL["exist"], bool) or False
 
 
 async def tokens(scope: Transaction) -> list[ApiToken]:
-    """Give all there are, the latest first; those that were revoked or have expired too."""
+    """Return all there are, the latest first; those that were revoked or have expired too."""
     return await scope.all(SQL["tokens"], ApiToken)
 
 

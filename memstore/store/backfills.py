@@ -8,8 +8,8 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from memstore.models import Backfill, Json
-from memstore.store.database import Transaction, columns
-from memstore.store.statements import statements
+from memstore.store.database import Transaction
+from memstore.store.sql import statements
 
 SQL = statements("backfills")
 RUNNING, PAUSED, CANCELLED, DONE = "running", "paused", "cancelled", "done"
@@ -43,15 +43,12 @@ async def backfills(scope: Transaction, backfill: UUID | None = None, *, limit: 
 
 async def states(scope: Transaction) -> dict[UUID, str]:
     """Return the states of the backfills that are not done, the oldest first."""
-    return {row["id"]: row["state"] for row in await scope.all(SQL["open"], columns)}
+    return dict(await scope.tuples(SQL["open"]))
 
 
 async def measured_rate(scope: Transaction, derivers: Sequence[str]) -> float | None:
     """Return the messages a second of the finished backfills by these derivers; None if there was none."""
-    row = await scope.one(SQL["measured_rate"], columns, derivers=list(derivers))
-    assert row is not None
-    rate: float | None = row["rate"]
-    return rate
+    return await scope.value(SQL["measured_rate"], float, derivers=list(derivers))
 
 
 async def halt(scope: Transaction, backfill: UUID, state: str, reason: str | None = None) -> bool:

@@ -8,8 +8,8 @@ import psycopg
 from psycopg.rows import kwargs_row
 
 from memstore.errors import DatabaseError, ExtensionMissing
-from memstore.store.faults import explained, masked
-from memstore.store.statements import statements
+from memstore.store.errors import describe_url, translate_errors
+from memstore.store.sql import statements
 
 SERVER_VERSION = 150000
 # What a login is granted, and then becomes in each transaction: the first of these that it may.
@@ -42,7 +42,7 @@ class Capabilities:
 
     @property
     def writes(self) -> bool:
-        """Whether anything can be stored."""
+        """Return whether anything can be stored."""
         return self.role not in READING
 
 
@@ -51,14 +51,14 @@ UNKNOWN = Capabilities(0, None, None, False, None, "public", "public", False)
 
 def capabilities(url: str) -> Capabilities:
     """Ask the server what it is; raise `DatabaseUnreachable` or `ExtensionMissing` where it will not do."""
-    with explained(url), psycopg.connect(url, connect_timeout=10) as connection:  # noqa: SIM117
+    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:  # noqa: SIM117
         with connection.cursor(row_factory=kwargs_row(Capabilities)) as cursor:
             asked = {"roles": list(ROLES), "process": connection.info.backend_pid}
             found = cursor.execute(SQL["capabilities"], asked).fetchone()
     assert found is not None
     if found.server_version < SERVER_VERSION:
         raise DatabaseError(
-            f"{masked(url)} is PostgreSQL {found.server_version // 10000}; memstore needs 15 or newer. "
+            f"{describe_url(url)} is PostgreSQL {found.server_version // 10000}; memstore needs 15 or newer. "
             "Give another URL, or leave it out for the embedded Postgres."
         )
     _check_pgvector(found, url)
@@ -69,10 +69,11 @@ def _check_pgvector(found: Capabilities, url: str) -> None:
     version = found.pgvector or found.pgvector_available
     if version is None:
         raise ExtensionMissing(
-            f"{masked(url)} has no pgvector. Install it on the server (Debian: postgresql-NN-pgvector), then try again."
+            f"{describe_url(url)} has no pgvector. Install it on the server (Debian: postgresql-NN-pgvector), then "
+            "try again."
         )
     if tuple(int(part) for part in version.split(".")[:2]) < (0, 8):
         raise ExtensionMissing(
-            f"{masked(url)} has pgvector {version}; memstore needs 0.8 or newer. "
+            f"{describe_url(url)} has pgvector {version}; memstore needs 0.8 or newer. "
             "Install it, then ALTER EXTENSION vector UPDATE."
         )

@@ -28,10 +28,10 @@ from sqlmodel import SQLModel
 from memstore._compat import at_end_of_loop, to_thread
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.array_cache import MOST_BYTES, MOST_UNITS, ArrayCache
 from memstore.store.capabilities import UNKNOWN, capabilities
-from memstore.store.faults import explained, masked
-from memstore.store.statements import names_of, of_rows, shared, statements
+from memstore.store.errors import describe_url, translate_errors
+from memstore.store.index_cache import MOST_BYTES, MOST_UNITS, IndexCache
+from memstore.store.sql import common_columns, expand_values, statements, value_names
 
 T = TypeVar("T")
 M = TypeVar("M", bound=SQLModel)
@@ -57,7 +57,7 @@ class Transaction:
     """One transaction in the scope of one user, whose id every statement is given."""
 
     def __init__(
-        self, connection: AsyncConnection[Any], user_id: UUID, cache: ArrayCache, *, outbox: bool, enqueue: bool
+        self, connection: AsyncConnection[Any], user_id: UUID, cache: IndexCache, *, outbox: bool, enqueue: bool
     ) -> None:
         self.connection = connection
         self.user_id = user_id
@@ -73,15 +73,24 @@ class Transaction:
         self.events.append(Event(self.user_id, kind, conversation_id, body))
 
     async def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
-        """Give every row, each built from its columns."""
+        """Return every row, each built from its columns."""
         return await self._answered(Read(statement, self._bound(values), kwargs_row(build)))
 
     async def tuples(self, statement: LiteralString, **values: Any) -> list[Any]:
-        """Give every row as a tuple: for statements with many narrow rows, where building objects is what costs."""
+        """Return every row as a tuple: for statements with many narrow rows, where building objects is what costs."""
         return await self._answered(Read(statement, self._bound(values), tuple_row))
 
+    async def column(self, statement: LiteralString, /, **values: Any) -> list[Any]:
+        """Return the first column of every row."""
+        return [row[0] for row in await self.tuples(statement, **values)]
+
+    async def value(self, statement: LiteralString, kind: type[T], /, **values: Any) -> T | None:
+        """Return the first column of the first row, which is of this kind or null; None without a row."""
+        rows: list[tuple[T | None, ...]] = await self.tuples(statement, **values)
+        return rows[0][0] if rows else None
+
     async def one(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> T | None:
-        """Give the first row, or None."""
+        """Return the first row, or None."""
         rows: list[T] = await self._answered(Read(statement, self._bound(values), kwargs_row(build)))
         return rows[0] if rows else None
 
@@ -107,7 +116,6 @@ class Transaction:
     async def _read_together(
         self, cursor: AsyncClientCursor[Any], reads: Sequence[Read], before: Sequence[str] = ()
     ) -> None:
-        """Read in one message: to both sides less work than a pipeline, whose plans are no others."""
         sent = [*before, *(cursor.mogrify(read.statement, read.values) for read in reads)]
         await cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
         for read, place in zip(reads, range(-len(reads), 0), strict=True):
@@ -116,7 +124,6 @@ class Transaction:
             self._read.append((read, await cursor.fetchall()))
 
     async def _answered(self, read: Read) -> list[Any]:
-        """Give the rows, those read ahead where they were."""
         for place, (known, _) in enumerate(self._read):
             if known.statement is read.statement and known.values == read.values:
                 return self._read.pop(place)[1]
@@ -128,25 +135,19 @@ class Transaction:
             return await cursor.fetchall()
 
     async def stream(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> AsyncIterator[T]:
-        """Give every row as it comes, sent in Postgres' binary format; nothing else may be asked until the last."""
+        """Return every row as it comes, sent in Postgres' binary format; nothing else may be asked until the last."""
         async with self.connection.cursor(binary=True, row_factory=kwargs_row(build)) as cursor:
             async for row in cursor.stream(statement, self._bound(values)):
                 yield row
 
-    async def packed(self, statement: LiteralString, **values: Any) -> tuple[Any, ...] | None:
-        """Give the first row, sent in Postgres' binary format: for statements with few and large values."""
-        async with self.connection.cursor(binary=True) as cursor:
-            await cursor.execute(statement, self._bound(values))
-            return await cursor.fetchone()
-
     async def binary(self, statement: LiteralString, **values: Any) -> list[Any]:
-        """Give every row as a tuple, sent in Postgres' binary format: for many numbers."""
+        """Return every row as a tuple, sent in Postgres' binary format: for many numbers or large values."""
         async with self.connection.cursor(binary=True) as cursor:
             await cursor.execute(statement, self._bound(values))
             return await cursor.fetchall()
 
     async def run(self, statement: LiteralString, **values: Any) -> int:
-        """Give the number of rows that the statement changed."""
+        """Return the number of rows that the statement changed."""
         async with self.connection.cursor() as cursor:
             await cursor.execute(statement, self._bound(values))
             return cursor.rowcount
@@ -170,7 +171,7 @@ class Transaction:
         return [event.row for event in events] if self._outbox else []
 
     async def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
-        """Insert rows in one round trip; give how many were not there yet."""
+        """Insert rows in one round trip; return how many were not there yet."""
         given = list(rows)
         if len(given) == 1:  # without the pipeline that many rows need: half the time
             return await self.run(statement, **given[0])
@@ -186,7 +187,7 @@ class Transaction:
         cursors = []
         for at in range(0, len(rows), MOST_ROWS):
             some = rows[at : at + MOST_ROWS]
-            text, common, names = of_rows(statement, len(some), shared(some, names_of(statement)))
+            text, common, names = expand_values(statement, len(some), common_columns(some, value_names(statement)))
             values = [self.user_id, *(some[0][name] for name in common)]
             values += [row[name] for row in some for name in names]
             cursors.append(AsyncRawCursor(self.connection))
@@ -200,7 +201,7 @@ class Transaction:
 class _Noted(Transaction):
     """Notes what it is to read, and has no rows; it needs no connection."""
 
-    def __init__(self, user_id: UUID, cache: ArrayCache) -> None:
+    def __init__(self, user_id: UUID, cache: IndexCache) -> None:
         self.user_id, self.cache = user_id, cache
         self.reads: list[Read] = []
 
@@ -212,18 +213,22 @@ class _Noted(Transaction):
         self.reads.append(Read(statement, self._bound(values), tuple_row))
         return []
 
+    async def column(self, statement: LiteralString, /, **values: Any) -> list[Any]:
+        """Return the first column of every row."""
+        return [row[0] for row in await self.tuples(statement, **values)]
+
+    async def value(self, statement: LiteralString, kind: type[T], /, **values: Any) -> T | None:
+        """Return the first column of the first row, which is of this kind or null; None without a row."""
+        rows: list[tuple[T | None, ...]] = await self.tuples(statement, **values)
+        return rows[0][0] if rows else None
+
     async def one(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> T | None:
         self.reads.append(Read(statement, self._bound(values), kwargs_row(build)))
         return None
 
 
-def columns(**values: Any) -> dict[str, Any]:
-    """Give a row as it is, by column."""
-    return values
-
-
 def stored(model: type[M]) -> Callable[..., M]:
-    """Give what makes instances of a model from all its columns, unchecked: in a fifth of `model_construct`'s time."""
+    """Return what makes a model from all its columns, unchecked: in a fifth of `model_construct`'s time."""
     names = set(model.model_fields)
 
     def build(**values: Any) -> M:
@@ -262,9 +267,9 @@ class Database:
         self._outbox, self._enqueue = outbox, enqueue
         self.capabilities = UNKNOWN
         self._revive = revive
-        self.cache = ArrayCache(most_units, most_bytes)
+        self.cache = IndexCache(most_units, most_bytes)
         self._process = os.getpid()
-        self._lent: set[AsyncConnection[Any]] = set()  # what calls have of the pool
+        self._checked_out: set[AsyncConnection[Any]] = set()  # what calls have of the pool
         self._forget_exit: Callable[[], None] = lambda: None
         self._pool = AsyncConnectionPool(
             url,
@@ -285,7 +290,8 @@ class Database:
         self.capabilities = await to_thread(capabilities, self.url)
         if self.capabilities.ignores_policies and self.capabilities.role is None:
             raise ConfigurationError(
-                f"The login of {masked(self.url)} ignores row-level security and may not become memstore_app, so that "
+                f"The login of {describe_url(self.url)} ignores row-level security and may not become memstore_app, "
+                "so that "
                 "users would not be kept apart. Run: memstore db grant LOGIN, or give a login that is no superuser."
             )
         self._outbox = self._outbox and self.capabilities.writes
@@ -300,48 +306,47 @@ class Database:
         await to_thread(self.dispatcher.close)
 
     @asynccontextmanager
-    async def scope(
-        self, user_id: UUID, *, lazily: bool = False, first: Callable[[Transaction], Any] | None = None
+    async def user_transaction(
+        self, user_id: UUID, *, async_commit: bool = False, prefetch: Callable[[Transaction], Any] | None = None
     ) -> AsyncIterator[Transaction]:
         """Open a transaction that sees and writes the rows of one user only.
 
-        A crash may lose what was written `lazily` in the last half second; the commit does not wait for the disk. What
-        `first` asks of the transaction that it is given is read ahead, with no round trip of its own.
+        With `async_commit` the commit does not wait for the disk: a crash may lose the last half second. The reads that
+        `prefetch` makes of the transaction that it is given take no round trip of their own.
         """
-        statement = self._confining(SQL["scope"], *([SQL["lazily"]] if lazily else []))
+        statement = self._confining(SQL["scope"], *([SQL["async_commit"]] if async_commit else []))
         noted = _Noted(user_id, self.cache)
-        if first is not None:
-            await first(noted)
+        if prefetch is not None:
+            await prefetch(noted)
         async with self._transaction(statement, user_id, noted.reads) as transaction:
             yield transaction
 
     @asynccontextmanager
-    async def operator(self) -> AsyncIterator[Transaction]:
+    async def admin_transaction(self) -> AsyncIterator[Transaction]:
         """Open a transaction that sees who there is and what is pending, and nothing that was said."""
         async with self._transaction(self._confining(SQL["operator"]), UUID(int=0)) as transaction:
             yield transaction
 
     def _confining(self, *settings: LiteralString) -> LiteralString:
-        """Give what begins a transaction: the role, the schemas, and then these settings."""
         role = [] if self.capabilities.role is None else [SQL["role"]]
         return ";\n".join([SQL["begin"], *role, SQL["path"], *settings])
 
     @asynccontextmanager
-    async def login(self) -> AsyncIterator[AsyncConnection[Any]]:
+    async def owner_transaction(self) -> AsyncIterator[AsyncConnection[Any]]:
         """Open a transaction as the login itself, that sees what the operator sees: for what the app role may not."""
-        async with self.session() as connection, connection.transaction():
+        async with self.raw_connection() as connection, connection.transaction():
             await connection.execute(SQL["path"] + ";\n" + SQL["operator"], self.capabilities.confinement)
             yield connection
 
     @asynccontextmanager
-    async def session(self) -> AsyncIterator[AsyncConnection[Any]]:
+    async def raw_connection(self) -> AsyncIterator[AsyncConnection[Any]]:
         """Open a connection as the login itself, in no transaction: for what cannot be done in one. It reads no rows.
 
         Behind a pooler each statement may reach another session, and a setting or a lock stays behind there. Statements
         are sent as text, in Postgres' simple protocol: after the other one a transaction keeps its last statement's
         snapshot, and whoever builds an index waits for every one that is older.
         """
-        with explained(self.url):
+        with translate_errors(self.url):
             async with await AsyncConnection.connect(
                 self.url, autocommit=True, connect_timeout=10, cursor_factory=AsyncClientCursor
             ) as connection:
@@ -351,7 +356,7 @@ class Database:
     async def _transaction(
         self, statement: LiteralString, user_id: UUID, first: Sequence[Read] = ()
     ) -> AsyncIterator[Transaction]:
-        with explained(self.url):
+        with translate_errors(self.url):
             transaction = await self._begun(statement, user_id, first)
             try:
                 yield transaction
@@ -359,13 +364,13 @@ class Database:
                 await transaction.connection.commit()
                 self.dispatcher.publish(transaction.events)
             except psycopg.OperationalError:
-                await self._look_after(transaction.connection)
+                await self._recover(transaction.connection)
                 raise
             finally:
-                await self._given_back(transaction.connection)
+                await self._release(transaction.connection)
 
     async def _begun(self, statement: LiteralString, user_id: UUID, first: Sequence[Read]) -> Transaction:
-        """Give a transaction begun and confined, all in one round trip.
+        """Return a transaction begun and confined, all in one round trip.
 
         That is also the check whether the server is still there: a connection that died in the pool is replaced, as
         nothing was done with it yet.
@@ -380,14 +385,14 @@ class Database:
                 begun = True
                 return transaction
             except psycopg.OperationalError:
-                await self._look_after(connection)
+                await self._recover(connection)
                 if not connection.broken or monotonic() > last:
                     raise
             finally:
                 if not begun:
-                    await self._given_back(connection)
+                    await self._release(connection)
 
-    async def _look_after(self, connection: AsyncConnection[Any]) -> None:
+    async def _recover(self, connection: AsyncConnection[Any]) -> None:
         """Start an embedded server again whose end has broken a connection.
 
         Before the pool replaces the connection: after a failed try it pauses twice as long, each time.
@@ -395,9 +400,8 @@ class Database:
         if connection.broken and self._revive is not None:
             await to_thread(self._revive)
 
-    async def _given_back(self, connection: AsyncConnection[Any]) -> None:
-        """Give a connection back to the pool, and with it a transaction that is not committed."""
-        self._lent.discard(connection)
+    async def _release(self, connection: AsyncConnection[Any]) -> None:
+        self._checked_out.discard(connection)
         with suppress(psycopg.Error):
             await connection.rollback()
         await self._pool.putconn(connection)
@@ -408,14 +412,15 @@ class Database:
         try:
             connection = await self._of_the_pool()
         except PoolTimeout as error:
-            if len(self._lent) < self._pool.max_size:
+            if len(self._checked_out) < self._pool.max_size:
                 raise
             raise DatabaseUnreachable(
-                f"All {len(self._lent)} connections of this store have been busy for {SECONDS_FOR_A_CONNECTION:.0f} s. "
+                f"All {len(self._checked_out)} connections of this store have been busy for "
+                f"{SECONDS_FOR_A_CONNECTION:.0f} s. "
                 "Nothing of this call was done: repeat it, make fewer calls at once, or raise pool_size "
                 "(MEMSTORE_POOL_SIZE)."
             ) from error
-        self._lent.add(connection)
+        self._checked_out.add(connection)
         return connection
 
     async def _of_the_pool(self) -> AsyncConnection[Any]:
@@ -429,7 +434,6 @@ class Database:
 
 
 def _alive(url: str) -> dict[str, int]:
-    """Give the libpq settings by which a server that vanished without a word is noticed, but for those of the URL."""
     return {name: value for name, value in ALIVE.items() if name not in conninfo_to_dict(url)}
 
 
@@ -442,5 +446,4 @@ async def _configure(connection: AsyncConnection[Any]) -> None:
 
 
 def _loaded(data: bytes | str) -> Any:
-    """Read JSON; most of what is stored is an empty object, and a context reads hundreds."""
     return {} if data == b"{}" else json.loads(str(data, "utf-8", "surrogatepass") if isinstance(data, bytes) else data)

@@ -19,8 +19,8 @@ from psycopg.sql import Identifier
 
 from memstore.errors import DatabaseError
 from memstore.store import migrations
-from memstore.store.faults import explained, masked
-from memstore.store.statements import statements
+from memstore.store.errors import describe_url, translate_errors
+from memstore.store.sql import statements
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class Table(NamedTuple):
     forced: bool
 
 
-class Key(NamedTuple):
+class UnitKey(NamedTuple):
     """A foreign key, and its definition as SQL."""
 
     table: str
@@ -61,7 +61,7 @@ def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Di
     Nobody can write meanwhile. `progress(table)` is called before each. Raises `DatabaseError` where there is no Citus,
     or no newest schema.
     """
-    with explained(url), psycopg.connect(url, connect_timeout=10) as connection:
+    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
         connection.execute(DATABASE["migration_lock"])
         tables = _check(connection, url)
         if tables:
@@ -73,8 +73,7 @@ def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Di
 def _distribute_all(
     connection: psycopg.Connection[Any], tables: Sequence[Table], progress: Callable[[str], None]
 ) -> None:
-    """Distribute tables; their foreign keys are away meanwhile, as Citus takes no parent that a child refers to."""
-    keys = _every(connection, Key, SQL["foreign_keys"])
+    keys = _every(connection, UnitKey, SQL["foreign_keys"])
     connection.execute(SQL["in_turn"])
     for key in keys:
         connection.execute(Composable(SQL["drop_key"]).format(**_named(key)))
@@ -92,24 +91,26 @@ def isolate(url: str, user: UUID) -> None:
 
     It takes as long as copying the user's rows, and seconds for each index of vectors.
     """
-    with explained(url), psycopg.connect(url, connect_timeout=10) as connection:
+    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
         _check(connection, url)
         connection.execute(SQL["isolate"], {"user": user})
 
 
 def _check(connection: psycopg.Connection[Any], url: str) -> list[Table]:
-    """Give the tables that are not distributed yet, the root first."""
     row = connection.execute(SQL["citus"]).fetchone()
     assert row is not None
     installed, managed = row
     if not installed:
         raise DatabaseError(
-            f"{masked(url)} has no Citus. On the coordinator: CREATE EXTENSION citus, then citus_add_node for each "
+            f"{describe_url(url)} has no Citus. On the coordinator: CREATE EXTENSION citus, then citus_add_node for "
+            "each "
             "worker (docs/how-to/many-machines.md)."
         )
     status = migrations.status(url)
     if not status.current:
-        raise DatabaseError(f"{masked(url)} has schema {status.revision}, not {status.head}. Run: memstore db upgrade")
+        raise DatabaseError(
+            f"{describe_url(url)} has schema {status.revision}, not {status.head}. Run: memstore db upgrade"
+        )
     done = {name for (name,) in connection.execute(SQL["distributed"])} if managed else set()
     return [table for table in _every(connection, Table, SQL["tables"]) if table.name not in done]
 
@@ -127,7 +128,7 @@ def _distribute(connection: psycopg.Connection[Any], table: Table) -> None:
         connection.execute(Composable(SQL["forced"]).format(table=name))
 
 
-def _named(key: Key) -> dict[str, Identifier]:
+def _named(key: UnitKey) -> dict[str, Identifier]:
     return {"table": Identifier(key.table), "name": Identifier(key.name)}
 
 

@@ -10,21 +10,21 @@ from uuid import UUID
 from memstore.errors import InvalidInput
 from memstore.events import Event, EventType
 from memstore.store.database import Transaction
-from memstore.store.statements import statements
+from memstore.store.sql import statements
 
 SQL = statements("events")
 LARGEST = 2**63 - 1  # number of a transaction
 
 
 async def events(scope: Transaction, *, after: str | None, types: Sequence[str] | None, limit: int) -> list[Event]:
-    """Give a user's events after a cursor, in the order in which a reader may rely on seeing all of them."""
+    """Return a user's events after a cursor, in the order in which a reader may rely on seeing all of them."""
     transaction, event = _position(after)
     values = {"after_transaction": transaction, "after_id": event}
     return await scope.all(SQL["events"], _event, **values, types=types and list(types), limit=limit)
 
 
 async def trim(scope: Transaction, before: datetime) -> int:
-    """Forget events that were recorded before a moment; give how many."""
+    """Forget events that were recorded before a moment; return how many."""
     return await scope.run(SQL["trim_events"], before=before)
 
 

@@ -1,4 +1,4 @@
-"""The long-term tier: facts and the messages that say them. What was done to facts is logged by `fact_changes`."""
+"""The long-term tier: facts and the messages that say them. What was done to facts is logged by `fact_history`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,25 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from pgvector import Vector
 
 from memstore.models import Edge, Fact, FactColumns, FactSpan, KnownFact
 from memstore.providers import Vectors
-from memstore.store import embedders, items
-from memstore.store.database import Transaction, columns
-from memstore.store.statements import statements
+from memstore.store import chunks, embedding_models
+from memstore.store.database import Transaction
+from memstore.store.sql import statements
 
 SQL = statements("facts")
+
+
+class PageEnd(NamedTuple):
+    """The last fact of a page, after which the next page begins."""
+
+    at: datetime
+    id: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +52,16 @@ class Audited:
 
 async def lock(scope: Transaction) -> None:
     """Let no other writer of this user's facts in until the transaction ends."""
-    await embedders.lock(scope)
+    await embedding_models.lock(scope)
 
 
 async def add(scope: Transaction, fact: FactColumns) -> datetime | None:
-    """Store a fact; give when it was recorded, or None where the same one is there."""
-    row = await scope.one(SQL["add_fact"], columns, **_columns(fact))
-    return None if row is None else row["recorded_at"]
+    """Store a fact; return when it was recorded, or None where the same one is there."""
+    return await scope.value(SQL["add_fact"], datetime, **_columns(fact))
 
 
 async def put(scope: Transaction, fact: FactColumns) -> None:
-    """Store the changeable columns of a known fact; `fact_changes.change` logs it too."""
+    """Store the changeable columns of a known fact; `fact_history.change` logs it too."""
     await scope.run(SQL["set_fact"], **_columns(fact))
 
 
@@ -86,36 +92,60 @@ async def facts(
     ids: Sequence[UUID] | None = None,
     as_of: datetime | None = None,
 ) -> list[Fact]:
-    """Give the user's facts with their sources, the latest first; as they were known at a past moment."""
+    """Return the user's facts with their sources, the latest first; as they were known at a past moment."""
     wanted = None if ids is None else list(ids)
     values = {"state": state, "type": type, "kind": kind, "subject": subject, "ids": wanted, "as_of": as_of}
     return await scope.all(SQL["facts"], _with_sources, **values)
 
 
 async def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
-    """Give the ids of facts from one to another, both included: three at most."""
-    return [id for (id,) in await scope.tuples(SQL["between"], first=first, last=last)]
+    """Return the ids of facts from one to another, both included: three at most."""
+    return await scope.column(SQL["between"], first=first, last=last)
 
 
 async def naming(scope: Transaction, name: str) -> list[Fact]:
-    """Give active facts of other subjects whose text has a name in it as a whole word, the latest first."""
-    rows = await scope.all(SQL["naming"], columns, name=name)
+    """Return active facts of other subjects whose text has a name in it as a whole word, the latest first."""
+    rows = await scope.tuples(SQL["naming"], name=name)
     whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
-    named = [row["id"] for row in rows if whole.search(row["text"])]
+    named = [id for id, text in rows if whole.search(text)]
     return await facts(scope, ids=named) if named else []
 
 
 async def fact(scope: Transaction, id: UUID) -> Fact | None:
-    """Give one fact, in whatever state."""
+    """Return one fact, in whatever state."""
     return next(iter(await facts(scope, state=None, ids=[id])), None)
+
+
+async def fact_page(
+    scope: Transaction,
+    *,
+    state: str | None,
+    type: str | None,
+    subject: str | None,
+    before: PageEnd | None,
+    limit: int,
+) -> list[Fact]:
+    """Return a page of facts with their sources, the latest first."""
+    page_end = {"before": None, "id": None} if before is None else {"before": before.at, "id": before.id}
+    ids = await scope.column(SQL["fact_page"], state=state, type=type, subject=subject, limit=limit, **page_end)
+    return await _facts_of(scope, ids)
+
+
+async def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int, offset: int) -> list[Fact]:
+    """Return the facts that these messages say, of whatever state, the latest first."""
+    rows = await scope.tuples(SQL["said_by"], messages=list(messages), limit=limit, offset=offset)
+    return await _facts_of(scope, [id for _, id in rows])
+
+
+async def _facts_of(scope: Transaction, ids: list[UUID]) -> list[Fact]:
+    return await facts(scope, state=None, ids=ids) if ids else []
 
 
 async def standing(
     scope: Transaction, types: Sequence[str], *, limit: int, as_of: datetime | None = None
 ) -> list[UUID]:
-    """Give facts of these types, which matter whatever is asked: by the order of types, the surest first."""
-    rows = await scope.all(SQL["standing_facts"], columns, types=list(types), limit=limit, as_of=as_of)
-    return [row["id"] for row in rows]
+    """Return facts of these types, which matter whatever is asked: by the order of types, the surest first."""
+    return await scope.column(SQL["standing_facts"], types=list(types), limit=limit, as_of=as_of)
 
 
 async def known(
@@ -129,7 +159,7 @@ async def known(
     nearest: int,
     aside: tuple[list[str], str] | None = None,
 ) -> list[KnownFact]:
-    """Give what a new fact is judged by: itself, what it has these attributes in common with, the `nearest` ones.
+    """Return what a new fact is judged by: itself, what it has these attributes in common with, the `nearest` ones.
 
     And of the subjects `aside` what fills a slot and has that name in it.
 
@@ -149,15 +179,13 @@ async def edges(scope: Transaction, name: str) -> list[Edge]:
 
 
 async def said_in(scope: Transaction, conversation: UUID, after: datetime) -> list[UUID]:
-    """Give the facts of a conversation that were recorded after a moment."""
-    rows = await scope.all(SQL["said_in_conversation"], columns, conversation_id=conversation, after=after)
-    return [row["id"] for row in rows]
+    """Return the facts of a conversation that were recorded after a moment."""
+    return await scope.column(SQL["said_in_conversation"], conversation_id=conversation, after=after)
 
 
 async def now(scope: Transaction) -> datetime | None:
-    """Give the time by the server's clock; None where nobody knows the user."""
-    row = await scope.one(SQL["server_time"], columns)
-    return None if row is None else row["now"]
+    """Return the time by the server's clock; None where nobody knows the user."""
+    return await scope.value(SQL["server_time"], datetime)
 
 
 async def drop_sources(scope: Transaction, fact: UUID) -> None:
@@ -168,7 +196,7 @@ async def drop_sources(scope: Transaction, fact: UUID) -> None:
 async def take_back(
     scope: Transaction, conversation: UUID, *, but: Iterable[Source], waiting: Collection[UUID] = ()
 ) -> Taken:
-    """Remove a conversation's sources but these; give what is removed. What people did by hand stays.
+    """Remove a conversation's sources but these; return what is removed. What people did by hand stays.
 
     Those of the facts that are `waiting` stay where these are quarantined already, those of others where they are not.
     """
@@ -180,14 +208,14 @@ async def take_back(
         "stops": [one.span.stop for one in kept],
     }
     values["waiting"] = list(waiting)
-    rows = await scope.all(SQL["remove_sources"], columns, conversation_id=conversation, **values)
-    return {(row["fact_id"], row["message_id"]): row["recorded_at"] for row in rows}
+    rows = await scope.tuples(SQL["remove_sources"], conversation_id=conversation, **values)
+    return {(fact, message): recorded_at for fact, message, recorded_at in rows}
 
 
 async def remove_unsaid(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
-    """Remove those of these facts that no message says, with their units; give them."""
-    unsaid = [row["id"] for row in await scope.all(SQL["remove_unsaid"], columns, ids=list(facts))]
-    await items.remove(scope, unsaid)
+    """Remove those of these facts that no message says, with their units; return them."""
+    unsaid = await scope.column(SQL["remove_unsaid"], ids=list(facts))
+    await chunks.remove(scope, unsaid)
     await first_said(scope, sorted(set(facts) - set(unsaid)))
     return sorted(unsaid)
 
@@ -198,7 +226,7 @@ async def first_said(scope: Transaction, facts: Sequence[UUID]) -> None:
 
 
 async def audited(scope: Transaction) -> list[Audited]:
-    """Give every fact with what an audit looks at."""
+    """Return every fact with what an audit looks at."""
     return await scope.all(SQL["audited"], _audited)
 
 

@@ -12,11 +12,11 @@ from psycopg.types.json import Jsonb
 
 from memstore.events import EventType
 from memstore.ids import uuid7
-from memstore.models import Conversation, Json, Message
+from memstore.models import Conversation, Json, Message, Tier, Timeline
 from memstore.store import queue
-from memstore.store.database import Database, Transaction, columns, stored
-from memstore.store.neighbours import SILENCE_HOURS
-from memstore.store.statements import statements
+from memstore.store.database import Database, Transaction, stored
+from memstore.store.sql import statements
+from memstore.store.user_index import SESSION_GAP_HOURS
 
 SQL = statements("messages")
 MESSAGE = stored(Message)
@@ -53,7 +53,7 @@ class Session:
 
 
 async def take_numbers(scope: Transaction, counts: Mapping[UUID, int]) -> dict[UUID, Numbers]:
-    """Reserve so many numbers of each conversation; give the last ones. One that there is not has none."""
+    """Reserve so many numbers of each conversation; return the last ones. One that there is not has none."""
     if len(counts) == 1:
         [(place, count)] = counts.items()
         taken = await scope.all(SQL["take_numbers"], Numbers, id=place, count=count)
@@ -69,12 +69,12 @@ async def lock(scope: Transaction, conversation: UUID) -> bool:
 
 
 async def lock_several(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
-    """Let no other writer into these conversations until the transaction ends; give what `last_numbers` gives."""
+    """Let no other writer into these conversations until the transaction ends; return what `last_numbers` gives."""
     return dict(await scope.tuples(SQL["lock_conversations"], ids=list(conversations)))
 
 
 async def last_numbers(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
-    """Give the last number taken in each of these conversations, those that there are."""
+    """Return the last number taken in each of these conversations, those that there are."""
     return dict(await scope.tuples(SQL["last_numbers"], ids=list(conversations)))
 
 
@@ -106,21 +106,20 @@ async def describe(
 
 
 async def conversation(scope: Transaction, conversation: UUID) -> Conversation | None:
-    """Give the conversation of this id."""
+    """Return the conversation of this id."""
     return await scope.one(SQL["conversation"], Conversation.model_construct, id=conversation)
 
 
 async def conversation_names(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, str]:
-    """Give the names of those of these conversations that there are, by id."""
+    """Return the names of those of these conversations that there are, by id."""
     return dict(await scope.tuples(SQL["conversation_names"], ids=list(ids)))
 
 
 async def settings_of(scope: Transaction, conversation: UUID, *, as_of: datetime | None = None) -> Json:
-    """Give the settings of a conversation as they were at a moment; {} where there is no conversation."""
+    """Return the settings of a conversation as they were at a moment; {} where there is no conversation."""
     if as_of is not None:
-        row = await scope.one(SQL["settings_as_of"], columns, conversation_id=conversation, as_of=as_of)
-        if row is not None:
-            before: Json = row["before"]
+        before: Json | None = await scope.value(SQL["settings_as_of"], dict, conversation_id=conversation, as_of=as_of)
+        if before is not None:
             return before
     found = await scope.one(SQL["conversation"], Conversation.model_construct, id=conversation)
     return found.settings if found else {}
@@ -133,7 +132,7 @@ async def conversations(
     before: tuple[datetime, UUID] | None = None,
     limit: int | None = None,
 ) -> list[Conversation]:
-    """Give the user's conversations, the latest first; those that come after one, by when that changed and its id."""
+    """Return the user's conversations, the latest first; those that come after one, by when that changed and its id."""
     at, id = before or (None, None)
     values = {"channel": channel, "before": at, "id": id, "limit": limit}
     return await scope.all(SQL["conversations"], Conversation.model_construct, **values)
@@ -162,7 +161,7 @@ def _raised(places: Mapping[UUID, Sequence[Message]]) -> Statement:
 
 
 async def known(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
-    """Give those of these messages that are stored, by id."""
+    """Return those of these messages that are stored, by id."""
     found = await scope.all(SQL["known_messages"], MESSAGE, ids=list(ids))
     return {message.id: message for message in found}
 
@@ -180,7 +179,7 @@ async def messages(
     until: datetime | None = None,
     limit: int | None = None,
 ) -> list[Message]:
-    """Give messages of a conversation in order; `since` is inclusive, `until` is not."""
+    """Return messages of a conversation in order; `since` is inclusive, `until` is not."""
     return await scope.all(
         SQL["messages"],
         MESSAGE,
@@ -197,40 +196,35 @@ async def messages(
 
 
 async def numbered(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
-    """Give messages of a conversation by their numbers."""
+    """Return messages of a conversation by their numbers."""
     found = await scope.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
     return {message.seq: message for message in found}
 
 
 async def whole(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> bool:
-    """Whether every message of a range is there: numbers have no gaps but by erasure."""
+    """Return whether every message of a range is there: numbers have no gaps but by erasure."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    row = await scope.one(SQL["how_many"], columns, **values)
-    return row is not None and row["messages"] == to_seq - from_seq + 1
+    return await scope.value(SQL["how_many"], int, **values) == to_seq - from_seq + 1
 
 
 async def tokens(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> int:
-    """Give how many tokens the messages of a range have."""
+    """Return how many tokens the messages of a range have."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    row = await scope.one(SQL["tokens"], columns, **values)
-    assert row is not None
-    found: int = row["tokens"]
-    return found
+    return await scope.value(SQL["tokens"], int, **values) or 0
 
 
 async def within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
-    """Give the last number of a stretch that is to have about so many tokens: a batch must fit into memory."""
+    """Return the last number of a stretch that is to have about so many tokens: a batch must fit into memory."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "tokens": tokens}
-    row = await scope.one(SQL["within"], columns, **values)
-    assert row is not None
-    last: int = row["to_seq"]
+    last = await scope.value(SQL["within"], int, **values)
+    assert last is not None
     return last
 
 
 async def newest(
     scope: Transaction, conversation: UUID, *, limit: int, before: int = LAST, as_of: datetime | None = None
 ) -> list[Message]:
-    """Give the newest messages before a number, the newest first; `as_of` leaves out what was recorded later."""
+    """Return the newest messages before a number, the newest first; `as_of` leaves out what was recorded later."""
     return await scope.all(
         SQL["newest_messages"],
         MESSAGE,
@@ -244,12 +238,12 @@ async def newest(
 async def newest_of(
     scope: Transaction, conversation: UUID, role: str, *, as_of: datetime | None = None
 ) -> Message | None:
-    """Give the newest message of a role."""
+    """Return the newest message of a role."""
     return await scope.one(SQL["newest_of_role"], MESSAGE, conversation_id=conversation, role=str(role), as_of=as_of)
 
 
 async def sayings(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:
-    """Give for each of these messages the one that decides who sees it: itself, or of a tool's result its call.
+    """Return for each of these messages the one that decides who sees it: itself, or of a tool's result its call.
 
     None for a result without its call.
     """
@@ -263,12 +257,12 @@ def _saying(of_id: UUID, is_result: bool, **columns: Any) -> tuple[UUID, Message
 
 
 async def sessions(scope: Transaction, places: Iterable[Place], as_of: datetime | None = None) -> list[Session]:
-    """Give the sessions in which messages were said, each once, in any order; a message that is gone has none."""
+    """Return the sessions in which messages were said, each once, in any order; a message that is gone has none."""
     given = set(places)
     if not given:
         return []
     values = {"conversations": [one.conversation_id for one in given], "seqs": [one.seq for one in given]}
-    return await scope.all(SQL["sessions"], Session, **values, silence=SILENCE_HOURS * 3600, as_of=as_of)
+    return await scope.all(SQL["sessions"], Session, **values, silence=SESSION_GAP_HOURS * 3600, as_of=as_of)
 
 
 async def clear(scope: Transaction, conversation_id: UUID) -> None:
@@ -280,27 +274,26 @@ async def clear(scope: Transaction, conversation_id: UUID) -> None:
 
 
 def cleared(settings: Json) -> int:
-    """Give the number of the last message before the stretch that these settings were kept in; 0 for none."""
+    """Return the number of the last message before the stretch that these settings were kept in; 0 for none."""
     after: int = settings.get(CLEARED) or 0
     return after
 
 
 async def roles(scope: Transaction, conversation: UUID, after: int = 0) -> dict[str, tuple[int, int]]:
-    """Give for each role how many messages there are after a number, and how many tokens they have."""
-    rows = await scope.all(SQL["roles"], columns, conversation_id=conversation, after=after)
-    return {row["role"]: (row["messages"], row["tokens"]) for row in rows}
+    """Return for each role how many messages there are after a number, and how many tokens they have."""
+    rows = await scope.tuples(SQL["roles"], conversation_id=conversation, after=after)
+    return {role: (messages, tokens) for role, messages, tokens in rows}
 
 
 async def users(scope: Transaction, *, after: str = "", limit: int = 1000) -> list[tuple[UUID, str]]:
-    """Give ids and names of users whose name sorts after this one; needs the operator's scope to see more than one."""
-    rows = await scope.all(SQL["users"], columns, after=after, limit=limit)
-    return [(row["id"], row["name"]) for row in rows]
+    """Return ids and names of users whose name sorts after this one; only the operator sees more than one."""
+    return await scope.tuples(SQL["users"], after=after, limit=limit)
 
 
 async def everybody(database: Database, after: str = "") -> AsyncIterator[tuple[UUID, str]]:
-    """Give the ids and names of all users, sorted by name; no transaction is open in between."""
+    """Return the ids and names of all users, sorted by name; no transaction is open in between."""
     while True:
-        async with database.operator() as scope:
+        async with database.admin_transaction() as scope:
             page = await users(scope, after=after)
         for one in page:
             yield one
@@ -310,14 +303,26 @@ async def everybody(database: Database, after: str = "") -> AsyncIterator[tuple[
 
 
 async def counts(scope: Transaction) -> dict[str, int]:
-    """Give how much the user has stored, table by table."""
-    row = await scope.one(SQL["counts"], columns)
+    """Return how much the user has stored, table by table."""
+    row: dict[str, int] | None = await scope.one(SQL["counts"], dict)
     assert row is not None
     return row
 
 
+async def timeline(scope: Transaction, parts: int) -> Timeline | None:
+    """Return how many items of each tier there are in each part of the time; None before the first message."""
+    rows = await scope.tuples(SQL["timeline"], parts=parts)
+    if not rows:
+        return None
+    items = {tier: [0] * parts for tier in Tier}
+    for tier, _, _, count, part in rows:
+        items[Tier(tier)][part] = count
+    _, since, until, _, _ = rows[0]
+    return Timeline(since, until, {tier: tuple(counts) for tier, counts in items.items()})
+
+
 def row_of(message: Message) -> dict[str, Any]:
-    """Give a message's columns."""
+    """Return a message's columns."""
     row = vars(message).copy()
     for name in ("parts", "tool_calls"):
         if row[name] is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from memstore.errors import DatabaseError, SchemaOutdated, SchemaTooNew
-from memstore.store.faults import explained, masked
-from memstore.store.statements import statements
+from memstore.store.errors import describe_url, translate_errors
+from memstore.store.sql import statements
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0015"
+FIRST = HEAD = "0015"  # revisions before the first were never released
 SQL = statements("database")
 
 
@@ -31,21 +31,22 @@ class Status:
     """The revision of a database's tables (None: there are none) and the one that this memstore wants."""
 
     revision: str | None
-    head: str = HEAD
+    head: str = field(default_factory=lambda: HEAD)
 
     @property
     def current(self) -> bool:
-        """Whether nothing is to be done."""
+        """Return whether nothing is to be done."""
         return self.revision == self.head
 
 
 def status(url: str) -> Status:
-    """Give the state of a database's tables."""
-    with explained(url), psycopg.connect(url, connect_timeout=10) as connection:
+    """Return the state of a database's tables."""
+    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
         made, foreign_tables = connection.execute(SQL["schema_exists"]).fetchone() or (False, False)
         if not made and foreign_tables:
             raise DatabaseError(
-                f"{masked(url)} has a table 'messages' that is not memstore's. Give memstore a database of its own, "
+                f"{describe_url(url)} has a table 'messages' that is not memstore's. Give memstore a database of "
+                "its own, "
                 "or a schema: postgresql://…?options=-csearch_path%3Dmemstore"
             )
         row = connection.execute(SQL["schema_revision"]).fetchone() if made else None
@@ -59,11 +60,19 @@ def prepare(url: str, *, upgrade_old: bool) -> None:
         return
     if found.revision is not None and found.revision > HEAD:
         raise SchemaTooNew(
-            f"{masked(url)} has schema {found.revision}; this memstore knows up to {HEAD}. "
+            f"{describe_url(url)} has schema {found.revision}; this memstore knows up to {HEAD}. "
             "Upgrade memstore: pip install -U memstore"
         )
+    if found.revision is not None and found.revision < FIRST:
+        raise SchemaOutdated(
+            f"{describe_url(url)} has schema {found.revision}, from before memstore's first release. Export it with "
+            "the "
+            "version that made it (memstore export), and import the file here."
+        )
     if found.revision is not None and not upgrade_old:
-        raise SchemaOutdated(f"{masked(url)} has schema {found.revision}, older than {HEAD}. Run: memstore db upgrade")
+        raise SchemaOutdated(
+            f"{describe_url(url)} has schema {found.revision}, older than {HEAD}. Run: memstore db upgrade"
+        )
     upgrade(url)
 
 
@@ -79,7 +88,7 @@ def upgrade(url: str) -> None:
         poolclass=pool.NullPool,
     )
     try:
-        with explained(url), _driver_errors(), _configuration() as config, engine.begin() as connection:
+        with translate_errors(url), _driver_errors(), _configuration() as config, engine.begin() as connection:
             connection.execute(text(SQL["migration_lock"]))
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
@@ -88,7 +97,7 @@ def upgrade(url: str) -> None:
 
 
 def sql() -> str:
-    """Give the statements that make the tables from nothing, for administrators who run them by hand."""
+    """Return the statements that make the tables from nothing, for administrators who run them by hand."""
     from alembic import command  # noqa: PLC0415
 
     with _configuration() as config:
@@ -108,7 +117,6 @@ def _configuration() -> Iterator[Config]:
 
 @contextmanager
 def _driver_errors() -> Iterator[None]:
-    """Let the driver's own error out of SQLAlchemy's wrapping."""
     from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
 
     try:
@@ -120,6 +128,6 @@ def _driver_errors() -> Iterator[None]:
 
 
 def scripts() -> Path:
-    """Give the folder of the revisions: `_schema` in a wheel, in a checkout the folder `schema` beside the package."""
+    """Return the folder of revisions: `_schema` in a wheel, in a checkout the folder `schema` beside the package."""
     packaged = Path(str(files("memstore"))) / "_schema"
     return packaged if packaged.is_dir() else packaged.parents[1] / "schema"

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from memstore._compat import to_thread
 from memstore.store.database import Transaction
-from memstore.store.statements import statements
-from memstore.store.watermarks import LostRace
+from memstore.store.errors import ConcurrentUpdate
+from memstore.store.sql import statements
 
 SQL = statements("postings")
 RUN = 65_536  # units of a run: 30 MB while it is made
@@ -54,7 +54,7 @@ class Matches:
 async def matches(
     scope: Transaction, terms: Sequence[int], posted: int, as_of: datetime | None = None, *, most: int = MOST
 ) -> Matches:
-    """Give who has these terms, of all units or of those that there were at a moment.
+    """Return who has these terms, of all units or of those that there were at a moment.
 
     Units up to number `posted` are looked up in postings, which know no moments: with one, all units are read. The
     rarest terms are read first; those with which more than `most` postings would be read are left out, but never all.
@@ -78,7 +78,6 @@ async def matches(
 
 
 def _selective(holding: dict[int, int], most: int) -> list[int]:
-    """Give the rarest terms, those whose postings can be read."""
     rarest = sorted(holding, key=lambda term: (holding[term], term))
     read = np.cumsum([holding[term] for term in rarest])
     return rarest[: max(1, int(np.searchsorted(read, most, side="right")))]
@@ -115,7 +114,7 @@ class Reach:
 
 
 async def reach(scope: Transaction) -> Reach:
-    """Give how far a user's postings reach."""
+    """Return how far a user's postings reach."""
     return await scope.one(SQL["reach"], Reach) or Reach(0, 0, 0)
 
 
@@ -130,7 +129,7 @@ class Unposted:
 
 
 async def large(scope: Transaction, most: int) -> list[Unposted]:
-    """Give the users with more than `most` units; needs the operator's scope."""
+    """Return the users with more than `most` units; needs the operator's scope."""
     return await scope.all(SQL["large"], Unposted, most=most)
 
 
@@ -152,13 +151,13 @@ class Run:
 
 
 async def unposted(scope: Transaction, after: int) -> Run:
-    """Give the next units that no postings tell of: at most `RUN`."""
+    """Return the next units that no postings tell of: at most `RUN`."""
     rows = await scope.binary(SQL["unposted"], after=after, limit=RUN)
     return Run(after, [Indexed(*row) for row in rows])
 
 
 def packed(run: Run) -> list[dict[str, object]]:
-    """Give the postings of a run, ready to be stored. Half a second for `RUN` units of 14 words."""
+    """Return the postings of a run, ready to be stored. Half a second for `RUN` units of 14 words."""
     counts = [len(unit.terms) for unit in run.units]
     terms = _flat(unit.terms for unit in run.units)
     postings = np.empty(len(terms), POSTING)
@@ -182,12 +181,12 @@ def _flat(lists: Iterable[list[int]]) -> NDArray[np.int64]:
 
 
 async def post(scope: Transaction, run: Run) -> None:
-    """Store the postings of a run. Raises `LostRace` where another process has."""
+    """Store the postings of a run. Raises `ConcurrentUpdate` where another process has."""
     rows = await to_thread(packed, run)
     if rows and await scope.run_many(SQL["add_posting"], rows) != len(rows):
-        raise LostRace
+        raise ConcurrentUpdate
     if not await scope.run(SQL["posted"], after=run.after, last=run.units[-1].number):
-        raise LostRace
+        raise ConcurrentUpdate
 
 
 async def forget(scope: Transaction) -> int:
@@ -195,5 +194,5 @@ async def forget(scope: Transaction) -> int:
     known = await reach(scope)
     rows = await scope.run(SQL["forget_postings"])
     if not await scope.run(SQL["posted"], after=known.posted, last=0):
-        raise LostRace
+        raise ConcurrentUpdate
     return rows

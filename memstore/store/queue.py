@@ -1,27 +1,36 @@
 """The queue of jobs: each says *look at this conversation*, and no more. Watermarks say what is done.
 
-So a job that is lost, doubled or late does no harm. The tables and functions are procrastinate's; only this module
-and `queue_schema` know them, and only `ingest/worker.py` knows its workers. Whoever adds messages adds a job in the
-same transaction, through a function that belongs to the owner. The app role has no right on the queue; everything else
-runs as the login, which must own the tables.
+So a job that is lost, doubled or late does no harm. Whoever adds messages adds a job in the same transaction, through a
+function that belongs to the owner; everything else runs as the login, which must own the tables.
+
+The tables and functions are procrastinate's, and only this module knows them. They are made when a worker, a backfill
+or the setting `queue_on_add` first needs them, and not by Alembic: they have sequences and triggers, and belong to no
+user. They hold ids of users and conversations, never text.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
+import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import kwargs_row
+from psycopg.sql import SQL as Composable
+from psycopg.sql import Identifier, Literal
 
+from memstore.errors import DatabaseError, SchemaTooNew
 from memstore.models import Job, JobCounts
+from memstore.store.database import SQL as DATABASE
 from memstore.store.database import Database
-from memstore.store.derivations import Place
-from memstore.store.queue_schema import State
-from memstore.store.statements import statements
+from memstore.store.errors import describe_url, translate_errors
+from memstore.store.roles import SQL as ROLES
+from memstore.store.sql import statements
+from memstore.store.watermarks import ConversationKey
 
 SQL = statements("queue")
 QUEUE, TASK = "derive", "memstore.derive"  # as the statements say
@@ -40,41 +49,41 @@ def enqueued(conversation: UUID, first_seq: int) -> tuple[Any, Sequence[dict[str
 
 
 async def defer(
-    database: Database, places: Sequence[Place], priority: int, *, scheduled_at: datetime | None = None
+    database: Database, places: Sequence[ConversationKey], priority: int, *, scheduled_at: datetime | None = None
 ) -> None:
     """Add a job for each conversation, to be done from `scheduled_at` on."""
-    async with database.login() as connection:
+    async with database.owner_transaction() as connection:
         await _insert(connection, places, priority, scheduled_at)
 
 
 async def statuses(database: Database, conversations: Iterable[UUID]) -> dict[UUID, bool]:
     """Return for each of these conversations with jobs whether one waits or runs; if not, they have failed."""
-    async with database.login() as connection:
+    async with database.owner_transaction() as connection:
         cursor = await connection.execute(SQL["statuses"], {"conversations": [str(one) for one in conversations]})
         return dict(await cursor.fetchall())
 
 
 async def has_other_job(database: Database, job: int, conversation: str) -> bool:
     """Return whether a conversation has another job than this one: it waits, or was given up."""
-    async with database.login() as connection:
+    async with database.owner_transaction() as connection:
         row = await (
             await connection.execute(SQL["has_other_job"], {"id": job, "conversation": conversation})
         ).fetchone()
     return bool(row and row[0])
 
 
-async def state(database: Database) -> State:
+async def state(database: Database) -> QueueState:
     """Return whether there is a queue, and its version, without waiting for a lock as `prepare` may."""
-    async with database.login() as connection:
+    async with database.owner_transaction() as connection:
         row = await (await connection.execute(SQL["state"])).fetchone()
     assert row is not None
-    return State(*row)
+    return QueueState(*row)
 
 
 async def counts(database: Database) -> JobCounts:
     """Return how many jobs there are."""
     async with (
-        database.login() as connection,
+        database.owner_transaction() as connection,
         connection.cursor(row_factory=kwargs_row(JobCounts)) as cursor,
     ):
         row = await (await cursor.execute(SQL["counts"])).fetchone()
@@ -85,7 +94,7 @@ async def counts(database: Database) -> JobCounts:
 async def jobs(database: Database, *, failed: bool = False, limit: int = 1000) -> list[Job]:
     """Return the jobs that wait or run, or those that have failed, by their number."""
     async with (
-        database.login() as connection,
+        database.owner_transaction() as connection,
         connection.cursor(row_factory=kwargs_row(Job)) as cursor,
     ):
         await cursor.execute(SQL["jobs"], {"statuses": list(FAILED if failed else OPEN), "limit": limit})
@@ -94,22 +103,22 @@ async def jobs(database: Database, *, failed: bool = False, limit: int = 1000) -
 
 async def forget(database: Database, user: UUID, conversation: UUID | None = None) -> int:
     """Remove the waiting jobs of a user, or of one conversation; return how many. What runs ends by itself."""
-    async with database.login() as connection:
+    async with database.owner_transaction() as connection:
         values = {"user": str(user), "conversation": None if conversation is None else str(conversation)}
         return (await connection.execute(SQL["forget"], values)).rowcount
 
 
 async def retry(database: Database, ids: Sequence[int] | None = None) -> int:
     """Enqueue failed jobs again, these or all, as new ones; return how many."""
-    async with database.login() as connection:
+    async with database.owner_transaction() as connection:
         cursor = await connection.execute(SQL["take_failed"], {"ids": None if ids is None else list(ids)})
-        places = [Place(*row) for row in await cursor.fetchall()]
+        places = [ConversationKey(*row) for row in await cursor.fetchall()]
         await _insert(connection, places, PRIORITY_SWEPT, None)
     return len(places)
 
 
 async def _insert(
-    connection: AsyncConnection[Any], places: Sequence[Place], priority: int, scheduled_at: datetime | None
+    connection: AsyncConnection[Any], places: Sequence[ConversationKey], priority: int, scheduled_at: datetime | None
 ) -> None:
     if places:
         users, conversations = [list(ids) for ids in zip(*places, strict=True)]
@@ -120,7 +129,7 @@ async def _insert(
 @asynccontextmanager
 async def scheduler_lock(database: Database) -> AsyncIterator[bool]:
     """Hold the lock of the scheduler; yield whether this process got it."""
-    async with database.login() as connection:
+    async with database.owner_transaction() as connection:
         row = await (await connection.execute(SQL["scheduler_lock"])).fetchone()
         yield bool(row and row[0])
 
@@ -134,3 +143,93 @@ def next_in_line_priority(priority: int) -> int:
     """Return the priority of the facts that come next in line after a job of `priority`: one higher, once."""
     is_raised = priority in {PRIORITY_NEW + 1, PRIORITY_SWEPT + 1, PRIORITY_BACKFILL + 1}
     return priority if is_raised else priority + 1
+
+
+MARK = "memstore: procrastinate "
+VERSION = len("03.04.00_50")  # of the names of the library's scripts
+
+
+class QueueState(NamedTuple):
+    """The schema, whether the queue's tables are in it, and what is noted of their version."""
+
+    schema: str
+    made: bool
+    mark: str | None
+
+    @property
+    def version(self) -> str:
+        """The last of the library's scripts that was run."""
+        return (self.mark or "").removeprefix(MARK)
+
+
+def prepare_queue(url: str) -> None:
+    """Make the queue's tables, or bring them to the library's version; what is current is left alone.
+
+    Raises `SchemaTooNew` where a newer memstore made them, `DatabaseError` where somebody else did or this login may
+    not.
+    """
+    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
+        if not is_current(_state(connection), url):
+            connection.execute(DATABASE["migration_lock"])
+            state = _state(connection)
+            if not is_current(state, url):  # no other process was quicker
+                _bring(connection, state)
+
+
+def has_queue(url: str) -> bool:
+    """Return whether there is a queue."""
+    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
+        return _state(connection).made
+
+
+def _state(connection: psycopg.Connection[Any]) -> QueueState:
+    row = connection.execute(SQL["state"]).fetchone()
+    assert row is not None
+    return QueueState(*row)
+
+
+def is_current(state: QueueState, url: str) -> bool:
+    """Return whether the queue's tables are there and of the library's version. Raises as `prepare` does."""
+    if state.made and not (state.mark or "").startswith(MARK):
+        raise DatabaseError(
+            f"{describe_url(url)} has tables of procrastinate that are not memstore's. Give memstore a schema of "
+            "its own: "
+            "postgresql://…?options=-csearch_path%3Dmemstore"
+        )
+    if state.made and state.version > _newest():
+        raise SchemaTooNew(
+            f"{describe_url(url)} has a queue of procrastinate {state.version}; the installed one knows up to "
+            f"{_newest()}. "
+            "Upgrade it: pip install -U memstore procrastinate"
+        )
+    return state.made and state.version == _newest()
+
+
+def _bring(connection: psycopg.Connection[Any], state: QueueState) -> None:
+    for script in _scripts(state.version) if state.made else [_whole()]:
+        connection.execute(script)
+    connection.execute(Composable(SQL["allow_enqueue"]).format(schema=Identifier(state.schema)))
+    connection.execute(ROLES["rights"])  # the loader may add jobs too
+    connection.execute(Composable(SQL["note_version"]).format(version=Literal(MARK + _newest())))
+
+
+def _whole() -> LiteralString:
+    from procrastinate.schema import SchemaManager  # noqa: PLC0415  (a tenth of a second, for those that need it)
+
+    return SchemaManager.get_schema()
+
+
+def _scripts(after: str) -> Iterator[LiteralString]:
+    for path in _migrations():
+        if path.name[:VERSION] > after:
+            yield path.read_text(encoding="utf-8")
+
+
+def _newest() -> str:
+    return _migrations()[-1].name[:VERSION]
+
+
+def _migrations() -> list[Path]:
+    from procrastinate.schema import SchemaManager  # noqa: PLC0415
+
+    return sorted(Path(SchemaManager.get_migrations_path()).glob("*.sql"))

@@ -24,8 +24,8 @@ from psycopg.sql import Identifier
 from memstore.errors import DatabaseError, InvalidInput
 from memstore.store import migrations
 from memstore.store.capabilities import ROLES
-from memstore.store.faults import explained, masked
-from memstore.store.statements import statements
+from memstore.store.errors import describe_url, translate_errors
+from memstore.store.sql import statements
 
 SQL = statements("roles")
 PREFIX = "memstore_"
@@ -59,9 +59,9 @@ def grant(url: str, login: str, role: str) -> Granted:
     if role not in NAMES:
         raise InvalidInput(f"role={role!r} is none of {', '.join(NAMES)}.")
     if migrations.status(url).revision is None:
-        raise DatabaseError(f"{masked(url)} has no tables yet. Run: memstore db upgrade")
+        raise DatabaseError(f"{describe_url(url)} has no tables yet. Run: memstore db upgrade")
     name = PREFIX + role
-    with explained(url), psycopg.connect(url, connect_timeout=10, autocommit=True) as connection:
+    with translate_errors(url), psycopg.connect(url, connect_timeout=10, autocommit=True) as connection:
         connection.execute(SQL["rights"])
         found = _standing(connection, login, name)
         if not found.login_exists:
@@ -85,7 +85,7 @@ def _standing(connection: psycopg.Connection[object], login: str, role: str) -> 
 
 
 def _by_hand(url: str, what: str, statement: str) -> DatabaseError:
-    return DatabaseError(f"{masked(url)} {what}. As an administrator: {statement}; then try again.")
+    return DatabaseError(f"{describe_url(url)} {what}. As an administrator: {statement}; then try again.")
 
 
 def _quoted(name: str) -> str:

@@ -15,9 +15,9 @@ import psycopg
 import pytest
 
 import memstore
-from memstore.store import embedded
-from memstore.store._data import executable
-from memstore.store._locks import attempts
+from memstore.store.embedded.initdb import executable
+from memstore.store.embedded.locks import attempts
+from memstore.store.embedded.server import EmbeddedServer, stop
 from tests.command_line import environment, variables
 from tests.helpers.user_rows import rows
 from tests.working import HASHING, said
@@ -33,7 +33,7 @@ def folders(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     """Folders of stores, whose servers are stopped in the end."""
     yield lambda name: tmp_path / name
     for data in tmp_path.glob("*/data"):
-        embedded.stop(data.parent)
+        stop(data.parent)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_a_dump_and_an_export_come_back_in_another_server(
             assert rows(other.url, "alice", "bob") == before
             assert recalled(other) == known
         shell(DUMP, MEMSTORE_DATABASE_URL=store.url)
-        server = embedded.EmbeddedServer.open(folders("new"))
+        server = EmbeddedServer.open(folders("new"))
         try:
             # Some messages are pending: of that alone `verify` tells, and ends with 1.
             shell(RESTORE.replace("memstore backfill", "! memstore backfill"), RESTORED=server.url)
@@ -99,7 +99,7 @@ def test_any_moment_comes_back_from_a_base_backup_and_the_log(
     archive.parent.chmod(0o755)
     with memstore.open(f"embedded:{folder}", settings=HASHING) as store:
         shell(ARCHIVE, MEMSTORE_DATABASE_URL=store.url, ARCHIVE=archive)
-    embedded.stop(folder)
+    stop(folder)
     with memstore.open(f"embedded:{folder}", settings=HASHING) as store:
         store.user("bob").conversation("rome").add_many(said("rome", 5))
         shell(BASE, MEMSTORE_DATABASE_URL=store.url)

@@ -20,7 +20,7 @@ import pytest
 import memstore
 from memstore.cli import import_export
 from memstore.store import migrations
-from memstore.store.embedded import EmbeddedServer
+from memstore.store.embedded.server import EmbeddedServer
 from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, environment, script
 
 SAMPLE = Path(memstore.__file__).parent / "cli" / "sample.jsonl"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from memstore.store import embedded
+from memstore.store.embedded import server
 from tests import documented
 from tests.command_line import environment
 
@@ -115,7 +115,7 @@ def test_a_page_runs_from_its_first_block_to_its_last(name: str, url: str, tmp_p
     command = [sys.executable, "-m", "tests.documented", str(ROOT / name)]
     ran = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     for data in tmp_path.glob("*/data"):
-        embedded.stop(data.parent)
+        server.stop(data.parent)
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
     assert "Traceback" not in ran.stderr
 

@@ -22,10 +22,10 @@ import pytest
 
 import memstore
 from memstore import ids
-from memstore.processes import command_of, processes_of
 from memstore.providers import Vectors
-from memstore.store import embedded
-from memstore.store._locks import attempts
+from memstore.store.embedded import server
+from memstore.store.embedded.locks import attempts
+from memstore.store.embedded.postmaster import find_processes, get_cmdline
 from memstore.testing import HashingEmbedder
 from tests.helpers.user_rows import CLOCKS, rows
 from tests.proxy import CuttingProxy
@@ -39,19 +39,19 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder for a store of the test's own, whose server is stopped in the end."""
     yield tmp_path / "store"
     if (tmp_path / "store" / "data").is_dir():
-        embedded.stop(tmp_path / "store")
+        server.stop(tmp_path / "store")
 
 
 def kill_server(folder: Path) -> None:
     """Kill the server of this folder as an out-of-memory killer would, and wait until its processes are gone."""
     pid = int((folder / "data" / "postmaster.pid").read_text().splitlines()[0])
-    command = command_of(pid)
+    command = get_cmdline(pid)
     assert str(folder / "data") in command, "another process"
     mark = command.partition("cluster_name=")[2].split()[0]
-    mortal = set(processes_of(mark))
+    mortal = set(find_processes(mark))
     os.kill(pid, signal.SIGKILL)
     # A store may have brought the server back before this looks.
-    assert any(not mortal & set(processes_of(mark)) for _ in attempts(20)), "its processes stay"
+    assert any(not mortal & set(find_processes(mark)) for _ in attempts(20)), "its processes stay"
 
 
 # -- the server dies
@@ -682,7 +682,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield place
     finally:
         if (place / "store" / "data").is_dir():
-            embedded.stop(place / "store")
+            server.stop(place / "store")
         subprocess.run(["umount", str(place)], check=True)
 
 

@@ -18,7 +18,8 @@ import pytest
 
 import memstore
 from memstore.providers import tiktoken
-from memstore.store import embedded, folders
+from memstore.store import folders
+from memstore.store.embedded import server
 
 HASHING, DEFAULT = "hashing:256", "onnx:all-MiniLM-L6-v2"
 LINES = [
@@ -74,7 +75,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     """A folder for a store of the test's own, whose server is stopped in the end."""
     yield tmp_path / "store"
     if (tmp_path / "store" / "data").is_dir():
-        embedded.stop(tmp_path / "store")
+        server.stop(tmp_path / "store")
 
 
 @pytest.fixture
@@ -274,7 +275,7 @@ async def test_a_database_that_does_not_answer_is_not_replaced(
         monkeypatch.setenv(name, str(tmp_path / name))
     assert folders.default_folder().is_relative_to(tmp_path), "the test would not see an embedded database"
     started: list[object] = []
-    monkeypatch.setattr(embedded.EmbeddedServer, "open", lambda *arguments: started.append(arguments))
+    monkeypatch.setattr(server.EmbeddedServer, "open", lambda *arguments: started.append(arguments))
     url = f"postgresql://alice:secret@127.0.0.1:{closed_port}/memories"
     if given == "environment":
         monkeypatch.setenv("MEMSTORE_DATABASE_URL", url)

@@ -29,9 +29,10 @@ from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.pipeline import RunState, run_step
 from memstore.models import Usage
 from memstore.providers import Vectors
-from memstore.store import embedded, facts, model_calls, queue_schema
+from memstore.store import facts, llm_usage, queue
 from memstore.store.database import SQL as DATABASE
-from memstore.store.watermarks import Pending
+from memstore.store.embedded import server
+from memstore.store.rows import PendingWork
 from memstore.testing import HashingEmbedder, ScriptedChatModel
 from tests.command_line import Run
 from tests.helpers.user_rows import rows
@@ -317,13 +318,13 @@ async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: s
         answer = {"facts": [fact | more | {"type": "identity", "kind": "semantic", "subject": "the user"}]}
         resources = dataclasses.replace(await store._runtime.resources(), facts_model=ScriptedChatModel([answer]))
         user, conversation = ids.user_id("alice"), (await talk.info()).id
-        work = Pending(user, conversation, "facts", 0, 1)
-        async with store._database.scope(user) as scope:
+        work = PendingWork(user, conversation, "facts", 0, 1)
+        async with store._database.user_transaction(user) as scope:
             await facts.lock(scope)
             deriving = asyncio.create_task(run_step(store._database, FactDeriver(resources), [work], RunState()))
             while not number(url, "select count(*) from pg_locks where not granted"):
                 await asyncio.sleep(0.02)
-            await model_calls.keep(scope, Usage("scripted", 1, 1, 1), ())
+            await llm_usage.keep(scope, Usage("scripted", 1, 1, 1), ())
         assert [one.done_seq for one in await deriving] == [1]
 
 
@@ -379,7 +380,7 @@ def test_a_worker_goes_on_after_its_embedded_server_was_killed(tmp_path: Path) -
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) == 0
     finally:
-        embedded.stop(folder)
+        server.stop(folder)
 
 
 def test_adding_messages_queues_a_job_in_the_same_transaction(url: str) -> None:
@@ -400,8 +401,8 @@ def test_adding_messages_queues_a_job_in_the_same_transaction(url: str) -> None:
 
 def test_the_app_role_may_queue_a_job_for_its_own_user_and_do_nothing_else_to_the_queue(url: str) -> None:
     fill(url, users=2, conversations=1, messages=1)
-    queue_schema.prepare(url)
-    queue_schema.prepare(url)
+    queue.prepare_queue(url)
+    queue.prepare_queue(url)
     with psycopg.connect(url) as connection:
         (mine, talk), (_, other) = connection.execute(
             "select u.user_id, c.id from users u join conversations c using (user_id) order by u.name"
@@ -428,21 +429,21 @@ def test_the_app_role_may_queue_a_job_for_its_own_user_and_do_nothing_else_to_th
 def test_two_workers_that_begin_at_once_make_one_queue(url: str) -> None:
     with psycopg.connect(url) as connection, ThreadPoolExecutor(1) as thread:
         connection.execute(DATABASE["migration_lock"])
-        other = thread.submit(queue_schema.prepare, url)
+        other = thread.submit(queue.prepare_queue, url)
         while not number(url, "select count(*) from pg_locks where locktype = 'advisory' and not granted"):
             time.sleep(0.02)
-        queue_schema._bring(connection, queue_schema._state(connection))
+        queue._bring(connection, queue._state(connection))
         connection.commit()
         other.result(30)
-    assert queue_schema.is_made(url)
+    assert queue.has_queue(url)
 
 
 def test_somebody_elses_queue_is_left_alone(url: str) -> None:
     with psycopg.connect(url) as connection:
         connection.execute("create table procrastinate_jobs (id int)")
     with pytest.raises(memstore.DatabaseError, match="not memstore's"):
-        queue_schema.prepare(url)
+        queue.prepare_queue(url)
     with psycopg.connect(url) as connection:
         connection.execute("comment on table procrastinate_jobs is 'memstore: procrastinate 99.00.00_01'")
     with pytest.raises(memstore.SchemaTooNew):
-        queue_schema.prepare(url)
+        queue.prepare_queue(url)

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from memstore.client.store import AsyncMemoryStore
-from memstore.store import embedders
+from memstore.store import embedding_models
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 LONG = " ".join(f"On day {n} the train to Porto was late, and nobody at the station knew why." for n in range(60))
@@ -44,7 +44,7 @@ async def test_what_others_add_and_remove_is_seen_at_once(
     store: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for world in ("memstore", "memstore._sync"):
-        monkeypatch.setattr(f"{world}.store.items.OVERLAP", timedelta())
+        monkeypatch.setattr(f"{world}.store.chunks.OVERLAP", timedelta())
     await talked(store)
     alice = store.user("alice")
     await alice.recall("parrot")
@@ -80,12 +80,12 @@ async def test_what_was_made_anew_is_not_taken_for_what_was_there(store: AsyncMe
 
 async def test_only_what_came_since_is_read(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     for world in ("memstore", "memstore._sync"):
-        monkeypatch.setattr(f"{world}.store.items.OVERLAP", timedelta())
+        monkeypatch.setattr(f"{world}.store.chunks.OVERLAP", timedelta())
     await talked(store)
     alice = store.user("alice")
     await alice.recall("parrot")
-    async with store._database.scope(alice.id) as scope:
-        model = await embedders.bind(scope, store.embedder)
+    async with store._database.user_transaction(alice.id) as scope:
+        model = await embedding_models.lock_active(scope, store.embedder)
         assert model is not None
         kept = scope.cache.get(alice.id, model)
         assert kept is not None

@@ -18,7 +18,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.derive import embedding_migration
 from memstore.models import Hit
 from memstore.providers import Vectors, load_embedder
-from memstore.store import embedders, items, vector_indexes
+from memstore.store import chunks, embedding_models, vector_indexes
 from memstore.testing import HashingEmbedder
 from tests.helpers.embedders import TurnedEmbedder, install
 
@@ -334,7 +334,7 @@ async def test_a_rollback_brings_back_what_was_and_what_came_since(
     old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for world in ("memstore", "memstore._sync"):
-        monkeypatch.setattr(f"{world}.store.items.OVERLAP", timedelta())
+        monkeypatch.setattr(f"{world}.store.chunks.OVERLAP", timedelta())
     await talked(old)
     before = await recalled(old)
     await old.embeddings.migrate(NEW)
@@ -345,10 +345,12 @@ async def test_a_rollback_brings_back_what_was_and_what_came_since(
     assert held.asked == []
     after = await recalled(old)
     lacking = (await old.stats())["units"] - vectors_by(url)[OLD]
-    async with old._database.scope(old.user("alice").id) as scope:  # as a question that the switch has overtaken
-        version = await items.version(scope, embedders.id_of(held))
+    async with old._database.user_transaction(
+        old.user("alice").id
+    ) as scope:  # as a question that the switch has overtaken
+        version = await chunks.index_version(scope, embedding_models.id_of(held))
         assert version is not None
-        assert await items.arrays(scope, embedders.id_of(held), version.version) is not None
+        assert await chunks.read_index(scope, embedding_models.id_of(held), version.version) is not None
     moved = await old.embeddings.rollback()
     assert (moved.users, moved.vectors) == (1, lacking)
     alike(await recalled(old), after)
@@ -388,9 +390,9 @@ async def test_of_two_migrations_the_operator_says_which_to_undo(old: AsyncMemor
     await talked(old, "bob")  # by the old setting
     with psycopg.connect(url) as connection:  # as if a migration of alice alone had been there before
         connection.execute("update embedding_models set predecessor = null where name = %s", [OLD])
-    async with old._database.scope(old.user("bob").id) as scope:
-        assert await embedders.begin(
-            scope, embedders.Model(embedders.id_of(embedder(old, "turned:3")), "turned:3", 256)
+    async with old._database.user_transaction(old.user("bob").id) as scope:
+        assert await embedding_models.begin(
+            scope, embedding_models.Model(embedding_models.id_of(embedder(old, "turned:3")), "turned:3", 256)
         )
     with pytest.raises(InvalidInput, match=r"turned:2 and to turned:3"):
         await old.embeddings.rollback()
@@ -416,10 +418,10 @@ async def test_large_users_are_indexed_before_the_switch(url: str) -> None:
     async with await opened(url, max_chunks_in_memory=0) as large, await opened(url) as small:
         await talked(large, times=8)
         alice, before = large.user("alice"), await recalled(large)
-        ids = {name: embedders.id_of(embedder(large, name)) for name in (OLD, NEW)}
+        ids = {name: embedding_models.id_of(embedder(large, name)) for name in (OLD, NEW)}
 
         async def indexed() -> dict[str, bool]:
-            async with large._database.scope(alice.id) as scope:
+            async with large._database.user_transaction(alice.id) as scope:
                 return {name: await vector_indexes.is_made(scope, ids[name]) for name in ids}
 
         assert await indexed() == {OLD: True, NEW: False}
@@ -628,8 +630,8 @@ async def test_vectors_of_all_embedders_go_with_their_unit(
     await old.embeddings.migrate(NEW)
     [hit] = await old.user("alice").recall("nurse", tiers=["messages"], limit=1)
     counted = vectors_by(url)
-    async with old._database.scope(old.user("alice").id) as scope:
-        await items.remove(scope, [hit.id])
+    async with old._database.user_transaction(old.user("alice").id) as scope:
+        await chunks.remove(scope, [hit.id])
     assert vectors_by(url) == {name: count - 1 for name, count in counted.items()}
 
 

@@ -107,7 +107,7 @@ async def test_only_what_is_new_is_counted_and_short_conversations_share_a_trans
 ) -> None:
     counted: list[str] = []
     scopes: list[object] = []
-    real, scope = TiktokenCounter.count, Database.scope
+    real, scope = TiktokenCounter.count, Database.user_transaction
 
     def count(self: TiktokenCounter, text: str) -> int:
         counted.append(text)
@@ -118,7 +118,7 @@ async def test_only_what_is_new_is_counted_and_short_conversations_share_a_trans
         return scope(self, *args, **how)
 
     monkeypatch.setattr(TiktokenCounter, "count", count)
-    monkeypatch.setattr(Database, "scope", opened)
+    monkeypatch.setattr(Database, "user_transaction", opened)
     lines = [said(n % 2, f"say {n}", conversation=f"c{n // 2}") for n in range(300)]
     assert counts(await store.import_file(write(*lines))) == (300, 0, 0)
     assert sorted(counted) == sorted(line["content"] for line in lines)

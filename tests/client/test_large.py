@@ -15,7 +15,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.models import Hit
 from memstore.providers import Vectors
 from memstore.store import postings, vector_indexes
-from memstore.store.watermarks import LostRace
+from memstore.store.errors import ConcurrentUpdate
 from memstore.testing import HashingEmbedder
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -62,7 +62,7 @@ async def talked(store: AsyncMemoryStore, name: str = "c", times: int = 6) -> No
 
 
 async def reach(store: AsyncMemoryStore) -> postings.Reach:
-    async with store._database.scope(store.user("alice").id) as scope:
+    async with store._database.user_transaction(store.user("alice").id) as scope:
         return await postings.reach(scope)
 
 
@@ -163,11 +163,11 @@ async def test_what_is_removed_is_not_found(large: AsyncMemoryStore, small: Asyn
 
 async def test_two_who_build_at_once_build_one(large: AsyncMemoryStore, small: AsyncMemoryStore, url: str) -> None:
     await talked(small)
-    async with large._database.scope(large.user("alice").id) as first:
+    async with large._database.user_transaction(large.user("alice").id) as first:
         run = await postings.unposted(first, 0)
         await postings.post(first, run)
-    with pytest.raises(LostRace):
-        async with large._database.scope(large.user("alice").id) as second:
+    with pytest.raises(ConcurrentUpdate):
+        async with large._database.user_transaction(large.user("alice").id) as second:
             await postings.post(second, run)
     await large.build_indexes()
     with psycopg.connect(url) as connection:
@@ -214,7 +214,7 @@ async def test_who_comes_too_late_to_drop_postings_derives_all_the_same(
     await talked(large)
 
     def another_was_first(scope: object) -> None:
-        raise LostRace
+        raise ConcurrentUpdate
 
     for world in ("memstore", "memstore._sync"):
         monkeypatch.setattr(f"{world}.store.postings.forget", another_was_first)

@@ -85,7 +85,7 @@ async def test_a_recall_makes_two_round_trips(store: AsyncMemoryStore, monkeypat
 async def test_what_was_read_ahead_is_given_once_and_later_read_anew(store: AsyncMemoryStore) -> None:
     await talked(store)
     place = store.user("alice").conversation("c")
-    async with store._database.scope(ALICE) as scope:
+    async with store._database.user_transaction(ALICE) as scope:
         async with scope.ahead() as reads:
             assert await messages.newest(reads, place.id, limit=2) == []
             assert await messages.conversation(reads, place.id) is None

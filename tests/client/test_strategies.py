@@ -181,7 +181,7 @@ async def test_a_context_goes_on_without_strategies_of_another_version(store: As
     scope = await worked(store)
     await scope.update(strategies=["tool_calls"])
     newer = [{"strategy": "distill", "depth": 3}, {"strategy": "tool_calls", "colour": 1}, {"strategy": "tool_calls"}]
-    async with store._database.scope(scope.user.id) as transaction:
+    async with store._database.user_transaction(scope.user.id) as transaction:
         await messages.describe(transaction, scope.id, None, None, {"strategies": newer})
     context = await scope.context("Which offer was it?", budget=20_000)
     assert [one.strategy for one in context.receipt.compressed] == ["tool_calls"]

@@ -19,11 +19,10 @@ import psycopg
 import pytest
 
 import memstore
-from memstore import processes
 from memstore.errors import EmbeddedError
-from memstore.store import _account, _cluster, _data, _locks, embedded
-from memstore.store.embedded import EmbeddedServer, stop
-from memstore.store.folders import default_folder
+from memstore.store.embedded import default_folder, initdb, locks, os_user, postmaster
+from memstore.store.embedded import server as server_module
+from memstore.store.embedded.server import EmbeddedServer, stop
 
 IS_ROOT = os.geteuid() == 0
 IS_LINUX = sys.platform == "linux"
@@ -34,7 +33,7 @@ on_linux = pytest.mark.skipif(not IS_LINUX, reason="reads /proc")
 
 CLIENT = """
 import pathlib, sys
-from memstore.store.embedded import EmbeddedServer
+from memstore.store.embedded.server import EmbeddedServer
 server = EmbeddedServer.open(pathlib.Path(sys.argv[1]))
 print(server.url, flush=True)
 sys.stdin.read()
@@ -72,8 +71,8 @@ class Client:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test that fails shall fail within seconds."""
-    monkeypatch.setattr(_cluster, "START_SECONDS", 30.0)
-    monkeypatch.setattr(_cluster, "STOP_SECONDS", 30.0)
+    monkeypatch.setattr(postmaster, "START_SECONDS", 30.0)
+    monkeypatch.setattr(postmaster, "STOP_SECONDS", 30.0)
 
 
 @pytest.fixture(autouse=True)
@@ -141,14 +140,14 @@ def end(folder: Path) -> None:
 
 
 def processes_on(folder: Path) -> list[int]:
-    return processes.processes_of(cluster_of(folder)._mark())
+    return postmaster.find_processes(cluster_of(folder)._mark())
 
 
-def cluster_of(folder: Path) -> _cluster.Cluster:
-    return _cluster.Cluster(folder, _account.Account.of(folder))
+def cluster_of(folder: Path) -> postmaster.Cluster:
+    return postmaster.Cluster(folder, os_user.Account.of(folder))
 
 
-def postmaster(folder: Path) -> int:
+def postmaster_pid(folder: Path) -> int:
     return int((folder / "data" / "postmaster.pid").read_text().splitlines()[0])
 
 
@@ -177,7 +176,7 @@ def tell(url: str, statement: str) -> None:
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 20) -> None:
-    assert any(condition() for _ in _locks.attempts(seconds))
+    assert any(condition() for _ in locks.attempts(seconds))
 
 
 @pytest.fixture
@@ -217,15 +216,12 @@ def test_a_new_folder_becomes_a_database_with_the_right_settings(new_folder: Pat
     assert {name: ask(server.url, f"SHOW {name}") for name in expected} == expected
     buffers = ask(server.url, "SELECT setting::bigint * 8192 FROM pg_settings WHERE name = 'shared_buffers'")
     assert 128 * 2**20 <= int(str(buffers)) <= 1024 * 2**20
+    # Nobody else gets in.
+    assert [mode(path) for path in (new_folder, new_folder / "data", new_folder / "run")] == [0o700] * 3
+    assert mode(new_folder / "run" / ".s.PGSQL.5432") == 0o700
+    assert {mode(new_folder / name) for name in ("lock", "clients", "server", "server.log")} == {0o600}
+    assert len({path.lstat().st_uid for path in new_folder.iterdir()}) == 1
     server.close()
-
-
-def test_memory_is_guessed_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(name: str) -> int:
-        raise ValueError(name)
-
-    monkeypatch.setattr(os, "sysconf", refuse)
-    assert _data._memory_megabytes() == 2048
 
 
 def test_operators_settings_win_over_ours(folder: Path) -> None:
@@ -237,10 +233,9 @@ def test_operators_settings_win_over_ours(folder: Path) -> None:
     server.close()
 
 
-def test_the_url_serves_sqlalchemy(new_folder: Path) -> None:
+def test_the_url_serves_sqlalchemy(cluster: Path, tmp_path: Path) -> None:
     sqlalchemy = pytest.importorskip("sqlalchemy")
-    new_folder = new_folder.with_name("a b+c%20ü")
-    server = EmbeddedServer.open(new_folder)
+    server = EmbeddedServer.open(copied(cluster, tmp_path / "a b+c%20ü"))
     assert server.url.startswith("postgresql://postgres@/memstore?host=/")
     engine = sqlalchemy.create_engine(server.url.replace("postgresql://", "postgresql+psycopg://"))
     with engine.connect() as connection:
@@ -257,20 +252,6 @@ def test_the_environment_of_libpq_does_not_lead_astray(folder: Path, monkeypatch
     server.close()
 
 
-def test_times_are_short(folder: Path) -> None:
-    def seconds(step: Callable[[], object]) -> float:
-        begin = time.perf_counter()
-        step()
-        return time.perf_counter() - begin
-
-    EmbeddedServer.open(folder).close()
-    servers: list[EmbeddedServer] = []
-    assert seconds(lambda: servers.append(EmbeddedServer.open(folder))) < 5
-    assert min(seconds(lambda: servers.append(EmbeddedServer.open(folder))) for _ in range(5)) < 0.25
-    for server in servers:
-        server.close()
-
-
 def test_default_folder_is_the_users() -> None:
     assert default_folder().parts[-2:] == ("memstore", "postgres")
     assert default_folder().is_absolute()
@@ -279,23 +260,10 @@ def test_default_folder_is_the_users() -> None:
 # -- private
 
 
-def test_nobody_else_gets_in(new_folder: Path) -> None:
-    server = EmbeddedServer.open(new_folder)
-    assert [mode(path) for path in (new_folder, new_folder / "data", new_folder / "run")] == [0o700] * 3
-    assert mode(new_folder / "run" / ".s.PGSQL.5432") == 0o700
-    assert {mode(new_folder / name) for name in ("lock", "clients", "server", "server.log")} == {0o600}
-    assert len({path.lstat().st_uid for path in new_folder.iterdir()}) == 1
-    assert ask(server.url, "SHOW listen_addresses") == ""  # no port at all; another Postgres may have 5432
-    server.close()
-
-
-def test_an_open_folder_is_closed(new_folder: Path) -> None:
-    new_folder.mkdir(mode=0o755)
-    EmbeddedServer.open(new_folder).close()
-    assert mode(new_folder) == 0o700
-    new_folder.chmod(0o777)
-    EmbeddedServer.open(new_folder).close()
-    assert mode(new_folder) == 0o700
+def test_an_open_folder_is_closed(folder: Path) -> None:
+    folder.chmod(0o777)
+    EmbeddedServer.open(folder).close()
+    assert mode(folder) == 0o700
 
 
 def test_a_folder_with_other_things_is_left_alone(new_folder: Path) -> None:
@@ -339,7 +307,7 @@ def test_users_words_do_not_reach_the_log(folder: Path) -> None:
 def test_the_log_is_bounded(folder: Path) -> None:
     EmbeddedServer.open(folder).close()
     with (folder / "server.log").open("ab") as log:
-        log.write(b"x" * (_cluster.LOG_BYTES + 1))
+        log.write(b"x" * (postmaster.LOG_BYTES + 1))
     EmbeddedServer.open(folder).close()
     assert 0 < (folder / "server.log").stat().st_size < 100_000
 
@@ -350,7 +318,7 @@ def test_the_server_inherits_nothing(folder: Path, tmp_path: Path, monkeypatch: 
     with (tmp_path / "mine").open("w") as mine:
         os.set_inheritable(mine.fileno(), True)
         server = EmbeddedServer.open(folder)
-        process = Path("/proc") / str(postmaster(folder))
+        process = Path("/proc") / str(postmaster_pid(folder))
         files = {str(path.readlink()) for path in (process / "fd").iterdir()}
         assert str(mine.name) not in files
         assert {str(folder / "server"), str(folder / "server.log"), "/dev/null"} <= files
@@ -363,7 +331,7 @@ def test_the_server_inherits_nothing(folder: Path, tmp_path: Path, monkeypatch: 
 
 def test_the_last_handle_stops_the_server(folder: Path) -> None:
     first, second = EmbeddedServer.open(folder), EmbeddedServer.open(folder)
-    pid = postmaster(folder)
+    pid = postmaster_pid(folder)
     assert first.url == second.url
     first.close()
     first.close()
@@ -379,7 +347,7 @@ def test_the_last_handle_stops_the_server(folder: Path) -> None:
 def test_the_end_of_the_process_is_a_leaving(folder: Path, open_client: Callable[..., Client]) -> None:
     client = open_client(folder)
     assert ask(client.line(), "SELECT 1") == 1
-    pid = postmaster(folder)
+    pid = postmaster_pid(folder)
     assert client.leave() == ""
     wait_for(lambda: is_gone(pid))
 
@@ -404,7 +372,7 @@ def test_a_store_that_nobody_closed_leaves_before_its_server(folder: Path) -> No
 def test_four_processes_share_one_server(new_folder: Path, open_client: Callable[..., Client]) -> None:
     clients = [open_client(new_folder) for _ in range(4)]
     urls = [client.line() for client in clients]
-    pid = postmaster(new_folder)
+    pid = postmaster_pid(new_folder)
     for url in urls:
         assert ask(url, "SHOW data_directory") == str(new_folder / "data")
     assert (new_folder / "server.log").read_text().count("ready to accept connections") == 1
@@ -418,10 +386,10 @@ def test_four_processes_share_one_server(new_folder: Path, open_client: Callable
 def test_a_killed_client_leaves_the_server_to_the_next(folder: Path, open_client: Callable[..., Client]) -> None:
     client = open_client(folder)
     client.line()
-    pid = postmaster(folder)
+    pid = postmaster_pid(folder)
     client.kill()
     server = EmbeddedServer.open(folder)
-    assert postmaster(folder) == pid
+    assert postmaster_pid(folder) == pid
     server.close()
     wait_for(lambda: is_gone(pid))
 
@@ -430,11 +398,11 @@ def test_ctrl_c_at_one_client_does_not_reach_the_server(folder: Path, open_clien
     starter = open_client(folder)
     starter.line()
     server = EmbeddedServer.open(folder)
-    pid = postmaster(folder)
+    pid = postmaster_pid(folder)
     os.killpg(starter.process.pid, signal.SIGINT)
     assert "KeyboardInterrupt" in starter.leave()
     assert ask(server.url, "SELECT 1") == 1
-    assert postmaster(folder) == pid
+    assert postmaster_pid(folder) == pid
     server.close()
 
 
@@ -456,7 +424,7 @@ def test_a_forked_child_does_not_stop_its_parents_server(folder: Path) -> None:
     assert run_in_child(lambda: ask(server.url, "SELECT 1")) == 0
     assert ask(server.url, "SELECT 1") == 1
     other = EmbeddedServer.open(folder)
-    pid = postmaster(folder)
+    pid = postmaster_pid(folder)
     other.close()
     assert not is_gone(pid), "the child's closing must not have taken the parent's presence away"
     server.close()
@@ -465,20 +433,20 @@ def test_a_forked_child_does_not_stop_its_parents_server(folder: Path) -> None:
 
 def test_a_lock_is_released_for_copies_too_that_python_does_not_know_of(tmp_path: Path) -> None:
     """As those of a child that foreign code forked, where no hook of Python's runs."""
-    account = _account.Account.of(tmp_path)
-    first, second = (_locks.FolderLock(tmp_path / "lock", account) for _ in range(2))
-    assert first.take(_locks.SHARED)
+    account = os_user.Account.of(tmp_path)
+    first, second = (locks.FolderLock(tmp_path / "lock", account) for _ in range(2))
+    assert first.take(locks.SHARED)
     copy = os.dup(first.descriptor)
-    assert not second.take(_locks.EXCLUSIVE)
+    assert not second.take(locks.EXCLUSIVE)
     first.release()
-    assert second.take(_locks.EXCLUSIVE)
+    assert second.take(locks.EXCLUSIVE)
     second.release()
     os.close(copy)
 
 
 FORKING = """
 import os, pathlib, sys
-from memstore.store.embedded import EmbeddedServer
+from memstore.store.embedded.server import EmbeddedServer
 server = EmbeddedServer.open(pathlib.Path(sys.argv[1]))
 child = os.fork()
 if child == 0:
@@ -497,7 +465,7 @@ def test_a_forked_child_counts_once_it_joins(folder: Path, open_client: Callable
     """Its parent is killed; the child itself lives on."""
     client = open_client(folder, FORKING.replace('sys.argv[2:] == ["join"]', str(joins)))
     child = int(client.line())
-    pid = postmaster(folder)
+    pid = postmaster_pid(folder)
     os.kill(client.process.pid, signal.SIGKILL)
     client.process.wait()
     EmbeddedServer.open(folder).close()
@@ -510,7 +478,7 @@ def test_stop_ends_the_server_under_its_clients(new_folder: Path) -> None:
     assert stop(new_folder) is False
     assert not new_folder.exists()
     server = EmbeddedServer.open(new_folder)
-    pid = postmaster(new_folder)
+    pid = postmaster_pid(new_folder)
     assert stop(new_folder) is True
     assert is_gone(pid)
     assert stop(new_folder) is False
@@ -521,7 +489,7 @@ def test_stop_ends_the_server_under_its_clients(new_folder: Path) -> None:
 
 def test_a_removed_folder_does_not_keep_anybody_from_leaving(folder: Path) -> None:
     server = EmbeddedServer.open(folder)
-    pid = postmaster(folder)
+    pid = postmaster_pid(folder)
     moved = folder.with_name("moved")
     folder.rename(moved)
     server.close()
@@ -541,11 +509,11 @@ def test_a_removed_folder_does_not_keep_anybody_from_leaving(folder: Path) -> No
 def test_a_killed_postmaster_comes_back_with_all_that_was_committed(folder: Path, way: str) -> None:
     server = EmbeddedServer.open(folder)
     tell(server.url, "CREATE TABLE t AS SELECT generate_series(1, 1000) AS n")
-    pid = postmaster(folder)
+    pid = postmaster_pid(folder)
     os.kill(pid, signal.SIGKILL)
     again = server if way == "ensure" else EmbeddedServer.open(folder)
     again.ensure()
-    assert postmaster(folder) != pid
+    assert postmaster_pid(folder) != pid
     wait_for(lambda: is_gone(pid))  # whoever buries it may take a moment
     assert ask(again.url, "SELECT count(*) FROM t") == 1000
     again.ensure()
@@ -557,9 +525,9 @@ def test_a_killed_postmaster_that_its_starter_has_not_buried(folder: Path, open_
     """The starter has it as a zombie, whose pid still exists."""
     client = open_client(folder)
     client.line()
-    pid = postmaster(folder)
+    pid = postmaster_pid(folder)
     os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: processes.command_of(pid) == "")
+    wait_for(lambda: postmaster.get_cmdline(pid) == "")
     server = EmbeddedServer.open(folder)
     assert not is_gone(pid)
     assert ask(server.url, "SELECT 1") == 1
@@ -570,14 +538,14 @@ def test_a_killed_postmaster_that_its_starter_has_not_buried(folder: Path, open_
 @pytest.mark.slow
 def test_orphans_of_a_killed_postmaster_do_not_stand_in_the_way(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A backend at work notices the death of its postmaster late, and holds the shared memory until then."""
-    monkeypatch.setattr(_cluster, "ORPHAN_SECONDS", 0.5)
+    monkeypatch.setattr(postmaster, "ORPHAN_SECONDS", 0.5)
     server = EmbeddedServer.open(folder)
     tell(server.url, "CREATE TABLE t AS SELECT 1 AS n")
     with psycopg.connect(server.url) as busy:
         busy.pgconn.send_query(b"SELECT sum(sqrt(n)) FROM generate_series(1, 2000000000) AS n")
         wait_for(lambda: ask(server.url, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%sqrt%'") == 2)
         orphan = busy.info.backend_pid
-        os.kill(postmaster(folder), signal.SIGKILL)
+        os.kill(postmaster_pid(folder), signal.SIGKILL)
         time.sleep(0.2)
         assert not is_gone(orphan)
         server.ensure()
@@ -597,7 +565,7 @@ def test_kills_at_any_moment_lose_nothing(folder: Path, open_client: Callable[..
         time.sleep(0.03 * number)
         if number % 3 == 0:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(postmaster(folder), signal.SIGKILL)
+                os.kill(postmaster_pid(folder), signal.SIGKILL)
         client.kill()
         server.ensure()
         tell(server.url, f"INSERT INTO t VALUES ({number})")
@@ -624,7 +592,7 @@ def test_a_creation_that_was_killed_is_begun_anew(
 
 
 def initdb_runs(folder: Path) -> bool:
-    return bool(processes.processes_of(f"{folder}/data.new-"))
+    return bool(postmaster.find_processes(f"{folder}/data.new-"))
 
 
 def test_a_half_made_cluster_is_not_trusted(new_folder: Path) -> None:
@@ -650,12 +618,12 @@ def test_a_cleaned_socket_folder_is_mended(folder: Path) -> None:
 
 def test_a_server_that_waits_for_its_clients_to_leave_is_renewed(folder: Path) -> None:
     server = EmbeddedServer.open(folder)
-    pid = postmaster(folder)
+    pid = postmaster_pid(folder)
     with psycopg.connect(server.url):
         os.kill(pid, signal.SIGTERM)
         wait_for(lambda: "stopping" in (folder / "data" / "postmaster.pid").read_text())
         server.ensure()
-    assert postmaster(folder) != pid
+    assert postmaster_pid(folder) != pid
     assert ask(server.url, "SELECT 1") == 1
     server.close()
 
@@ -667,7 +635,7 @@ def test_an_interrupted_start_leaves_no_server(folder: Path, monkeypatch: pytest
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(_cluster.Cluster, "answers", interrupt)
+        patch.setattr(postmaster.Cluster, "answers", interrupt)
         EmbeddedServer.open(folder)
     assert processes_on(folder) == []
     EmbeddedServer.open(folder).close()
@@ -675,12 +643,12 @@ def test_an_interrupted_start_leaves_no_server(folder: Path, monkeypatch: pytest
 
 def test_a_server_that_does_not_answer_is_told_and_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = EmbeddedServer.open(folder)
-    pid = postmaster(folder)
-    monkeypatch.setattr(_cluster, "START_SECONDS", 0.3)
+    pid = postmaster_pid(folder)
+    monkeypatch.setattr(postmaster, "START_SECONDS", 0.3)
     with monkeypatch.context() as patch, pytest.raises(EmbeddedError, match=r"does not answer.*later.*server.log"):
-        patch.setattr(_cluster.Cluster, "answers", lambda *_: False)
+        patch.setattr(postmaster.Cluster, "answers", lambda *_: False)
         EmbeddedServer.open(folder)
-    assert postmaster(folder) == pid
+    assert postmaster_pid(folder) == pid
     assert ask(server.url, "SELECT 1") == 1
     server.close()
 
@@ -707,24 +675,22 @@ PID_FILES: dict[str, Callable[[int, Path], str]] = {
 }
 
 
-@pytest.mark.parametrize("content", PID_FILES.values(), ids=PID_FILES)
-def test_a_stale_pid_file_harms_nobody(
-    folder: Path, sleeper: subprocess.Popen[bytes], content: Callable[[int, Path], str]
-) -> None:
+def test_a_stale_pid_file_harms_nobody(folder: Path, sleeper: subprocess.Popen[bytes]) -> None:
     EmbeddedServer.open(folder).close()
-    (folder / "data" / "postmaster.pid").write_text(content(sleeper.pid, folder))
-    assert stop(folder) is False
-    server = EmbeddedServer.open(folder)
-    assert ask(server.url, "SELECT 1") == 1
-    assert postmaster(folder) != sleeper.pid
-    server.close()
+    for name, content in PID_FILES.items():
+        (folder / "data" / "postmaster.pid").write_text(content(sleeper.pid, folder))
+        assert stop(folder) is False, name
+        server = EmbeddedServer.open(folder)
+        assert ask(server.url, "SELECT 1") == 1, name
+        assert postmaster_pid(folder) != sleeper.pid, name
+        server.close()
 
 
 def test_a_pid_file_that_went_stale_under_an_open_handle_harms_nobody(
     folder: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
     server = EmbeddedServer.open(folder)
-    os.kill(postmaster(folder), signal.SIGKILL)
+    os.kill(postmaster_pid(folder), signal.SIGKILL)
     (folder / "data" / "postmaster.pid").write_text(stale(sleeper.pid, folder))
     server.close()
     assert sleeper.poll() is None
@@ -733,7 +699,7 @@ def test_a_pid_file_that_went_stale_under_an_open_handle_harms_nobody(
 def test_another_folders_server_is_not_taken_for_ours(folder: Path, tmp_path: Path) -> None:
     """As in a copy that was made while the server ran."""
     server = EmbeddedServer.open(folder)
-    pid = postmaster(folder)
+    pid = postmaster_pid(folder)
     copy = tmp_path / "copy"
     other = EmbeddedServer.open(copy)
     other.close()
@@ -742,7 +708,7 @@ def test_another_folders_server_is_not_taken_for_ours(folder: Path, tmp_path: Pa
     other = EmbeddedServer.open(copy)
     assert ask(other.url, "SHOW data_directory") == str(copy / "data")
     other.close()
-    assert postmaster(folder) == pid
+    assert postmaster_pid(folder) == pid
     assert ask(server.url, "SELECT 1") == 1
     server.close()
 
@@ -761,18 +727,18 @@ def test_processes_are_known_without_proc(
     new_folder: Path, sleeper: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By `ps`, as on macOS."""
-    monkeypatch.setattr(processes, "PROC", tmp_path / "no-proc")
+    monkeypatch.setattr(postmaster, "PROC", tmp_path / "no-proc")
     new_folder = new_folder.with_name("störe")
     server = EmbeddedServer.open(new_folder)
-    pid = postmaster(new_folder)
-    assert "postgres" in processes.command_of(pid)
+    pid = postmaster_pid(new_folder)
+    assert "postgres" in postmaster.get_cmdline(pid)
     assert pid in processes_on(new_folder)
     os.kill(pid, signal.SIGKILL)
     server.ensure()
-    pid = postmaster(new_folder)
+    pid = postmaster_pid(new_folder)
     assert stop(new_folder) is True
     assert is_gone(pid)
-    assert processes.command_of(pid) == ""
+    assert postmaster.get_cmdline(pid) == ""
     (new_folder / "data" / "postmaster.pid").write_text(stale(sleeper.pid, new_folder))
     server.ensure()
     server.close()
@@ -781,10 +747,10 @@ def test_processes_are_known_without_proc(
 def test_a_server_that_cannot_be_seen_from_here_keeps_its_data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another container's: its processes are invisible, its lock is not."""
     EmbeddedServer.open(folder).close()
-    monkeypatch.setattr(_cluster, "ORPHAN_SECONDS", 0.1)
-    monkeypatch.setattr(embedded, "ORPHAN_SECONDS", 0.1)
-    unseen = _locks.FolderLock(folder / "server", _account.Account.of(folder))
-    assert unseen.take(_locks.EXCLUSIVE)
+    monkeypatch.setattr(postmaster, "ORPHAN_SECONDS", 0.1)
+    monkeypatch.setattr(server_module, "ORPHAN_SECONDS", 0.1)
+    unseen = locks.FolderLock(folder / "server", os_user.Account.of(folder))
+    assert unseen.take(locks.EXCLUSIVE)
     with pytest.raises(EmbeddedError, match="another container"):
         EmbeddedServer.open(folder)
     with pytest.raises(EmbeddedError, match="another container"):
@@ -795,10 +761,10 @@ def test_a_server_that_cannot_be_seen_from_here_keeps_its_data(folder: Path, mon
 
 def test_a_server_that_somebody_else_started_is_joined_and_left_running(folder: Path) -> None:
     EmbeddedServer.open(folder).close()
-    account = _account.Account.of(folder)
+    account = os_user.Account.of(folder)
     command = ["postgres", "-D", str(folder / "data"), "-c", "listen_addresses="]
     command += ["-c", f"unix_socket_directories={folder / 'run'}"]
-    run = _data.executable(command)
+    run = initdb.executable(command)
     with account.spawn(run, folder / "data", stdin=subprocess.DEVNULL, output=subprocess.DEVNULL) as foreign:
         try:
             wait_for(lambda: cluster_of(folder).answers(folder / "run"))
@@ -815,10 +781,10 @@ def test_a_server_that_somebody_else_started_is_joined_and_left_running(folder: 
 
 def test_a_transition_that_does_not_end_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     EmbeddedServer.open(folder).close()
-    monkeypatch.setattr(embedded, "START_SECONDS", 0.1)
-    monkeypatch.setattr(embedded, "STOP_SECONDS", 0.1)
-    other = _locks.FolderLock(folder / "lock", _account.Account.of(folder))
-    assert other.take(_locks.EXCLUSIVE)
+    monkeypatch.setattr(server_module, "START_SECONDS", 0.1)
+    monkeypatch.setattr(server_module, "STOP_SECONDS", 0.1)
+    other = locks.FolderLock(folder / "lock", os_user.Account.of(folder))
+    assert other.take(locks.EXCLUSIVE)
     with pytest.raises(EmbeddedError, match="starting or stopping"):
         EmbeddedServer.open(folder)
     other.release()
@@ -884,34 +850,31 @@ PREPARED: dict[str, Callable[[Path], None]] = {
 }
 
 
-@pytest.mark.parametrize("prepare", PREPARED.values(), ids=PREPARED)
-def test_what_others_prepared_for_the_socket_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepare: Callable[[Path], None]
-) -> None:
+def test_what_others_prepared_for_the_socket_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = long(tmp_path)
     EmbeddedServer.open(folder).close()
-    place = Path(tempfile.mkdtemp())
-    place.chmod(0o755)
-    monkeypatch.setattr(tempfile, "tempdir", str(place))
-    prepared = place / cluster_of(folder)._mark()
-    prepare(prepared)
-    server = EmbeddedServer.open(folder)
-    assert sockets_of(server).parent == Path("/tmp")
-    server.close()
-    shutil.rmtree(place)
+    for name, prepare in PREPARED.items():
+        place = Path(tempfile.mkdtemp(dir="/tmp"))
+        place.chmod(0o755)
+        monkeypatch.setattr(tempfile, "tempdir", str(place))
+        prepare(place / cluster_of(folder)._mark())
+        server = EmbeddedServer.open(folder)
+        assert sockets_of(server).parent == Path("/tmp"), name
+        server.close()
+        shutil.rmtree(place)
 
 
 def test_no_place_for_the_socket_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = long(tmp_path)
-    monkeypatch.setattr(_account.Account, "make_folder", no_sockets)
+    monkeypatch.setattr(os_user.Account, "make_folder", no_sockets)
     with pytest.raises(EmbeddedError, match=r"No folder for the socket.*shorter path.*postgresql://"):
         EmbeddedServer.open(folder)
 
 
-make_folder = _account.Account.make_folder
+make_folder = os_user.Account.make_folder
 
 
-def no_sockets(self: _account.Account, path: Path) -> bool:
+def no_sockets(self: os_user.Account, path: Path) -> bool:
     return not path.name.startswith("memstore-") and make_folder(self, path)
 
 
@@ -968,7 +931,7 @@ def test_a_server_that_does_not_start_says_why_at_once(folder: Path) -> None:
 
 
 def test_a_failed_initdb_says_why_and_leaves_nothing(new_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_data, "INITDB", ["--no-such-option"])
+    monkeypatch.setattr(initdb, "INITDB", ["--no-such-option"])
     with pytest.raises(EmbeddedError, match=r"(?s)initdb failed.*no-such-option"):
         EmbeddedServer.open(new_folder)
     assert [path.name for path in new_folder.iterdir()] == ["lock"]
@@ -977,7 +940,7 @@ def test_a_failed_initdb_says_why_and_leaves_nothing(new_folder: Path, monkeypat
 
 
 def test_a_failed_database_leaves_nothing(new_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_data, "DATABASE", "postgres")
+    monkeypatch.setattr(initdb, "DATABASE", "postgres")
     with pytest.raises(EmbeddedError, match=r"(?s)postgres failed.*already exists"):
         EmbeddedServer.open(new_folder)
     assert not (new_folder / "data").exists()
@@ -994,7 +957,7 @@ import sys, pathlib, psycopg, platformdirs, importlib.util, subprocess, tempfile
 sys.modules.update(fcntl=None, pwd=None)
 sys.platform = "win32"
 from memstore.errors import EmbeddedError
-from memstore.store import embedded
+from memstore.store.embedded import server as embedded
 for step in (embedded.EmbeddedServer.open, embedded.stop):
     try:
         step(pathlib.Path(sys.argv[1]))
@@ -1071,7 +1034,7 @@ class TestAsRoot:
         assert any(not modes & 0o001 for _, modes, _ in before), "the test needs a parent that is closed"
         server = EmbeddedServer.open(new_folder)
         assert [(path, mode(path), path.stat().st_uid) for path in new_folder.parents] == before
-        owner = Path(f"/proc/{postmaster(new_folder)}").stat().st_uid
+        owner = Path(f"/proc/{postmaster_pid(new_folder)}").stat().st_uid
         assert owner == NOBODY == new_folder.stat().st_uid == (new_folder / "data").stat().st_uid
         assert capabilities(new_folder) == 1 << 2, "to read only, and nothing else"
         server.close()
@@ -1080,7 +1043,7 @@ class TestAsRoot:
         server = EmbeddedServer.open(reachable)
         assert ask(server.url, "SELECT 1") == 1
         assert capabilities(reachable) == 0
-        status = Path(f"/proc/{postmaster(reachable)}/status").read_text()
+        status = Path(f"/proc/{postmaster_pid(reachable)}/status").read_text()
         assert status.split("Groups:")[1].splitlines()[0].strip() == ""
         server.close()
 
@@ -1091,7 +1054,7 @@ class TestAsRoot:
         if lacking == "setpriv":
             monkeypatch.setattr(shutil, "which", lambda name: None)
         else:
-            monkeypatch.setattr(_account, "_reading_capability", lambda: None)
+            monkeypatch.setattr(os_user, "_reading_capability", lambda: None)
         with pytest.raises(
             EmbeddedError, match=f"is closed to the account {NOBODY}.*ordinary user.*postgresql://"
         ) as told:
@@ -1101,7 +1064,7 @@ class TestAsRoot:
         assert not mode(closed) & 0o001
 
     def test_containers_pass_with_what_they_hold(self, new_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_account, "_reading_capability", lambda: "dac_override")
+        monkeypatch.setattr(os_user, "_reading_capability", lambda: "dac_override")
         server = EmbeddedServer.open(new_folder)
         assert capabilities(new_folder) == 1 << 1
         assert ask(server.url, "SELECT 1") == 1
@@ -1137,7 +1100,7 @@ class TestAsRoot:
         client = open_client(reachable, ORDINARY, prefix=become(NOBODY))
         assert client.line().startswith("postgresql://"), client.leave()
         assert capabilities(reachable) == 0
-        status = Path(f"/proc/{postmaster(reachable)}/status").read_text()
+        status = Path(f"/proc/{postmaster_pid(reachable)}/status").read_text()
         assert status.split("Uid:")[1].split()[:4] == [str(NOBODY)] * 4
         server = EmbeddedServer.open(reachable)
         assert ask(server.url, "SELECT 1") == 1, "root may join"
@@ -1175,7 +1138,7 @@ assert os.geteuid() != 0
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
 assert ctypes.CDLL(None).prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == 0
 from memstore.errors import EmbeddedError
-from memstore.store.embedded import EmbeddedServer, stop
+from memstore.store.embedded.server import EmbeddedServer, stop
 try:
     server = EmbeddedServer.open(pathlib.Path(sys.argv[1]))
     print(server.url, flush=True)
@@ -1191,7 +1154,7 @@ def become(user: int) -> tuple[str, ...]:
 
 
 def capabilities(folder: Path) -> int:
-    return int(Path(f"/proc/{postmaster(folder)}/status").read_text().split("CapEff:")[1].split()[0], 16)
+    return int(Path(f"/proc/{postmaster_pid(folder)}/status").read_text().split("CapEff:")[1].split()[0], 16)
 
 
 def is_gone_on(folder: Path) -> bool:

@@ -316,12 +316,12 @@ async def test_what_memstore_runs_is_confined_whoever_logs_in(filled: str, login
     url = login(filled, name) if name else filled
     async with await AsyncMemoryStore.open(url, settings=SETTINGS) as store:
         asked = "select current_user, current_setting('memstore.user_id', true), current_setting('plan_cache_mode')"
-        async with store._database.scope(ALICE) as scope:
+        async with store._database.user_transaction(ALICE) as scope:
             found = await (await scope.connection.execute(asked)).fetchone()
             assert found == ("memstore_app", str(ALICE), "force_custom_plan")
             everybody = await (await scope.connection.execute("select distinct user_id from messages")).fetchall()
             assert everybody == [(ALICE,)]
-        async with store._database.operator() as scope:
+        async with store._database.admin_transaction() as scope:
             found = await (await scope.connection.execute(asked)).fetchone()
             assert found is not None
             assert found[:2] in {("memstore_app", ""), ("memstore_app", None)}
@@ -332,7 +332,10 @@ async def test_what_memstore_runs_is_confined_whoever_logs_in(filled: str, login
 
 async def test_a_statement_that_forgets_the_user_still_gives_one_users_rows(filled: str) -> None:
     """The WHERE is for the plan; the promise is the policy's."""
-    async with await AsyncMemoryStore.open(filled, settings=SETTINGS) as store, store._database.scope(ALICE) as scope:
+    async with (
+        await AsyncMemoryStore.open(filled, settings=SETTINGS) as store,
+        store._database.user_transaction(ALICE) as scope,
+    ):
         scope.user_id = BOB
         assert await stored.conversations(scope) == []
         assert set((await stored.counts(scope)).values()) == {0}
@@ -373,7 +376,7 @@ async def test_two_scopes_at_once_do_not_mix(filled: str) -> None:
 
         async def seen(user: UUID) -> set[UUID]:
             found: set[UUID] = set()
-            async with store._database.scope(user) as scope:
+            async with store._database.user_transaction(user) as scope:
                 for _ in range(5):
                     await both.wait()
                     rows = await (await scope.connection.execute("select user_id from messages")).fetchall()
@@ -411,7 +414,7 @@ def test_an_ordinary_owner_is_confined_too(
     with memstore.open(url, settings=SETTINGS) as store:
         assert "Leeds" in store.user("bob").recall("Where do I live?", tiers=["messages"])[0].text
         assert list(store.users()) == ["alice", "bob"]
-        with store._database.scope(ALICE) as scope:
+        with store._database.user_transaction(ALICE) as scope:
             asked = scope.connection.execute("select current_user").fetchone()
             assert asked == ("memstore_app" if becomes else owner,)
             assert {table: owners(scope.connection, table) for table in TABLES} == {table: {ALICE} for table in TABLES}

@@ -16,7 +16,7 @@ from psycopg.errors import FeatureNotSupported, InsufficientPrivilege
 
 import memstore
 from memstore import Fact
-from memstore.store import queue_schema, roles
+from memstore.store import queue, roles
 from tests.integration.test_isolation import ALICE, BOB, SETTINGS, TABLES, count, fill, owners, say, undone
 
 Rows = psycopg.Connection[Any]
@@ -31,7 +31,7 @@ CONNECTING = {"_cluster", "capabilities", "database", "distribution", "migration
 def filled(new_database: Make, template: str) -> str:
     url = new_database(template)
     fill(url)
-    queue_schema.prepare(url)
+    queue.prepare_queue(url)
     with psycopg.connect(url, autocommit=True) as superuser:
         superuser.execute("analyze")  # so that there are statistics to look into
     return url

@@ -134,12 +134,26 @@ def test_tables_of_a_newer_memstore_are_left_alone(new_database: Make, template:
     assert catalog(url) == before
 
 
-def test_old_tables_of_a_server_that_is_not_embedded_wait_for_the_operator(new_database: Make, template: str) -> None:
+def test_old_tables_of_a_server_that_is_not_embedded_wait_for_the_operator(
+    new_database: Make, template: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = new_database(template)
-    execute(url, "update memstore_schema set version_num = '0000'")
     before = catalog(url)
-    with pytest.raises(SchemaOutdated, match=r"schema 0000.*Run: memstore db upgrade"):
+    monkeypatch.setattr(migrations, "HEAD", "9999")
+    with pytest.raises(SchemaOutdated, match=rf"schema {migrations.FIRST}.*Run: memstore db upgrade"):
         memstore.open(url, settings=SETTINGS)
+    assert catalog(url) == before
+
+
+@pytest.mark.parametrize("upgrade_old", [False, True])
+def test_tables_from_before_the_first_release_are_to_be_exported(
+    new_database: Make, template: str, upgrade_old: bool
+) -> None:
+    url = new_database(template)
+    execute(url, "update memstore_schema set version_num = '0014'")
+    before = catalog(url)
+    with pytest.raises(SchemaOutdated, match=r"schema 0014, from before.*Export it with the version that made it"):
+        migrations.prepare(url, upgrade_old=upgrade_old)
     assert catalog(url) == before
 
 
@@ -212,7 +226,7 @@ def test_an_ordinary_owner_makes_the_app_role(
         store.user("alice").conversation("c").add("user", "I live in Porto.")
         assert store.derive().failed == ()
         assert store.user("alice").recall("Porto")
-        with store._database.scope(store.user("alice").id) as scope:
+        with store._database.user_transaction(store.user("alice").id) as scope:
             assert scope.connection.execute("select current_user").fetchone() == ("memstore_app",)
 
 

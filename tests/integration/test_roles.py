@@ -50,7 +50,7 @@ def granted(filled: str, new_role: Make, login: Make) -> Callable[[str], str]:
 def test_a_store_steps_down_to_its_role(granted: Callable[[str], str], role: str) -> None:
     with memstore.open(granted(role), settings=SETTINGS) as store:
         assert store.role == role
-        with store._database.operator() as scope:
+        with store._database.admin_transaction() as scope:
             assert scope.connection.execute("select current_user").fetchone() == (f"memstore_{role}",)
 
 

@@ -21,10 +21,10 @@ import memstore.store
 from memstore._sync.derive.maintenance import maintain_indexes
 from memstore._sync.store import database as blocking
 from memstore.models import Role, Tier
-from memstore.store import items, postings, queue_schema, vector_indexes
+from memstore.store import chunks, postings, queue, vector_indexes
+from memstore.store.chunks import Filters
 from memstore.store.database import Database
-from memstore.store.items import Filters
-from memstore.store.statements import of_rows, statements
+from memstore.store.sql import expand_values, statements
 
 Plan = dict[str, Any]
 STORE = Path(memstore.store.__file__).parent
@@ -35,10 +35,10 @@ SETTINGS = {  # say how a transaction is run: nothing to plan
     ("database", "path"),
     ("database", "scope"),
     ("database", "operator"),
-    ("database", "lazily"),
-    ("exports", "snapshot"),
-    ("erasures", "impatiently"),
-    ("erasures", "as_operator"),
+    ("database", "async_commit"),
+    ("export_rows", "snapshot"),
+    ("erasure", "impatiently"),
+    ("erasure", "as_operator"),
 }
 BEGIN = {("database", "begin")}
 DDL = {  # by the tables' owner, with literals
@@ -50,7 +50,9 @@ DDL = {  # by the tables' owner, with literals
     ("roles", "grant"),
 }
 SEARCHES = {  # by the login, of any table: with the names of a table and of its columns, or of files
-    (family, name) for family, name in EVERY if family == "searching"
+    (family, name)
+    for family, name in EVERY
+    if family == "erasure_check" and name in ("searched", "rows_with", "as_user")
 }
 SPREADING = {  # by the tables' owner on a Citus, whose functions and catalogue are not here
     (family, name) for family, name in EVERY if family == "distribution"
@@ -70,25 +72,25 @@ OF_THE_SERVER = {  # read no table that has users
     ("vector_indexes", "owner"),
     ("vector_indexes", "building_lock"),
     ("vector_indexes", "building_memory"),
-    ("embedders", "alone"),
+    ("embedding_models", "alone"),
 }
 OF_THE_OPERATOR = {  # look over all users, at names and numbers only
-    ("derivations", "pending"),
-    ("derivations", "backlog"),
-    ("derivations", "outdated"),
+    ("watermarks", "pending"),
+    ("watermarks", "backlog"),
+    ("watermarks", "outdated"),
     ("messages", "users"),
-    ("derivations", "behind"),
-    ("derivations", "next_in_line"),
-    ("derivations", "unfinished"),
-    ("derivations", "backfill_backlog"),
-    ("model_calls", "spent"),
-    ("model_calls", "mean_costs"),
+    ("watermarks", "behind"),
+    ("watermarks", "next_in_line"),
+    ("watermarks", "unfinished"),
+    ("watermarks", "backfill_backlog"),
+    ("llm_usage", "spent"),
+    ("llm_usage", "mean_costs"),
     *((family, name) for family, name in EVERY if family in ("backfills", "api_tokens")),
     ("postings", "large"),
-    ("embedders", "moved"),
-    ("erasures", "remove_backfills"),
-    ("erasures", "take_back_tokens"),
-    ("erasures", "rows_of_operator"),
+    ("embedding_models", "moved"),
+    ("erasure", "remove_backfills"),
+    ("erasure", "take_back_tokens"),
+    ("erasure", "rows_of_operator"),
 }
 TABLES = {
     "users",
@@ -163,7 +165,7 @@ def database(clone: str) -> Iterator[psycopg.Connection[Any]]:
 def queued(new_database: Callable[..., str], template: str) -> str:
     """The URL of a migrated database that has a queue."""
     url = new_database(template)
-    queue_schema.prepare(url)
+    queue.prepare_queue(url)
     return url
 
 
@@ -215,7 +217,7 @@ def check_insert_of_several(connection: psycopg.Connection[Any], statement: str)
     """An insert of two rows is planned with the values of both, all of them of this user."""
     each = PARAMETER.findall(statement)
     for common in (frozenset[str](), frozenset(each[1::2]) - {"user_id"}):
-        text, once, names = of_rows(statement, 2, common)
+        text, once, names = expand_values(statement, 2, common)
         assert sorted(once) == sorted(common)
         assert sorted(names) == sorted(name for name in each if name not in common | {"user_id"})
         assert each.count("user_id") == 1
@@ -413,7 +415,7 @@ async def seeded(request: pytest.FixtureRequest) -> AsyncIterator[Database]:
 async def explained(database: Database, user: UUID | None, family: str, name: str, **values: Any) -> Plan:
     """Run a statement as memstore does, in a user's scope or the operator's (None); give the plan and its counts."""
     statement: Any = f"EXPLAIN (ANALYZE, FORMAT JSON) {EVERY[family, name]}"
-    async with database.operator() if user is None else database.scope(user) as scope:
+    async with database.admin_transaction() if user is None else database.user_transaction(user) as scope:
         row = await scope.one(statement, dict, **values)
     assert row is not None
     return row["QUERY PLAN"][0]["Plan"]
@@ -470,20 +472,20 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
     }
     like |= dict.fromkeys(("message_id", "start", "stop"))
     return [
-        ("items", "version", {"model_id": MODEL}),
-        ("items", "arrays", packed(datetime(2020, 1, 1, tzinfo=UTC))),
-        ("items", "nearest", {"query": vector(), "model_id": MODEL, "limit": 200}),
-        ("items", "nearest_filtered", filters(query=vector(), model_id=MODEL, limit=200, tags=["trip"])),
-        ("items", "around", around(u)),
+        ("chunks", "version", {"model_id": MODEL}),
+        ("chunks", "arrays", packed(datetime(2020, 1, 1, tzinfo=UTC))),
+        ("chunks", "nearest", {"query": vector(), "model_id": MODEL, "limit": 200}),
+        ("chunks", "nearest_filtered", filters(query=vector(), model_id=MODEL, limit=200, tags=["trip"])),
+        ("chunks", "around", around(u)),
         (
-            "items",
+            "chunks",
             "shown",
             filters(**{key: around(u)[key] for key in ("item_ids", "chunks", "numbers")}, tags=["trip"]),
         ),
-        ("items", "latest", filters(limit=20)),
-        ("items", "messages_said", {"item_ids": some}),
-        ("items", "summaries_said", {"item_ids": some}),
-        ("items", "facts_said", {"item_ids": some, "as_of": None}),
+        ("chunks", "latest", filters(limit=20)),
+        ("chunks", "messages_said", {"item_ids": some}),
+        ("chunks", "summaries_said", {"item_ids": some}),
+        ("chunks", "facts_said", {"item_ids": some, "as_of": None}),
         ("postings", "holding", {"terms": [u * 1000 + 20, u * 1000 + 33]}),
         ("postings", "postings", {"terms": [u * 1000 + 20]}),
         (
@@ -496,8 +498,8 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("facts", "known", like | {"query": vector(), "model_id": MODEL, "limit": 3}),
         ("facts", "facts", dict.fromkeys(("state", "type", "kind", "subject", "as_of")) | {"ids": some}),
         ("facts", "standing_facts", {"types": ["trait"], "limit": 8, "as_of": None}),
-        ("facts", "entity_edges", {"entity": "user 7"}),
-        ("fact_changes", "changes", {"fact_id": some[0]}),
+        ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
+        ("fact_history", "changes", {"fact_id": some[0]}),
         ("messages", "newest_messages", place | {"before": 2**62, "limit": 10, "as_of": None}),
         ("messages", "newest_of_role", place | {"role": "user", "as_of": None}),
         ("messages", "known_messages", {"ids": some}),
@@ -517,7 +519,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
             {"conversations": [place["conversation_id"]], "seqs": [3], "silence": 4 * 3600, "as_of": None},
         ),
         ("messages", "numbered_messages", place | {"seqs": [1, 3]}),
-        ("derivations", "advance", place | {"deriver": "embed", "from_seq": 1, "to_seq": 1, "recipe": "r"}),
+        ("watermarks", "advance", place | {"deriver": "embed", "from_seq": 1, "to_seq": 1, "recipe": "r"}),
     ]
 
 
@@ -540,7 +542,7 @@ POINTED = {"version", "around", "messages_said", "summaries_said", "facts_said",
 
 @pytest.mark.parametrize(
     ("family", "name", "values"),
-    [one for one in hot(0) if one[0] not in ("items", "facts") or one[1] in POINTED],
+    [one for one in hot(0) if one[0] not in ("chunks", "facts") or one[1] in POINTED],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 async def test_a_heavy_user_does_not_pay_for_all_rows_to_read_a_few(
@@ -611,7 +613,7 @@ async def test_a_pooler_that_prepares_statements_changes_no_plan(seeded: Databas
     given = {one: str(value.tolist()) if isinstance(value, np.ndarray) else value for one, value in given.items()}
     literals = ", ".join(Literal(given[one]).as_string() for one in names)
     once = await explained(seeded, user_number(u), family, name, **values)
-    async with seeded.scope(user_number(u)) as scope:
+    async with seeded.user_transaction(user_number(u)) as scope:
         await scope.connection.execute(f"prepare tried as {text}")
         for _ in range(10):
             await scope.connection.execute(f"execute tried({literals})")
@@ -629,7 +631,7 @@ async def test_a_pooler_that_prepares_statements_changes_no_plan(seeded: Databas
 async def nearest_plan(database: Database, user: UUID) -> list[Plan]:
     statement: Any = EVERY["vector_indexes", "nearest"].replace("SELECT", "EXPLAIN (ANALYZE, FORMAT JSON) SELECT", 1)
     values = {"model_id": str(MODEL), "dimensions": DIMENSIONS, "effort": 200, "limit": 100, "query": vector()}
-    async with database.scope(user) as scope:
+    async with database.user_transaction(user) as scope:
         ((plan,),) = await vector_indexes.literally(scope, statement, **values)
     return scans(plan[0]["Plan"])
 
@@ -642,7 +644,7 @@ async def test_the_index_of_a_heavy_user_is_taken_and_read_by_nobody_else(seeded
         (other,) = await nearest_plan(seeded, user)
         assert not other["Index Name"].startswith("hnsw"), other
         assert "user_id" in conditions(other, "Index Cond"), other
-    async with seeded.scope(HEAVY) as scope:
+    async with seeded.user_transaction(HEAVY) as scope:
         row = await (await scope.connection.execute("show enable_sort")).fetchone()
     assert row == ("on",)
 
@@ -652,7 +654,7 @@ async def test_what_the_index_finds_is_nearly_all_that_is_near(analyzed: str) ->
     names, matrix = list(own), np.stack(list(own.values()))
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
     shares = []
-    async with opened(analyzed) as database, database.scope(HEAVY) as scope:
+    async with opened(analyzed) as database, database.user_transaction(HEAVY) as scope:
         assert await vector_indexes.is_ready(scope, MODEL)
         for seed in range(10):
             found = await vector_indexes.nearest(scope, vector(seed), MODEL, 200)
@@ -667,8 +669,8 @@ async def test_what_is_pending_is_found_among_what_is_done(analyzed: str, only: 
     values = {"only": only, "after_user": first, "after_conversation": first, "limit": 500, "deriver": "embed"}
     values["conversation_id"] = None
     async with opened(analyzed) as database:
-        (pending,) = scans(await explained(database, None, "derivations", "pending", **values))
-        (backlog,) = scans(await explained(database, None, "derivations", "backlog", only=only))
+        (pending,) = scans(await explained(database, None, "watermarks", "pending", **values))
+        (backlog,) = scans(await explained(database, None, "watermarks", "backlog", only=only))
     assert "user_id" in conditions(pending, "Index Cond"), pending
     assert max(rows_read(pending), rows_read(backlog)) <= 60, "a fortieth of the conversations and of the users"
 
@@ -676,14 +678,14 @@ async def test_what_is_pending_is_found_among_what_is_done(analyzed: str, only: 
 async def test_the_plan_does_not_change_when_a_statement_is_run_again_and_again(seeded: Database) -> None:
     """The driver and the server both like to make a generic plan of a statement that they have seen five times."""
     values = {"query": vector(), "model_id": MODEL, "limit": 10}
-    plans = [await explained(seeded, SMALL, "items", "nearest", **values)]
-    async with seeded.scope(SMALL) as scope:
+    plans = [await explained(seeded, SMALL, "chunks", "nearest", **values)]
+    async with seeded.user_transaction(SMALL) as scope:
         for _ in range(12):
-            await items.nearest(scope, vector(), MODEL, Filters(), 10)
+            await chunks.nearest(scope, vector(), MODEL, Filters(), 10)
             await postings.matches(scope, [7020], 0)
         prepared = await scope.connection.execute("select statement from pg_prepared_statements")
         assert await prepared.fetchall() == []
-    plans.append(await explained(seeded, SMALL, "items", "nearest", **values))
+    plans.append(await explained(seeded, SMALL, "chunks", "nearest", **values))
     first, last = ([(scan["Node Type"], conditions(scan, "Index Cond")) for scan in scans(plan)] for plan in plans)
     assert first == last
     assert str(SMALL) in first[0][1]
@@ -721,12 +723,12 @@ async def test_nearest_neighbours_are_exact(analyzed: str, user: UUID, chosen: F
     names = list(own)
     matrix = np.stack(list(own.values())) if own else np.zeros((0, DIMENSIONS))
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
-    async with opened(analyzed) as database, database.scope(user) as scope:
+    async with opened(analyzed) as database, database.user_transaction(user) as scope:
         for seed in range(3):
             query = vector(seed)
             cosines = matrix @ query.astype(np.float64)
             best = np.argsort(-cosines)[:50]
-            found = await items.nearest(scope, query, MODEL, chosen, 50)
+            found = await chunks.nearest(scope, query, MODEL, chosen, 50)
             assert [key.item_id for key in found] == [names[n] for n in best]
             assert list(found.values()) == pytest.approx(list(cosines[best]), abs=1e-6)
 
@@ -743,12 +745,12 @@ async def test_ties_come_in_one_order(clone: str) -> None:
                 [user, item],
             )
             connection.execute("insert into item_vectors values (%s, %s, 0, %s, '[1,1]')", [user, item, MODEL])
-    async with opened(clone) as database, database.scope(user) as scope:
+    async with opened(clone) as database, database.user_transaction(user) as scope:
         query = np.array([1, 1], dtype=np.float32)
-        assert [key.item_id for key in await items.nearest(scope, query, MODEL, Filters(), 40)] == texts[:40]
+        assert [key.item_id for key in await chunks.nearest(scope, query, MODEL, Filters(), 40)] == texts[:40]
         tiers = Filters(tiers=[Tier.MESSAGES])
-        assert [key.item_id for key in await items.nearest(scope, query, MODEL, tiers, 40)] == texts[:40]
-        assert [key.item_id for key in await items.latest(scope, Filters(), 40)] == texts[:40]
+        assert [key.item_id for key in await chunks.nearest(scope, query, MODEL, tiers, 40)] == texts[:40]
+        assert [key.item_id for key in await chunks.latest(scope, Filters(), 40)] == texts[:40]
 
 
 @pytest.mark.parametrize("name", ["nearest", "nearest_filtered"])
@@ -771,7 +773,7 @@ def test_a_vector_index_is_not_taken_even_when_everything_else_is_forbidden(
         assert row is not None
         return any(node.get("Index Name") == "trap" for node in nodes(row[0][0]["Plan"]))
 
-    statement = EVERY["items", name]
+    statement = EVERY["chunks", name]
     free = statement.replace("(v.embedding <=> %(query)s) + 0, v.item_id, v.chunk", "v.embedding <=> %(query)s")
     assert free != statement
     assert taken(free), "the trap does not work"

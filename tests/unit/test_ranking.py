@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memstore.models import Role, Tier, UnitKey
 from memstore.search.ranking import LATEST, WEIGHTS, QueryFeatures, Ranking, best_of_each, rank
 from memstore.search.signals import Corpus
-from memstore.store.arrays import Arrays
+from memstore.store.user_index import UserIndex
 from tests.unit.arrays import NOW, Given, arrays
 
 DRAW = np.random.default_rng(8)
@@ -40,7 +40,7 @@ def told(ranking: Ranking, *tiers: Tier) -> list[tuple[UnitKey, dict[str, float]
     return [(one.unit.key, dict(one.parts)) for one in ranking.of(*(tiers or Tier))]
 
 
-def corpus(some: Arrays) -> Corpus:
+def corpus(some: UserIndex) -> Corpus:
     return Corpus(len(some), int(some.lengths.sum()))
 
 
@@ -60,7 +60,7 @@ def test_every_hit_says_what_each_signal_adds() -> None:
 @settings(deadline=None, max_examples=25)
 def test_the_order_in_which_units_came_and_were_read_decides_nothing(order: list[int], cut: int) -> None:
     whole, mixed = arrays(TALK), [TALK[n] for n in order]
-    parted = arrays(mixed[:cut]).followed_by(arrays(mixed[cut:])) if 0 < cut < len(TALK) else arrays(mixed)
+    parted = arrays(mixed[:cut]).extend(arrays(mixed[cut:])) if 0 < cut < len(TALK) else arrays(mixed)
     for asked in (QUESTION, OVERVIEW):
         for depth in (5, 99):
             expected = told(rank(whole, asked, corpus(whole), depth))
@@ -93,8 +93,8 @@ def test_candidates_with_their_neighbours_have_the_scores_that_they_have_among_a
     best = [one.unit.key for one in whole.of(Tier.MESSAGES)][:6]
     rows = [row for row, unit in enumerate(some.units(np.arange(len(some)))) if unit.key in best]
     beside = np.zeros(len(some), dtype=np.bool_)
-    beside[some.around[:, rows][some.around[:, rows] < len(some)]] = True
-    few = some.only(beside)
+    beside[some.neighbours[:, rows][some.neighbours[:, rows] < len(some)]] = True
+    few = some.select(beside)
     shown = np.array([row for row, unit in enumerate(few.units(np.arange(len(few)))) if unit.key in best])
     holding = {term: len(some.having(term)[0]) for term in QUESTION.terms.values()}
     counted = Corpus(len(some), int(some.lengths.sum()), holding)

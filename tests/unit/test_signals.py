@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from memstore.models import Role, Tier, UnitKey
 from memstore.search import signals
 from memstore.search.signals import Corpus
-from memstore.store.terms import hashed
+from memstore.store.tokenize import hashed
 from tests.unit.arrays import NOW, Given, arrays
 
 USER = UUID(int=1)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
-from memstore._sync.store import backfills, derivations, messages, queue, verify
+from memstore._sync.store import backfills, messages, queue, watermarks
 from memstore._sync.store.database import Database, Transaction
 from memstore.errors import InvalidInput, NotFound
 from memstore.ids import uuid7
@@ -22,7 +22,7 @@ def begin(
     database: Database,
     *,
     user: UUID | None = None,
-    derivers: Sequence[str] = derivations.DERIVERS,
+    derivers: Sequence[str] = watermarks.DERIVERS,
     max_tokens: int | None = None,
     max_seconds: float | None = None,
     plan: Json | None = None,
@@ -33,7 +33,7 @@ def begin(
     with a part of what is pending.
     """
     backfill = uuid7()
-    with database.operator() as scope:
+    with database.admin_transaction() as scope:
         backfills.add(
             scope,
             backfill,
@@ -45,10 +45,10 @@ def begin(
         )
         others = [id for id, state in (backfills.states(scope)).items() if state != backfills.CANCELLED]
     for owner in user_ids(database, user):
-        with database.scope(owner) as own:
-            derivations.assign(own, backfill, derivers, unlike=others)
-    with database.operator() as scope:
-        backlog = derivations.backfill_backlog(scope, backfill)
+        with database.user_transaction(owner) as own:
+            watermarks.assign(own, backfill, derivers, unlike=others)
+    with database.admin_transaction() as scope:
+        backlog = watermarks.backfill_backlog(scope, backfill)
         backfills.set_messages(scope, backfill, sum(entry.messages for entry in backlog))
         backfills.resume(scope, backfill)
     return backfill
@@ -65,9 +65,9 @@ def user_ids(database: Database, only: UUID | None) -> Iterator[UUID]:
 
 def status(database: Database, backfill: UUID | None = None) -> BackfillStatus:
     """Return the progress of a backfill, by default of the latest. Raises `NotFound` if there is none."""
-    with database.operator() as scope:
+    with database.admin_transaction() as scope:
         row = _find(scope, backfill)
-        backlog = derivations.backfill_backlog(scope, row.id)
+        backlog = watermarks.backfill_backlog(scope, row.id)
     left = {entry.deriver: entry.messages for entry in backlog}
     worked = row.worked_seconds
     if row.state == backfills.RUNNING:
@@ -87,7 +87,7 @@ def status(database: Database, backfill: UUID | None = None) -> BackfillStatus:
 
 def list_backfills(database: Database, *, limit: int = 20) -> list[Backfill]:
     """Return the backfills, the latest first."""
-    with database.operator() as scope:
+    with database.admin_transaction() as scope:
         return backfills.backfills(scope, limit=limit)
 
 
@@ -111,7 +111,7 @@ def resume(
     max_seconds: float | None = None,
 ) -> BackfillStatus:
     """Resume a paused backfill, with other caps if given. Raises `InvalidInput` if it is not paused."""
-    with database.operator() as scope:
+    with database.admin_transaction() as scope:
         row = _find(scope, backfill)
         if not backfills.resume(scope, row.id, max_tokens=max_tokens, max_seconds=max_seconds):
             raise InvalidInput(f"The backfill {row.id} is not paused but {row.state}.")
@@ -123,9 +123,10 @@ def verify_derived(database: Database, *, user: UUID | None = None, has_queue: b
     problems = []
     for owner, name in messages.everybody(database):
         if user in (None, owner):
-            with database.scope(owner) as scope:
+            with database.user_transaction(owner) as scope:
                 problems += [
-                    DerivationProblem(name, problem, rows) for problem, rows in (verify.problems(scope)).items()
+                    DerivationProblem(name, problem, rows)
+                    for problem, rows in (watermarks.find_problems(scope)).items()
                 ]
     if has_queue and (failed := (queue.counts(database)).failed):
         problems.append(DerivationProblem(None, "jobs were given up: memstore jobs list --failed", failed))
@@ -133,7 +134,7 @@ def verify_derived(database: Database, *, user: UUID | None = None, has_queue: b
 
 
 def _change(database: Database, backfill: UUID | None, state: str) -> None:
-    with database.operator() as scope:
+    with database.admin_transaction() as scope:
         row = _find(scope, backfill)
         if not backfills.halt(scope, row.id, state, backfills.BY_HAND):
             raise InvalidInput(f"The backfill {row.id} is {row.state}: there is nothing to be {state}.")

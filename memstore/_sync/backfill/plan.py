@@ -13,10 +13,10 @@ from math import ceil
 from uuid import UUID
 
 from memstore._sync.backfill.control import user_ids
-from memstore._sync.store import backfills, derivations, model_calls
+from memstore._sync.store import backfills, llm_usage, watermarks
 from memstore._sync.store.database import Database
-from memstore._sync.store.derivations import PendingMessages
-from memstore._sync.store.model_calls import MeanCost
+from memstore._sync.store.llm_usage import MeanCost
+from memstore._sync.store.watermarks import PendingMessages
 from memstore.derive.facts.llm_extractor import BATCH_MESSAGES
 from memstore.derive.llm import load_prompt
 from memstore.derive.summaries.hierarchy import GROUP
@@ -31,14 +31,14 @@ PROMPTS = {"summarize": "summary", "facts": "facts"}
 
 
 def count_pending(
-    database: Database, settings: Settings, *, user: UUID | None = None, derivers: Sequence[str] = derivations.DERIVERS
+    database: Database, settings: Settings, *, user: UUID | None = None, derivers: Sequence[str] = watermarks.DERIVERS
 ) -> dict[str, PendingMessages]:
     """Return how much is pending of one user or of all, by deriver."""
     totals = {name: PendingMessages(name, 0, 0, 0, 0) for name in derivers}
     gap, full = settings.session_gap_hours * 3600.0, settings.segment_tokens
     for owner in user_ids(database, user):
-        with database.scope(owner) as scope:
-            for pending in derivations.pending_messages(scope, gap_seconds=gap, segment_tokens=full):
+        with database.user_transaction(owner) as scope:
+            for pending in watermarks.pending_messages(scope, gap_seconds=gap, segment_tokens=full):
                 if pending.deriver in totals:
                     totals[pending.deriver] = totals[pending.deriver].plus(pending)
     return totals
@@ -51,8 +51,8 @@ def make_plan(
     counter: TokenCounter,
 ) -> BackfillPlan:
     """Return what deriving `pending` costs; `models` has the chat model of each deriver that asks one."""
-    with database.operator() as scope:
-        costs = model_calls.mean_costs(scope)
+    with database.admin_transaction() as scope:
+        costs = llm_usage.mean_costs(scope)
         rate = backfills.measured_rate(scope, list(pending))
     plans = {name: _count_only(counts) for name, counts in pending.items()}
     for name, model in models.items():

@@ -13,9 +13,9 @@ from memstore import ids
 from memstore._compat import call_inline
 from memstore._sync.backfill import control
 from memstore._sync.client.runtime import Runtime
-from memstore._sync.store import api_tokens
+from memstore._sync.store import api_tokens, queue
 from memstore._sync.store.api_tokens import Holder
-from memstore._sync.store.derivations import DERIVERS
+from memstore._sync.store.watermarks import DERIVERS
 from memstore.client.validation import check_names
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput, NotFound
@@ -30,7 +30,6 @@ from memstore.models import (
     MigrationReport,
 )
 from memstore.providers import ChatModel, Embedder, load_embedder, load_stored_embedder, vectors_name
-from memstore.store import queue_schema
 
 TOKEN_PREFIX = "mst_"  # nosec B105  # by which people, and scanners of repositories, know one
 TOKEN_BYTES = 32
@@ -58,7 +57,7 @@ class Tokens:
             raise InvalidInput(f"days={days!r}: give a number of days up to {MOST_DAYS:,}, or none.")
         self._runtime.redactor.reject_secret_names(user=user)
         secret = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
-        with self._database.operator() as scope:
+        with self._database.admin_transaction() as scope:
             token = api_tokens.add(
                 scope,
                 ids.uuid7(),
@@ -72,13 +71,13 @@ class Tokens:
 
     def all(self) -> list[ApiToken]:
         """Return every token without its secret, the latest first, revoked and expired ones too."""
-        with self._database.operator() as scope:
+        with self._database.admin_transaction() as scope:
             return api_tokens.tokens(scope)
 
     def revoke(self, token: ApiToken | UUID) -> ApiToken:
         """Revoke a token. Raises `NotFound` if there is none of this id."""
         id = token.id if isinstance(token, ApiToken) else token
-        with self._database.operator() as scope:
+        with self._database.admin_transaction() as scope:
             revoked = api_tokens.revoke(scope, id)
         if revoked is None:
             raise NotFound(f"There is no token {id}; memstore token list shows them.")
@@ -86,12 +85,12 @@ class Tokens:
 
     def holder(self, token_hash: bytes) -> Holder | None:
         """Return whom the token of this SHA-256 lets in; None if it is unknown, expired or revoked."""
-        with self._database.operator() as scope:
+        with self._database.admin_transaction() as scope:
             return api_tokens.holder(scope, token_hash)
 
     def exist(self) -> bool:
         """Whether a token was ever made, even if it was revoked since."""
-        with self._database.operator() as scope:
+        with self._database.admin_transaction() as scope:
             return api_tokens.exist(scope)
 
 
@@ -136,7 +135,7 @@ class Backfills:
 
         It is paused before calls of chat models take more than `max_tokens`, or after `max_seconds` of work.
         """
-        call_inline(queue_schema.prepare, self._database.url)
+        call_inline(queue.prepare_queue, self._database.url)
         return control.begin(
             self._database,
             user=_user_id(user),
@@ -170,7 +169,7 @@ class Backfills:
 
     def verify(self, *, user: str | None = None) -> list[DerivationProblem]:
         """Return what is not derived, not whole or wrongly counted, of every user or of one; [] if all is well."""
-        has_queue = call_inline(queue_schema.is_made, self._database.url)
+        has_queue = call_inline(queue.has_queue, self._database.url)
         return control.verify_derived(self._database, user=_user_id(user), has_queue=has_queue)
 
 

@@ -11,7 +11,7 @@ from memstore._sync.client.list_api import MessageListMixin
 from memstore._sync.context.context import assemble
 from memstore._sync.context.request import Request
 from memstore._sync.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
-from memstore._sync.store import counter_drift, facts, messages, receipts, summaries
+from memstore._sync.store import facts, llm_usage, messages, receipts, summaries
 from memstore._sync.store.messages import LAST
 from memstore.client.validation import check_names, check_number, check_object, to_list, to_utc
 from memstore.context.defaults import SECTIONS, STRATEGIES, check_settings, check_size
@@ -137,7 +137,7 @@ class ConversationScope(MessageListMixin):
         check_number(from_seq, "from_seq", 0, LAST)
         check_number(to_seq, "to_seq", 0, LAST)
         check_object(metadata, "metadata")
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             return messages.messages(
                 scope,
                 self.id,
@@ -155,7 +155,7 @@ class ConversationScope(MessageListMixin):
         """Return the summaries, by level and in order: `summarize` makes level 0, `derive` levels 1 and above."""
         if level is not None:
             check_number(level, "level", 0, MOST_LEVELS)
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             return summaries.summaries(scope, self.id, level=level)
 
     def summarize(self, from_seq: int | None = None, to_seq: int | None = None) -> Summary:
@@ -176,7 +176,7 @@ class ConversationScope(MessageListMixin):
         from memstore._sync.derive.pipeline import DeriveScope, derive
 
         resources = self._runtime.resources()
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             began = facts.now(scope)
         if began is None:
             return []
@@ -185,7 +185,7 @@ class ConversationScope(MessageListMixin):
             raise ProviderError(report.failed[0])
         if report.waiting:
             raise ModelUnavailable(report.waiting[0])
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             new = facts.said_in(scope, self.id, began)
             return facts.facts(scope, state=None, ids=new)
 
@@ -198,14 +198,14 @@ class ConversationScope(MessageListMixin):
         check_name(model, "model")
         check_number(prompt_tokens, "prompt_tokens", 1, 10**9)
         self._runtime.redactor.reject_secret_names(model=model)
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             if messages.conversation(scope, self.id) is not None:
                 counts = {"predicted": int(context.tokens), "observed": prompt_tokens}
-                counter_drift.add(scope, model, context.receipt.counter, **counts)
+                llm_usage.add_token_count(scope, model, context.receipt.counter, **counts)
 
     def info(self) -> Conversation | None:
         """Return title, channel, settings and size; None before the first message."""
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             conversation = messages.conversation(scope, self.id)
         if conversation is not None:
             conversation.settings.pop(messages.CLEARED, None)
@@ -244,7 +244,7 @@ class ConversationScope(MessageListMixin):
         redactor = self._runtime.redactor
         title, channel = redactor.redact(title), redactor.redact(channel)
         settings = check_settings(redactor.redact_json(settings))
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             make_conversations(scope, [self._place])
             messages.describe(scope, self.id, title, channel, settings)
 
@@ -337,5 +337,5 @@ class ConversationScope(MessageListMixin):
     def receipts(self, *, limit: int = 20) -> list[Receipt]:
         """Return the receipts of this conversation's contexts, the latest first; `user.replay` makes one again."""
         check_number(limit, "limit")
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             return receipts.receipts(scope, self.id, limit=limit)

@@ -11,10 +11,10 @@ from uuid import UUID
 from memstore._compat import call_inline
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.derive.chunks import document_text
-from memstore._sync.store import documents, embedders, erasures, messages
+from memstore._sync.store import documents, embedding_models, erasure, messages
 from memstore._sync.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
-from memstore._sync.store.embedders import OtherServes
-from memstore._sync.store.embedders import id_of as model_of
+from memstore._sync.store.embedding_models import ModelChanged
+from memstore._sync.store.embedding_models import id_of as model_of
 from memstore.client.validation import MOST_OFFSET, check_number, check_object
 from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
@@ -60,7 +60,7 @@ class Documents:
     ) -> list[Document | None]:
         """Return documents by namespace and key, None for each unknown one; `expired` ones too, until removed."""
         document_ids = [self._id(namespace, key) for namespace, key in keys]
-        with self._database.scope(self._user_id) as scope:
+        with self._database.user_transaction(self._user_id) as scope:
             rows = documents.documents(scope, document_ids, expired=expired)
             if refresh and self._database.capabilities.writes:
                 documents.refresh(scope, rows, expired=expired)
@@ -83,7 +83,7 @@ class Documents:
     def delete(self, namespace: Sequence[str], key: str) -> bool:
         """Remove a document; return whether there was one. It leaves no tombstone: an older export brings it back."""
         id = self._id(namespace, key)
-        with self._database.scope(self._user_id) as scope:
+        with self._database.user_transaction(self._user_id) as scope:
             return documents.remove(scope, [id]) > 0
 
     def write(
@@ -110,19 +110,19 @@ class Documents:
         while True:
             try:
                 return self._write(ordered, removed, unchanged)
-            except OtherServes:  # since the texts were embedded
+            except ModelChanged:  # since the texts were embedded
                 continue
 
     def _write(self, new: Mapping[UUID, NewDocument], removed: Sequence[UUID], unchanged: IsUnchanged | None) -> None:
         written, embedder = self._embed(list(new.values()))
         document_ids = [*new, *removed]
-        with self._database.scope(self._user_id) as scope:
-            erasures.share(scope)  # waits for one of the user, who is then made anew
+        with self._database.user_transaction(self._user_id) as scope:
+            erasure.lock_user_shared(scope)  # waits for one of the user, who is then made anew
             messages.make_user(scope, self.user)
             if embedder is not None and self._embedder is None:  # an application's own does not serve the user
-                embedders.bind(scope, embedder)
+                embedding_models.lock_active(scope, embedder)
             if unchanged is not None:
-                embedders.lock(scope)  # a document that is not there cannot be locked
+                embedding_models.lock(scope)  # a document that is not there cannot be locked
                 rows = documents.locked(scope, document_ids)
                 if not unchanged({(row.namespace, row.key): row for row in rows}):
                     raise Conflict("A document was changed meanwhile; read it again. Nothing was written.")
@@ -158,7 +158,7 @@ class Documents:
             check_text(query, "the query")
         embedder = self._serving() if query and query.strip() else None
         vector = None if embedder is None else call_inline(embedder.embed_query, query or "")
-        with self._database.scope(self._user_id) as scope:
+        with self._database.user_transaction(self._user_id) as scope:
             if vector is None:
                 rows = documents.latest(scope, wanted)
             else:
@@ -183,12 +183,12 @@ class Documents:
             _check_labels(match.path)
         if depth is not None:
             check_number(depth, "depth", 1, DEEPEST)
-        with self._database.scope(self._user_id) as scope:
+        with self._database.user_transaction(self._user_id) as scope:
             return documents.namespaces(scope, matches, depth, limit, offset, expired=expired)
 
     def expire(self) -> int:
         """Remove expired documents, which nobody sees any more; return how many."""
-        with self._database.scope(self._user_id) as scope:
+        with self._database.user_transaction(self._user_id) as scope:
             return documents.expire(scope)
 
     def _id(self, namespace: Sequence[str], key: str) -> UUID:
@@ -206,9 +206,9 @@ class Documents:
         own = self._runtime.load_embedder()
         if own is None:
             return None
-        with self._database.scope(self._user_id) as scope:
-            models = embedders.models(scope)
-        model = embedders.chosen(self._database, models, own)
+        with self._database.user_transaction(self._user_id) as scope:
+            models = embedding_models.models(scope)
+        model = embedding_models.resolve(self._database, models, own)
         return own if model is None else call_inline(self._runtime.embedder_by_name, model.name, model.dimensions)
 
     def _embed(self, new: Sequence[NewDocument]) -> tuple[list[Written], Embedder | None]:

@@ -44,7 +44,7 @@ class MessageListMixin:
     def get_recent(self, n: int) -> list[Message]:
         """Return the newest `n` of them, in order."""
         check_number(n, "n", 0, MOST_ROWS)
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             cleared = self._cleared(scope)
             newest = messages.newest(scope, self.id, limit=n) if n else []
         return [message for message in reversed(newest) if message.seq > cleared]
@@ -56,7 +56,7 @@ class MessageListMixin:
 
     def count(self) -> int:
         """Return how many there are."""
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             roles = messages.roles(scope, self.id, self._cleared(scope))
         return sum(count for count, _ in roles.values())
 
@@ -65,7 +65,7 @@ class MessageListMixin:
 
         Nothing is deleted: recall, facts, summaries and `messages()` still have it.
         """
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             messages.clear(scope, self.id)
 
     def prune(self, max_tokens: int) -> list[Json]:
@@ -75,7 +75,7 @@ class MessageListMixin:
         system and developer) at the beginning are kept where they fit. The list is empty if nothing fits.
         """
         check_number(max_tokens, "max_tokens", 1, 10**9)
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             cleared = self._cleared(scope)
             oldest = messages.messages(scope, self.id, from_seq=cleared + 1, limit=PAGE_SIZE)
             newest = self._newest(scope, cleared, max_tokens)
@@ -88,7 +88,7 @@ class MessageListMixin:
 
         Tokens are those of the texts, as counted when they were added.
         """
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             own = messages.settings_of(scope, self.id)
             recent = messages.roles(scope, self.id, messages.cleared(own))
             every = messages.roles(scope, self.id)
@@ -104,12 +104,12 @@ class MessageListMixin:
 
     def settings(self) -> Json:
         """Return the conversation's settings by name: its own, else the system's; `update(settings=…)` sets them."""
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             own = messages.settings_of(scope, self.id)
         return effective(own, self._runtime.settings)
 
     def _since_cleared(self, roles: list[str] | None = None) -> list[Message]:
-        with self._database.scope(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as scope:
             cleared = self._cleared(scope)
             return messages.messages(scope, self.id, from_seq=cleared + 1, roles=roles)
 

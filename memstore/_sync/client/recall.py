@@ -15,8 +15,8 @@ from memstore._sync.context.sight import Sight
 from memstore._sync.search.candidates import DEPTH, facts_with_evidence, recall
 from memstore._sync.search.grouping import by_fact, by_session, groups_in_time, in_time, within_hits
 from memstore._sync.search.query import QueryBuilder
+from memstore._sync.store.chunks import EVERY_TIER, Filters
 from memstore._sync.store.database import Database
-from memstore._sync.store.items import EVERY_TIER, Filters
 from memstore.client.validation import check_names, check_number, check_query, check_score, to_list, to_utc
 from memstore.context.visibility import Rule
 from memstore.errors import InvalidInput
@@ -142,7 +142,7 @@ class Recall:
             else:
                 hits = recall(builder, query, filters=filters, limit=searched, min_score=least)
             if sight.filters:
-                with self._database.scope(self.id) as scope:
+                with self._database.user_transaction(self.id) as scope:
                     hits = sight.hits(scope, hits)
                     if evidence:
                         evidence = sight.hits(scope, evidence)
@@ -156,7 +156,7 @@ class Recall:
             if group_by == "fact":
                 groups = by_fact(hits, evidence)
             else:
-                with self._database.scope(self.id) as scope:
+                with self._database.user_transaction(self.id) as scope:
                     groups = by_session(scope, hits, limit, filters.as_of)
                 if sight.filters:  # when a session began may tell a viewer of messages that it does not see
                     groups = [within_hits(group) for group in groups]

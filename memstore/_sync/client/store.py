@@ -28,8 +28,8 @@ from memstore.ingest.validation import check_choice, check_name
 from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, LargeUser, LeftoverReport
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
-from memstore.store import migrations, queue_schema
-from memstore.store.embedded import EmbeddedServer
+from memstore.store import migrations
+from memstore.store.embedded.server import EmbeddedServer
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class MemoryStore:
         try:
             call_inline(migrations.prepare, dsn, upgrade_old=server is not None)
             if settings.queue_on_add:
-                call_inline(queue_schema.prepare, dsn)
+                call_inline(queue.prepare_queue, dsn)
             database.open()
         except BaseException:  # an interrupt too: what was opened is closed
             store.close()
@@ -183,7 +183,7 @@ class MemoryStore:
 
     def jobs(self, *, failed: bool = False, limit: int = 1000) -> list[Job]:
         """Return the jobs that wait for workers or run, or those that `failed`, by their number."""
-        call_inline(queue_schema.prepare, self.url)
+        call_inline(queue.prepare_queue, self.url)
         return queue.jobs(self._database, failed=failed, limit=limit)
 
     def job_counts(self) -> JobCounts:
@@ -191,13 +191,13 @@ class MemoryStore:
         state = queue.state(self._database)
         if not state.made:
             return JobCounts()
-        if not call_inline(queue_schema.is_current, state, self.url):
-            call_inline(queue_schema.prepare, self.url)
+        if not call_inline(queue.is_current, state, self.url):
+            call_inline(queue.prepare_queue, self.url)
         return queue.counts(self._database)
 
     def retry_jobs(self, ids: Sequence[int] | None = None) -> int:
         """Retry failed jobs, these or all; return how many."""
-        call_inline(queue_schema.prepare, self.url)
+        call_inline(queue.prepare_queue, self.url)
         return queue.retry(self._database, ids)
 
     def large_users(self) -> list[LargeUser]:
@@ -357,7 +357,7 @@ class MemoryStore:
         names = [user] if user is not None else [name for name in self.users()]
         total = Counter(dict.fromkeys(COUNTED, 0))
         for name in names:
-            with self._database.scope(ids.user_id(name)) as scope:
+            with self._database.user_transaction(ids.user_id(name)) as scope:
                 total.update(messages.counts(scope))
         total["without_vectors"] = total["units"] - total["vectors"]  # of the embedder that serves
         return {"users": len(names) if user is None else int(total["conversations"] > 0), **total}

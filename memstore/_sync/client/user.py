@@ -18,19 +18,7 @@ from memstore._sync.client.runtime import Runtime
 from memstore._sync.client.user_facts import UserFacts
 from memstore._sync.context.replay import replay
 from memstore._sync.ingest.add import ConversationRef
-from memstore._sync.store import (
-    browse,
-    counter_drift,
-    erasures,
-    events,
-    fact_changes,
-    facts,
-    messages,
-    model_calls,
-    receipts,
-    retention,
-    summaries,
-)
+from memstore._sync.store import erasure, events, fact_history, facts, llm_usage, messages, receipts, summaries
 from memstore._sync.store.documents import Distance
 from memstore.client.validation import (
     MOST_OFFSET,
@@ -109,25 +97,25 @@ class UserScope(Recall, UserFacts):
             check_text(channel, "the channel")
         if limit is not None:
             check_number(limit, "limit")
-        with self._database.scope(self.id) as scope:
+        with self._database.user_transaction(self.id) as scope:
             return messages.conversations(scope, channel, before=before, limit=limit)
 
     def messages(self, ids: Sequence[UUID]) -> list[Message]:
         """Return the messages of these ids, as they were said, of whatever conversation; unknown ids are left out."""
         message_ids = to_uuids(ids, "ids")
-        with self._database.scope(self.id) as scope:
+        with self._database.user_transaction(self.id) as scope:
             known = messages.known(scope, message_ids)
         return sorted(known.values(), key=lambda message: (message.occurred_at, message.conversation_id, message.seq))
 
     def conversation_names(self, ids: Sequence[UUID]) -> dict[UUID, str]:
         """Return the names of these conversations by id; unknown ids are left out."""
         conversation_ids = to_uuids(ids, "ids")
-        with self._database.scope(self.id) as scope:
+        with self._database.user_transaction(self.id) as scope:
             return messages.conversation_names(scope, conversation_ids)
 
     def summary(self, id: UUID) -> Summary:
         """Return a summary. Raises `NotFound` if this user has none of this id."""
-        with self._database.scope(self.id) as scope:
+        with self._database.user_transaction(self.id) as scope:
             summary = summaries.summary(scope, id)
         if summary is None:
             raise NotFound(f"This user has no summary {id}: it may have been made anew, with another id.")
@@ -145,8 +133,8 @@ class UserScope(Recall, UserFacts):
         check_number(limit, "limit")
         check_number(offset, "offset", 0, MOST_OFFSET)
         conversation_id = to_uuid(conversation_id)
-        with self._database.scope(self.id) as scope:
-            return browse.summaries_over(scope, conversation_id, from_seq, to_seq, limit=limit, offset=offset)
+        with self._database.user_transaction(self.id) as scope:
+            return summaries.summaries_over(scope, conversation_id, from_seq, to_seq, limit=limit, offset=offset)
 
     def timeline(self, *, parts: int = 60) -> Timeline | None:
         """Return how many items of each tier fall into each of `parts` of the time; None before the first message.
@@ -154,8 +142,8 @@ class UserScope(Recall, UserFacts):
         Reads each row of the user.
         """
         check_number(parts, "parts", 1, MOST_PARTS)
-        with self._database.scope(self.id) as scope:
-            return browse.timeline(scope, parts)
+        with self._database.user_transaction(self.id) as scope:
+            return messages.timeline(scope, parts)
 
     def resolve_id(self, prefix: str, *, kind: str) -> UUID:
         """Return the id that begins like this, 4 digits or more. `kind` is "fact", "summary", "change" or "receipt".
@@ -165,14 +153,14 @@ class UserScope(Recall, UserFacts):
         lookups = {
             "fact": facts.between,
             "summary": summaries.between,
-            "change": fact_changes.between,
+            "change": fact_history.between,
             "receipt": receipts.between,
         }
         check_choice("kind", kind, tuple(lookups))
         first, last = parse_id_prefix(prefix)
         if first == last:
             return first
-        with self._database.scope(self.id) as scope:
+        with self._database.user_transaction(self.id) as scope:
             return exactly_one(lookups[kind](scope, first, last), prefix, kind)
 
     def documents(self, *, embedder: Embedder | None = None, distance: Distance = "cosine") -> Documents:
@@ -190,7 +178,7 @@ class UserScope(Recall, UserFacts):
         Raises `NotFound` if there is none: they are kept for `receipt_retention_days`, and go with their conversation.
         """
         id = receipt_id(receipt)
-        with self._database.scope(self.id) as scope:
+        with self._database.user_transaction(self.id) as scope:
             stored = receipts.receipt(scope, id)
         if stored is None:
             raise NotFound(f"This user has no receipt {id}; they are kept for receipt_retention_days, then forgotten.")
@@ -205,8 +193,8 @@ class UserScope(Recall, UserFacts):
         """
         check_number(limit, "limit")
         to_uuids([id for id in (conversation_id, before) if id is not None], "ids")
-        with self._database.scope(self.id) as scope:
-            return browse.receipt_page(scope, conversation_id, before=before, limit=limit)
+        with self._database.user_transaction(self.id) as scope:
+            return receipts.receipt_page(scope, conversation_id, before=before, limit=limit)
 
     def replay(self, receipt: Context | Receipt | UUID | str, *, format: Format | None = None) -> Replay:
         """Make a context again from itself, its receipt or the receipt's id: the same bytes as were sent.
@@ -221,13 +209,13 @@ class UserScope(Recall, UserFacts):
             receipt = self.receipt(receipt)
         if receipt.conversation_id is None:
             raise InvalidInput("This receipt is of no conversation: it was not made by conversation.context().")
-        with self._database.scope(self.id) as scope:
+        with self._database.user_transaction(self.id) as scope:
             return replay(scope, receipt, format)
 
     def token_count_errors(self) -> list[TokenCountErrors]:
         """Return how far token counts were from what models' servers reported (`conversation.record_usage`)."""
-        with self._database.scope(self.id) as scope:
-            return counter_drift.drift(scope)
+        with self._database.user_transaction(self.id) as scope:
+            return llm_usage.token_count_errors(scope)
 
     def dead_letters(self, *, limit: int = 1000) -> list[DeadLetter]:
         """Return unusable answers of chat models about this user's messages, the oldest first.
@@ -235,8 +223,8 @@ class UserScope(Recall, UserFacts):
         The rules did their work instead. `derive` with `redo` asks again, and removes those that are answered.
         """
         check_number(limit, "limit")
-        with self._database.scope(self.id) as scope:
-            return model_calls.letters(scope, limit=limit)
+        with self._database.user_transaction(self.id) as scope:
+            return llm_usage.letters(scope, limit=limit)
 
     def events(self, *, after: str | None = None, types: Sequence[str] | None = None, limit: int = 100) -> list[Event]:
         """Return events from the outbox, in order. `after` is the `cursor` of the last event that was read.
@@ -245,7 +233,7 @@ class UserScope(Recall, UserFacts):
         """
         check_number(limit, "limit")
         names = to_list(types, "types", EventType)
-        with self._database.scope(self.id) as scope:
+        with self._database.user_transaction(self.id) as scope:
             return events.events(scope, after=after, types=names, limit=limit)
 
     def update(self, *, settings: Mapping[str, Any]) -> None:
@@ -258,9 +246,9 @@ class UserScope(Recall, UserFacts):
             raise InvalidInput(f"A user has no setting {sorted(map(str, unknown))[0]!r}; there is {KEPT_FOR!r}.")
         self._runtime.redactor.reject_secret_names(user=self.name)
         days = {name: validate_days(value) for name, value in settings.items()}
-        with self._database.scope(self.id) as scope:
+        with self._database.user_transaction(self.id) as scope:
             messages.make_user(scope, self.name)
-            retention.keep_settings(scope, days)
+            erasure.keep_user_settings(scope, days)
 
     def export(
         self, target: Target, *, conversation: str | None = None, derived: bool = True, vectors: bool = True
@@ -309,13 +297,13 @@ class UserScope(Recall, UserFacts):
     def erasures(self, *, limit: int = 1000) -> list[Certificate]:
         """Return the certificates of this user, the latest first; they are kept when the user is gone."""
         check_number(limit, "limit")
-        with self._database.scope(self.id) as scope:
-            return erasures.certificates(scope, limit=limit)
+        with self._database.user_transaction(self.id) as scope:
+            return erasure.certificates(scope, limit=limit)
 
     def erasure(self, id: UUID) -> Certificate:
         """Return one certificate. Raises `NotFound` if this user has none of this id."""
-        with self._database.scope(self.id) as scope:
-            certificates = erasures.certificates(scope, id=to_uuid(id), limit=1)
+        with self._database.user_transaction(self.id) as scope:
+            certificates = erasure.certificates(scope, id=to_uuid(id), limit=1)
         if not certificates:
             raise NotFound(f"There is no certificate {id}; erasures() gives them.")
         return certificates[0]

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from memstore._sync.client.runtime import Runtime
-from memstore._sync.store import browse, facts
+from memstore._sync.store import facts
 from memstore._sync.store.database import Database
 from memstore.client.validation import MOST_OFFSET, check_number, to_utc, to_uuid, to_uuids
 from memstore.errors import InvalidInput, NotFound
@@ -49,7 +49,7 @@ class UserFacts:
         check_choice("type", type, FACT_TYPES)
         check_choice("kind", kind, FACT_KINDS)
         moment = to_utc(as_of, "as_of")
-        with self._database.scope(self.id) as scope:
+        with self._database.user_transaction(self.id) as scope:
             return facts.facts(scope, state=state, type=type, subject=subject, kind=kind, as_of=moment)
 
     def fact_page(
@@ -70,15 +70,15 @@ class UserFacts:
         check_choice("state", state, FACT_STATES)
         check_choice("type", type, FACT_TYPES)
         check_number(limit, "limit")
-        last = None if before is None else browse.Last(*before)
+        last = None if before is None else facts.PageEnd(*before)
         to_utc(None if last is None else last.at, "before")
-        with self._database.scope(self.id) as scope:
-            return browse.fact_page(scope, state=state, type=type, subject=subject, before=last, limit=limit)
+        with self._database.user_transaction(self.id) as scope:
+            return facts.fact_page(scope, state=state, type=type, subject=subject, before=last, limit=limit)
 
     def fact(self, id: Fact | UUID | str) -> Fact:
         """Return a fact in whatever state, as it is now. Raises `NotFound` if this user has none of this id."""
         fact_id = to_uuid(id)
-        with self._database.scope(self.id) as scope:
+        with self._database.user_transaction(self.id) as scope:
             fact = facts.fact(scope, fact_id)
         if fact is None:
             raise NotFound(f"This user has no fact {fact_id}.")
@@ -87,7 +87,7 @@ class UserFacts:
     def facts_of(self, ids: Sequence[UUID]) -> list[Fact]:
         """Return the facts of these ids, of whatever state, the latest first; unknown ids are left out."""
         fact_ids = to_uuids(ids, "ids")
-        with self._database.scope(self.id) as scope:
+        with self._database.user_transaction(self.id) as scope:
             return facts.facts(scope, state=None, ids=fact_ids)
 
     def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100, offset: int = 0) -> list[Fact]:
@@ -95,8 +95,8 @@ class UserFacts:
         message_ids = to_uuids(messages, "messages")
         check_number(limit, "limit")
         check_number(offset, "offset", 0, MOST_OFFSET)
-        with self._database.scope(self.id) as scope:
-            return browse.facts_said_by(scope, message_ids, limit=limit, offset=offset)
+        with self._database.user_transaction(self.id) as scope:
+            return facts.facts_said_by(scope, message_ids, limit=limit, offset=offset)
 
     def entity(self, name: str) -> Entity:
         """Return the facts about a person or thing, and its relations to others.
@@ -104,7 +104,7 @@ class UserFacts:
         The facts of which it is the subject come first, then those that name it as a whole word.
         """
         check_name(name, "entity")
-        with self._database.scope(self.id) as scope:
+        with self._database.user_transaction(self.id) as scope:
             about = [*facts.facts(scope, subject=name), *facts.naming(scope, name)]
             return Entity(name, tuple(about), tuple(facts.edges(scope, name)))
 

@@ -15,9 +15,9 @@ from memstore._sync.context.gather import gather, offered_at_first
 from memstore._sync.context.history import ConversationHistory, load_history, newest_question
 from memstore._sync.context.request import Assembly, Request, ahead, settled
 from memstore._sync.search.query import Query, QueryBuilder
-from memstore._sync.store import erasures, summaries
+from memstore._sync.store import erasure, summaries
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.embedders import id_of
+from memstore._sync.store.embedding_models import id_of
 from memstore._sync.store.summaries import Outline
 from memstore.context import formats as render
 from memstore.context.compose import Layout
@@ -81,8 +81,10 @@ def assemble(
         conversation=request.conversation_id,
     )
     if made.exists:
-        epoch = erasures.share if database.capabilities.writes else erasures.epoch  # who only reads may lock nothing
-        with database.scope(request.user_id, lazily=True, first=epoch) as scope:
+        epoch = (
+            erasure.lock_user_shared if database.capabilities.writes else erasure.user_version
+        )  # who only reads may lock nothing
+        with database.user_transaction(request.user_id, async_commit=True, prefetch=epoch) as scope:
             if epoch(scope) != made.epoch:
                 pass  # it may quote what was erased meanwhile
             elif request.keep:
@@ -94,7 +96,7 @@ def assemble(
 
 def _begun(database: Database, request: Request) -> tuple[Assembly, Message | None]:
     """Settle a request that has no query, and find the message that asks."""
-    with database.scope(request.user_id, first=partial(ahead, request=request)) as scope:
+    with database.user_transaction(request.user_id, prefetch=partial(ahead, request=request)) as scope:
         made = settled(scope, request)
         return made, newest_question(scope, made)
 
@@ -104,7 +106,7 @@ def _read(
 ) -> tuple[Assembly, ConversationHistory]:
     """Read what does not depend on the question's vector."""
     first = partial(ahead, request=request) if begun is None else None
-    with database.scope(request.user_id, first=first) as scope:
+    with database.user_transaction(request.user_id, prefetch=first) as scope:
         made, newest = begun or (settled(scope, request), None)
         return made, load_history(scope, made, newest, model)
 
@@ -123,7 +125,7 @@ def _composed(
     """
     most = offered_at_first(made.budget, stretch.tokens)
     for last in (False, False, True):
-        with database.scope(made.request.user_id) as scope:
+        with database.user_transaction(made.request.user_id) as scope:
             material = gather(scope, query, made, stretch, most)
             layout = _laid_out(scope, made, material, stretch.nest, counter)
         if order is not None:

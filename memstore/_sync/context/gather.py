@@ -12,10 +12,10 @@ from memstore._sync.context.history import MOST_STANDING, ConversationHistory
 from memstore._sync.context.request import Assembly
 from memstore._sync.search.candidates import DEPTH, rank_candidates, to_hits
 from memstore._sync.search.query import Query
-from memstore._sync.store import fact_changes
+from memstore._sync.store import fact_history
+from memstore._sync.store.chunks import Filters
 from memstore._sync.store.database import Transaction
-from memstore._sync.store.fact_changes import Past
-from memstore._sync.store.items import Filters
+from memstore._sync.store.fact_history import Past
 from memstore.context.material import Material
 from memstore.context.receipt import GIST
 from memstore.context.turns import Turn
@@ -167,7 +167,7 @@ class _Passed:
 def _superseded(scope: Transaction, gone: Sequence[Candidate], made: Assembly) -> list[Decision]:
     """Give the decisions on facts that held once, each with the one that took its place; a viewer is told no more."""
     facts = [] if made.sight.filters else [one.unit.item_id for one in gone if one.unit.tier == Tier.FACTS]
-    past = fact_changes.past(scope, facts, made.request.as_of, GIST) if facts else {}
+    past = fact_history.past(scope, facts, made.request.as_of, GIST) if facts else {}
     return [_gone(one, past.get(one.unit.item_id)) for one in gone]
 
 

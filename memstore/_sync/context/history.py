@@ -10,9 +10,9 @@ from uuid import UUID
 from memstore._sync.context import receipt_store
 from memstore._sync.context.receipt_store import PreviousContext
 from memstore._sync.context.request import Assembly
-from memstore._sync.store import facts, items, messages, summaries
+from memstore._sync.store import chunks, facts, messages, summaries
+from memstore._sync.store.chunks import IndexVersion
 from memstore._sync.store.database import Transaction
-from memstore._sync.store.items import Version
 from memstore._sync.store.summaries import Outline
 from memstore.context.compression import Stored
 from memstore.context.heard import heard_turns
@@ -47,7 +47,7 @@ class ConversationHistory:
     nest: Sequence[Outline]
     earlier: Collection[UUID]
     standing: Sequence[UUID]
-    version: Version | None
+    version: IndexVersion | None
     before: PreviousContext
 
 
@@ -96,7 +96,7 @@ def load_history(scope: Transaction, made: Assembly, newest: Message | None, mod
         earlier={one.id for one in every if one.from_seq <= made.after},
         standing=(sight.fact_ids(scope, _standing(scope, made)))[:MOST_STANDING],
         stored=_stored(scope, made, heard),
-        version=items.version(scope, model),
+        version=chunks.index_version(scope, model),
         before=receipt_store.load_previous(scope, request.conversation_id, request.as_of, request.viewer),
     )
 
@@ -107,7 +107,7 @@ def _prefetch(reads: Transaction, made: Assembly, model: UUID) -> None:
     (_whole if made.strategies else _recent)(reads, made)
     summaries.outlines(reads, request.conversation_id, as_of=request.as_of)
     _standing(reads, made)
-    items.version(reads, model)
+    chunks.index_version(reads, model)
     if request.as_of is None:
         receipt_store.load_previous(reads, request.conversation_id, None, request.viewer)
 

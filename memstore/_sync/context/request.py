@@ -10,9 +10,9 @@ from datetime import datetime
 from uuid import UUID
 
 from memstore._sync.context.sight import Sight
-from memstore._sync.store import erasures, messages
+from memstore._sync.store import erasure, messages
 from memstore._sync.store.database import Transaction
-from memstore._sync.store.erasures import Epoch
+from memstore._sync.store.erasure import UserVersion
 from memstore.context import sections as own
 from memstore.context.defaults import (
     BUDGET,
@@ -111,7 +111,7 @@ class Assembly:
     after: int
     last: int  # the number of the newest message
     exists: bool  # the conversation
-    epoch: Epoch | None  # in which it was read: a receipt of what was erased since is not kept
+    epoch: UserVersion | None  # in which it was read: a receipt of what was erased since is not kept
     hints: Sequence[str] = ()  # for the receipt: what is kept with the conversation and not known here
 
     @property
@@ -123,13 +123,13 @@ class Assembly:
 
 def ahead(scope: Transaction, request: Request) -> None:
     """Read what `settled` does."""
-    erasures.epoch(scope)
+    erasure.user_version(scope)
     messages.conversation(scope, request.conversation_id)
 
 
 def settled(scope: Transaction, request: Request) -> Assembly:
     """Settle what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense."""
-    epoch = erasures.epoch(scope)
+    epoch = erasure.user_version(scope)
     conversation = messages.conversation(scope, request.conversation_id)
     if request.as_of is None:
         kept = conversation.settings if conversation else {}

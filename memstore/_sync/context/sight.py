@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from memstore._sync.store import items, messages
+from memstore._sync.store import chunks, messages
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
 from memstore.context.visibility import Rule, Rules, canonical, rule_of, same_name, seen, visible
@@ -64,7 +64,7 @@ class Sight:
         if not self.filters:
             return list(found)
         said = {hit.id: hit.sources for hit in found}
-        later = items.sources(scope, [], [hit.id for hit in found if not hit.sources])
+        later = chunks.load_sources(scope, [], [hit.id for hit in found if not hit.sources])
         kept = self._kept(scope, said | later, {hit.id for hit in found if hit.tier == Tier.FACTS})
         for hit in found:
             if hit.id not in kept:
@@ -80,7 +80,7 @@ class Sight:
         """Give the ids of those facts that are seen."""
         if not self.filters or not found:
             return list(found)
-        said = dict.fromkeys(found, ()) | items.sources(scope, [], found)
+        said = dict.fromkeys(found, ()) | chunks.load_sources(scope, [], found)
         kept = self._kept(scope, said, set(found))
         return [one for one in found if one in kept]
 
@@ -102,7 +102,7 @@ class Sight:
         """Give those summaries, of any level, that are seen."""
         if not self.filters or not found:
             return list(found)
-        said = items.sources(scope, [one.id for one in found], [])
+        said = chunks.load_sources(scope, [one.id for one in found], [])
         kept = self._kept(scope, {one.id: said.get(one.id, ()) for one in found}, set())
         return [one for one in found if one.id in kept]
 

@@ -9,9 +9,9 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from memstore._compat import call_inline
-from memstore._sync.store import embedders
+from memstore._sync.store import embedding_models
 from memstore._sync.store.database import Database
-from memstore._sync.store.embedders import Model, OtherServes
+from memstore._sync.store.embedding_models import Model, ModelChanged
 from memstore.derive.dependencies import Dependencies
 
 T = TypeVar("T", covariant=True)
@@ -22,7 +22,7 @@ def with_active_embedder(database: Database, dependencies: Dependencies, models:
 
     Loading it may take seconds. Raises `EmbedderMismatch` if none may be used.
     """
-    model = embedders.chosen(database, models, dependencies.embedder)
+    model = embedding_models.resolve(database, models, dependencies.embedder)
     if model is None:
         return dependencies
     embedder = call_inline(dependencies.exactly, model.name, model.dimensions)
@@ -39,9 +39,9 @@ class EmbeddingTask(Protocol[T]):
 def run_with_active_embedder(database: Database, dependencies: Dependencies, user: UUID, task: EmbeddingTask[T]) -> T:
     """Return the task's result; the task is repeated if another embedder becomes active meanwhile."""
     while True:
-        with database.scope(user, first=embedders.models) as scope:
-            models = embedders.models(scope)
+        with database.user_transaction(user, prefetch=embedding_models.models) as scope:
+            models = embedding_models.models(scope)
         try:
             return task(with_active_embedder(database, dependencies, models))
-        except OtherServes:
+        except ModelChanged:
             continue

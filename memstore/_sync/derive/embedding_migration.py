@@ -17,14 +17,22 @@ from uuid import UUID
 from memstore._compat import call_inline
 from memstore._sync.derive.active_embedder import run_with_active_embedder
 from memstore._sync.derive.chunks import document_text, speaker_prefixed
-from memstore._sync.store import documents, embedders, erasures, messages, postings, vector_indexes
+from memstore._sync.store import documents, embedding_models, erasure, messages, postings, vector_indexes
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.embedders import BUILDING, RETIRED, STATES, Lacking, Model, OtherServes, id_of
+from memstore._sync.store.embedding_models import (
+    BUILDING,
+    RETIRED,
+    STATES,
+    ChunkWithoutVector,
+    Model,
+    ModelChanged,
+    id_of,
+)
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import Conflict, InvalidInput
 from memstore.models import EmbeddingStatus, MigrationReport, Tier, UnitKey
 from memstore.providers import Embedder, Vectors
-from memstore.store.watermarks import LostRace
+from memstore.store.errors import ConcurrentUpdate
 
 BATCH = 256  # units or documents: what is lost when this is killed
 MAX_ROUNDS = 3  # of embedding what came meanwhile, before derivers have to wait for the rest
@@ -56,7 +64,7 @@ def migrate(database: Database, dependencies: Dependencies, target: Embedder, pr
     """
     model, migration = Model(id_of(target), target.name, target.dimensions), _Migration(progress)
     by_target = replace(dependencies, embedder=target)
-    with embedders.alone(database):
+    with embedding_models.advisory_lock(database):
         while users := _begin(database, model, migration):
             for user in users:
                 _move(database, by_target, user, model, migration)
@@ -70,15 +78,17 @@ def _begin(database: Database, model: Model, migration: _Migration) -> list[UUID
     """
     users = []
     for user, _ in messages.everybody(database):
-        with database.scope(user) as scope:
-            if embedders.begin(scope, model):
+        with database.user_transaction(user) as scope:
+            if embedding_models.begin(scope, model):
                 users.append(user)
                 migration.total += _count_missing(scope, model.id)
     return users
 
 
 def _count_missing(scope: Transaction, model: UUID) -> int:
-    units = sum(of_model.units - of_model.vectors for of_model in embedders.counts(scope) if of_model.id == model)
+    units = sum(
+        of_model.units - of_model.vectors for of_model in embedding_models.count_vectors(scope) if of_model.id == model
+    )
     return units + documents.count_lacking(scope, model)
 
 
@@ -94,7 +104,7 @@ def _move(
     """Make a user's missing vectors, and then the model active."""
     after = 0
     for tries in count():
-        with database.scope(user) as scope:
+        with database.user_transaction(user) as scope:
             reach = postings.reach(scope)
         upto = reach.last_unit  # what comes meanwhile is for the next round
         migration.vectors += fill_units(
@@ -108,16 +118,16 @@ def _move(
         if not tries and reach.units > database.most_units and vector_indexes.is_possible(model.dimensions):
             vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
         try:
-            with database.scope(user) as scope:
-                held = embedders.lock(scope)
+            with database.user_transaction(user) as scope:
+                held = embedding_models.lock(scope)
                 if tries >= MAX_ROUNDS:
                     migration.vectors += _fill_locked_units(scope, dependencies, model.id, after)
                     after = held.last_unit
                 while batch := documents.lacking(scope, model.id, limit=BATCH):
                     vectors = call_inline(_embed_documents, dependencies, batch)
                     migration.vectors += documents.add_vectors(scope, vectors, model.id)
-                moved = embedders.switch(scope, model, after=after, back=back)
-        except LostRace:  # a unit was erased meanwhile
+                moved = embedding_models.switch(scope, model, after=after, back=back)
+        except ConcurrentUpdate:  # a unit was erased meanwhile
             continue
         if moved:
             migration.users += 1
@@ -130,8 +140,8 @@ def _fill_locked_units(scope: Transaction, dependencies: Dependencies, model: UU
     Who adds messages or asks does not wait. It is what was derived since the last round, mostly one batch.
     """
     made = 0
-    while batch := embedders.lacking(scope, model, limit=BATCH, after=after):
-        made += embedders.add_vectors(scope, call_inline(_embed_units, dependencies, batch), model)
+    while batch := embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after):
+        made += embedding_models.add_vectors(scope, call_inline(_embed_units, dependencies, batch), model)
         after = batch[-1].number
     return made
 
@@ -145,13 +155,13 @@ def rollback(
     stayed, and the vectors made. Raises `InvalidInput` if users were moved to several embedders.
     """
     migration = _Migration(progress)
-    with embedders.alone(database):
+    with embedding_models.advisory_lock(database):
         for user, model in _find_last_steps(database, leaving):
-            with database.scope(user) as scope:
+            with database.user_transaction(user) as scope:
                 if model.state == BUILDING:
-                    migration.users += embedders.give_up(scope, model.id)
+                    migration.users += embedding_models.give_up(scope, model.id)
                     continue
-                before = embedders.go_back(scope, model.id)
+                before = embedding_models.begin_rollback(scope, model.id)
                 if before is None:
                     continue
                 migration.total += _count_missing(scope, before.id)
@@ -164,8 +174,8 @@ def _find_last_steps(database: Database, leaving: str | None) -> list[tuple[UUID
     """Return the users who can go back, each with the embedder of their last migration."""
     steps = []
     for user, _ in messages.everybody(database):
-        with database.scope(user) as scope:
-            last = embedders.last_step(embedders.models(scope))
+        with database.user_transaction(user) as scope:
+            last = embedding_models.last_step(embedding_models.models(scope))
         if last is not None and leaving in (None, last.name):
             steps.append((user, last))
     names = sorted({model.name for _, model in steps})
@@ -180,11 +190,11 @@ def clean(database: Database) -> MigrationReport:
     There is no way back then. Raises `Conflict` while a migration is not done.
     """
     done: Counter[str] = Counter()
-    with embedders.alone(database):
+    with embedding_models.advisory_lock(database):
         users = [user for user, _ in messages.everybody(database)]
         for user in users:
-            with database.scope(user) as scope:
-                if building := [model.name for model in embedders.models(scope) if model.state == BUILDING]:
+            with database.user_transaction(user) as scope:
+                if building := [model.name for model in embedding_models.models(scope) if model.state == BUILDING]:
                     raise Conflict(
                         f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate "
                         f"--to {building[0]}, or give it up with memstore embeddings rollback. Nothing was removed."
@@ -196,15 +206,15 @@ def clean(database: Database) -> MigrationReport:
 
 
 def _clean_user(database: Database, user: UUID) -> int:
-    with database.scope(user) as scope:
-        retired = [model for model in embedders.models(scope) if model.state == RETIRED]
+    with database.user_transaction(user) as scope:
+        retired = [model for model in embedding_models.models(scope) if model.state == RETIRED]
         indexed = [model for model in retired if vector_indexes.is_made(scope, model.id)]
     for model in indexed:  # first: else it would be changed for each vector
         vector_indexes.drop(database, user, model.id)
     if not retired:
         return 0
-    with database.scope(user) as scope:
-        removed = embedders.forget(scope)
+    with database.user_transaction(user) as scope:
+        removed = embedding_models.remove_retired(scope)
         for model in retired:
             removed += documents.remove_model(scope, model.id)
         return removed
@@ -214,8 +224,8 @@ def status(database: Database) -> list[EmbeddingStatus]:
     """Return each embedder by its state: how many users it has, their units and vectors, and what is missing."""
     totals: dict[tuple[str, int, str], Counter[str]] = {}
     for user, _ in messages.everybody(database):
-        with database.scope(user) as scope:
-            for model in embedders.counts(scope):
+        with database.user_transaction(user) as scope:
+            for model in embedding_models.count_vectors(scope):
                 missing = 0 if model.state == RETIRED else model.units - model.vectors
                 total = totals.setdefault((model.name, model.dimensions, model.state), Counter())
                 total.update(users=1, units=model.units, vectors=model.vectors, missing=missing)
@@ -241,10 +251,10 @@ def embed_missing_units(
 def _embed_missing_units(
     database: Database, user: UUID, progress: Callable[[int], None], dependencies: Dependencies
 ) -> int:
-    with database.scope(user, first=erasures.hold) as scope:
-        if erasures.hold(scope) is None:  # erased meanwhile
+    with database.user_transaction(user, prefetch=erasure.lock_user) as scope:
+        if erasure.lock_user(scope) is None:  # erased meanwhile
             return 0
-        model = embedders.bind(scope, dependencies.embedder)
+        model = embedding_models.lock_active(scope, dependencies.embedder)
     if model is None:
         return 0
     return fill_units(database, dependencies, user, model, progress, is_active=True)
@@ -258,7 +268,7 @@ def fill_units(
     progress: Callable[[int], None],
     *,
     after: int = 0,
-    upto: int = embedders.LAST,
+    upto: int = embedding_models.LAST,
     is_active: bool = False,
 ) -> int:
     """Embed units after a number, up to another, that lack a vector of the model; return how many.
@@ -267,27 +277,29 @@ def fill_units(
     active.
     """
     made, begun = 0, after
-    add = embedders.add_late if is_active else embedders.add_vectors
+    add = embedding_models.add_late if is_active else embedding_models.add_vectors
     while True:
-        with database.scope(user, first=erasures.epoch) as scope:
-            epoch = erasures.epoch(scope)
-            batch = embedders.lacking(scope, model, limit=BATCH, after=after, upto=upto)
+        with database.user_transaction(user, prefetch=erasure.user_version) as scope:
+            epoch = erasure.user_version(scope)
+            batch = embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after, upto=upto)
         if not batch:
             return made
         vectors = call_inline(_embed_units, dependencies, batch)
         try:
-            with erasures.unless_erased(database, user, epoch) as scope:
+            with erasure.transaction_if_unchanged(database, user, epoch) as scope:
                 made += add(scope, vectors, model)
-        except OtherServes:
+        except ModelChanged:
             raise
-        except LostRace:  # something was erased meanwhile, it may be one of the units: the others are looked for again
+        except (
+            ConcurrentUpdate
+        ):  # something was erased meanwhile, it may be one of the units: the others are looked for again
             after = begun
             continue
         after = batch[-1].number
         progress(len(batch))
 
 
-def _embed_units(dependencies: Dependencies, units: Sequence[Lacking]) -> list[tuple[UnitKey, Vectors]]:
+def _embed_units(dependencies: Dependencies, units: Sequence[ChunkWithoutVector]) -> list[tuple[UnitKey, Vectors]]:
     texts = [
         speaker_prefixed(unit.speaker or "", unit.text) if unit.tier == Tier.MESSAGES else unit.text for unit in units
     ]
@@ -302,13 +314,13 @@ def _fill_documents(database: Database, dependencies: Dependencies, user: UUID, 
     """
     made = 0
     while True:
-        with database.scope(user) as scope:
+        with database.user_transaction(user) as scope:
             batch = documents.lacking(scope, model, limit=BATCH)
         if not batch:
             return made
         vectors = call_inline(_embed_documents, dependencies, batch)
-        with database.scope(user) as scope:
-            embedders.lock(scope)
+        with database.user_transaction(user) as scope:
+            embedding_models.lock(scope)
             made += documents.add_vectors(scope, vectors, model)
 
 

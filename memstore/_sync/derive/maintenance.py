@@ -12,14 +12,14 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from memstore._sync.derive.erasure.delete import ErasureTarget, erase
-from memstore._sync.store import documents, embedders, events, postings, receipts, retention, vector_indexes
+from memstore._sync.store import documents, embedding_models, erasure, events, postings, receipts, vector_indexes
 from memstore._sync.store.database import Database
-from memstore._sync.store.embedders import Model
+from memstore._sync.store.embedding_models import Model
 from memstore._sync.store.postings import Reach
 from memstore._sync.store.vector_indexes import Built
 from memstore.models import ErasureScope, LargeUser
 from memstore.settings import Settings
-from memstore.store.watermarks import LostRace
+from memstore.store.errors import ConcurrentUpdate
 
 
 def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
@@ -27,7 +27,7 @@ def run_maintenance(database: Database, users: Iterable[UUID], settings: Setting
     now = datetime.now(UTC)
     for user in users:
         apply_retention(database, user, settings)
-        with database.scope(user) as scope:
+        with database.user_transaction(user) as scope:
             events.trim(scope, now - timedelta(days=settings.event_retention_days))
             receipts.trim(scope, now - timedelta(days=settings.receipt_retention_days))
         maintain_indexes(database, user)
@@ -39,9 +39,9 @@ def apply_retention(database: Database, user: UUID, settings: Settings) -> int:
     Each conversation in a transaction of its own. The age of a message is that of its `occurred_at`: old messages of an
     import are not kept for long either.
     """
-    with database.scope(user) as scope:
+    with database.user_transaction(user) as scope:
         documents.expire(scope)
-        expired = retention.expired(scope, settings.message_retention_days)
+        expired = erasure.expired(scope, settings.message_retention_days)
     erased = 0
     for conversation in expired:
         target = ErasureTarget(ErasureScope.RETENTION, user, conversation.conversation_id, before=conversation.before)
@@ -51,7 +51,7 @@ def apply_retention(database: Database, user: UUID, settings: Settings) -> int:
 
 def list_large_users(database: Database) -> list[LargeUser]:
     """Return the users with more units than are held in a process."""
-    with database.operator() as scope:
+    with database.admin_transaction() as scope:
         users = postings.large(scope, database.most_units)
     large = []
     for user in users:
@@ -75,7 +75,7 @@ def maintain_indexes(database: Database, user: UUID) -> bool:
 
     What another process does at the same moment is left to it.
     """
-    with database.scope(user) as scope:
+    with database.user_transaction(user) as scope:
         reach = postings.reach(scope)
     if reach.units > database.most_units:
         _add_postings(database, user, reach)
@@ -92,22 +92,22 @@ def maintain_indexes(database: Database, user: UUID) -> bool:
 def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
     after = reach.posted
     while reach.last_unit - after >= postings.FEWEST:
-        with database.scope(user) as scope:
+        with database.user_transaction(user) as scope:
             run = postings.unposted(scope, after)
         if not run.units:  # the last ones are gone
             return
         try:
-            with database.scope(user, lazily=True) as scope:
+            with database.user_transaction(user, async_commit=True) as scope:
                 postings.post(scope, run)
-        except LostRace:  # another process does it
+        except ConcurrentUpdate:  # another process does it
             return
         after = run.units[-1].number
 
 
 def _find_unindexed(database: Database, user: UUID) -> Model | None:
     """Return the user's active embedder if its vectors could have an index, and have none."""
-    with database.scope(user) as scope:
-        model = embedders.serving(embedders.models(scope))
+    with database.user_transaction(user) as scope:
+        model = embedding_models.active(embedding_models.models(scope))
         if model is None or not vector_indexes.is_possible(model.dimensions):
             return None
         return None if vector_indexes.is_ready(scope, model.id) else model
@@ -115,10 +115,10 @@ def _find_unindexed(database: Database, user: UUID) -> Model | None:
 
 def _drop_indexes(database: Database, user: UUID) -> None:
     try:
-        with database.scope(user) as scope:
+        with database.user_transaction(user) as scope:
             postings.forget(scope)
-            models = embedders.models(scope)
-    except LostRace:  # another process does it, or makes them
+            models = embedding_models.models(scope)
+    except ConcurrentUpdate:  # another process does it, or makes them
         return
     for model in models:
         vector_indexes.drop(database, user, model.id)

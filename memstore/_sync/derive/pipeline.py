@@ -24,16 +24,17 @@ from memstore._sync.derive.embedding_migration import embed_missing_units
 from memstore._sync.derive.facts.deriver import FactDeriver
 from memstore._sync.derive.maintenance import run_maintenance
 from memstore._sync.derive.summaries.deriver import SummaryDeriver
-from memstore._sync.store import derivations, embedders, erasures, messages, model_calls
+from memstore._sync.store import embedding_models, erasure, llm_usage, messages, watermarks
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.embedders import Model, OtherServes
-from memstore._sync.store.erasures import Epoch
+from memstore._sync.store.embedding_models import Model, ModelChanged
+from memstore._sync.store.erasure import UserVersion
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.llm import LLMSession
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
 from memstore.events import Event, EventType
 from memstore.models import QUARANTINED, DeriveReport
-from memstore.store.watermarks import LostRace, Outdated, Pending
+from memstore.store.errors import ConcurrentUpdate
+from memstore.store.rows import PendingWork, StaleWork
 
 logger = logging.getLogger("memstore")
 
@@ -72,7 +73,7 @@ class Deriver(Protocol[B, R]):
     def producer(self) -> Producer:
         """How it makes them."""
 
-    def load(self, scope: Transaction, work: Pending, limit: int) -> B:
+    def load(self, scope: Transaction, work: PendingWork, limit: int) -> B:
         """Return what is needed to compute the next `limit` messages."""
 
     def compute(self, batches: Sequence[B]) -> Sequence[R]:
@@ -88,7 +89,7 @@ class Deriver(Protocol[B, R]):
 class Rebuildable(Deriver[B, R], Protocol):
     """A deriver whose rows can be made anew, a conversation at a time."""
 
-    def reload(self, scope: Transaction, work: Pending, limit: int, results: Sequence[R]) -> B:
+    def reload(self, scope: Transaction, work: PendingWork, limit: int, results: Sequence[R]) -> B:
         """Return what `load` returns, as if nothing were stored of this conversation but `results`."""
 
     def replace(self, scope: Transaction, conversation: UUID, results: Sequence[R], recipe: str) -> dict[str, int]:
@@ -101,7 +102,7 @@ class DeriveScope:
 
     user: UUID | None = None
     conversation: UUID | None = None
-    derivers: Sequence[str] = derivations.DERIVERS
+    derivers: Sequence[str] = watermarks.DERIVERS
 
 
 @dataclass(slots=True)
@@ -119,7 +120,7 @@ class RunState:
 
     lock: Lock = field(default_factory=Lock)  # derivers run in threads
 
-    def advance(self, work: Pending, to_seq: int, counts: Mapping[str, int]) -> None:
+    def advance(self, work: PendingWork, to_seq: int, counts: Mapping[str, int]) -> None:
         """Record what a deriver made of the messages up to `to_seq`."""
         with self.lock:
             self.users.add(work.user_id)
@@ -144,9 +145,9 @@ def derive(
     only = only or DeriveScope()
     if redo == VECTORS and dependencies.embedder is None:
         raise InvalidInput("There is no embedder to make vectors: set embedder (settings, or MEMSTORE_EMBEDDER).")
-    with database.operator() as scope:
-        run = RunState(progress, derivations.backlog(scope, only=only.user))
-        dependencies.token_budget.left = model_calls.left(scope, dependencies.settings.llm_daily_tokens)
+    with database.admin_transaction() as scope:
+        run = RunState(progress, watermarks.backlog(scope, only=only.user))
+        dependencies.token_budget.left = llm_usage.left(scope, dependencies.settings.llm_daily_tokens)
     derivers = make_derivers(dependencies)
     if any(deriver.producer.uses_llm for deriver in derivers):  # one model, one question at a time
         for deriver in derivers:
@@ -181,10 +182,12 @@ def _run_deriver(
 
 
 def _derive_pending(database: Database, deriver: Deriver[B, R], only: DeriveScope, run: RunState) -> None:
-    after: Pending | None = None
+    after: PendingWork | None = None
     while not run.stop_requested.is_set():
-        with database.operator() as scope:
-            page = derivations.pending(scope, deriver.name, only=only.user, conversation=only.conversation, after=after)
+        with database.admin_transaction() as scope:
+            page = watermarks.pending_work(
+                scope, deriver.name, only=only.user, conversation=only.conversation, after=after
+            )
         if not page:
             return
         after = page[-1]
@@ -192,9 +195,9 @@ def _derive_pending(database: Database, deriver: Deriver[B, R], only: DeriveScop
             _drain(database, deriver, group, run)
 
 
-def _group(page: Sequence[Pending], limit: int) -> list[list[Pending]]:
+def _group(page: Sequence[PendingWork], limit: int) -> list[list[PendingWork]]:
     """Group short conversations, so that the encoder is not fed them one by one."""
-    groups: list[list[Pending]] = [[]]
+    groups: list[list[PendingWork]] = [[]]
     size = 0
     for work in page:
         if groups[-1] and size + work.last_seq - work.done_seq > limit:
@@ -205,7 +208,7 @@ def _group(page: Sequence[Pending], limit: int) -> list[list[Pending]]:
     return groups
 
 
-def _drain(database: Database, deriver: Deriver[B, R], group: list[Pending], run: RunState) -> None:
+def _drain(database: Database, deriver: Deriver[B, R], group: list[PendingWork], run: RunState) -> None:
     """Step until nothing of the group is left; if a step fails, go on with each conversation by itself."""
     while group and not run.stop_requested.is_set():
         try:
@@ -225,7 +228,7 @@ def _drain(database: Database, deriver: Deriver[B, R], group: list[Pending], run
 class StepResult(NamedTuple):
     """How far a step came in a conversation, and the conversation's last message by now."""
 
-    work: Pending
+    work: PendingWork
     done_seq: int
     last_seq: int
 
@@ -240,10 +243,12 @@ class LoadedBatch(NamedTuple, Generic[B, R]):
 
     deriver: Deriver[B, R]
     batch: B
-    epoch: Epoch | None
+    epoch: UserVersion | None
 
 
-def run_step(database: Database, deriver: Deriver[B, R], group: Sequence[Pending], run: RunState) -> list[StepResult]:
+def run_step(
+    database: Database, deriver: Deriver[B, R], group: Sequence[PendingWork], run: RunState
+) -> list[StepResult]:
     """Load, compute and save the next batch of each conversation of a group.
 
     A conversation that another process derives at the same time has no result. If another embedder became active for
@@ -255,20 +260,20 @@ def run_step(database: Database, deriver: Deriver[B, R], group: Sequence[Pending
     if deriver.name == SummaryDeriver.name:
         database.dispatcher.publish([_started_event(work, recipe) for work in group])
     steps: list[StepResult] = []
-    again: list[Pending] = []
+    again: list[PendingWork] = []
     for work, (own, _, epoch), result in zip(group, loaded, _compute(loaded), strict=True):
         try:
-            with erasures.unless_erased(database, work.user_id, epoch) as scope:
+            with erasure.transaction_if_unchanged(database, work.user_id, epoch) as scope:
                 counts = own.save(scope, result)
                 if any(counts.get(kind) for kind in ("summaries", "facts", QUARANTINED)):
                     event = _result_event(work, recipe, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
                     scope.events.append(event)
                 # Last: whoever adds messages waits for it.
                 made_by = None if counts.get("letters") else recipe
-                last_seq = derivations.advance(scope, work, result.to_seq, made_by)
-        except LostRace as lost:
+                last_seq = watermarks.advance(scope, work, result.to_seq, made_by)
+        except ConcurrentUpdate as lost:
             _record_llm_usage(database, work, [result])
-            if isinstance(lost, OtherServes):
+            if isinstance(lost, ModelChanged):
                 again.append(work)
             else:  # another worker does this conversation, or something of the user was erased meanwhile
                 steps += _find_step_after_erasure(database, work, epoch)
@@ -278,17 +283,17 @@ def run_step(database: Database, deriver: Deriver[B, R], group: Sequence[Pending
     return [*steps, *(run_step(database, deriver, again, run))] if again else steps
 
 
-def load_batch(database: Database, deriver: Deriver[B, R], work: Pending) -> LoadedBatch[B, R]:
+def load_batch(database: Database, deriver: Deriver[B, R], work: PendingWork) -> LoadedBatch[B, R]:
     """Return the next batch of a conversation."""
-    with database.scope(work.user_id, first=_read_state) as scope:
+    with database.user_transaction(work.user_id, prefetch=_read_state) as scope:
         epoch, models = _read_state(scope)
         batch = deriver.load(scope, work, deriver.producer.batch_size)
     return LoadedBatch(_with_models(database, deriver, models), batch, epoch)
 
 
-def _read_state(scope: Transaction) -> tuple[Epoch | None, list[Model]]:
+def _read_state(scope: Transaction) -> tuple[UserVersion | None, list[Model]]:
     """Return a user's epoch and embedders: rows computed now are to be saved under the same ones."""
-    return erasures.epoch(scope), embedders.models(scope)
+    return erasure.user_version(scope), embedding_models.models(scope)
 
 
 def _with_models(database: Database, deriver: Deriver[B, R], models: Sequence[Model]) -> Deriver[B, R]:
@@ -300,7 +305,7 @@ def _with_models(database: Database, deriver: Deriver[B, R], models: Sequence[Mo
 def _compute(loaded: Sequence[LoadedBatch[B, R]]) -> list[R]:
     """Return the result of each batch; those of one embedder are computed together."""
     results: dict[int, R] = {}
-    models = [embedders.id_of(one.deriver.dependencies.embedder) for one in loaded]
+    models = [embedding_models.id_of(one.deriver.dependencies.embedder) for one in loaded]
     for model in dict.fromkeys(models):
         places = [place for place, other in enumerate(models) if other == model]
         batches = [loaded[place].batch for place in places]
@@ -308,12 +313,12 @@ def _compute(loaded: Sequence[LoadedBatch[B, R]]) -> list[R]:
     return [results[place] for place in range(len(loaded))]
 
 
-def _find_step_after_erasure(database: Database, work: Pending, epoch: Epoch | None) -> list[StepResult]:
+def _find_step_after_erasure(database: Database, work: PendingWork, epoch: UserVersion | None) -> list[StepResult]:
     """Return where a deriver stands, if it was an erasure that came between: nobody else goes on there."""
-    with database.scope(work.user_id) as scope:
-        if erasures.epoch(scope) == epoch:
+    with database.user_transaction(work.user_id) as scope:
+        if erasure.user_version(scope) == epoch:
             return []
-        watermark = derivations.watermark(scope, work)
+        watermark = watermarks.watermark(scope, work)
     return [] if watermark is None else [StepResult(watermark, watermark.done_seq, watermark.last_seq)]
 
 
@@ -322,23 +327,23 @@ def read_recipe(deriver: Deriver[Any, Any]) -> str:
     return call_inline(lambda: deriver.producer.recipe)
 
 
-def _record_llm_usage(database: Database, work: Pending, results: Sequence[BatchResult]) -> None:
+def _record_llm_usage(database: Database, work: PendingWork, results: Sequence[BatchResult]) -> None:
     """Store what dropped answers cost: they count for the day's tokens all the same."""
     if sessions := [result.llm_session for result in results if result.llm_session]:
-        with database.scope(work.user_id, first=erasures.hold) as scope:
-            if erasures.hold(scope) is not None:  # an erased user counts for nobody
+        with database.user_transaction(work.user_id, prefetch=erasure.lock_user) as scope:
+            if erasure.lock_user(scope) is not None:  # an erased user counts for nobody
                 for session in sessions:
-                    model_calls.keep(scope, session.usage, ())
+                    llm_usage.keep(scope, session.usage, ())
 
 
-def record_failure(database: Database, work: Pending, recipe: str, error: Exception, run: RunState) -> None:
+def record_failure(database: Database, work: PendingWork, recipe: str, error: Exception, run: RunState) -> None:
     """Record that a deriver failed in a conversation, which stays as it is."""
     # The type says enough for the table, which the operator may read; the message could quote what was said.
-    with database.scope(work.user_id, first=erasures.hold) as scope:
-        erasures.hold(scope)
+    with database.user_transaction(work.user_id, prefetch=erasure.lock_user) as scope:
+        erasure.lock_user(scope)
         if messages.conversation(scope, work.conversation_id) is None:  # erased meanwhile
             return
-        derivations.fail(scope, work, type(error).__name__)
+        watermarks.fail(scope, work, type(error).__name__)
         if work.deriver == SummaryDeriver.name:
             body = {"strategy": recipe, "from_seq": work.done_seq + 1, "error": type(error).__name__}
             scope.happened(EventType.SUMMARIZATION_FAILED, work.conversation_id, **body)
@@ -347,11 +352,11 @@ def record_failure(database: Database, work: Pending, recipe: str, error: Except
 
 
 def _rebuild_outdated(database: Database, deriver: Rebuildable[B, R], only: DeriveScope, run: RunState) -> None:
-    after: Outdated | None = None
+    after: StaleWork | None = None
     recipe = read_recipe(deriver)
     while True:
-        with database.operator() as scope:
-            page = derivations.outdated(scope, deriver.name, recipe, only=only.user, after=after)
+        with database.admin_transaction() as scope:
+            page = watermarks.stale_work(scope, deriver.name, recipe, only=only.user, after=after)
         if not page:
             return
         after = page[-1]
@@ -366,29 +371,29 @@ def _rebuild_outdated(database: Database, deriver: Rebuildable[B, R], only: Deri
                 record_failure(database, work, recipe, error, run)
 
 
-def _rebuild(database: Database, deriver: Rebuildable[B, R], work: Outdated, recipe: str, run: RunState) -> None:
+def _rebuild(database: Database, deriver: Rebuildable[B, R], work: StaleWork, recipe: str, run: RunState) -> None:
     """Compute what a conversation has anew, batch by batch, and replace it in one transaction."""
     results: list[R] = []
     try:
         done_seq = 0
-        with database.scope(work.user_id, first=_read_state) as scope:
+        with database.user_transaction(work.user_id, prefetch=_read_state) as scope:
             epoch, models = _read_state(scope)
         own = cast(Rebuildable[B, R], _with_models(database, deriver, models))
         while done_seq < work.done_seq:
-            rest = Pending(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
-            with database.scope(work.user_id) as scope:
+            rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
+            with database.user_transaction(work.user_id) as scope:
                 batch = own.reload(scope, rest, own.producer.batch_size, results)
             results += call_inline(own.compute, [batch])
             done_seq = results[-1].to_seq
-        with erasures.unless_erased(database, work.user_id, epoch) as scope:
+        with erasure.transaction_if_unchanged(database, work.user_id, epoch) as scope:
             counts = own.replace(scope, work.conversation_id, results, recipe)
             scope.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
-            derivations.redone(scope, work, None if counts.get("letters") else recipe)
+            watermarks.mark_rederived(scope, work, None if counts.get("letters") else recipe)
     except Exception as error:  # whatever it is goes on, after what the answers cost was stored
         _record_llm_usage(database, work, results)
-        if isinstance(error, OtherServes):
+        if isinstance(error, ModelChanged):
             return _rebuild(database, deriver, work, recipe, run)
-        if isinstance(error, LostRace):
+        if isinstance(error, ConcurrentUpdate):
             return None  # somebody else derives this conversation, or some of it was erased
         raise
     run.made.update(counts)
@@ -401,7 +406,7 @@ def _embed_missing(database: Database, dependencies: Dependencies, only: DeriveS
     for user, _ in messages.everybody(database):
         if only.user not in (None, user):
             continue
-        with database.scope(user) as scope:
+        with database.user_transaction(user) as scope:
             counts = messages.counts(scope)
         total = run.done[VECTORS] + counts["units"] - counts["vectors"]
 
@@ -415,14 +420,14 @@ def _embed_missing(database: Database, dependencies: Dependencies, only: DeriveS
             run.failed.append(f"{VECTORS} of user {user}: {type(error).__name__}: {error}")
 
 
-def _started_event(work: Pending, recipe: str) -> Event:
+def _started_event(work: PendingWork, recipe: str) -> Event:
     """Return the event of a summarization that begins or goes on; it is published and not stored."""
     kind = EventType.SUMMARIZATION_PROGRESS if work.done_seq else EventType.SUMMARIZATION_STARTED
     body = {"strategy": recipe, "from_seq": work.done_seq + 1, "to_seq": work.last_seq}
     return Event(work.user_id, kind, work.conversation_id, body)
 
 
-def _result_event(work: Pending, recipe: str, counts: Mapping[str, int], **body: int) -> Event:
+def _result_event(work: PendingWork, recipe: str, counts: Mapping[str, int], **body: int) -> Event:
     if work.deriver == FactDeriver.name:
         body = {**body, "facts": counts.get("facts", 0)}
         if quarantined := counts.get(QUARANTINED):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from uuid import UUID
 
-from memstore._sync.store import backfills, derivations, queue
+from memstore._sync.store import backfills, queue, watermarks
 from memstore._sync.store.database import Database
 
 QUEUE_WINDOW = 1000  # jobs of a kind that wait
@@ -27,7 +27,7 @@ def enqueue_pending(database: Database, *, only: UUID | None = None) -> int:
 
 
 def _enqueue_all(database: Database, only: UUID | None) -> int:
-    with database.operator() as scope:
+    with database.admin_transaction() as scope:
         states = backfills.states(scope)
     counts = queue.counts(database)
     total = 0
@@ -40,7 +40,7 @@ def _enqueue_all(database: Database, only: UUID | None) -> int:
         added, finished = _enqueue(database, backfill, (), room, queue.PRIORITY_BACKFILL)
         total, room = total + added, room - added
         if finished:
-            with database.operator() as scope:
+            with database.admin_transaction() as scope:
                 backfills.halt(scope, backfill, backfills.DONE)
     return total
 
@@ -49,10 +49,10 @@ def _enqueue(
     database: Database, backfill: UUID | None, unlike: Collection[UUID], room: int, priority: int
 ) -> tuple[int, bool]:
     """Enqueue conversations while there is room; return how many, and whether only failed ones are left."""
-    added, finished, after = 0, True, derivations.BEGINNING
+    added, finished, after = 0, True, watermarks.BEGINNING
     while added < room:
-        with database.operator() as scope:
-            page = derivations.unfinished(scope, backfill, unlike=unlike, after=after, limit=PAGE)
+        with database.admin_transaction() as scope:
+            page = watermarks.unfinished(scope, backfill, unlike=unlike, after=after, limit=PAGE)
         if not page:
             return added, finished
         after = page[-1]

@@ -22,19 +22,18 @@ from memstore._compat import call_inline
 from memstore._sync.derive.active_embedder import run_with_active_embedder
 from memstore._sync.store import (
     documents,
-    embedders,
-    erasures,
-    exports,
+    embedding_models,
+    erasure,
+    export_rows,
     facts,
+    import_rows,
     messages,
-    removals,
-    restores,
     summaries,
     tombstones,
 )
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.derivations import DERIVERS
-from memstore._sync.store.embedders import id_of
+from memstore._sync.store.embedding_models import id_of
+from memstore._sync.store.watermarks import DERIVERS
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.export import import_policy
@@ -53,7 +52,7 @@ from memstore.ingest.importers import ERASED, MOST_NAMED, Imported, Skipped, Spa
 from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
-from memstore.store.archived import Whole
+from memstore.store.rows import FactWithHistory
 
 NAME = "memstore"
 TAKEN = "number {} of the conversation is another message here; what is stored stays as it is"
@@ -164,16 +163,16 @@ class _Restore:
         Only now: facts that are derived meanwhile would be settled without those that the file has.
         """
         if self.user is not None and not self.dry_run:
-            with self.database.scope(self.user_id) as scope:
-                restores.pend(scope)
+            with self.database.user_transaction(self.user_id) as scope:
+                import_rows.pend(scope)
 
     def _user(self, line: UserLine) -> None:
         self.user_line = line
-        with self.database.scope(line.user_id) as scope:
-            if exports.owner(scope) is None and erasures.latest(scope) is None:
+        with self.database.user_transaction(line.user_id) as scope:
+            if export_rows.owner(scope) is None and erasure.last_erasure(scope) is None:
                 self.report.restored["users"] += 1
                 if not self.dry_run:
-                    restores.add_user(scope, line.user, line.settings, line.created_at)
+                    import_rows.add_user(scope, line.user, line.settings, line.created_at)
 
     def _conversation(self, one: LocatedLine) -> None:
         line = one.line
@@ -187,9 +186,9 @@ class _Restore:
         for problem in wrong:
             self.report.skip(Skipped(one.where, problem))
         self._span(line.id, line.user, line.conversation, line.title)
-        with self.database.scope(line.user_id) as scope:
-            known = [told for told in exports.conversations(scope, line.id)]
-            if not known and erasures.latest(scope, line.id) is not None:
+        with self.database.user_transaction(line.user_id) as scope:
+            known = [told for told in export_rows.conversations(scope, line.id)]
+            if not known and erasure.last_erasure(scope, line.id) is not None:
                 self.declared = None  # where a message comes that was not erased, it is made by its name alone
                 return
             if not known:
@@ -201,7 +200,7 @@ class _Restore:
                         change.model_dump() | {"before": import_policy.usable_settings(change.before)[0]}
                         for change in line.setting_changes
                     ]
-                    restores.add_conversation(scope, row, marks, changes)
+                    import_rows.add_conversation(scope, row, marks, changes)
                 return
         if reason := describe_difference("conversation", known[0].conversation, row):
             self.report.skip(Skipped(one.where, reason))
@@ -211,9 +210,9 @@ class _Restore:
     def _messages(self, rows: Sequence[Prepared[Message]], conversation: UUID) -> None:
         if conversation != self.declared:  # its line could not be read: whatever there is, it is derived here
             self.diverged.add(conversation)
-        with self.database.scope(self.user_id) as scope:
+        with self.database.user_transaction(self.user_id) as scope:
             fresh = self._new_messages(conversation, scope, rows)
-            mark = restores.embedded(scope, conversation)
+            mark = import_rows.embedded(scope, conversation)
         for one in rows:
             self._span(conversation, one.line.user, _conversation_name(one)).add(one.item.occurred_at)
 
@@ -224,7 +223,7 @@ class _Restore:
                 messages.lock(scope, conversation)
             new = self._new_messages(conversation, scope, fresh)
             if new:
-                restores.add_messages(scope, [one.item for one in new])
+                import_rows.add_messages(scope, [one.item for one in new])
             return new
 
         with_units = [one for one in fresh if one.item.seq <= mark]  # of the others the deriver makes units
@@ -236,7 +235,7 @@ class _Restore:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
         known = messages.known(scope, [one.item.id for one in rows])
         erased = tombstones.erased_messages(scope, [one.item for one in rows if one.item.id not in known])
-        taken = restores.taken(scope, conversation, [one.item.seq for one in rows])
+        taken = import_rows.taken(scope, conversation, [one.item.seq for one in rows])
         new = []
         for one in rows:
             message = one.item
@@ -259,7 +258,7 @@ class _Restore:
     def _summaries(self, rows: Sequence[Prepared[Summary]], conversation: UUID) -> None:
         if conversation != self.declared:
             self.diverged.add(conversation)
-        with self.database.scope(self.user_id) as scope:
+        with self.database.user_transaction(self.user_id) as scope:
             kept = self._without_erased(scope, conversation, rows)
             fresh = self._new_summaries(conversation, scope, kept)
 
@@ -267,7 +266,7 @@ class _Restore:
             messages.lock(scope, conversation)
             new = self._new_summaries(conversation, scope, fresh)
             if new:
-                restores.add_summaries(scope, [one.item for one in new])
+                import_rows.add_summaries(scope, [one.item for one in new])
             return new
 
         self.report.restored["summaries"] += self._store(fresh, fresh, write)
@@ -293,7 +292,7 @@ class _Restore:
                 dropped.append(summary)
         self.report.left_out[ERASED] += len(dropped)
         if not self.dry_run and (first_level := [one.from_seq for one in dropped if one.level == 1]):
-            removals.back_to(scope, conversation, "summarize", min(first_level) - 1)
+            erasure.rewind_watermark(scope, conversation, "summarize", min(first_level) - 1)
         return kept
 
     def _new_summaries(
@@ -313,28 +312,30 @@ class _Restore:
                 new.append(one)
         return new
 
-    def _facts(self, rows: Sequence[Prepared[Whole]]) -> None:
-        with self.database.scope(self.user_id) as scope:
+    def _facts(self, rows: Sequence[Prepared[FactWithHistory]]) -> None:
+        with self.database.user_transaction(self.user_id) as scope:
             fresh = self._new_facts(scope, rows)
 
-        def write(scope: Transaction) -> Sequence[Prepared[Whole]]:
+        def write(scope: Transaction) -> Sequence[Prepared[FactWithHistory]]:
             messages.make_user(scope, fresh[0].line.user)
             facts.lock(scope)
             new = self._new_facts(scope, fresh)
             if new:
-                restores.add_facts(scope, [one.item for one in new])
+                import_rows.add_facts(scope, [one.item for one in new])
             return new
 
         self.report.restored["facts"] += self._store(fresh, fresh, write)
 
-    def _new_facts(self, scope: Transaction, rows: Sequence[Prepared[Whole]]) -> list[Prepared[Whole]]:
+    def _new_facts(
+        self, scope: Transaction, rows: Sequence[Prepared[FactWithHistory]]
+    ) -> list[Prepared[FactWithHistory]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
-        known = restores.known_facts(scope, [one.item.fact.id for one in rows])
+        known = import_rows.known_facts(scope, [one.item.fact.id for one in rows])
         sources = {span.message_id for one in rows for span, _ in one.item.sources}
-        places = restores.places(scope, sorted(sources))
+        places = import_rows.places(scope, sorted(sources))
         erased = tombstones.erased_items(scope, [*(one.item.fact.id for one in rows), *sources])
-        since = erasures.latest(scope)
-        new: dict[UUID, Prepared[Whole]] = {}
+        since = erasure.last_erasure(scope)
+        new: dict[UUID, Prepared[FactWithHistory]] = {}
         for one in rows:
             fact, said_in = one.item.fact, [span.message_id for span, _ in one.item.sources]
             missing = [] if self.dry_run else [message for message in said_in if message not in places]
@@ -357,11 +358,11 @@ class _Restore:
         """Store the documents that are not there, but for those from before an erasure of the user."""
         rows: list[Json] = []
         vectors: list[Json] = []
-        with self.database.scope(self.user_id) as scope:
+        with self.database.user_transaction(self.user_id) as scope:
             lines = [(one.where, one.line) for one in batch if isinstance(one.line, DocumentLine)]
             stored = documents.documents(scope, [line.id for _, line in lines], expired=True)
             known = {documents.id_of(scope.user_id, one.namespace, one.key) for one in stored}
-            since = erasures.latest(scope)
+            since = erasure.last_erasure(scope)
             for where, line in lines:
                 if since is not None and line.updated_at <= since:
                     self.report.left_out[ERASED] += 1
@@ -376,7 +377,7 @@ class _Restore:
                     rows.append(line.model_dump(exclude={"kind", "user", "vectors"}) | {"ttl": ttl})
             if rows and not self.dry_run:
                 messages.make_user(scope, batch[0].line.user)
-                restores.add_documents(scope, rows, vectors)
+                import_rows.add_documents(scope, rows, vectors)
         self.report.restored["documents"] += len(rows)
 
     def _span(self, conversation: UUID, user: str, name: str, title: str | None = None) -> Span:
@@ -400,15 +401,15 @@ class _Restore:
             maker = self.user_line.embedder if self.user_line else None
             fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
             units = call_inline(import_policy.hash_units, with_units, None if fits else resources)
-            with self.database.scope(self.user_id) as scope:
+            with self.database.user_transaction(self.user_id) as scope:
                 new = write(scope)
                 if added := [unit for one in new for unit in units.get(one.row.id, ())]:
-                    restores.add_units(scope, added, embedders.bind(scope, resources.embedder))
+                    import_rows.add_units(scope, added, embedding_models.lock_active(scope, resources.embedder))
             return len(new)
 
         if any(one.units for one in with_units):
             return run_with_active_embedder(self.database, call_inline(self.resources), self.user_id, store_with)
-        with self.database.scope(self.user_id) as scope:
+        with self.database.user_transaction(self.user_id) as scope:
             return len(write(scope))
 
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from memstore import ids
 from memstore._compat import call_inline
-from memstore._sync.store import exports
+from memstore._sync.store import export_rows
 from memstore._sync.store.database import Database, Transaction
 from memstore.errors import InvalidInput
 from memstore.export.schema import (
@@ -42,7 +42,7 @@ from memstore.export.schema import (
     encode_vector,
 )
 from memstore.models import ExportReport, Json
-from memstore.store.archived import Item, Owner, Row, Told, UnitKept, Wanted
+from memstore.store.rows import ChunkRow, ConversationRow, ExportOptions, ItemRow, Owner, Row
 
 COUNTED = {
     "user": "users",
@@ -130,15 +130,15 @@ class _UserExport:
         self.name, self.done = name, 0
         user = ids.user_id(name)
         only = None if self.conversation is None else ids.conversation_id(user, self.conversation)
-        with database.scope(user) as scope:
-            exports.freeze(scope)
-            owner = exports.owner(scope)
+        with database.user_transaction(user) as scope:
+            export_rows.freeze(scope)
+            owner = export_rows.owner(scope)
             if owner is None:
                 raise InvalidInput(f"There is no user {self.name!r}: nothing was exported.")
             self.lines.write(self._user(owner))
-            wanted = Wanted(self.derived, owner.model_id if self.vectors else None)
+            wanted = ExportOptions(self.derived, owner.model_id if self.vectors else None)
             found = False
-            for told in exports.conversations(scope, only):
+            for told in export_rows.conversations(scope, only):
                 found = True
                 self._conversation(scope, told, wanted, owner.messages)
             if only is not None and not found:
@@ -147,17 +147,17 @@ class _UserExport:
             if only is None:
                 self._documents(scope)
 
-    def _conversation(self, scope: Transaction, told: Told, wanted: Wanted, total: int) -> None:
+    def _conversation(self, scope: Transaction, told: ConversationRow, wanted: ExportOptions, total: int) -> None:
         place: Json = {"user": self.name, "conversation": told.conversation.name}
         marks = {name: {"seq": seq, "recipe": recipe} for name, (seq, recipe) in told.watermarks.items()}
         row = _columns(told.conversation, CONVERSATION)
         line = {"kind": "conversation"} | place | row | {"setting_changes": told.setting_changes}
         self.lines.write(line | {"watermarks": marks if self.derived else None})
         if self.derived:
-            with closing(exports.summaries(scope, told.conversation.id, wanted)) as summaries:
+            with closing(export_rows.summaries(scope, told.conversation.id, wanted)) as summaries:
                 for one in summaries:
                     self.lines.write({"kind": "summary"} | place | _item(one, SUMMARY))
-        with closing(exports.messages(scope, told.conversation.id, wanted)) as messages:
+        with closing(export_rows.messages(scope, told.conversation.id, wanted)) as messages:
             for one in messages:
                 self.lines.write({"kind": "message"} | place | _item(one, MESSAGE))
                 self.done += 1
@@ -165,16 +165,16 @@ class _UserExport:
                     self.progress(self.name, self.done, max(total, self.done))
         self.progress(self.name, self.done, max(total, self.done))
 
-    def _facts(self, scope: Transaction, wanted: Wanted, only: UUID | None) -> None:
+    def _facts(self, scope: Transaction, wanted: ExportOptions, only: UUID | None) -> None:
         # What people entered is made of no message; its vector is.
-        mine = Wanted(True, wanted.model if wanted.units else None)
+        mine = ExportOptions(True, wanted.model if wanted.units else None)
         by_hand = not self.derived
-        with closing(exports.facts(scope, mine, only=only, by_hand=by_hand)) as facts:
+        with closing(export_rows.facts(scope, mine, only=only, by_hand=by_hand)) as facts:
             for one in facts:
                 self.lines.write({"kind": "fact", "user": self.name} | _item(one, FACT))
 
     def _documents(self, scope: Transaction) -> None:
-        with closing(exports.documents(scope, vectors=self.vectors)) as documents:
+        with closing(export_rows.documents(scope, vectors=self.vectors)) as documents:
             for row in documents:
                 ttl = None if row["ttl"] is None else row["ttl"].total_seconds()
                 vectors = [_document_vector(*one) for one in row["vectors"] or ()]
@@ -193,7 +193,7 @@ class _UserExport:
         }
 
 
-def _item(one: Item, keys: Sequence[str]) -> Json:
+def _item(one: ItemRow, keys: Sequence[str]) -> Json:
     row: Any = one.row
     line = _columns(row, keys)
     if "content" in keys:
@@ -205,7 +205,7 @@ def _item(one: Item, keys: Sequence[str]) -> Json:
     return line | {"units": [_unit(row, kept) for kept in one.units]}
 
 
-def _unit(row: Row, kept: UnitKept) -> Json:
+def _unit(row: Row, kept: ChunkRow) -> Json:
     unit = kept.unit
     default = default_unit(row, unit.chunk, unit.start, unit.stop)
     line: Json = {"start": unit.start, "stop": unit.stop, "recorded_at": kept.recorded_at}

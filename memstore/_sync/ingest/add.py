@@ -16,8 +16,8 @@ from memstore._compat import call_inline
 from memstore._sync.store import messages as store
 from memstore._sync.store import tombstones
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.derivations import DERIVERS
 from memstore._sync.store.tombstones import as_stored
+from memstore._sync.store.watermarks import DERIVERS
 from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest.redaction import KEEP_ALL, Redactor
 from memstore.ingest.validation import (
@@ -118,14 +118,14 @@ def store_new(
     last: dict[UUID, int] = {}
     erased: frozenset[UUID] = frozenset()
     if mostly_known:
-        with database.scope(user) as scope:
+        with database.user_transaction(user) as scope:
             last = store.last_numbers(scope, conversations)
             known = store.known(scope, _named(row for row in rows if last.get(row.conversation_id)))
     while (found := partition(rows, known, erased)).new:
         call_inline(count_tokens, [row for row in found.new if row.tokens == UNCOUNTED], counter)
         wanted = {row.conversation_id for row in found.new if row.external_id is not None}
         try:
-            with database.scope(user) as scope:
+            with database.user_transaction(user) as scope:
                 locked = _lock(scope, {id: conversations[id] for id in wanted}) if wanted else {}
                 if any(locked[id] != last.get(id, 0) for id in wanted):  # there are messages that were not looked for
                     known, last = store.known(scope, named), last | locked
@@ -148,7 +148,7 @@ def store_new(
 
 def preview(database: Database, rows: Sequence[Message]) -> Partition:
     """Return what `store_new` would, and store nothing."""
-    with database.scope(rows[0].user_id) as scope:
+    with database.user_transaction(rows[0].user_id) as scope:
         known = store.known(scope, _named(rows))
         found = partition(rows, known)
         return partition(rows, known, tombstones.erased_messages(scope, found.new))

@@ -18,15 +18,15 @@ import numpy as np
 
 from memstore._compat import call_inline
 from memstore._sync.search.query import Query, QueryBuilder
-from memstore._sync.store import items, postings, vector_indexes
+from memstore._sync.store import chunks, postings, vector_indexes
+from memstore._sync.store.chunks import Filters, IndexVersion, ItemText
 from memstore._sync.store.database import Transaction
-from memstore._sync.store.items import Filters, Said, Version
 from memstore._sync.store.postings import Matches
 from memstore.models import Hit, Tier, UnitKey
 from memstore.providers import Vectors
 from memstore.search.ranking import LATEST, NOTHING, Candidate, Ranking, best_of_all, best_of_each, rank
 from memstore.search.signals import B, Corpus, idf, saturated
-from memstore.store.arrays import Arrays, Rows
+from memstore.store.user_index import Rows, UserIndex
 
 DEPTH = 200  # chunks, of each tier or of all, that are ranked exactly
 FEW = 3  # chunks for each hit that is wanted: some are of one item
@@ -53,7 +53,7 @@ class SearchSpec:
 class IndexCandidates:
     """What the indexes found, with neighbours: arrays, the distance of each row from what was found, and the corpus."""
 
-    arrays: Arrays
+    arrays: UserIndex
     distances: Rows
     corpus: Corpus
 
@@ -77,7 +77,7 @@ def facts_with_evidence(
         sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))
         ranking = rank_candidates(scope, query, filters, 1, [*sources], version=version) if sources else NOTHING
         messages = [one for one in best_of_each(ranking.of(Tier.MESSAGES)) if one.unit.item_id in sources]
-        said = items.said(scope, [one.unit for one in messages])
+        said = chunks.load_texts(scope, [one.unit for one in messages])
     there = [(one, said[one.unit.item_id]) for one in messages if one.unit.item_id in said]
     return facts, [replace(_hit(one, whole), text=whole.text or "", start=0) for one, whole in there]
 
@@ -85,7 +85,7 @@ def facts_with_evidence(
 def _best_hits(
     scope: Transaction,
     query: Query,
-    version: Version | None,
+    version: IndexVersion | None,
     filters: Filters,
     limit: int,
     min_score: float | None,
@@ -117,12 +117,12 @@ def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | N
     """Return hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
     units = [one.unit for one in chosen]
     with scope.ahead() as reads:
-        items.said(reads, units, as_of)
-    said = items.said(scope, units, as_of)
+        chunks.load_texts(reads, units, as_of)
+    said = chunks.load_texts(scope, units, as_of)
     return [_hit(one, said[one.unit.item_id]) for one in chosen if one.unit.item_id in said]
 
 
-def _hit(one: Candidate, said: Said) -> Hit:
+def _hit(one: Candidate, said: ItemText) -> Hit:
     unit = one.unit
     return Hit(
         tier=Tier(unit.tier),
@@ -148,7 +148,7 @@ def rank_candidates(
     depth: int = DEPTH,
     include_ids: Sequence[UUID] = (),
     *,
-    version: Version | None,
+    version: IndexVersion | None,
     across_tiers: bool = False,
 ) -> Ranking:
     """Rank the best chunks of each tier, or `across_tiers`, and the first one of each item in `include_ids`.
@@ -165,69 +165,69 @@ def rank_candidates(
     return best_of_all([whole, *(part.first(OF_A_SUBQUERY, best) for part in parts)])
 
 
-def _rank_query(scope: Transaction, query: Query, version: Version | None, spec: SearchSpec) -> Ranking:
+def _rank_query(scope: Transaction, query: Query, version: IndexVersion | None, spec: SearchSpec) -> Ranking:
     if version is None:  # nothing is stored of the user, or no longer
         scope.cache.forget(scope.user_id)
         return NOTHING
     if version.units > scope.cache.most_units:
         return _rank_by_indexes(scope, query, version, spec)
-    arrays = items.arrays(scope, query.model, version.version)
+    arrays = chunks.read_index(scope, query.model, version.version)
     if arrays is None:
         return NOTHING
-    query = query.for_speakers(arrays.tellers)
+    query = query.for_speakers(arrays.speakers_of_messages)
     tags = spec.filters.tags
-    tagged = None if tags is None else items.tagged(scope, tags)
+    tagged = None if tags is None else chunks.items_with_tags(scope, tags)
     return call_inline(_rank_arrays, arrays, version, query, spec, tagged)
 
 
 def _rank_arrays(
-    arrays: Arrays, version: Version, query: Query, spec: SearchSpec, tagged: Sequence[UUID] | None
+    arrays: UserIndex, version: IndexVersion, query: Query, spec: SearchSpec, tagged: Sequence[UUID] | None
 ) -> Ranking:
     filters, corpus = spec.filters, Corpus(version.units, version.unit_length)
     if filters.as_of is not None:
-        arrays = arrays.known_at(filters.as_of)
+        arrays = arrays.as_of(filters.as_of)
         corpus = Corpus(len(arrays), int(arrays.lengths.sum()))
-    visible = None if filters.everything else arrays.seen_through(**filters.on_columns())
+    visible = None if filters.everything else arrays.filter(**filters.on_columns())
     if visible is not None and tagged is not None:
         visible = np.intersect1d(visible, arrays.whole_items(arrays.first_rows(tagged)))
     include = arrays.first_rows(spec.include_ids)
     return rank(arrays, query, corpus, spec.depth, visible, include, across_tiers=spec.across_tiers)
 
 
-def _rank_by_indexes(scope: Transaction, query: Query, version: Version, spec: SearchSpec) -> Ranking:
+def _rank_by_indexes(scope: Transaction, query: Query, version: IndexVersion, spec: SearchSpec) -> Ranking:
     found = search_indexes(scope, query, version, spec)
     if found is None:
         return NOTHING
-    again = query.for_speakers(scope.cache.hear(scope.user_id, query.model, found.arrays.tellers))
+    again = query.for_speakers(scope.cache.add_speakers(scope.user_id, query.model, found.arrays.speakers_of_messages))
     if again is not query:  # it names a speaker who is found for the first time
         found = search_indexes(scope, again, version, spec) or found
     return call_inline(_rank_found, found, again, spec)
 
 
-def search_indexes(scope: Transaction, query: Query, version: Version, spec: SearchSpec) -> IndexCandidates | None:
+def search_indexes(scope: Transaction, query: Query, version: IndexVersion, spec: SearchSpec) -> IndexCandidates | None:
     """Return what the indexes find, and the first chunk of each item that is wanted; None where there is nothing."""
     filters, units, length = spec.filters, version.units, version.unit_length
     if filters.as_of is not None:
-        units, length = items.corpus_as_of(scope, filters.as_of)
+        units, length = chunks.corpus_as_of(scope, filters.as_of)
     matches = postings.matches(scope, list(query.terms.values()), version.posted, filters.as_of)
     corpus = Corpus(units, length, matches.holding)
     count = max(PER_INDEX, spec.depth // 2)
     numbers = _visible(scope, filters, call_inline(best_by_words, matches, corpus), count)
     keys = [UnitKey(item_id, 0) for item_id in spec.include_ids]
     if query.vector is None:
-        keys += items.latest(scope, filters, LATEST)
+        keys += chunks.latest(scope, filters, LATEST)
     else:
         keys += _nearest(scope, query.vector, query.model, filters, version, count)
-    found = items.around(scope, query.model, keys, numbers, filters.as_of)
+    found = chunks.read_neighbourhood(scope, query.model, keys, numbers, filters.as_of)
     return None if found is None else IndexCandidates(*found, corpus)
 
 
 def _rank_found(found: IndexCandidates, query: Query, spec: SearchSpec) -> Ranking:
     filters, include = spec.filters, found.arrays.first_rows(spec.include_ids)
-    reach = 0 if filters.tags is not None else items.BESIDE  # neighbours' tags are not known
+    reach = 0 if filters.tags is not None else chunks.BESIDE  # neighbours' tags are not known
     visible = np.flatnonzero(found.distances <= reach)
     if not filters.everything:
-        visible = np.intersect1d(visible, found.arrays.seen_through(**filters.on_columns()))
+        visible = np.intersect1d(visible, found.arrays.filter(**filters.on_columns()))
     return rank(found.arrays, query, found.corpus, spec.depth, visible, include, across_tiers=spec.across_tiers)
 
 
@@ -240,23 +240,23 @@ def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) ->
     for start, stop in pairwise((0, *ROUNDS, len(ordered))):
         some = ordered[start:stop]
         if some and len(visible) < count:
-            passing = {number for number, _ in items.shown(scope, filters, numbers=some)}
+            passing = {number for number, _ in chunks.filter_chunks(scope, filters, numbers=some)}
             visible += [number for number in some if number in passing]
     return visible[:count]
 
 
 def _nearest(
-    scope: Transaction, query: Vectors, model: UUID, filters: Filters, version: Version, count: int
+    scope: Transaction, query: Vectors, model: UUID, filters: Filters, version: IndexVersion, count: int
 ) -> list[UnitKey]:
     """Return the chunks nearest to a vector: by the index where there is one that finds enough visible ones."""
     if version.units > scope.cache.most_units and vector_indexes.is_ready(scope, model):
         if filters.everything:
             return vector_indexes.nearest(scope, query, model, count)
         near = vector_indexes.nearest(scope, query, model, FILTERED)
-        passing = {key for _, key in items.shown(scope, filters, keys=near)}
+        passing = {key for _, key in chunks.filter_chunks(scope, filters, keys=near)}
         if len(passing) >= count:
             return [key for key in near if key in passing][:count]
-    return list(items.nearest(scope, query, model, filters, count))
+    return list(chunks.nearest(scope, query, model, filters, count))
 
 
 def best_by_words(matches: Matches, corpus: Corpus) -> Rows:

@@ -14,13 +14,13 @@ from functools import partial
 from uuid import UUID
 
 from memstore._compat import call_inline
-from memstore._sync.store import embedders, items
+from memstore._sync.store import chunks, embedding_models
+from memstore._sync.store.chunks import IndexVersion
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.items import Version
 from memstore.providers import Embedder, EmbedderLoader, load_stored_embedder
 from memstore.search.query_analysis import split_question, to_first_person
 from memstore.search.ranking import QueryFeatures
-from memstore.store.terms import QUESTION, hashed, terms
+from memstore.store.tokenize import QUESTION, hashed, terms
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
@@ -47,9 +47,9 @@ class Query(QueryFeatures):
             return self
         return replace(self, embedded_text=text, vector=call_inline(self.embedder.embed_query, text))
 
-    def fits(self, version: Version | None) -> bool:
+    def fits(self, version: IndexVersion | None) -> bool:
         """Return whether the query's vector is of the model that is active in this version of the user's units."""
-        active = None if version is None or self.embedder is None else embedders.serving(version.models)
+        active = None if version is None or self.embedder is None else embedding_models.active(version.models)
         return active is None or active.id == self.model
 
 
@@ -64,7 +64,7 @@ class QueryBuilder:
 
     def guess_embedder(self) -> Embedder | None:
         """Return the embedder that was active for the user last time; the store's own where that is not known."""
-        known = None if self.embedder is None else self.database.cache.serving(self.user_id)
+        known = None if self.embedder is None else self.database.cache.active_model(self.user_id)
         return self.embedder if known is None else call_inline(self.load_embedder, *known)
 
     def build(self, question: str, embedder: Embedder | None) -> Query:
@@ -82,7 +82,7 @@ class QueryBuilder:
             hashed(QUESTION, self.user_id),
             embedded_text=text,
             embedder=embedder,
-            model=embedders.id_of(embedder),
+            model=embedding_models.id_of(embedder),
         )
         return self._embed(query)
 
@@ -95,7 +95,7 @@ class QueryBuilder:
         subqueries = [self.build(question, query.embedder) for question in split_question(query.text)]
         return replace(query, subqueries=tuple(subqueries))
 
-    def ensure_model(self, query: Query, version: Version | None) -> tuple[Query, Version | None]:
+    def ensure_model(self, query: Query, version: IndexVersion | None) -> tuple[Query, IndexVersion | None]:
         """Return the query embedded by the active model, with the version in which that model is active.
 
         Raises `EmbedderMismatch` where no setting and no migration names the model of the user's vectors.
@@ -103,33 +103,35 @@ class QueryBuilder:
         while not query.fits(version):
             assert version is not None
             query = self._embed_by_active_model(query, version)
-            with self.database.scope(self.user_id, first=partial(items.version, model=query.model)) as scope:
-                version = items.version(scope, query.model)
+            with self.database.user_transaction(
+                self.user_id, prefetch=partial(chunks.index_version, model=query.model)
+            ) as scope:
+                version = chunks.index_version(scope, query.model)
         return query, version
 
     @contextmanager
-    def open(self, query: Query) -> Iterator[tuple[Transaction, Query, Version | None]]:
+    def open(self, query: Query) -> Iterator[tuple[Transaction, Query, IndexVersion | None]]:
         """Open a transaction; yield it with the query by the active model and the version of the user's units."""
         while True:
-            reading = partial(items.version, model=query.model)
-            with self.database.scope(self.user_id, first=reading) as scope:
-                version = items.version(scope, query.model)
+            reading = partial(chunks.index_version, model=query.model)
+            with self.database.user_transaction(self.user_id, prefetch=reading) as scope:
+                version = chunks.index_version(scope, query.model)
                 if query.fits(version):
                     yield scope, query, version
                     return
             assert version is not None
             query = self._embed_by_active_model(query, version)
 
-    def _embed_by_active_model(self, query: Query, version: Version) -> Query:
-        model = embedders.chosen(self.database, version.models, self.embedder)
-        self.database.cache.serve(self.user_id, None if model is None else (model.name, model.dimensions))
+    def _embed_by_active_model(self, query: Query, version: IndexVersion) -> Query:
+        model = embedding_models.resolve(self.database, version.models, self.embedder)
+        self.database.cache.set_active_model(self.user_id, None if model is None else (model.name, model.dimensions))
         embedder = self.embedder if model is None else call_inline(self.load_embedder, model.name, model.dimensions)
         whole, *subqueries = [
-            self._embed(replace(part, vector=None, embedder=embedder, model=embedders.id_of(embedder)))
+            self._embed(replace(part, vector=None, embedder=embedder, model=embedding_models.id_of(embedder)))
             for part in (query, *query.subqueries)
         ]
         return replace(whole, subqueries=tuple(subqueries))
 
     def _embed(self, query: Query) -> Query:
         # The speakers who are known now; `rank_candidates` looks again.
-        return query.for_speakers(self.database.cache.tellers(self.user_id, query.model))
+        return query.for_speakers(self.database.cache.speakers(self.user_id, query.model))

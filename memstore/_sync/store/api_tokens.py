@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import NamedTuple
 from uuid import UUID
 
-from memstore._sync.store.database import Transaction, columns
+from memstore._sync.store.database import Transaction
 from memstore.models import ApiToken
-from memstore.store.statements import statements
+from memstore.store.sql import statements
 
 SQL = statements("api_tokens")
 
@@ -39,18 +39,17 @@ def add(
 
 
 def holder(scope: Transaction, hash: bytes) -> Holder | None:
-    """Give whom the token with this hash lets in; None where it is unknown, has expired or was revoked."""
+    """Return whom the token with this hash lets in; None where it is unknown, has expired or was revoked."""
     return scope.one(SQL["holder"], Holder, hash=hash)
 
 
 def exist(scope: Transaction) -> bool:
-    """Whether a token was ever made."""
-    row = scope.one(SQL["exist"], columns)
-    return row is not None and row["made"]
+    """Return whether a token was ever made."""
+    return scope.value(SQL["exist"], bool) or False
 
 
 def tokens(scope: Transaction) -> list[ApiToken]:
-    """Give all there are, the latest first; those that were revoked or have expired too."""
+    """Return all there are, the latest first; those that were revoked or have expired too."""
     return scope.all(SQL["tokens"], ApiToken)
 
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from memstore._sync.store.database import Transaction, columns
+from memstore._sync.store.database import Transaction
 from memstore.models import Backfill, Json
-from memstore.store.statements import statements
+from memstore.store.sql import statements
 
 SQL = statements("backfills")
 RUNNING, PAUSED, CANCELLED, DONE = "running", "paused", "cancelled", "done"
@@ -44,15 +44,12 @@ def backfills(scope: Transaction, backfill: UUID | None = None, *, limit: int = 
 
 def states(scope: Transaction) -> dict[UUID, str]:
     """Return the states of the backfills that are not done, the oldest first."""
-    return {row["id"]: row["state"] for row in scope.all(SQL["open"], columns)}
+    return dict(scope.tuples(SQL["open"]))
 
 
 def measured_rate(scope: Transaction, derivers: Sequence[str]) -> float | None:
     """Return the messages a second of the finished backfills by these derivers; None if there was none."""
-    row = scope.one(SQL["measured_rate"], columns, derivers=list(derivers))
-    assert row is not None
-    rate: float | None = row["rate"]
-    return rate
+    return scope.value(SQL["measured_rate"], float, derivers=list(derivers))
 
 
 def halt(scope: Transaction, backfill: UUID, state: str, reason: str | None = None) -> bool:

@@ -29,10 +29,10 @@ from sqlmodel import SQLModel
 from memstore._compat import at_exit, call_inline
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.array_cache import MOST_BYTES, MOST_UNITS, ArrayCache
 from memstore.store.capabilities import UNKNOWN, capabilities
-from memstore.store.faults import explained, masked
-from memstore.store.statements import names_of, of_rows, shared, statements
+from memstore.store.errors import describe_url, translate_errors
+from memstore.store.index_cache import MOST_BYTES, MOST_UNITS, IndexCache
+from memstore.store.sql import common_columns, expand_values, statements, value_names
 
 T = TypeVar("T")
 M = TypeVar("M", bound=SQLModel)
@@ -58,7 +58,7 @@ class Transaction:
     """One transaction in the scope of one user, whose id every statement is given."""
 
     def __init__(
-        self, connection: Connection[Any], user_id: UUID, cache: ArrayCache, *, outbox: bool, enqueue: bool
+        self, connection: Connection[Any], user_id: UUID, cache: IndexCache, *, outbox: bool, enqueue: bool
     ) -> None:
         self.connection = connection
         self.user_id = user_id
@@ -74,15 +74,24 @@ class Transaction:
         self.events.append(Event(self.user_id, kind, conversation_id, body))
 
     def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
-        """Give every row, each built from its columns."""
+        """Return every row, each built from its columns."""
         return self._answered(Read(statement, self._bound(values), kwargs_row(build)))
 
     def tuples(self, statement: LiteralString, **values: Any) -> list[Any]:
-        """Give every row as a tuple: for statements with many narrow rows, where building objects is what costs."""
+        """Return every row as a tuple: for statements with many narrow rows, where building objects is what costs."""
         return self._answered(Read(statement, self._bound(values), tuple_row))
 
+    def column(self, statement: LiteralString, /, **values: Any) -> list[Any]:
+        """Return the first column of every row."""
+        return [row[0] for row in self.tuples(statement, **values)]
+
+    def value(self, statement: LiteralString, kind: type[T], /, **values: Any) -> T | None:
+        """Return the first column of the first row, which is of this kind or null; None without a row."""
+        rows: list[tuple[T | None, ...]] = self.tuples(statement, **values)
+        return rows[0][0] if rows else None
+
     def one(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> T | None:
-        """Give the first row, or None."""
+        """Return the first row, or None."""
         rows: list[T] = self._answered(Read(statement, self._bound(values), kwargs_row(build)))
         return rows[0] if rows else None
 
@@ -106,7 +115,6 @@ class Transaction:
             self._read_together(cursor, reads, [before])
 
     def _read_together(self, cursor: ClientCursor[Any], reads: Sequence[Read], before: Sequence[str] = ()) -> None:
-        """Read in one message: to both sides less work than a pipeline, whose plans are no others."""
         sent = [*before, *(cursor.mogrify(read.statement, read.values) for read in reads)]
         cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
         for read, place in zip(reads, range(-len(reads), 0), strict=True):
@@ -115,7 +123,6 @@ class Transaction:
             self._read.append((read, cursor.fetchall()))
 
     def _answered(self, read: Read) -> list[Any]:
-        """Give the rows, those read ahead where they were."""
         for place, (known, _) in enumerate(self._read):
             if known.statement is read.statement and known.values == read.values:
                 return self._read.pop(place)[1]
@@ -127,25 +134,19 @@ class Transaction:
             return cursor.fetchall()
 
     def stream(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> Iterator[T]:
-        """Give every row as it comes, sent in Postgres' binary format; nothing else may be asked until the last."""
+        """Return every row as it comes, sent in Postgres' binary format; nothing else may be asked until the last."""
         with self.connection.cursor(binary=True, row_factory=kwargs_row(build)) as cursor:
             for row in cursor.stream(statement, self._bound(values)):
                 yield row
 
-    def packed(self, statement: LiteralString, **values: Any) -> tuple[Any, ...] | None:
-        """Give the first row, sent in Postgres' binary format: for statements with few and large values."""
-        with self.connection.cursor(binary=True) as cursor:
-            cursor.execute(statement, self._bound(values))
-            return cursor.fetchone()
-
     def binary(self, statement: LiteralString, **values: Any) -> list[Any]:
-        """Give every row as a tuple, sent in Postgres' binary format: for many numbers."""
+        """Return every row as a tuple, sent in Postgres' binary format: for many numbers or large values."""
         with self.connection.cursor(binary=True) as cursor:
             cursor.execute(statement, self._bound(values))
             return cursor.fetchall()
 
     def run(self, statement: LiteralString, **values: Any) -> int:
-        """Give the number of rows that the statement changed."""
+        """Return the number of rows that the statement changed."""
         with self.connection.cursor() as cursor:
             cursor.execute(statement, self._bound(values))
             return cursor.rowcount
@@ -169,7 +170,7 @@ class Transaction:
         return [event.row for event in events] if self._outbox else []
 
     def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
-        """Insert rows in one round trip; give how many were not there yet."""
+        """Insert rows in one round trip; return how many were not there yet."""
         given = list(rows)
         if len(given) == 1:  # without the pipeline that many rows need: half the time
             return self.run(statement, **given[0])
@@ -185,7 +186,7 @@ class Transaction:
         cursors = []
         for at in range(0, len(rows), MOST_ROWS):
             some = rows[at : at + MOST_ROWS]
-            text, common, names = of_rows(statement, len(some), shared(some, names_of(statement)))
+            text, common, names = expand_values(statement, len(some), common_columns(some, value_names(statement)))
             values = [self.user_id, *(some[0][name] for name in common)]
             values += [row[name] for row in some for name in names]
             cursors.append(RawCursor(self.connection))
@@ -199,7 +200,7 @@ class Transaction:
 class _Noted(Transaction):
     """Notes what it is to read, and has no rows; it needs no connection."""
 
-    def __init__(self, user_id: UUID, cache: ArrayCache) -> None:
+    def __init__(self, user_id: UUID, cache: IndexCache) -> None:
         self.user_id, self.cache = user_id, cache
         self.reads: list[Read] = []
 
@@ -211,18 +212,22 @@ class _Noted(Transaction):
         self.reads.append(Read(statement, self._bound(values), tuple_row))
         return []
 
+    def column(self, statement: LiteralString, /, **values: Any) -> list[Any]:
+        """Return the first column of every row."""
+        return [row[0] for row in self.tuples(statement, **values)]
+
+    def value(self, statement: LiteralString, kind: type[T], /, **values: Any) -> T | None:
+        """Return the first column of the first row, which is of this kind or null; None without a row."""
+        rows: list[tuple[T | None, ...]] = self.tuples(statement, **values)
+        return rows[0][0] if rows else None
+
     def one(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> T | None:
         self.reads.append(Read(statement, self._bound(values), kwargs_row(build)))
         return None
 
 
-def columns(**values: Any) -> dict[str, Any]:
-    """Give a row as it is, by column."""
-    return values
-
-
 def stored(model: type[M]) -> Callable[..., M]:
-    """Give what makes instances of a model from all its columns, unchecked: in a fifth of `model_construct`'s time."""
+    """Return what makes a model from all its columns, unchecked: in a fifth of `model_construct`'s time."""
     names = set(model.model_fields)
 
     def build(**values: Any) -> M:
@@ -261,9 +266,9 @@ class Database:
         self._outbox, self._enqueue = outbox, enqueue
         self.capabilities = UNKNOWN
         self._revive = revive
-        self.cache = ArrayCache(most_units, most_bytes)
+        self.cache = IndexCache(most_units, most_bytes)
         self._process = os.getpid()
-        self._lent: set[Connection[Any]] = set()  # what calls have of the pool
+        self._checked_out: set[Connection[Any]] = set()  # what calls have of the pool
         self._forget_exit: Callable[[], None] = lambda: None
         self._pool = ConnectionPool(
             url,
@@ -284,7 +289,8 @@ class Database:
         self.capabilities = call_inline(capabilities, self.url)
         if self.capabilities.ignores_policies and self.capabilities.role is None:
             raise ConfigurationError(
-                f"The login of {masked(self.url)} ignores row-level security and may not become memstore_app, so that "
+                f"The login of {describe_url(self.url)} ignores row-level security and may not become memstore_app, "
+                "so that "
                 "users would not be kept apart. Run: memstore db grant LOGIN, or give a login that is no superuser."
             )
         self._outbox = self._outbox and self.capabilities.writes
@@ -299,48 +305,47 @@ class Database:
         call_inline(self.dispatcher.close)
 
     @contextmanager
-    def scope(
-        self, user_id: UUID, *, lazily: bool = False, first: Callable[[Transaction], Any] | None = None
+    def user_transaction(
+        self, user_id: UUID, *, async_commit: bool = False, prefetch: Callable[[Transaction], Any] | None = None
     ) -> Iterator[Transaction]:
         """Open a transaction that sees and writes the rows of one user only.
 
-        A crash may lose what was written `lazily` in the last half second; the commit does not wait for the disk. What
-        `first` asks of the transaction that it is given is read ahead, with no round trip of its own.
+        With `async_commit` the commit does not wait for the disk: a crash may lose the last half second. The reads that
+        `prefetch` makes of the transaction that it is given take no round trip of their own.
         """
-        statement = self._confining(SQL["scope"], *([SQL["lazily"]] if lazily else []))
+        statement = self._confining(SQL["scope"], *([SQL["async_commit"]] if async_commit else []))
         noted = _Noted(user_id, self.cache)
-        if first is not None:
-            first(noted)
+        if prefetch is not None:
+            prefetch(noted)
         with self._transaction(statement, user_id, noted.reads) as transaction:
             yield transaction
 
     @contextmanager
-    def operator(self) -> Iterator[Transaction]:
+    def admin_transaction(self) -> Iterator[Transaction]:
         """Open a transaction that sees who there is and what is pending, and nothing that was said."""
         with self._transaction(self._confining(SQL["operator"]), UUID(int=0)) as transaction:
             yield transaction
 
     def _confining(self, *settings: LiteralString) -> LiteralString:
-        """Give what begins a transaction: the role, the schemas, and then these settings."""
         role = [] if self.capabilities.role is None else [SQL["role"]]
         return ";\n".join([SQL["begin"], *role, SQL["path"], *settings])
 
     @contextmanager
-    def login(self) -> Iterator[Connection[Any]]:
+    def owner_transaction(self) -> Iterator[Connection[Any]]:
         """Open a transaction as the login itself, that sees what the operator sees: for what the app role may not."""
-        with self.session() as connection, connection.transaction():
+        with self.raw_connection() as connection, connection.transaction():
             connection.execute(SQL["path"] + ";\n" + SQL["operator"], self.capabilities.confinement)
             yield connection
 
     @contextmanager
-    def session(self) -> Iterator[Connection[Any]]:
+    def raw_connection(self) -> Iterator[Connection[Any]]:
         """Open a connection as the login itself, in no transaction: for what cannot be done in one. It reads no rows.
 
         Behind a pooler each statement may reach another session, and a setting or a lock stays behind there. Statements
         are sent as text, in Postgres' simple protocol: after the other one a transaction keeps its last statement's
         snapshot, and whoever builds an index waits for every one that is older.
         """
-        with explained(self.url):
+        with translate_errors(self.url):
             with Connection.connect(
                 self.url, autocommit=True, connect_timeout=10, cursor_factory=ClientCursor
             ) as connection:
@@ -350,7 +355,7 @@ class Database:
     def _transaction(
         self, statement: LiteralString, user_id: UUID, first: Sequence[Read] = ()
     ) -> Iterator[Transaction]:
-        with explained(self.url):
+        with translate_errors(self.url):
             transaction = self._begun(statement, user_id, first)
             try:
                 yield transaction
@@ -358,13 +363,13 @@ class Database:
                 transaction.connection.commit()
                 self.dispatcher.publish(transaction.events)
             except psycopg.OperationalError:
-                self._look_after(transaction.connection)
+                self._recover(transaction.connection)
                 raise
             finally:
-                self._given_back(transaction.connection)
+                self._release(transaction.connection)
 
     def _begun(self, statement: LiteralString, user_id: UUID, first: Sequence[Read]) -> Transaction:
-        """Give a transaction begun and confined, all in one round trip.
+        """Return a transaction begun and confined, all in one round trip.
 
         That is also the check whether the server is still there: a connection that died in the pool is replaced, as
         nothing was done with it yet.
@@ -379,14 +384,14 @@ class Database:
                 begun = True
                 return transaction
             except psycopg.OperationalError:
-                self._look_after(connection)
+                self._recover(connection)
                 if not connection.broken or monotonic() > last:
                     raise
             finally:
                 if not begun:
-                    self._given_back(connection)
+                    self._release(connection)
 
-    def _look_after(self, connection: Connection[Any]) -> None:
+    def _recover(self, connection: Connection[Any]) -> None:
         """Start an embedded server again whose end has broken a connection.
 
         Before the pool replaces the connection: after a failed try it pauses twice as long, each time.
@@ -394,9 +399,8 @@ class Database:
         if connection.broken and self._revive is not None:
             call_inline(self._revive)
 
-    def _given_back(self, connection: Connection[Any]) -> None:
-        """Give a connection back to the pool, and with it a transaction that is not committed."""
-        self._lent.discard(connection)
+    def _release(self, connection: Connection[Any]) -> None:
+        self._checked_out.discard(connection)
         with suppress(psycopg.Error):
             connection.rollback()
         self._pool.putconn(connection)
@@ -407,14 +411,15 @@ class Database:
         try:
             connection = self._of_the_pool()
         except PoolTimeout as error:
-            if len(self._lent) < self._pool.max_size:
+            if len(self._checked_out) < self._pool.max_size:
                 raise
             raise DatabaseUnreachable(
-                f"All {len(self._lent)} connections of this store have been busy for {SECONDS_FOR_A_CONNECTION:.0f} s. "
+                f"All {len(self._checked_out)} connections of this store have been busy for "
+                f"{SECONDS_FOR_A_CONNECTION:.0f} s. "
                 "Nothing of this call was done: repeat it, make fewer calls at once, or raise pool_size "
                 "(MEMSTORE_POOL_SIZE)."
             ) from error
-        self._lent.add(connection)
+        self._checked_out.add(connection)
         return connection
 
     def _of_the_pool(self) -> Connection[Any]:
@@ -428,7 +433,6 @@ class Database:
 
 
 def _alive(url: str) -> dict[str, int]:
-    """Give the libpq settings by which a server that vanished without a word is noticed, but for those of the URL."""
     return {name: value for name, value in ALIVE.items() if name not in conninfo_to_dict(url)}
 
 
@@ -441,5 +445,4 @@ def _configure(connection: Connection[Any]) -> None:
 
 
 def _loaded(data: bytes | str) -> Any:
-    """Read JSON; most of what is stored is an empty object, and a context reads hundreds."""
     return {} if data == b"{}" else json.loads(str(data, "utf-8", "surrogatepass") if isinstance(data, bytes) else data)

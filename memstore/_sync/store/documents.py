@@ -13,7 +13,7 @@ from memstore import ids
 from memstore._sync.store.database import Transaction
 from memstore.models import Document, Json, Namespace
 from memstore.providers import Vectors
-from memstore.store.statements import statements
+from memstore.store.sql import statements
 
 SQL = statements("documents")
 Distance = Literal["cosine", "l2", "inner_product"]
@@ -91,18 +91,18 @@ def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
 
 
 def lacking(scope: Transaction, model: UUID, *, limit: int) -> list[Lacking]:
-    """Give texts that the serving embedder has a vector of and this one has not."""
+    """Return texts that the serving embedder has a vector of and this one has not."""
     return scope.all(SQL["lacking"], Lacking, model_id=model, limit=limit)
 
 
 def count_lacking(scope: Transaction, model: UUID) -> int:
-    """Give how many there are."""
+    """Return how many there are."""
     [(count,)] = scope.tuples(SQL["count_lacking"], model_id=model)
     return int(count)
 
 
 def add_vectors(scope: Transaction, made: Sequence[tuple[Lacking, Vectors]], model: UUID) -> int:
-    """Store vectors of texts that stand there as they were read; give how many."""
+    """Store vectors of texts that stand there as they were read; return how many."""
     ids = sorted({one.id for one, _ in made})
     hold(scope, ids)  # nobody writes them meanwhile
     there = {(one.id, one.path): one for one in scope.all(SQL["still_lacking"], Lacking, model_id=model, ids=ids)}
@@ -115,7 +115,7 @@ def add_vectors(scope: Transaction, made: Sequence[tuple[Lacking, Vectors]], mod
 
 
 def remove_model(scope: Transaction, model: UUID) -> int:
-    """Remove the vectors of an embedder; give how many."""
+    """Remove the vectors of an embedder; return how many."""
     return scope.run(SQL["remove_model"], model_id=model)
 
 
@@ -125,13 +125,13 @@ def hold(scope: Transaction, ids: Sequence[UUID]) -> None:
 
 
 def remove(scope: Transaction, ids: Sequence[UUID]) -> int:
-    """Remove documents with their vectors; give how many there were."""
+    """Remove documents with their vectors; return how many there were."""
     scope.run(SQL["remove_vectors"], ids=list(ids))
     return scope.run(SQL["remove"], ids=list(ids))
 
 
 def expire(scope: Transaction) -> int:
-    """Remove the documents whose time is over; give how many."""
+    """Remove the documents whose time is over; return how many."""
     return scope.run(SQL["expire"])
 
 
@@ -143,22 +143,22 @@ def refresh(scope: Transaction, found: Iterable[Document], *, expired: bool = Fa
 
 
 def locked(scope: Transaction, ids: Sequence[UUID]) -> list[Document]:
-    """Give those of these documents that there are; nobody else changes them until the transaction ends."""
+    """Return those of these documents that there are; nobody else changes them until the transaction ends."""
     return scope.all(SQL["lock"], _document, ids=list(ids))
 
 
 def documents(scope: Transaction, ids: Sequence[UUID], *, expired: bool = False) -> list[Document]:
-    """Give those of these documents that there are."""
+    """Return those of these documents that there are."""
     return scope.all(SQL["documents"], _document, ids=list(ids), expired=expired)
 
 
 def latest(scope: Transaction, wanted: Wanted) -> list[Document]:
-    """Give documents, the latest change first."""
+    """Return documents, the latest change first."""
     return scope.all(SQL["latest"], _document, **wanted.values)
 
 
 def nearest(scope: Transaction, wanted: Wanted, question: Vectors, model: UUID, distance: Distance) -> list[Document]:
-    """Give documents that have vectors of this model, the nearest first; a document is as near as its nearest text.
+    """Return documents that have vectors of this model, the nearest first; a document is as near as its nearest text.
 
     Scores: the cosine, the inner product, or the negative Euclidean distance.
     """
@@ -169,14 +169,14 @@ def nearest(scope: Transaction, wanted: Wanted, question: Vectors, model: UUID, 
 def namespaces(
     scope: Transaction, matches: Sequence[Match], depth: int | None, limit: int, offset: int, *, expired: bool = False
 ) -> list[Namespace]:
-    """Give the namespaces that match, in order, cut to a depth."""
+    """Return the namespaces that match, in order, cut to a depth."""
     asked = {"all": [{"path": list(one.path), "at_end": one.at_end} for one in matches]}
     page = {"depth": DEEPEST if depth is None else depth, "limit": limit, "offset": offset, "expired": expired}
     return [tuple(labels) for (labels,) in scope.tuples(SQL["namespaces"], matches=asked, **page)]
 
 
 def id_of(user: UUID, namespace: Namespace, key: str) -> UUID:
-    """Give a document's id."""
+    """Return a document's id."""
     return ids.document_id(user, namespace, key)
 
 

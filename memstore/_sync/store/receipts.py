@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-from memstore._sync.store.database import Transaction, columns
+from memstore._sync.store.database import Transaction
 from memstore.models import Decision, Json, MessageDigest, Reason, Receipt
 from memstore.models.contexts import as_json
-from memstore.store.statements import statements
+from memstore.store.sql import statements
 
 SQL = statements("receipts")
 SAYS = 160  # characters of an item, for people
@@ -45,42 +45,47 @@ def add(scope: Transaction, receipt: Receipt) -> None:
 
 
 def receipt(scope: Transaction, id: UUID) -> Receipt | None:
-    """Give one receipt; its decisions say how their items begin, where those are still there."""
-    found = scope.one(SQL["receipt"], of_row, id=id)
+    """Return one receipt; its decisions say how their items begin, where those are still there."""
+    found = scope.one(SQL["receipt"], _receipt, id=id)
     return None if found is None else (_told(scope, [found]))[0]
 
 
 def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
-    """Give the ids of receipts from one to another, both included: three at most."""
-    return [id for (id,) in scope.tuples(SQL["between"], first=first, last=last)]
+    """Return the ids of receipts from one to another, both included: three at most."""
+    return scope.column(SQL["between"], first=first, last=last)
 
 
 def receipts(scope: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
-    """Give the receipts of a conversation, the latest first."""
-    found = scope.all(SQL["receipts"], of_row, conversation_id=conversation, limit=limit)
+    """Return the receipts of a conversation, the latest first."""
+    found = scope.all(SQL["receipts"], _receipt, conversation_id=conversation, limit=limit)
     return _told(scope, found)
 
 
+def receipt_page(scope: Transaction, conversation: UUID | None, *, before: UUID | None, limit: int) -> list[Receipt]:
+    """Return a page of receipts, of one or all conversations, the latest first, without what their items say."""
+    values = {"conversation_id": conversation, "before": before, "limit": limit}
+    return scope.all(SQL["receipt_page"], _receipt, **values)
+
+
 def previous(scope: Transaction, conversation: UUID, viewer: str | None = None) -> Previous | None:
-    """Give what the same viewer was sent before in this conversation."""
-    row = scope.one(SQL["previous_receipt"], columns, conversation_id=conversation, viewer=viewer)
-    return None if row is None else Previous(row["id"], tuple(MessageDigest(**one) for one in row["sent"] or ()))
+    """Return what the same viewer was sent before in this conversation."""
+    rows = scope.tuples(SQL["previous_receipt"], conversation_id=conversation, viewer=viewer)
+    return next((Previous(id, tuple(MessageDigest(**message) for message in sent or ())) for id, sent in rows), None)
 
 
 def trim(scope: Transaction, before: datetime) -> int:
-    """Forget receipts that were recorded before a moment; give how many."""
+    """Forget receipts that were recorded before a moment; return how many."""
     return scope.run(SQL["trim_receipts"], before=before)
 
 
 def learnt_later(scope: Transaction, conversation: UUID, as_of: datetime) -> Later:
-    """Give what was said in a conversation before a moment and recorded after it."""
+    """Return what was said in a conversation before a moment and recorded after it."""
     found = scope.one(SQL["learnt_later"], Later, conversation_id=conversation, as_of=as_of)
     assert found is not None
     return found
 
 
-def of_row(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, str], recorded_at: datetime) -> Receipt:
-    """Give the receipt of a row's columns."""
+def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, str], recorded_at: datetime) -> Receipt:
     own = {"id": id, "conversation_id": conversation_id, "texts": texts, "sections": dict(body["sections"])}
     return replace(Receipt.from_dict(body | own), recorded_at=recorded_at)
 
@@ -90,8 +95,8 @@ def _told(scope: Transaction, receipts: Sequence[Receipt]) -> list[Receipt]:
     # What a viewer does not see, its receipt does not say either.
     wanted = {(one.id, one.start) for one in every if one.id is not None and one.reason != Reason.NOT_VISIBLE}
     ids, starts = [id for id, _ in wanted], [start for _, start in wanted]
-    rows = scope.all(SQL["says"], columns, ids=ids, starts=starts, most=SAYS) if wanted else []
-    says = {(row["id"], row["start"]): row for row in rows}
+    rows = scope.tuples(SQL["says"], ids=ids, starts=starts, most=SAYS) if wanted else []
+    says = {(id, start): (speaker, text or "") for id, start, speaker, text in rows}
     return [
         replace(one, included=_say(one.included, one.texts, says), left_out=_say(one.left_out, one.texts, says))
         for one in receipts
@@ -99,15 +104,15 @@ def _told(scope: Transaction, receipts: Sequence[Receipt]) -> list[Receipt]:
 
 
 def _say(
-    decisions: Iterable[Decision], texts: Mapping[str, str], says: Mapping[tuple[UUID, int], Any]
+    decisions: Iterable[Decision], texts: Mapping[str, str], says: Mapping[tuple[UUID, int], tuple[str | None, str]]
 ) -> tuple[Decision, ...]:
     told = []
     own = Counter[str]()  # texts of the user's own sections, which are named in their order
     for one in decisions:
         row = None if one.id is None else says.get((one.id, one.start))
-        text = row["text"] or "" if row else ""
+        text = row[1] if row else ""
         if one.kind in ("turn", "message") and row:
-            text = f"{row['speaker']}: {text}"
+            text = f"{row[0]}: {text}"
         elif one.kind in ("block", "turns"):
             text = texts.get("-".join(map(str, one.seqs or ())), "")
         elif one.kind == "text" and one.reason in (None, Reason.CUT):  # what was left out was not sent

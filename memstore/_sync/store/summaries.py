@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from memstore._sync.store.database import Transaction, columns, stored
+from memstore._sync.store.database import Transaction, stored
 from memstore.models import Summary
-from memstore.store.statements import statements
+from memstore.store.sql import statements
 
 SQL = statements("summaries")
 SUMMARY = stored(Summary)
@@ -34,12 +34,12 @@ class Hole(NamedTuple):
 
 
 def hole(scope: Transaction, conversation: UUID, done_seq: int) -> Hole | None:
-    """Give the first hole of level 1 that ends after a message, and in which messages are left."""
+    """Return the first hole of level 1 that ends after a message, and in which messages are left."""
     return scope.one(SQL["hole"], Hole, conversation_id=conversation, done_seq=done_seq)
 
 
 def add(scope: Transaction, summaries: list[Summary]) -> int:
-    """Store summaries; give how many were new."""
+    """Store summaries; return how many were new."""
     if not summaries:
         return 0
     return scope.run_many(SQL["add_summary"], [dict(summary) for summary in summaries])
@@ -48,43 +48,49 @@ def add(scope: Transaction, summaries: list[Summary]) -> int:
 def summaries(
     scope: Transaction, conversation: UUID, *, level: int | None = None, as_of: datetime | None = None
 ) -> list[Summary]:
-    """Give a conversation's summaries, by level and in order."""
+    """Return a conversation's summaries, by level and in order."""
     return scope.all(SQL["summaries"], SUMMARY, conversation_id=conversation, level=level, as_of=as_of)
 
 
 def summary(scope: Transaction, id: UUID) -> Summary | None:
-    """Give one summary; None where there is none of this id."""
+    """Return one summary; None where there is none of this id."""
     return scope.one(SQL["summary"], Summary.model_construct, id=id)
 
 
 def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
-    """Give the ids of summaries from one to another, both included: three at most."""
-    return [id for (id,) in scope.tuples(SQL["between"], first=first, last=last)]
+    """Return the ids of summaries from one to another, both included: three at most."""
+    return scope.column(SQL["between"], first=first, last=last)
 
 
 def outlines(scope: Transaction, conversation: UUID, *, as_of: datetime | None = None) -> list[Outline]:
-    """Give the summaries of the nest, level 1 and above, without their texts."""
+    """Return the summaries of the nest, level 1 and above, without their texts."""
     rows = scope.tuples(SQL["outlines"], conversation_id=conversation, as_of=as_of)
     return list(map(Outline._make, rows))
 
 
 def some(scope: Transaction, ids: Sequence[UUID]) -> list[Summary]:
-    """Give these summaries of one conversation, the newest first."""
+    """Return these summaries of one conversation, the newest first."""
     return scope.all(SQL["some"], SUMMARY, ids=list(ids)) if ids else []
 
 
 def after(scope: Transaction, conversation: UUID, level: int, seq: int) -> list[Summary]:
-    """Give the summaries of a level that begin after a message, in order."""
+    """Return the summaries of a level that begin after a message, in order."""
     return scope.all(SQL["after"], Summary.model_construct, conversation_id=conversation, level=level, seq=seq)
 
 
 def covered(scope: Transaction, conversation: UUID, level: int) -> int:
-    """Give the number of the last message under this level's summaries; 0 where there are none."""
-    row = scope.one(SQL["covered"], columns, conversation_id=conversation, level=level)
-    covered: int = row["to_seq"] if row else 0
-    return covered
+    """Return the number of the last message under this level's summaries; 0 where there are none."""
+    return scope.value(SQL["covered"], int, conversation_id=conversation, level=level) or 0
 
 
 def remove(scope: Transaction, conversation: UUID) -> list[UUID]:
-    """Remove a conversation's derived summaries, of every level and recipe; give their ids."""
-    return [row["id"] for row in scope.all(SQL["remove_summaries"], columns, conversation_id=conversation)]
+    """Remove a conversation's derived summaries, of every level and recipe; return their ids."""
+    return scope.column(SQL["remove_summaries"], conversation_id=conversation)
+
+
+def summaries_over(
+    scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int, offset: int
+) -> list[Summary]:
+    """Return the summaries that stand for some of these messages, the lowest level first, those asked for last."""
+    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
+    return scope.all(SQL["summaries_over"], SUMMARY, **values, limit=limit, offset=offset)

@@ -16,9 +16,9 @@ from datetime import UTC
 from typing import Any
 from uuid import UUID
 
-from memstore._sync.store.database import Transaction, columns
+from memstore._sync.store.database import Transaction
 from memstore.models import Message
-from memstore.store.statements import statements
+from memstore.store.sql import statements
 
 SQL = statements("tombstones")
 BYTES = 16
@@ -26,19 +26,19 @@ BUCKET_BITS = 12
 
 
 def key(scope: Transaction) -> bytes:
-    """Give the store's key."""
-    row = scope.one(SQL["key"], columns)
-    assert row is not None
-    return bytes(row["key"])
+    """Return the store's key."""
+    key = scope.value(SQL["key"], bytes)
+    assert key is not None
+    return key
 
 
 def of_item(key: bytes, item: UUID) -> bytes:
-    """Give the tombstone of a message or of a fact, by its id."""
+    """Return the tombstone of a message or of a fact, by its id."""
     return _digest(key, item.bytes)
 
 
 def of_content(key: bytes, message: Message) -> bytes:
-    """Give the tombstone of a message without an external id: by conversation, role, words and time."""
+    """Return the tombstone of a message without an external id: by conversation, role, words and time."""
     said = [
         str(message.conversation_id),
         message.role,
@@ -56,7 +56,7 @@ def _digest(key: bytes, data: bytes) -> bytes:
 
 
 def as_stored(value: Any) -> Any:
-    """Give JSON as jsonb gives it back: it knows no tuples, keys are texts, and 1e23 may come back an integer."""
+    """Return JSON as jsonb gives it back: it knows no tuples, keys are texts, and 1e23 may come back an integer."""
     if isinstance(value, Mapping):
         return {str(key): as_stored(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -65,7 +65,7 @@ def as_stored(value: Any) -> Any:
 
 
 def add(scope: Transaction, erasure: UUID, digests: Collection[bytes]) -> int:
-    """Keep the tombstones of an erasure; give how many."""
+    """Keep the tombstones of an erasure; return how many."""
     buckets: defaultdict[int, bytearray] = defaultdict(bytearray)
     for digest in sorted(digests):
         buckets[_bucket(digest)] += digest
@@ -80,16 +80,16 @@ def _bucket(digest: bytes) -> int:
 
 
 def among(scope: Transaction, digests: Iterable[bytes]) -> set[bytes]:
-    """Give those of these that are tombstones of the user's."""
+    """Return those of these that are tombstones of the user's."""
     wanted = set(digests)
     buckets = sorted({_bucket(digest) for digest in wanted})
-    rows = scope.tuples(SQL["tombstones"], buckets=buckets) if buckets else []
-    return wanted & {digest for (some,) in rows for digest in _cut(some)}
+    packed = scope.column(SQL["tombstones"], buckets=buckets) if buckets else []
+    return wanted & {digest for digests in packed for digest in _cut(digests)}
 
 
 def of_erasure(scope: Transaction, erasure: UUID) -> int:
-    """Give how many tombstones an erasure left."""
-    return sum(len(some) // BYTES for (some,) in scope.tuples(SQL["of_erasure"], erasure_id=erasure))
+    """Return how many tombstones an erasure left."""
+    return sum(len(digests) // BYTES for digests in scope.column(SQL["of_erasure"], erasure_id=erasure))
 
 
 def _cut(digests: bytes) -> Iterable[bytes]:
@@ -97,7 +97,7 @@ def _cut(digests: bytes) -> Iterable[bytes]:
 
 
 def erased_messages(scope: Transaction, messages: Sequence[Message]) -> frozenset[UUID]:
-    """Give the ids of those of these messages that were erased: as they are known by id, or by what they say and when.
+    """Return the ids of those messages that were erased: as they are known by id, or by what they say and when.
 
     The id of one without an external id tells only where it was not made just now, as in an export of memstore's.
     """
@@ -111,7 +111,7 @@ def erased_messages(scope: Transaction, messages: Sequence[Message]) -> frozense
 
 
 def erased_items(scope: Transaction, items: Iterable[UUID]) -> set[UUID]:
-    """Give those of these messages or facts that were erased, by id."""
+    """Return those of these messages or facts that were erased, by id."""
     own = _key_if_needed(scope)
     if own is None:
         return set()
@@ -120,11 +120,9 @@ def erased_items(scope: Transaction, items: Iterable[UUID]) -> set[UUID]:
 
 
 def exist(scope: Transaction) -> bool:
-    """Whether anything of this user was erased."""
+    """Return whether anything of this user was erased."""
     return _key_if_needed(scope) is not None
 
 
 def _key_if_needed(scope: Transaction) -> bytes | None:
-    """Give the store's key where something of this user was erased: nobody else is to pay for it."""
-    row = scope.one(SQL["key_if_needed"], columns)
-    return None if row is None else bytes(row["key"])
+    return scope.value(SQL["key_if_needed"], bytes)

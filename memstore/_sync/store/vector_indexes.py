@@ -15,11 +15,11 @@ from psycopg import ClientCursor, Connection
 from psycopg.sql import SQL as Composable
 from psycopg.sql import Identifier, Literal
 
-from memstore._sync.store import embedders
-from memstore._sync.store.database import Database, Transaction, columns
+from memstore._sync.store import embedding_models
+from memstore._sync.store.database import Database, Transaction
 from memstore.models import UnitKey
 from memstore.providers import Vectors
-from memstore.store.statements import statements
+from memstore.store.sql import statements
 
 SQL = statements("vector_indexes")
 MOST_DIMENSIONS = 4000  # of a halfvec in an index
@@ -30,35 +30,34 @@ MOST_KILOBYTES = 2**20  # of memory to build in: a gigabyte holds the graph of 9
 
 
 def name_of(user_id: UUID, model: UUID) -> str:
-    """Give the name of the index of a user's vectors by a model."""
+    """Return the name of the index of a user's vectors by a model."""
     return f"hnsw_{user_id.hex}_{model.hex[:12]}"
 
 
 def is_possible(dimensions: int) -> bool:
-    """Whether vectors of so many dimensions can be indexed."""
+    """Return whether vectors of so many dimensions can be indexed."""
     return 0 < dimensions <= MOST_DIMENSIONS
 
 
 def is_ready(scope: Transaction, model: UUID) -> bool:
-    """Whether the user's vectors by this model have an index that can be asked."""
-    row = scope.one(SQL["state"], columns, name=name_of(scope.user_id, model))
-    return row is not None and bool(row["valid"])
+    """Return whether the user's vectors by this model have an index that can be asked."""
+    return scope.value(SQL["state"], bool, name=name_of(scope.user_id, model)) or False
 
 
 def is_made(scope: Transaction, model: UUID) -> bool:
-    """Whether there is an index of the user's vectors by this model, whole or not."""
-    return scope.one(SQL["state"], columns, name=name_of(scope.user_id, model)) is not None
+    """Return whether there is an index of the user's vectors by this model, whole or not."""
+    return bool(scope.tuples(SQL["state"], name=name_of(scope.user_id, model)))
 
 
 def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -> list[UnitKey]:
-    """Give the units nearest to a vector, about: nearly all are found, the fewer the more there are (scale.md)."""
+    """Return the units nearest to a vector, about: nearly all are found, the fewer the more there are (scale.md)."""
     effort = min(max(EFFORT, limit), MOST_EFFORT)
     values = {"model_id": str(model), "dimensions": len(query), "effort": effort, "limit": limit}
     return [UnitKey(*row) for row in literally(scope, SQL["nearest"], query=query, **values)]
 
 
 def literally(scope: Transaction, statement: LiteralString, **values: Any) -> list[Any]:
-    """Give the rows of the one query among statements that are sent as text, with literals for values.
+    """Return the rows of the one query among statements that are sent as text, with literals for values.
 
     For what a parameter cannot say: SET, and the dimensions of a type.
     """
@@ -70,8 +69,8 @@ def literally(scope: Transaction, statement: LiteralString, **values: Any) -> li
 
 
 def indexed(scope: Transaction) -> list[UUID]:
-    """Give the embedders whose vectors of the user have an index, whole or not."""
-    return [model.id for model in embedders.models(scope) if is_made(scope, model.id)]
+    """Return the embedders whose vectors of the user have an index, whole or not."""
+    return [model.id for model in embedding_models.models(scope) if is_made(scope, model.id)]
 
 
 class Built(Enum):
@@ -88,14 +87,14 @@ def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units
     A minute and more for 100,000 units. Reads and writes go on meanwhile; what an earlier try left invalid is replaced.
     """
     name = name_of(user_id, model)
-    with database.login() as login:  # which keeps the lock
+    with database.owner_transaction() as login:  # which keeps the lock
         if not _first(login, SQL["owner"]):
             return Built.REFUSED
         if not _first(login, SQL["building_lock"], name=name):
             return Built.TAKEN
         if _first(login, SQL["state"], name=name):  # who had the lock before has made it
             return Built.READY
-        with database.session() as session:
+        with database.raw_connection() as session:
             if not database.capabilities.pooled:  # else the memory would stay with a session that others use
                 kilobytes = min(units * (2 * dimensions + 400) // 1024 + 2**16, MOST_KILOBYTES)
                 session.execute(SQL["building_memory"], {"kilobytes": kilobytes})
@@ -108,16 +107,15 @@ def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units
 def drop(database: Database, user_id: UUID, model: UUID) -> bool:
     """Drop the index of a user's vectors; False where this login may not, or another process is at it."""
     name = name_of(user_id, model)
-    with database.login() as login:
+    with database.owner_transaction() as login:
         if not (_first(login, SQL["owner"]) and _first(login, SQL["building_lock"], name=name)):
             return False
-        with database.session() as session:
+        with database.raw_connection() as session:
             session.execute(_named(database, SQL["drop"], name))
     return True
 
 
 def _first(connection: Connection[Any], statement: LiteralString, **values: Any) -> bool:
-    """Give whether there is a row, and its first column says yes."""
     row = (connection.execute(statement, values)).fetchone()
     return bool(row and row[0])
 

@@ -10,7 +10,7 @@ from memstore.context.strategies.view import View
 from memstore.context.turns import Turn
 from memstore.derive.tool_results import Focus, call_inputs, describe_turn, find_names
 from memstore.models import Message, Role
-from memstore.store.terms import terms
+from memstore.store.tokenize import terms
 
 BEFORE = 6  # turns whose names count beside those after the call
 

@@ -19,10 +19,9 @@ from memstore.derive.erasure.dependents import Removal
 from memstore.errors import DatabaseError, NotFound
 from memstore.events import Event, EventType
 from memstore.models import Certificate, ErasureScope, ScanResult
-from memstore.store import erasures, queue, queue_schema, remains, removals, tombstones, vector_indexes
+from memstore.store import erasure, erasure_check, queue, tombstones, vector_indexes
 from memstore.store.database import Database, Transaction
-from memstore.store.erasures import Locked
-from memstore.store.removals import Doomed
+from memstore.store.erasure import LockedUser, MessageToDelete
 
 VACUUM = (
     "rows are gone; their bytes stay in the database's files until VACUUM and new rows take their place, and in "
@@ -61,7 +60,7 @@ async def erase(database: Database, target: ErasureTarget, *, dry_run: bool = Fa
         except _RolledBack as rolled_back:
             return rolled_back.certificate
         except DatabaseError as error:
-            if not erasures.is_in_the_way(error) or tries == erasures.TRIES:
+            if not erasure.is_blocked(error) or tries == erasure.TRIES:
                 raise
     database.cache.forget(target.user_id)
     if target.scope in (ErasureScope.USER, ErasureScope.CONVERSATION):
@@ -71,7 +70,7 @@ async def erase(database: Database, target: ErasureTarget, *, dry_run: bool = Fa
 
 async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certificate:
     is_user = target.scope == ErasureScope.USER
-    async with database.scope(target.user_id) as scope:
+    async with database.user_transaction(target.user_id) as scope:
         models = await vector_indexes.indexed(scope) if is_user else []
         certificate = await _remove(scope, target, ids.uuid7())
         if dry_run:
@@ -93,17 +92,19 @@ async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Ce
 
 async def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
     is_user = target.scope == ErasureScope.USER
-    locked = await erasures.lock(scope, None if is_user else await _find_conversations(scope, target))
+    locked = await erasure.lock_for_erasure(scope, None if is_user else await _find_conversations(scope, target))
     erased = target.ids or (target.conversation_id or target.user_id,)
     certificate = Certificate(target.scope, target.user_id, erased, target.conversation_id, id=id)
-    doomed: list[Doomed] = []
+    doomed: list[MessageToDelete] = []
     if locked and target.scope != ErasureScope.FACT:
         conversation, messages = target.conversation_id, target.ids or None
-        doomed = await removals.doomed(scope, conversation=conversation, messages=messages, before=target.before)
+        doomed = await erasure.messages_to_delete(
+            scope, conversation=conversation, messages=messages, before=target.before
+        )
     digests = await _make_tombstones(scope, target, doomed)
     if is_user:
-        counts = Counter(await removals.user(scope)) + Counter(await erasures.remove_of_operator(scope))
-        scan = ScanResult(remains.TABLES_OF_USER, 1, await remains.of_user(scope))
+        counts = Counter(await erasure.remove_user(scope)) + Counter(await erasure.remove_operator_rows(scope))
+        scan = ScanResult(erasure_check.TABLES_OF_USER, 1, await erasure_check.count_user_rows(scope))
         certificate = replace(certificate, counts=counts, scan=scan)
     elif locked is not None:
         removal = await _remove_dependents(scope, target, doomed, locked)
@@ -111,10 +112,10 @@ async def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certif
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
     if not digests and certificate.is_empty:  # nothing was there: nothing is kept of it either
         return replace(certificate, id=None)
-    await erasures.count(scope)
+    await erasure.raise_version(scope)
     kept = await tombstones.add(scope, id, digests)
     certificate = replace(certificate, tombstones=kept, hints=(VACUUM,))
-    return replace(certificate, recorded_at=await erasures.keep(scope, certificate))
+    return replace(certificate, recorded_at=await erasure.keep_certificate(scope, certificate))
 
 
 async def _find_conversations(scope: Transaction, target: ErasureTarget) -> list[UUID]:
@@ -122,21 +123,21 @@ async def _find_conversations(scope: Transaction, target: ErasureTarget) -> list
         return [target.conversation_id]
     if target.scope == ErasureScope.FACT:
         return []
-    doomed = await removals.doomed(scope, messages=target.ids)
+    doomed = await erasure.messages_to_delete(scope, messages=target.ids)
     return list(dict.fromkeys(message.conversation_id for message in doomed))
 
 
-async def _make_tombstones(scope: Transaction, target: ErasureTarget, doomed: list[Doomed]) -> set[bytes]:
+async def _make_tombstones(scope: Transaction, target: ErasureTarget, doomed: list[MessageToDelete]) -> set[bytes]:
     """Return the tombstones of what is removed; raise `NotFound` for what does not exist and never did."""
     key = await tombstones.key(scope)
     if target.scope == ErasureScope.FACT:
-        await _check_known(scope, target, set(await removals.known_facts(scope, target.ids)))
+        await _check_known(scope, target, set(await erasure.known_facts(scope, target.ids)))
         facts = await dependents.find_with_former(scope, target.ids)
         return await to_thread(lambda: {tombstones.of_item(key, fact) for fact in facts})
     if target.ids:
         await _check_known(scope, target, {message.id for message in doomed})
     unnamed = [message.id for message in doomed if message.unnamed]
-    contents = await removals.contents(scope, unnamed) if unnamed else []
+    contents = await erasure.unnamed_messages(scope, unnamed) if unnamed else []
     return await to_thread(
         lambda: (
             {tombstones.of_item(key, message.id) for message in doomed}
@@ -154,7 +155,7 @@ async def _check_known(scope: Transaction, target: ErasureTarget, known: set[UUI
 
 
 async def _remove_dependents(
-    scope: Transaction, target: ErasureTarget, doomed: list[Doomed], locked: Locked
+    scope: Transaction, target: ErasureTarget, doomed: list[MessageToDelete], locked: LockedUser
 ) -> Removal:
     if target.scope == ErasureScope.FACT:
         facts = await dependents.find_with_former(scope, target.ids)
@@ -168,7 +169,7 @@ async def _remove_dependents(
 async def _remove_jobs(database: Database, target: ErasureTarget, certificate: Certificate) -> Certificate:
     """Remove jobs from the queue, where there is one. They hold ids, and one that is left finds nothing to do."""
     try:
-        if not await to_thread(queue_schema.is_made, database.url):
+        if not await to_thread(queue.has_queue, database.url):
             return certificate
         jobs = await queue.forget(database, target.user_id, target.conversation_id)
     except DatabaseError:

@@ -18,11 +18,10 @@ from memstore.derive.facts.apply import reapply
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import BEFORE
 from memstore.models import ScanResult
-from memstore.store import fact_changes, facts, postings, queue, remains, removals
+from memstore.store import erasure, erasure_check, fact_history, facts, postings, queue
 from memstore.store.database import Transaction
-from memstore.store.erasures import Locked
+from memstore.store.erasure import DependentFact, LockedUser, MessageToDelete, SourcePosition
 from memstore.store.messages import LAST
-from memstore.store.removals import Begin, Doomed, Resting
 
 Run = tuple[int, int]  # the first and the last number of messages in a row
 ACTOR = "erasure"
@@ -45,10 +44,10 @@ class AffectedFacts:
 
     removed: Sequence[UUID] = ()
     staying: Sequence[UUID] = ()
-    begins: Sequence[Begin] = ()
+    begins: Sequence[SourcePosition] = ()
 
 
-async def remove_messages(scope: Transaction, doomed: Sequence[Doomed], locked: Locked) -> Removal:
+async def remove_messages(scope: Transaction, doomed: Sequence[MessageToDelete], locked: LockedUser) -> Removal:
     """Remove messages, and what depends on them. The user and the conversations are locked."""
     ids = [message.id for message in doomed]
     removal = Removal(messages=ids)
@@ -62,20 +61,20 @@ async def remove_messages(scope: Transaction, doomed: Sequence[Doomed], locked: 
     for begin in affected.begins:
         await _derive_again(scope, begin.conversation_id, "facts", begin.seq - 1, removal)
     await _remove_quotes(scope, doomed, removal)
-    removal.counts["messages"] += await removals.messages(scope, ids)
+    removal.counts["messages"] += await erasure.remove_messages(scope, ids)
     return removal
 
 
 async def remove_conversation(scope: Transaction, conversation: UUID) -> Counter[str]:
     """Remove what is left of a conversation whose messages are gone; return how many rows, by table."""
-    counts = Counter(receipts=len(await removals.receipts(scope, (), conversation, BEGINNING)))
-    counts["dead_letters"] = await removals.letters(scope, conversation, 0)
-    counts["summaries"] = len(await removals.summaries_over(scope, conversation, [(0, LAST)]))
-    counts.update(await removals.conversation(scope, conversation))
+    counts = Counter(receipts=len(await erasure.remove_receipts(scope, (), conversation, BEGINNING)))
+    counts["dead_letters"] = await erasure.remove_letters(scope, conversation, 0)
+    counts["summaries"] = len(await erasure.remove_summaries(scope, conversation, [(0, LAST)]))
+    counts.update(await erasure.remove_conversation(scope, conversation))
     return counts
 
 
-async def remove_facts(scope: Transaction, ids: Sequence[UUID], locked: Locked) -> Removal:
+async def remove_facts(scope: Transaction, ids: Sequence[UUID], locked: LockedUser) -> Removal:
     """Remove facts; the messages that say them stay. The user is locked."""
     removal = Removal(items=list(ids))
     await _remove_units(scope, ids, locked, removal)
@@ -86,19 +85,19 @@ async def remove_facts(scope: Transaction, ids: Sequence[UUID], locked: Locked) 
 
 async def find_with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID]:
     """Return those of these facts that there are, and what they were before people edited them."""
-    facts = await removals.known_facts(scope, ids)
-    while former := await removals.edited_into(scope, facts) if facts else []:
+    facts = await erasure.known_facts(scope, ids)
+    while former := await erasure.edited_into(scope, facts) if facts else []:
         facts += former
     return facts
 
 
 async def scan_for(scope: Transaction, ids: Sequence[UUID]) -> ScanResult:
     """Search every table for removed ids; not of summaries, which are made again under the same."""
-    rows = await remains.ids(scope, ids)
-    return ScanResult(remains.TABLES, len(ids), {table: number for table, number in rows.items() if number})
+    rows = await erasure_check.count_references(scope, ids)
+    return ScanResult(erasure_check.TABLES, len(ids), {table: number for table, number in rows.items() if number})
 
 
-def _group_runs(doomed: Iterable[Doomed]) -> defaultdict[UUID, list[Run]]:
+def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run]]:
     """Return the numbers of messages as runs, by conversation."""
     runs: defaultdict[UUID, list[Run]] = defaultdict(list)
     for message in doomed:
@@ -112,7 +111,7 @@ def _group_runs(doomed: Iterable[Doomed]) -> defaultdict[UUID, list[Run]]:
 
 async def _remove_summaries(scope: Transaction, conversation: UUID, runs: Sequence[Run], removal: Removal) -> None:
     """Remove the summaries over these messages; what else they were over is to be summarized once more."""
-    removed = await removals.summaries_over(scope, conversation, runs)
+    removed = await erasure.remove_summaries(scope, conversation, runs)
     removal.items += [summary.id for summary in removed]
     removal.counts["summaries"] += len(removed)
     firsts = [summary.from_seq for summary in removed if summary.level == 1]
@@ -121,45 +120,45 @@ async def _remove_summaries(scope: Transaction, conversation: UUID, runs: Sequen
 
 
 async def _derive_again(scope: Transaction, conversation: UUID, deriver: str, to_seq: int, removal: Removal) -> None:
-    if await removals.back_to(scope, conversation, deriver, to_seq):
+    if await erasure.rewind_watermark(scope, conversation, deriver, to_seq):
         removal.again[deriver] += 1
         if scope.enqueue:
             await scope.run_together([queue.enqueued(conversation, to_seq + 1)])
 
 
-async def _remove_units(scope: Transaction, ids: Sequence[UUID], locked: Locked, removal: Removal) -> None:
-    removal.counts.update(await removals.units(scope, ids))
+async def _remove_units(scope: Transaction, ids: Sequence[UUID], locked: LockedUser, removal: Removal) -> None:
+    removal.counts.update(await erasure.remove_chunks(scope, ids))
     # Postings hold units by number: the next maintenance of the user makes them anew.
     if locked.posted and not removal.counts["term_postings"]:
         removal.counts["term_postings"] += await postings.forget(scope)
 
 
-async def _remove_quotes(scope: Transaction, doomed: Sequence[Doomed], removal: Removal) -> None:
+async def _remove_quotes(scope: Transaction, doomed: Sequence[MessageToDelete], removal: Removal) -> None:
     """Remove receipts, responses of models and events that quote messages or name items."""
-    receipts = await removals.receipts(scope, [*removal.messages, *removal.items])
+    receipts = await erasure.remove_receipts(scope, [*removal.messages, *removal.items])
     first_messages = {message.conversation_id: message for message in reversed(doomed)}
     for conversation, first in first_messages.items():
-        receipts += await removals.receipts(scope, (), conversation, first.recorded_at)
-        removal.counts["dead_letters"] += await removals.letters(scope, conversation, first.seq)
+        receipts += await erasure.remove_receipts(scope, (), conversation, first.recorded_at)
+        removal.counts["dead_letters"] += await erasure.remove_letters(scope, conversation, first.seq)
     removal.counts["receipts"] += len(receipts)
-    removal.counts["events"] += await removals.events(scope, [*removal.items, *receipts])
+    removal.counts["events"] += await erasure.remove_events(scope, [*removal.items, *receipts])
 
 
 async def _find_affected_facts(scope: Transaction, messages: Sequence[UUID], named: Collection[UUID]) -> AffectedFacts:
     """Return what becomes of the facts that these messages say; `named` ones are removed wherever they are said."""
-    resting = await removals.resting_facts(scope, messages, list(named))
+    resting = await erasure.dependent_facts(scope, messages, list(named))
     removed = [fact for fact in resting if not fact.entered and (not _stays(fact) or fact.id in named)]
     ids = [fact.id for fact in removed]
     staying = [fact.id for fact in resting if fact.said_elsewhere and fact.id not in set(ids)]
     again = [fact.id for fact in removed if fact.said_elsewhere and not fact.retracted]
-    begins = await removals.sources_of(scope, again, messages) if again else []
+    begins = await erasure.sources_of(scope, again, messages) if again else []
     edited: list[UUID] = []
-    while edits := await removals.edits_of(scope, [*ids, *edited], messages) if ids else []:
+    while edits := await erasure.edits_of(scope, [*ids, *edited], messages) if ids else []:
         edited += edits
     return AffectedFacts([*ids, *edited], staying, begins)
 
 
-def _stays(fact: Resting) -> bool:
+def _stays(fact: DependentFact) -> bool:
     return fact.said_elsewhere and not fact.born_here and not fact.ended_others
 
 
@@ -170,11 +169,11 @@ async def _find_facts_read_with(
     following = [
         fact
         for conversation, own in runs.items()
-        for fact in await removals.facts_after(scope, conversation, [last for _, last in own], BEFORE)
+        for fact in await erasure.facts_after(scope, conversation, [last for _, last in own], BEFORE)
     ]
     if not following:
         return []
-    erased = set(content_words(" ".join(await removals.texts(scope, messages))))
+    erased = set(content_words(" ".join(await erasure.texts(scope, messages))))
     return [
         fact.id for fact in following if (set(content_words(fact.text)) - set(content_words(fact.said or ""))) & erased
     ]
@@ -182,11 +181,11 @@ async def _find_facts_read_with(
 
 async def _remove_facts(scope: Transaction, affected: AffectedFacts, messages: Sequence[UUID]) -> Counter[str]:
     """Remove facts and sources, but not their units; return how many rows, by table."""
-    counts = Counter(fact_sources=len(await removals.sources(scope, affected.removed, messages)))
-    counts.update(await removals.facts(scope, affected.removed))
+    counts = Counter(fact_sources=len(await erasure.remove_sources(scope, affected.removed, messages)))
+    counts.update(await erasure.remove_facts(scope, affected.removed))
     await facts.first_said(scope, affected.staying)
-    restored = await fact_changes.restore_orphaned(scope, actor=ACTOR) if affected.removed else []
+    restored = await fact_history.restore_orphaned(scope, actor=ACTOR) if affected.removed else []
     for fact in restored:
         await reapply(scope, fact, actor=ACTOR)
-    await removals.forget_others(scope, affected.removed)
+    await erasure.forget_replaced(scope, affected.removed)
     return counts

@@ -15,10 +15,10 @@ from memstore.derive.facts.normalization import adds_nothing, slot_of_fact
 from memstore.derive.facts.reconcile import ONE_PLAN, PLANS, Decision, Successor, reconcile, related_attributes
 from memstore.derive.facts.rule_extractor import ExtractedFact
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, Tier, Unit
-from memstore.store import fact_changes, facts, items
+from memstore.store import chunks, fact_history, facts
+from memstore.store.chunks import new_chunk
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, Taken
-from memstore.store.items import new_unit
 
 NEAREST = 3  # facts in other words that a new one is compared with
 REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
@@ -107,7 +107,7 @@ async def _refresh(scope: Transaction, new: ExtractedFact, twin: KnownFact) -> b
     if not same or twin.by_hand is not None or twin.fact.recipe in (HAND, new.fact.recipe):
         return False
     columns = {name: getattr(new.fact, name) for name in REFRESHED}
-    await fact_changes.change(scope, twin.fact, "edited", actor=new.fact.recipe, **columns)
+    await fact_history.change(scope, twin.fact, "edited", actor=new.fact.recipe, **columns)
     return True
 
 
@@ -134,7 +134,7 @@ async def apply_manual_fact(
     for one in replaced:
         old = await facts.fact(scope, one.fact.id)
         assert old is not None
-        await fact_changes.change(scope, old, "edited", actor=HAND, other=fact.id, state="superseded")
+        await fact_history.change(scope, old, "edited", actor=HAND, other=fact.id, state="superseded")
         await facts.add_sources(scope, [Source(fact.id, span) for span in old.spans])
 
 
@@ -172,7 +172,7 @@ async def _execute(
 ) -> None:
     """Let a fact be active, or outdated at once; it is `new.fact`, or a stored one that is said again."""
     actor, ended = new.fact.recipe, decision.ended
-    settled = await fact_changes.settled_by_hand(scope, [one.fact.id for one in ended], fact.id) if ended else set()
+    settled = await fact_history.settled_by_hand(scope, [one.fact.id for one in ended], fact.id) if ended else set()
     for one in ended:
         decided = one.by_hand_at is not None and one.by_hand_at >= new.learned_at
         if one.fact.id not in settled and not decided:
@@ -182,7 +182,7 @@ async def _execute(
         await _supersede(scope, fact, decision.successor.id, decision.successor.begins_at, actor, recorded_at)
     for one in decision.contradicted:  # logged of the one that was said later, whichever of them was derived first
         later, earlier = (fact, one.fact) if (said_at, fact.id) > (one.last_said, one.fact.id) else (one.fact, fact)
-        await fact_changes.change(scope, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
+        await fact_history.change(scope, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
 
 
 async def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> datetime | None:
@@ -195,13 +195,13 @@ async def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, m
         return recorded_at
     if fact.state == QUARANTINED:  # said by somebody who is trusted now: it rests on that alone
         columns = {name: getattr(new.fact, name) for name in (*REFRESHED, "valid_from", "valid_to")}
-        await fact_changes.change(scope, fact, "confirmed", actor=actor, state="active", **columns)
+        await fact_history.change(scope, fact, "confirmed", actor=actor, state="active", **columns)
         await facts.drop_sources(scope, fact.id)
         await facts.add_sources(scope, [Source(fact.id, span) for span in new.spans])
         await facts.first_said(scope, [fact.id])
         await restore_unit(scope, new, model)
     elif fact.state != "active":
-        await fact_changes.change(scope, fact, "restored", actor=actor, state="active", valid_to=None)
+        await fact_history.change(scope, fact, "restored", actor=actor, state="active", valid_to=None)
     return None
 
 
@@ -220,19 +220,19 @@ async def add_unit(scope: Transaction, new: ExtractedFact, model: UUID | None) -
         stop=len(fact.text),
         occurred_at=fact.occurred_at,
     )
-    await items.add(scope, [new_unit(scope.user_id, unit, fact.text, new.vector)], model)
+    await chunks.add(scope, [new_chunk(scope.user_id, unit, fact.text, new.vector)], model)
 
 
 async def restore_unit(scope: Transaction, new: ExtractedFact, model: UUID | None) -> None:
     """Let recall find a fact that may have been quarantined until now, and so has no unit."""
-    if not await items.are_units(scope, new.fact.id):
+    if not await chunks.has_chunks(scope, new.fact.id):
         await add_unit(scope, new, model)
 
 
 async def _supersede(
     scope: Transaction, fact: FactColumns, other: UUID, ends_at: datetime, actor: str, at: datetime | None = None
 ) -> None:
-    await fact_changes.change(
+    await fact_history.change(
         scope, fact, "superseded", actor=actor, other=other, at=at, state="superseded", valid_to=ends_at
     )
 
@@ -269,23 +269,23 @@ async def reactivate_superseded(
     them by hand, and the same fact may supersede them again.
     """
     seen: set[UUID] = set()
-    for done in await fact_changes.superseded_by(scope, fact_id, since):
+    for done in await fact_history.superseded_by(scope, fact_id, since):
         fact = await facts.fact(scope, done.fact_id)
-        if fact is None or fact.id in seen or not fact_changes.is_as_left(done, fact):
+        if fact is None or fact.id in seen or not fact_history.is_as_left(done, fact):
             continue
         seen.add(fact.id)
         successor = await _find_successor(scope, fact) if done.changed.get("state") == "active" else None
-        action, other, columns = fact_changes.step_back(done), fact_id, fact_changes.before(done)
+        action, other, columns = fact_history.step_back(done), fact_id, fact_history.before(done)
         if successor is not None:
             action, other = "superseded", successor.id
             columns |= {"state": "superseded", "valid_to": successor.begins_at}
-        await fact_changes.change(scope, fact, action, actor=done.actor, other=other, at=at, **columns)
+        await fact_history.change(scope, fact, action, actor=done.actor, other=other, at=at, **columns)
 
 
 async def supersede_again(scope: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
     """Undo what the retraction of a fact had reactivated, of those facts that are still as it left them."""
-    for done in await fact_changes.given_up(scope, fact_id, retracted_at):
+    for done in await fact_history.given_up(scope, fact_id, retracted_at):
         fact = await facts.fact(scope, done.fact_id)
-        if fact is not None and fact_changes.is_as_left(done, fact):
-            columns, action = fact_changes.before(done), fact_changes.step_back(done)
-            await fact_changes.change(scope, fact, action, actor=done.actor, other=fact_id, at=at, **columns)
+        if fact is not None and fact_history.is_as_left(done, fact):
+            columns, action = fact_history.before(done), fact_history.step_back(done)
+            await fact_history.change(scope, fact, action, actor=done.actor, other=fact_id, at=at, **columns)

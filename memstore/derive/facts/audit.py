@@ -15,9 +15,9 @@ from memstore.derive.facts.normalization import content_words, parse_slot, slot_
 from memstore.derive.facts.reconcile import ONE_PLAN, PLANS, is_other_value
 from memstore.derive.rules.slots import Slot
 from memstore.models import HAND, FactColumns, Finding
-from memstore.store import fact_changes, facts
+from memstore.store import fact_history, facts
 from memstore.store.database import Database
-from memstore.store.fact_changes import Pair
+from memstore.store.fact_history import Pair
 from memstore.store.facts import Audited
 
 DUPLICATE = 0.92  # cosine from which two facts of one subject with the same content words are shown as duplicates
@@ -26,10 +26,10 @@ BLOCK = 1000  # facts compared at once: 1,000 × 10,000 cosines are 40 MB
 
 async def audit(database: Database, user_id: UUID) -> list[Finding]:
     """Look at every active fact of a user; return what is wrong, by kind of problem."""
-    async with database.scope(user_id) as scope:
+    async with database.user_transaction(user_id) as scope:
         audited = await facts.audited(scope)
-        conflicts = await fact_changes.open_conflicts(scope)
-        settled = await fact_changes.settled_conflicts(scope)
+        conflicts = await fact_history.open_conflicts(scope)
+        settled = await fact_history.settled_conflicts(scope)
     return await to_thread(_findings, audited, conflicts, settled, datetime.now(UTC))
 
 

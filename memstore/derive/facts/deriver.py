@@ -16,10 +16,10 @@ from memstore.derive.facts.apply import apply_fact, reapply
 from memstore.derive.facts.llm_extractor import LLMExtractor
 from memstore.derive.facts.rule_extractor import BEFORE, ExtractedBatch, FactBatch, RuleExtractor
 from memstore.models import QUARANTINED
-from memstore.store import embedders, fact_changes, facts, messages, model_calls, tombstones
+from memstore.store import embedding_models, fact_history, facts, llm_usage, messages, tombstones
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, Taken
-from memstore.store.watermarks import Pending
+from memstore.store.rows import PendingWork
 
 
 class FactExtractor(Producer, Protocol):
@@ -43,7 +43,7 @@ class FactDeriver:
         """Return the same with other resources."""
         return FactDeriver(resources)
 
-    async def load(self, scope: Transaction, work: Pending, limit: int) -> FactBatch:
+    async def load(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
         """Return the next messages, and those just before them."""
         new = await load_next_messages(scope, work, limit)
         before = await messages.newest(scope, work.conversation_id, limit=BEFORE, before=work.done_seq + 1)
@@ -57,7 +57,9 @@ class FactDeriver:
         """Store new facts; let known ones be reinforced, superseded or contradicted."""
         return await self._write(scope, [made])
 
-    async def reload(self, scope: Transaction, work: Pending, limit: int, made: Sequence[ExtractedBatch]) -> FactBatch:
+    async def reload(
+        self, scope: Transaction, work: PendingWork, limit: int, made: Sequence[ExtractedBatch]
+    ) -> FactBatch:
         """Return the next messages, as `load` does."""
         return await self.load(scope, work, limit)
 
@@ -71,7 +73,7 @@ class FactDeriver:
         """
         await facts.lock(scope)
         letters = [letter for batch in made if batch.llm_session for letter in batch.llm_session.invalid_responses]
-        await model_calls.remove_letters(scope, conversation, self.name, but=letters)
+        await llm_usage.remove_letters(scope, conversation, self.name, but=letters)
         new = [one for batch in made for one in batch.facts]
         active = {one.fact.id for one in new if one.fact.state != QUARANTINED}
         counted = [one for one in new if one.fact.state != QUARANTINED or one.fact.id not in active]
@@ -81,10 +83,10 @@ class FactDeriver:
         less_said = {fact for fact, _ in taken}
         staying = less_said & active
         await facts.remove_unsaid(scope, sorted(less_said - staying))
-        restored = await fact_changes.restore_orphaned(scope, actor=recipe)
+        restored = await fact_history.restore_orphaned(scope, actor=recipe)
         counts = await self._write(scope, made, taken=taken)
         await facts.remove_unsaid(scope, sorted(staying))  # what is said in other words now, by another fact
-        restored += await fact_changes.restore_orphaned(scope, actor=recipe)
+        restored += await fact_history.restore_orphaned(scope, actor=recipe)
         for fact in restored:
             await reapply(scope, fact, actor=recipe)
         return counts
@@ -98,12 +100,12 @@ class FactDeriver:
         if new:
             await facts.lock(scope)
             erased = await tombstones.erased_items(scope, [one.fact.id for one in new])
-            model = await embedders.bind(scope, self.dependencies.embedder)
+            model = await embedding_models.lock_active(scope, self.dependencies.embedder)
             for one in new:
                 if one.fact.id not in erased:
                     kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
                     counts[kind] = counts.get(kind, 0) + await apply_fact(scope, one, model, taken=taken)
         # After the user was locked, as summaries do: the other way round they would wait for each other.
         for calls in asked:
-            await model_calls.keep(scope, calls.usage, calls.invalid_responses)
+            await llm_usage.keep(scope, calls.usage, calls.invalid_responses)
         return counts

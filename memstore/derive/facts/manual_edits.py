@@ -28,7 +28,7 @@ from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import check_choice, check_name, check_text
 from memstore.models import FACT_KINDS, FACT_TYPES, HAND, QUARANTINED, Fact, FactChange, FactColumns, FactSpan, kind_of
-from memstore.store import embedders, fact_changes, facts, items, messages
+from memstore.store import chunks, embedding_models, fact_history, facts, messages
 from memstore.store.database import Database, Transaction
 from memstore.store.facts import Source
 
@@ -173,11 +173,11 @@ async def add_fact(database: Database, resources: Dependencies, user_name: str, 
 async def _add_fact(database: Database, user_id: UUID, user_name: str, new: NewFact, resources: Dependencies) -> Fact:
     entered = await to_thread(_entered, resources, _columns(user_id, _parsed(new)), new.sources)
     fact = entered.fact
-    async with database.scope(user_id) as scope:
+    async with database.user_transaction(user_id) as scope:
         await messages.make_user(scope, user_name)
         await facts.lock(scope)
         await _check_sources(scope, new.sources)
-        model = await embedders.bind(scope, resources.embedder)
+        model = await embedding_models.lock_active(scope, resources.embedder)
         known = await facts.fact(scope, fact.id)
         if known is not None:
             await _edit_known(scope, known, entered, model)
@@ -190,7 +190,7 @@ async def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact
     """Store a fact that waits until a person confirms it; return the one with the same words where it is known."""
     user_id = ids.user_id(user_name)
     fact = _columns(user_id, _parsed(new), QUARANTINED)
-    async with database.scope(user_id) as scope:
+    async with database.user_transaction(user_id) as scope:
         await messages.make_user(scope, user_name)
         await facts.lock(scope)
         await _check_sources(scope, new.sources)
@@ -214,15 +214,15 @@ async def confirm_fact(database: Database, resources: Dependencies, user_id: UUI
 
 
 async def _confirm_fact(database: Database, user_id: UUID, fact_id: UUID, resources: Dependencies) -> Fact:
-    async with database.scope(user_id) as scope:
+    async with database.user_transaction(user_id) as scope:
         proposed = await _fact(scope, fact_id)
     entered = await to_thread(_entered, resources, proposed)
-    async with database.scope(user_id) as scope:
+    async with database.user_transaction(user_id) as scope:
         await facts.lock(scope)
         fact = await _fact(scope, fact_id)
         if fact.state == QUARANTINED:
-            model = await embedders.bind(scope, resources.embedder)
-            await fact_changes.change(scope, fact, "confirmed", actor=HAND, state="active")
+            model = await embedding_models.lock_active(scope, resources.embedder)
+            await fact_history.change(scope, fact, "confirmed", actor=HAND, state="active")
             await restore_unit(scope, entered, model)
             await apply_manual_fact(scope, entered, fact, model)
         else:
@@ -251,14 +251,14 @@ async def edit_fact(database: Database, resources: Dependencies, user_id: UUID, 
 async def _edit_fact(database: Database, user_id: UUID, was: Fact, new: NewFact, resources: Dependencies) -> Fact:
     entered = await to_thread(_entered, resources, _columns(user_id, new))
     edited = entered.fact
-    async with database.scope(user_id) as scope:
+    async with database.user_transaction(user_id) as scope:
         await facts.lock(scope)
         old = await _fact(scope, was.id)
         check_active(old)
         if any(getattr(old, name) != getattr(was, name) for name in EDITED):
             raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
         if edited.id == old.id:
-            done = await fact_changes.change(scope, old, "edited", actor=HAND, **_edited_columns(edited), recipe=HAND)
+            done = await fact_history.change(scope, old, "edited", actor=HAND, **_edited_columns(edited), recipe=HAND)
         else:
             done = await _replace(scope, resources, old, entered)
         if (was.subject, was.attribute) != (edited.subject, edited.attribute):
@@ -279,7 +279,7 @@ async def _edit_known(
     """Edit a known fact, in whatever state, to be the one that is entered; recall finds it again."""
     was_hidden = known.state in (QUARANTINED, "retracted")
     columns = _edited_columns(entered.fact) | {"state": "active", "recipe": HAND}
-    await fact_changes.change(scope, known, "edited", actor=HAND, at=at, **columns)
+    await fact_history.change(scope, known, "edited", actor=HAND, at=at, **columns)
     if was_hidden:
         await restore_unit(scope, entered, model)
 
@@ -287,8 +287,11 @@ async def _edit_known(
 async def _replace(scope: Transaction, resources: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
     """Put a fact, which may be known, in the place of another one, with its time and sources; return that change."""
     edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
-    done = await fact_changes.change(scope, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
-    known, model = await facts.fact(scope, edited.fact.id), await embedders.bind(scope, resources.embedder)
+    done = await fact_history.change(scope, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
+    known, model = (
+        await facts.fact(scope, edited.fact.id),
+        await embedding_models.lock_active(scope, resources.embedder),
+    )
     if known is None:
         await facts.add(scope, edited.fact)
         await add_unit(scope, edited, model)
@@ -313,11 +316,11 @@ async def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact
 
     The facts that it superseded are active again.
     """
-    async with database.scope(user_id) as scope:
+    async with database.user_transaction(user_id) as scope:
         await facts.lock(scope)
         fact = await _fact(scope, fact_id)
         if fact.state != "retracted":
-            done = await fact_changes.change(scope, fact, "retracted", actor=HAND, state="retracted")
+            done = await fact_history.change(scope, fact, "retracted", actor=HAND, state="retracted")
             await reactivate_superseded(scope, fact.id, done.at)
         return fact
 
@@ -328,9 +331,9 @@ async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange
     An edit is undone as a whole: the fact that it had put in a place is what it was before, or retracted if it was not
     there. Raises `Conflict` where one of them was changed again since; nothing is done then.
     """
-    async with database.scope(user_id) as scope:
+    async with database.user_transaction(user_id) as scope:
         await facts.lock(scope)
-        done = await fact_changes.of_id(scope, change_id)
+        done = await fact_history.of_id(scope, change_id)
         if done is None:
             instead = await _explain_unknown(scope, change_id)
             raise NotFound(f"There is no change {change_id}; {instead}")
@@ -340,20 +343,20 @@ async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange
             raise Conflict(
                 f"The change {change_id} took a confirmation back. Nothing was done: confirm the fact again."
             )
-        half = await fact_changes.other_half(scope, done)
+        half = await fact_history.other_half(scope, done)
         if half is not None and half.other_id is not None:
             done, half = half, done
-        made = await fact_changes.reverse(scope, done, await _fact(scope, done.fact_id), actor=HAND)
+        made = await fact_history.reverse(scope, done, await _fact(scope, done.fact_id), actor=HAND)
         await _hide_quarantined(scope, made)
         if half is not None:  # what was known before the edit is what it was then, with the sources that it had
             if half.changed:
-                reversed_half = await fact_changes.reverse(scope, half, await _fact(scope, half.fact_id), actor=HAND)
+                reversed_half = await fact_history.reverse(scope, half, await _fact(scope, half.fact_id), actor=HAND)
                 await _hide_quarantined(scope, reversed_half)
             await facts.remove_sources_of(scope, half.fact_id, half.at)
         elif done.action == "edited" and done.other_id is not None:
             edited = await _fact(scope, done.other_id)
             check_active(edited)
-            await fact_changes.change(
+            await fact_history.change(
                 scope, edited, "retracted", actor=HAND, other=done.fact_id, undoes=done.id, state="retracted"
             )
         if done.action == "edited":
@@ -366,7 +369,7 @@ async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange
 
 async def _hide_quarantined(scope: Transaction, made: FactChange) -> None:
     if made.after.get("state") == QUARANTINED:
-        await items.remove(scope, [made.fact_id])
+        await chunks.remove(scope, [made.fact_id])
 
 
 async def _explain_unknown(scope: Transaction, id: UUID) -> str:
@@ -374,7 +377,7 @@ async def _explain_unknown(scope: Transaction, id: UUID) -> str:
     fact = await facts.fact(scope, id)
     if fact is None:
         return "the history of a fact names those that can be undone."
-    changes = await fact_changes.life(scope, fact)
+    changes = await fact_history.life(scope, fact)
     undone = {change.undoes for change in changes}
     open = [change for change in changes if change.id is not None and change.undoes is None and change.id not in undone]
     if not open:
@@ -384,16 +387,16 @@ async def _explain_unknown(scope: Transaction, id: UUID) -> str:
 
 async def _is_replacement(scope: Transaction, change_id: UUID) -> bool:
     """Whether a change is an edit that put one fact in the place of another, or the other half of one."""
-    done = await fact_changes.of_id(scope, change_id)
+    done = await fact_history.of_id(scope, change_id)
     if done is None or done.action != "edited":
         return False
-    return done.other_id is not None or await fact_changes.other_half(scope, done) is not None
+    return done.other_id is not None or await fact_history.other_half(scope, done) is not None
 
 
 async def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:
     """Return the life of a fact, from when it was added to what was done to it last."""
-    async with database.scope(user_id) as scope:
-        return await fact_changes.life(scope, await _fact(scope, fact_id))
+    async with database.user_transaction(user_id) as scope:
+        return await fact_history.life(scope, await _fact(scope, fact_id))
 
 
 async def _fact(scope: Transaction, fact_id: UUID) -> Fact:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from memstore.derive.rules.pack import Language
 from memstore.derive.rules.utterances import Sentence, Utterance, clauses_of
-from memstore.store.terms import terms
+from memstore.store.tokenize import terms
 
 THRESHOLD = 0.168
 REPEATED = 0.4  # what the second-best of a message is worth beside the best, the third beside the second …

@@ -25,10 +25,10 @@ from memstore.derive.summaries.extractive import ExtractiveSummarizer
 from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY, Segment, make_segment, parent_segments, summary_limit
 from memstore.derive.summaries.llm import LLMSummarizer
 from memstore.models import Message, Summary, Tier, Unit
-from memstore.store import embedders, items, messages, model_calls, summaries
+from memstore.store import chunks, embedding_models, llm_usage, messages, summaries
+from memstore.store.chunks import NewChunk, new_chunk
 from memstore.store.database import Transaction
-from memstore.store.items import NewUnit, new_unit
-from memstore.store.watermarks import Pending
+from memstore.store.rows import PendingWork
 
 # Levels above this are no units of recall: they repeat its lines, and one question would find the same words six times.
 RECALLED = 1
@@ -57,7 +57,7 @@ class SummaryBatch:
     `is_whole`: nothing more comes before the next summary, so that the last segment is closed too.
     """
 
-    work: Pending
+    work: PendingWork
     to_seq: int
     messages: list[Message]
     waiting: list[list[Summary]]
@@ -70,7 +70,7 @@ class SummaryResult:
 
     to_seq: int
     summaries: list[Summary]
-    units: list[NewUnit]
+    units: list[NewChunk]
     before: int
     llm_session: LLMSession | None = None
 
@@ -88,7 +88,7 @@ class SummaryDeriver:
         """Return the deriver with other dependencies."""
         return SummaryDeriver(dependencies)
 
-    async def load(self, scope: Transaction, work: Pending, limit: int) -> SummaryBatch:
+    async def load(self, scope: Transaction, work: PendingWork, limit: int) -> SummaryBatch:
         """Return the messages without a summary, up to `limit` new ones, and the summaries that wait."""
         below = reach = await summaries.covered(scope, work.conversation_id, 1)
         if work.done_seq < reach:
@@ -109,7 +109,7 @@ class SummaryDeriver:
         return SummaryBatch(work, to_seq, new, waiting)
 
     async def reload(
-        self, scope: Transaction, work: Pending, limit: int, results: Sequence[SummaryResult]
+        self, scope: Transaction, work: PendingWork, limit: int, results: Sequence[SummaryResult]
     ) -> SummaryBatch:
         """Return what `load` returns, as if only the summaries of `results` were stored."""
         to_seq = await find_batch_end(scope, work, limit)
@@ -163,13 +163,13 @@ class SummaryDeriver:
 
     async def save(self, scope: Transaction, result: SummaryResult) -> dict[str, int]:
         """Store summaries and their units."""
-        model = await embedders.bind(scope, self.dependencies.embedder)
+        model = await embedding_models.lock_active(scope, self.dependencies.embedder)
         added = await summaries.add(scope, result.summaries)
-        await items.add(scope, result.units, model)
+        await chunks.add(scope, result.units, model)
         letters = 0
         if result.llm_session:
             letters = len(result.llm_session.invalid_responses)
-            await model_calls.keep(scope, result.llm_session.usage, result.llm_session.invalid_responses)
+            await llm_usage.keep(scope, result.llm_session.usage, result.llm_session.invalid_responses)
         after = sum(summary.tokens for summary in result.summaries if summary.level == 1)
         return {"summaries": added, "letters": letters, "before": result.before, "after": after}
 
@@ -179,15 +179,15 @@ class SummaryDeriver:
         """Replace all summaries of the conversation, but those on demand."""
         sessions = [result.llm_session for result in results if result.llm_session]
         invalid = [response for session in sessions for response in session.invalid_responses]
-        await model_calls.remove_letters(scope, conversation, self.name, but=invalid)
-        await items.remove(scope, await summaries.remove(scope, conversation))
+        await llm_usage.remove_letters(scope, conversation, self.name, but=invalid)
+        await chunks.remove(scope, await summaries.remove(scope, conversation))
         counts: Counter[str] = Counter()
         for result in results:
             counts.update(await self.save(scope, result))
         return dict(counts)
 
 
-def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> list[list[NewUnit]]:
+def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> list[list[NewChunk]]:
     """Return the units of recall of each summary; none of one without words."""
     chunks = [
         (number, summary, chunk, span)
@@ -196,7 +196,7 @@ def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> l
         for chunk, span in enumerate(split_text(summary.text, dependencies.unit_limit, dependencies.unit_count))
     ]
     texts = [summary.text[slice(*span)] for _, summary, _, span in chunks]
-    units: list[list[NewUnit]] = [[] for _ in written]
+    units: list[list[NewChunk]] = [[] for _ in written]
     for (number, summary, chunk, span), text, vector in zip(chunks, texts, dependencies.embed(texts), strict=True):
         unit = Unit(
             item_id=summary.id,
@@ -210,5 +210,5 @@ def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> l
             stop=span[1],
             occurred_at=summary.occurred_until,
         )
-        units[number].append(new_unit(summary.user_id, unit, text, vector))
+        units[number].append(new_chunk(summary.user_id, unit, text, vector))
     return units

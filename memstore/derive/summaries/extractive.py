@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY, TOOL, Line, Segment, format_lines
 from memstore.models import Summary
 from memstore.providers import TokenCounter
-from memstore.store.terms import terms
+from memstore.store.tokenize import terms
 
 STEMS = 2.0  # the weight of stems beside that of similarity; 1 to 10 are equal within half a point, 0 loses three
 NAMES = 2.0  # of names and numbers: of those in gold summaries, 0 keeps 48 % at 80 tokens, 0.5 71, 2 82, 4 84

@@ -21,7 +21,7 @@ from memstore.derive.tool_results import Focus, call_inputs, describe_calls, des
 from memstore.models import Message, Role, Summary
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
-from memstore.store.terms import terms
+from memstore.store.tokenize import terms
 from memstore.text import format_day
 
 # How many summaries stand under one of the next level, and how many times the tokens of one of them it has. Few under

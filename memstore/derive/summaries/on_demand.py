@@ -18,10 +18,10 @@ from memstore.derive.summaries.llm import make_request
 from memstore.errors import InvalidInput
 from memstore.models import Message, Summary
 from memstore.settings import Settings
-from memstore.store import embedders, erasures, items, messages, model_calls, summaries
+from memstore.store import chunks, embedding_models, erasure, llm_usage, messages, summaries
 from memstore.store.database import Database, Transaction
-from memstore.store.erasures import Epoch
-from memstore.store.watermarks import LostRace
+from memstore.store.erasure import UserVersion
+from memstore.store.errors import ConcurrentUpdate
 
 PAGE = 512  # messages read at once: of a long range only the lines are kept that may go in
 
@@ -42,8 +42,8 @@ async def summarize(
     summarizer = make_summarizer(dependencies)
     while True:
         recipe = await to_thread(lambda: summarizer.recipe)  # a server is asked for it, and no connection is held
-        async with database.scope(user, first=erasures.epoch) as scope:
-            epoch = await erasures.epoch(scope)
+        async with database.user_transaction(user, prefetch=erasure.user_version) as scope:
+            epoch = await erasure.user_version(scope)
             first, last = await _check_range(scope, conversation, from_seq, to_seq)
             stored = await summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
             if stored is not None:
@@ -52,28 +52,28 @@ async def summarize(
         task = partial(_summarize, database, user, segment, recipe, epoch)
         try:
             return await run_with_active_embedder(database, dependencies, user, task)
-        except LostRace:  # something of the user was erased meanwhile, of these messages it may be
+        except ConcurrentUpdate:  # something of the user was erased meanwhile, of these messages it may be
             continue
 
 
 async def _summarize(
-    database: Database, user: UUID, segment: Segment, recipe: str, epoch: Epoch | None, dependencies: Dependencies
+    database: Database, user: UUID, segment: Segment, recipe: str, epoch: UserVersion | None, dependencies: Dependencies
 ) -> Summary:
     settings, summarizer = dependencies.settings, make_summarizer(dependencies)
     session = summarizer.start_session()
     if session is not None:
-        async with database.operator() as scope:
-            session.budget.left = await model_calls.left(scope, settings.llm_daily_tokens)
+        async with database.admin_transaction() as scope:
+            session.budget.left = await llm_usage.left(scope, settings.llm_daily_tokens)
     limit = summary_limit(_level_of(segment.tokens, settings), settings)
     [summary] = await to_thread(lambda: list(summarizer.summarize([(segment, session)], limit)))
     [units] = await to_thread(embed_summaries, [summary], dependencies)
-    async with erasures.unless_erased(database, user, epoch) as scope:
-        model = await embedders.bind(scope, dependencies.embedder)
+    async with erasure.transaction_if_unchanged(database, user, epoch) as scope:
+        model = await embedding_models.lock_active(scope, dependencies.embedder)
         if await summaries.add(scope, [summary]):  # else another process has just made it
-            await items.add(scope, units, model)
+            await chunks.add(scope, units, model)
         if session is not None:
-            await model_calls.answered(scope, make_request(segment, recipe).id)
-            await model_calls.keep(scope, session.usage, session.invalid_responses)
+            await llm_usage.answered(scope, make_request(segment, recipe).id)
+            await llm_usage.keep(scope, session.usage, session.invalid_responses)
         return await summaries.summary(scope, summary.id) or summary
 
 

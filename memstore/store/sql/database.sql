@@ -2,7 +2,7 @@
 -- Sent with what confines the transaction.
 BEGIN
 
--- lazily --
+-- async_commit --
 -- What may be lost with the last half second before a crash does not wait for the disk.
 SET LOCAL synchronous_commit = off
 

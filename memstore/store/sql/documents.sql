@@ -11,7 +11,7 @@ INSERT INTO document_vectors (user_id, id, path, model_id, embedding, text)
 VALUES (%(user_id)s, %(id)s, %(path)s, %(model_id)s, %(embedding)s, %(text)s)
 ON CONFLICT (user_id, id, path, model_id) DO NOTHING
 
--- part served --
+-- fragment served --
 -- Vectors v by the embedder that serves, with documents d, of which another has none of the same text.
 FROM document_vectors v
 JOIN embedding_models m ON m.user_id = v.user_id AND m.id = v.model_id
@@ -67,10 +67,10 @@ WHERE user_id = %(user_id)s
              WHERE d.user_id = %(user_id)s AND d.id = ANY(%(ids)s::uuid[]) AND d.ttl IS NOT NULL AND <alive>
              FOR UPDATE SKIP LOCKED)
 
--- part alive --
+-- fragment alive --
 (%(expired)s OR d.expires_at IS NULL OR d.expires_at > now())
 
--- part shown --
+-- fragment shown --
 d.namespace, d.key, d.value, d.created_at, d.updated_at, d.expires_at
 
 -- lock --
@@ -85,7 +85,7 @@ FOR UPDATE
 SELECT <shown> FROM documents d
 WHERE d.user_id = %(user_id)s AND d.id = ANY(%(ids)s::uuid[]) AND <alive>
 
--- part wanted --
+-- fragment wanted --
 -- Below a namespace, as conditions on what values hold have it: each on a path, compared as JSON, a number as a number.
 d.namespace[1:cardinality(%(prefix)s::text[])] = %(prefix)s::text[] AND <alive>
 AND NOT EXISTS (

@@ -219,3 +219,24 @@ SELECT id FROM facts
 WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s
 ORDER BY id
 LIMIT 3
+
+-- fact_page --
+-- Which facts a page has, the latest first; of a state, a type and a subject where these are given.
+SELECT id FROM facts
+WHERE user_id = %(user_id)s
+  AND (%(state)s::text IS NULL
+       OR %(state)s = CASE WHEN state = 'active' AND valid_to <= now() THEN 'ended' ELSE state END)
+  AND (%(type)s::text IS NULL OR type = %(type)s)
+  AND (%(subject)s::text IS NULL OR lower(subject) = lower(%(subject)s))
+  AND (%(before)s::timestamptz IS NULL
+       OR occurred_at <= %(before)s AND (occurred_at < %(before)s OR id > %(id)s::uuid))
+ORDER BY occurred_at DESC, id
+LIMIT %(limit)s
+
+-- said_by --
+-- Which facts these messages say, of whatever state, the latest first.
+SELECT DISTINCT f.occurred_at, f.id
+FROM fact_sources s JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id
+WHERE s.user_id = %(user_id)s AND f.user_id = %(user_id)s AND s.message_id = ANY(%(messages)s::uuid[])
+ORDER BY f.occurred_at DESC, f.id
+LIMIT %(limit)s OFFSET %(offset)s

@@ -57,3 +57,12 @@ SELECT id FROM receipts
 WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s
 ORDER BY id
 LIMIT 3
+
+-- receipt_page --
+-- A page of receipts, of all conversations or of one, the latest first: their ids begin with their time.
+SELECT id, conversation_id, body, texts, recorded_at FROM receipts
+WHERE user_id = %(user_id)s
+  AND (%(conversation_id)s::uuid IS NULL OR conversation_id = %(conversation_id)s)
+  AND (%(before)s::uuid IS NULL OR id < %(before)s)
+ORDER BY id DESC
+LIMIT %(limit)s

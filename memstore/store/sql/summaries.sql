@@ -67,3 +67,11 @@ LIMIT 1
 DELETE FROM summaries
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level > 0
 RETURNING id
+
+-- summaries_over --
+-- The summaries that stand for some of these messages, the lowest level first; those that were asked for come last.
+SELECT * FROM summaries
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+  AND from_seq <= %(to_seq)s AND to_seq >= %(from_seq)s
+ORDER BY level = 0, level, from_seq, id
+LIMIT %(limit)s OFFSET %(offset)s

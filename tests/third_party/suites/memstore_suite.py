@@ -13,7 +13,7 @@ from uuid import uuid4
 import psycopg
 
 from memstore.store import migrations
-from memstore.store.embedded import EmbeddedServer
+from memstore.store.embedded.server import EmbeddedServer
 
 TEMPLATE = "memstore_template"
 # What tests of LangGraph's Postgres store look at and change behind its back.

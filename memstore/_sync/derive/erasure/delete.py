@@ -17,14 +17,12 @@ from memstore import ids
 from memstore._compat import call_inline
 from memstore._sync.derive.erasure import dependents
 from memstore._sync.derive.erasure.dependents import Removal
-from memstore._sync.store import erasures, queue, remains, removals, tombstones, vector_indexes
+from memstore._sync.store import erasure, erasure_check, queue, tombstones, vector_indexes
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.erasures import Locked
-from memstore._sync.store.removals import Doomed
+from memstore._sync.store.erasure import LockedUser, MessageToDelete
 from memstore.errors import DatabaseError, NotFound
 from memstore.events import Event, EventType
 from memstore.models import Certificate, ErasureScope, ScanResult
-from memstore.store import queue_schema
 
 VACUUM = (
     "rows are gone; their bytes stay in the database's files until VACUUM and new rows take their place, and in "
@@ -63,7 +61,7 @@ def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -
         except _RolledBack as rolled_back:
             return rolled_back.certificate
         except DatabaseError as error:
-            if not erasures.is_in_the_way(error) or tries == erasures.TRIES:
+            if not erasure.is_blocked(error) or tries == erasure.TRIES:
                 raise
     database.cache.forget(target.user_id)
     if target.scope in (ErasureScope.USER, ErasureScope.CONVERSATION):
@@ -73,7 +71,7 @@ def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -
 
 def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certificate:
     is_user = target.scope == ErasureScope.USER
-    with database.scope(target.user_id) as scope:
+    with database.user_transaction(target.user_id) as scope:
         models = vector_indexes.indexed(scope) if is_user else []
         certificate = _remove(scope, target, ids.uuid7())
         if dry_run:
@@ -95,17 +93,17 @@ def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certific
 
 def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
     is_user = target.scope == ErasureScope.USER
-    locked = erasures.lock(scope, None if is_user else _find_conversations(scope, target))
+    locked = erasure.lock_for_erasure(scope, None if is_user else _find_conversations(scope, target))
     erased = target.ids or (target.conversation_id or target.user_id,)
     certificate = Certificate(target.scope, target.user_id, erased, target.conversation_id, id=id)
-    doomed: list[Doomed] = []
+    doomed: list[MessageToDelete] = []
     if locked and target.scope != ErasureScope.FACT:
         conversation, messages = target.conversation_id, target.ids or None
-        doomed = removals.doomed(scope, conversation=conversation, messages=messages, before=target.before)
+        doomed = erasure.messages_to_delete(scope, conversation=conversation, messages=messages, before=target.before)
     digests = _make_tombstones(scope, target, doomed)
     if is_user:
-        counts = Counter(removals.user(scope)) + Counter(erasures.remove_of_operator(scope))
-        scan = ScanResult(remains.TABLES_OF_USER, 1, remains.of_user(scope))
+        counts = Counter(erasure.remove_user(scope)) + Counter(erasure.remove_operator_rows(scope))
+        scan = ScanResult(erasure_check.TABLES_OF_USER, 1, erasure_check.count_user_rows(scope))
         certificate = replace(certificate, counts=counts, scan=scan)
     elif locked is not None:
         removal = _remove_dependents(scope, target, doomed, locked)
@@ -113,10 +111,10 @@ def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
     if not digests and certificate.is_empty:  # nothing was there: nothing is kept of it either
         return replace(certificate, id=None)
-    erasures.count(scope)
+    erasure.raise_version(scope)
     kept = tombstones.add(scope, id, digests)
     certificate = replace(certificate, tombstones=kept, hints=(VACUUM,))
-    return replace(certificate, recorded_at=erasures.keep(scope, certificate))
+    return replace(certificate, recorded_at=erasure.keep_certificate(scope, certificate))
 
 
 def _find_conversations(scope: Transaction, target: ErasureTarget) -> list[UUID]:
@@ -124,21 +122,21 @@ def _find_conversations(scope: Transaction, target: ErasureTarget) -> list[UUID]
         return [target.conversation_id]
     if target.scope == ErasureScope.FACT:
         return []
-    doomed = removals.doomed(scope, messages=target.ids)
+    doomed = erasure.messages_to_delete(scope, messages=target.ids)
     return list(dict.fromkeys(message.conversation_id for message in doomed))
 
 
-def _make_tombstones(scope: Transaction, target: ErasureTarget, doomed: list[Doomed]) -> set[bytes]:
+def _make_tombstones(scope: Transaction, target: ErasureTarget, doomed: list[MessageToDelete]) -> set[bytes]:
     """Return the tombstones of what is removed; raise `NotFound` for what does not exist and never did."""
     key = tombstones.key(scope)
     if target.scope == ErasureScope.FACT:
-        _check_known(scope, target, set(removals.known_facts(scope, target.ids)))
+        _check_known(scope, target, set(erasure.known_facts(scope, target.ids)))
         facts = dependents.find_with_former(scope, target.ids)
         return call_inline(lambda: {tombstones.of_item(key, fact) for fact in facts})
     if target.ids:
         _check_known(scope, target, {message.id for message in doomed})
     unnamed = [message.id for message in doomed if message.unnamed]
-    contents = removals.contents(scope, unnamed) if unnamed else []
+    contents = erasure.unnamed_messages(scope, unnamed) if unnamed else []
     return call_inline(
         lambda: (
             {tombstones.of_item(key, message.id) for message in doomed}
@@ -155,7 +153,9 @@ def _check_known(scope: Transaction, target: ErasureTarget, known: set[UUID]) ->
         raise NotFound(f"This user has no {target.scope} {names}. Nothing was erased.")
 
 
-def _remove_dependents(scope: Transaction, target: ErasureTarget, doomed: list[Doomed], locked: Locked) -> Removal:
+def _remove_dependents(
+    scope: Transaction, target: ErasureTarget, doomed: list[MessageToDelete], locked: LockedUser
+) -> Removal:
     if target.scope == ErasureScope.FACT:
         facts = dependents.find_with_former(scope, target.ids)
         return dependents.remove_facts(scope, facts, locked)
@@ -168,7 +168,7 @@ def _remove_dependents(scope: Transaction, target: ErasureTarget, doomed: list[D
 def _remove_jobs(database: Database, target: ErasureTarget, certificate: Certificate) -> Certificate:
     """Remove jobs from the queue, where there is one. They hold ids, and one that is left finds nothing to do."""
     try:
-        if not call_inline(queue_schema.is_made, database.url):
+        if not call_inline(queue.has_queue, database.url):
             return certificate
         jobs = queue.forget(database, target.user_id, target.conversation_id)
     except DatabaseError:

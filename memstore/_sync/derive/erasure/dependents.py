@@ -16,11 +16,10 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from memstore._sync.derive.facts.apply import reapply
-from memstore._sync.store import fact_changes, facts, postings, queue, remains, removals
+from memstore._sync.store import erasure, erasure_check, fact_history, facts, postings, queue
 from memstore._sync.store.database import Transaction
-from memstore._sync.store.erasures import Locked
+from memstore._sync.store.erasure import DependentFact, LockedUser, MessageToDelete, SourcePosition
 from memstore._sync.store.messages import LAST
-from memstore._sync.store.removals import Begin, Doomed, Resting
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import BEFORE
 from memstore.models import ScanResult
@@ -46,10 +45,10 @@ class AffectedFacts:
 
     removed: Sequence[UUID] = ()
     staying: Sequence[UUID] = ()
-    begins: Sequence[Begin] = ()
+    begins: Sequence[SourcePosition] = ()
 
 
-def remove_messages(scope: Transaction, doomed: Sequence[Doomed], locked: Locked) -> Removal:
+def remove_messages(scope: Transaction, doomed: Sequence[MessageToDelete], locked: LockedUser) -> Removal:
     """Remove messages, and what depends on them. The user and the conversations are locked."""
     ids = [message.id for message in doomed]
     removal = Removal(messages=ids)
@@ -63,20 +62,20 @@ def remove_messages(scope: Transaction, doomed: Sequence[Doomed], locked: Locked
     for begin in affected.begins:
         _derive_again(scope, begin.conversation_id, "facts", begin.seq - 1, removal)
     _remove_quotes(scope, doomed, removal)
-    removal.counts["messages"] += removals.messages(scope, ids)
+    removal.counts["messages"] += erasure.remove_messages(scope, ids)
     return removal
 
 
 def remove_conversation(scope: Transaction, conversation: UUID) -> Counter[str]:
     """Remove what is left of a conversation whose messages are gone; return how many rows, by table."""
-    counts = Counter(receipts=len(removals.receipts(scope, (), conversation, BEGINNING)))
-    counts["dead_letters"] = removals.letters(scope, conversation, 0)
-    counts["summaries"] = len(removals.summaries_over(scope, conversation, [(0, LAST)]))
-    counts.update(removals.conversation(scope, conversation))
+    counts = Counter(receipts=len(erasure.remove_receipts(scope, (), conversation, BEGINNING)))
+    counts["dead_letters"] = erasure.remove_letters(scope, conversation, 0)
+    counts["summaries"] = len(erasure.remove_summaries(scope, conversation, [(0, LAST)]))
+    counts.update(erasure.remove_conversation(scope, conversation))
     return counts
 
 
-def remove_facts(scope: Transaction, ids: Sequence[UUID], locked: Locked) -> Removal:
+def remove_facts(scope: Transaction, ids: Sequence[UUID], locked: LockedUser) -> Removal:
     """Remove facts; the messages that say them stay. The user is locked."""
     removal = Removal(items=list(ids))
     _remove_units(scope, ids, locked, removal)
@@ -87,19 +86,19 @@ def remove_facts(scope: Transaction, ids: Sequence[UUID], locked: Locked) -> Rem
 
 def find_with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID]:
     """Return those of these facts that there are, and what they were before people edited them."""
-    facts = removals.known_facts(scope, ids)
-    while former := removals.edited_into(scope, facts) if facts else []:
+    facts = erasure.known_facts(scope, ids)
+    while former := erasure.edited_into(scope, facts) if facts else []:
         facts += former
     return facts
 
 
 def scan_for(scope: Transaction, ids: Sequence[UUID]) -> ScanResult:
     """Search every table for removed ids; not of summaries, which are made again under the same."""
-    rows = remains.ids(scope, ids)
-    return ScanResult(remains.TABLES, len(ids), {table: number for table, number in rows.items() if number})
+    rows = erasure_check.count_references(scope, ids)
+    return ScanResult(erasure_check.TABLES, len(ids), {table: number for table, number in rows.items() if number})
 
 
-def _group_runs(doomed: Iterable[Doomed]) -> defaultdict[UUID, list[Run]]:
+def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run]]:
     """Return the numbers of messages as runs, by conversation."""
     runs: defaultdict[UUID, list[Run]] = defaultdict(list)
     for message in doomed:
@@ -113,7 +112,7 @@ def _group_runs(doomed: Iterable[Doomed]) -> defaultdict[UUID, list[Run]]:
 
 def _remove_summaries(scope: Transaction, conversation: UUID, runs: Sequence[Run], removal: Removal) -> None:
     """Remove the summaries over these messages; what else they were over is to be summarized once more."""
-    removed = removals.summaries_over(scope, conversation, runs)
+    removed = erasure.remove_summaries(scope, conversation, runs)
     removal.items += [summary.id for summary in removed]
     removal.counts["summaries"] += len(removed)
     firsts = [summary.from_seq for summary in removed if summary.level == 1]
@@ -122,45 +121,45 @@ def _remove_summaries(scope: Transaction, conversation: UUID, runs: Sequence[Run
 
 
 def _derive_again(scope: Transaction, conversation: UUID, deriver: str, to_seq: int, removal: Removal) -> None:
-    if removals.back_to(scope, conversation, deriver, to_seq):
+    if erasure.rewind_watermark(scope, conversation, deriver, to_seq):
         removal.again[deriver] += 1
         if scope.enqueue:
             scope.run_together([queue.enqueued(conversation, to_seq + 1)])
 
 
-def _remove_units(scope: Transaction, ids: Sequence[UUID], locked: Locked, removal: Removal) -> None:
-    removal.counts.update(removals.units(scope, ids))
+def _remove_units(scope: Transaction, ids: Sequence[UUID], locked: LockedUser, removal: Removal) -> None:
+    removal.counts.update(erasure.remove_chunks(scope, ids))
     # Postings hold units by number: the next maintenance of the user makes them anew.
     if locked.posted and not removal.counts["term_postings"]:
         removal.counts["term_postings"] += postings.forget(scope)
 
 
-def _remove_quotes(scope: Transaction, doomed: Sequence[Doomed], removal: Removal) -> None:
+def _remove_quotes(scope: Transaction, doomed: Sequence[MessageToDelete], removal: Removal) -> None:
     """Remove receipts, responses of models and events that quote messages or name items."""
-    receipts = removals.receipts(scope, [*removal.messages, *removal.items])
+    receipts = erasure.remove_receipts(scope, [*removal.messages, *removal.items])
     first_messages = {message.conversation_id: message for message in reversed(doomed)}
     for conversation, first in first_messages.items():
-        receipts += removals.receipts(scope, (), conversation, first.recorded_at)
-        removal.counts["dead_letters"] += removals.letters(scope, conversation, first.seq)
+        receipts += erasure.remove_receipts(scope, (), conversation, first.recorded_at)
+        removal.counts["dead_letters"] += erasure.remove_letters(scope, conversation, first.seq)
     removal.counts["receipts"] += len(receipts)
-    removal.counts["events"] += removals.events(scope, [*removal.items, *receipts])
+    removal.counts["events"] += erasure.remove_events(scope, [*removal.items, *receipts])
 
 
 def _find_affected_facts(scope: Transaction, messages: Sequence[UUID], named: Collection[UUID]) -> AffectedFacts:
     """Return what becomes of the facts that these messages say; `named` ones are removed wherever they are said."""
-    resting = removals.resting_facts(scope, messages, list(named))
+    resting = erasure.dependent_facts(scope, messages, list(named))
     removed = [fact for fact in resting if not fact.entered and (not _stays(fact) or fact.id in named)]
     ids = [fact.id for fact in removed]
     staying = [fact.id for fact in resting if fact.said_elsewhere and fact.id not in set(ids)]
     again = [fact.id for fact in removed if fact.said_elsewhere and not fact.retracted]
-    begins = removals.sources_of(scope, again, messages) if again else []
+    begins = erasure.sources_of(scope, again, messages) if again else []
     edited: list[UUID] = []
-    while edits := removals.edits_of(scope, [*ids, *edited], messages) if ids else []:
+    while edits := erasure.edits_of(scope, [*ids, *edited], messages) if ids else []:
         edited += edits
     return AffectedFacts([*ids, *edited], staying, begins)
 
 
-def _stays(fact: Resting) -> bool:
+def _stays(fact: DependentFact) -> bool:
     return fact.said_elsewhere and not fact.born_here and not fact.ended_others
 
 
@@ -171,11 +170,11 @@ def _find_facts_read_with(
     following = [
         fact
         for conversation, own in runs.items()
-        for fact in removals.facts_after(scope, conversation, [last for _, last in own], BEFORE)
+        for fact in erasure.facts_after(scope, conversation, [last for _, last in own], BEFORE)
     ]
     if not following:
         return []
-    erased = set(content_words(" ".join(removals.texts(scope, messages))))
+    erased = set(content_words(" ".join(erasure.texts(scope, messages))))
     return [
         fact.id for fact in following if (set(content_words(fact.text)) - set(content_words(fact.said or ""))) & erased
     ]
@@ -183,11 +182,11 @@ def _find_facts_read_with(
 
 def _remove_facts(scope: Transaction, affected: AffectedFacts, messages: Sequence[UUID]) -> Counter[str]:
     """Remove facts and sources, but not their units; return how many rows, by table."""
-    counts = Counter(fact_sources=len(removals.sources(scope, affected.removed, messages)))
-    counts.update(removals.facts(scope, affected.removed))
+    counts = Counter(fact_sources=len(erasure.remove_sources(scope, affected.removed, messages)))
+    counts.update(erasure.remove_facts(scope, affected.removed))
     facts.first_said(scope, affected.staying)
-    restored = fact_changes.restore_orphaned(scope, actor=ACTOR) if affected.removed else []
+    restored = fact_history.restore_orphaned(scope, actor=ACTOR) if affected.removed else []
     for fact in restored:
         reapply(scope, fact, actor=ACTOR)
-    removals.forget_others(scope, affected.removed)
+    erasure.forget_replaced(scope, affected.removed)
     return counts

@@ -11,10 +11,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from memstore._sync.store import fact_changes, facts, items
+from memstore._sync.store import chunks, fact_history, facts
+from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import Source, Taken
-from memstore._sync.store.items import new_unit
 from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.normalization import adds_nothing, slot_of_fact
 from memstore.derive.facts.reconcile import ONE_PLAN, PLANS, Decision, Successor, reconcile, related_attributes
@@ -108,7 +108,7 @@ def _refresh(scope: Transaction, new: ExtractedFact, twin: KnownFact) -> bool:
     if not same or twin.by_hand is not None or twin.fact.recipe in (HAND, new.fact.recipe):
         return False
     columns = {name: getattr(new.fact, name) for name in REFRESHED}
-    fact_changes.change(scope, twin.fact, "edited", actor=new.fact.recipe, **columns)
+    fact_history.change(scope, twin.fact, "edited", actor=new.fact.recipe, **columns)
     return True
 
 
@@ -133,7 +133,7 @@ def apply_manual_fact(scope: Transaction, new: ExtractedFact, stored: FactColumn
     for one in replaced:
         old = facts.fact(scope, one.fact.id)
         assert old is not None
-        fact_changes.change(scope, old, "edited", actor=HAND, other=fact.id, state="superseded")
+        fact_history.change(scope, old, "edited", actor=HAND, other=fact.id, state="superseded")
         facts.add_sources(scope, [Source(fact.id, span) for span in old.spans])
 
 
@@ -171,7 +171,7 @@ def _execute(
 ) -> None:
     """Let a fact be active, or outdated at once; it is `new.fact`, or a stored one that is said again."""
     actor, ended = new.fact.recipe, decision.ended
-    settled = fact_changes.settled_by_hand(scope, [one.fact.id for one in ended], fact.id) if ended else set()
+    settled = fact_history.settled_by_hand(scope, [one.fact.id for one in ended], fact.id) if ended else set()
     for one in ended:
         decided = one.by_hand_at is not None and one.by_hand_at >= new.learned_at
         if one.fact.id not in settled and not decided:
@@ -181,7 +181,7 @@ def _execute(
         _supersede(scope, fact, decision.successor.id, decision.successor.begins_at, actor, recorded_at)
     for one in decision.contradicted:  # logged of the one that was said later, whichever of them was derived first
         later, earlier = (fact, one.fact) if (said_at, fact.id) > (one.last_said, one.fact.id) else (one.fact, fact)
-        fact_changes.change(scope, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
+        fact_history.change(scope, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
 
 
 def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> datetime | None:
@@ -194,13 +194,13 @@ def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, model: 
         return recorded_at
     if fact.state == QUARANTINED:  # said by somebody who is trusted now: it rests on that alone
         columns = {name: getattr(new.fact, name) for name in (*REFRESHED, "valid_from", "valid_to")}
-        fact_changes.change(scope, fact, "confirmed", actor=actor, state="active", **columns)
+        fact_history.change(scope, fact, "confirmed", actor=actor, state="active", **columns)
         facts.drop_sources(scope, fact.id)
         facts.add_sources(scope, [Source(fact.id, span) for span in new.spans])
         facts.first_said(scope, [fact.id])
         restore_unit(scope, new, model)
     elif fact.state != "active":
-        fact_changes.change(scope, fact, "restored", actor=actor, state="active", valid_to=None)
+        fact_history.change(scope, fact, "restored", actor=actor, state="active", valid_to=None)
     return None
 
 
@@ -219,19 +219,19 @@ def add_unit(scope: Transaction, new: ExtractedFact, model: UUID | None) -> None
         stop=len(fact.text),
         occurred_at=fact.occurred_at,
     )
-    items.add(scope, [new_unit(scope.user_id, unit, fact.text, new.vector)], model)
+    chunks.add(scope, [new_chunk(scope.user_id, unit, fact.text, new.vector)], model)
 
 
 def restore_unit(scope: Transaction, new: ExtractedFact, model: UUID | None) -> None:
     """Let recall find a fact that may have been quarantined until now, and so has no unit."""
-    if not items.are_units(scope, new.fact.id):
+    if not chunks.has_chunks(scope, new.fact.id):
         add_unit(scope, new, model)
 
 
 def _supersede(
     scope: Transaction, fact: FactColumns, other: UUID, ends_at: datetime, actor: str, at: datetime | None = None
 ) -> None:
-    fact_changes.change(
+    fact_history.change(
         scope, fact, "superseded", actor=actor, other=other, at=at, state="superseded", valid_to=ends_at
     )
 
@@ -266,23 +266,23 @@ def reactivate_superseded(scope: Transaction, fact_id: UUID, at: datetime, *, si
     them by hand, and the same fact may supersede them again.
     """
     seen: set[UUID] = set()
-    for done in fact_changes.superseded_by(scope, fact_id, since):
+    for done in fact_history.superseded_by(scope, fact_id, since):
         fact = facts.fact(scope, done.fact_id)
-        if fact is None or fact.id in seen or not fact_changes.is_as_left(done, fact):
+        if fact is None or fact.id in seen or not fact_history.is_as_left(done, fact):
             continue
         seen.add(fact.id)
         successor = _find_successor(scope, fact) if done.changed.get("state") == "active" else None
-        action, other, columns = fact_changes.step_back(done), fact_id, fact_changes.before(done)
+        action, other, columns = fact_history.step_back(done), fact_id, fact_history.before(done)
         if successor is not None:
             action, other = "superseded", successor.id
             columns |= {"state": "superseded", "valid_to": successor.begins_at}
-        fact_changes.change(scope, fact, action, actor=done.actor, other=other, at=at, **columns)
+        fact_history.change(scope, fact, action, actor=done.actor, other=other, at=at, **columns)
 
 
 def supersede_again(scope: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
     """Undo what the retraction of a fact had reactivated, of those facts that are still as it left them."""
-    for done in fact_changes.given_up(scope, fact_id, retracted_at):
+    for done in fact_history.given_up(scope, fact_id, retracted_at):
         fact = facts.fact(scope, done.fact_id)
-        if fact is not None and fact_changes.is_as_left(done, fact):
-            columns, action = fact_changes.before(done), fact_changes.step_back(done)
-            fact_changes.change(scope, fact, action, actor=done.actor, other=fact_id, at=at, **columns)
+        if fact is not None and fact_history.is_as_left(done, fact):
+            columns, action = fact_history.before(done), fact_history.step_back(done)
+            fact_history.change(scope, fact, action, actor=done.actor, other=fact_id, at=at, **columns)

@@ -12,9 +12,9 @@ from uuid import UUID
 import numpy as np
 
 from memstore._compat import call_inline
-from memstore._sync.store import fact_changes, facts
+from memstore._sync.store import fact_history, facts
 from memstore._sync.store.database import Database
-from memstore._sync.store.fact_changes import Pair
+from memstore._sync.store.fact_history import Pair
 from memstore._sync.store.facts import Audited
 from memstore.derive.facts.normalization import content_words, parse_slot, slot_of_fact
 from memstore.derive.facts.reconcile import ONE_PLAN, PLANS, is_other_value
@@ -27,10 +27,10 @@ BLOCK = 1000  # facts compared at once: 1,000 × 10,000 cosines are 40 MB
 
 def audit(database: Database, user_id: UUID) -> list[Finding]:
     """Look at every active fact of a user; return what is wrong, by kind of problem."""
-    with database.scope(user_id) as scope:
+    with database.user_transaction(user_id) as scope:
         audited = facts.audited(scope)
-        conflicts = fact_changes.open_conflicts(scope)
-        settled = fact_changes.settled_conflicts(scope)
+        conflicts = fact_history.open_conflicts(scope)
+        settled = fact_history.settled_conflicts(scope)
     return call_inline(_findings, audited, conflicts, settled, datetime.now(UTC))
 
 

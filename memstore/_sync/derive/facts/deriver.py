@@ -13,14 +13,14 @@ from uuid import UUID
 
 from memstore._sync.derive.chunks import load_next_messages
 from memstore._sync.derive.facts.apply import apply_fact, reapply
-from memstore._sync.store import embedders, fact_changes, facts, messages, model_calls, tombstones
+from memstore._sync.store import embedding_models, fact_history, facts, llm_usage, messages, tombstones
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import Source, Taken
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.facts.llm_extractor import LLMExtractor
 from memstore.derive.facts.rule_extractor import BEFORE, ExtractedBatch, FactBatch, RuleExtractor
 from memstore.models import QUARANTINED
-from memstore.store.watermarks import Pending
+from memstore.store.rows import PendingWork
 
 
 class FactExtractor(Producer, Protocol):
@@ -44,7 +44,7 @@ class FactDeriver:
         """Return the same with other resources."""
         return FactDeriver(resources)
 
-    def load(self, scope: Transaction, work: Pending, limit: int) -> FactBatch:
+    def load(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
         """Return the next messages, and those just before them."""
         new = load_next_messages(scope, work, limit)
         before = messages.newest(scope, work.conversation_id, limit=BEFORE, before=work.done_seq + 1)
@@ -58,7 +58,7 @@ class FactDeriver:
         """Store new facts; let known ones be reinforced, superseded or contradicted."""
         return self._write(scope, [made])
 
-    def reload(self, scope: Transaction, work: Pending, limit: int, made: Sequence[ExtractedBatch]) -> FactBatch:
+    def reload(self, scope: Transaction, work: PendingWork, limit: int, made: Sequence[ExtractedBatch]) -> FactBatch:
         """Return the next messages, as `load` does."""
         return self.load(scope, work, limit)
 
@@ -72,7 +72,7 @@ class FactDeriver:
         """
         facts.lock(scope)
         letters = [letter for batch in made if batch.llm_session for letter in batch.llm_session.invalid_responses]
-        model_calls.remove_letters(scope, conversation, self.name, but=letters)
+        llm_usage.remove_letters(scope, conversation, self.name, but=letters)
         new = [one for batch in made for one in batch.facts]
         active = {one.fact.id for one in new if one.fact.state != QUARANTINED}
         counted = [one for one in new if one.fact.state != QUARANTINED or one.fact.id not in active]
@@ -82,10 +82,10 @@ class FactDeriver:
         less_said = {fact for fact, _ in taken}
         staying = less_said & active
         facts.remove_unsaid(scope, sorted(less_said - staying))
-        restored = fact_changes.restore_orphaned(scope, actor=recipe)
+        restored = fact_history.restore_orphaned(scope, actor=recipe)
         counts = self._write(scope, made, taken=taken)
         facts.remove_unsaid(scope, sorted(staying))  # what is said in other words now, by another fact
-        restored += fact_changes.restore_orphaned(scope, actor=recipe)
+        restored += fact_history.restore_orphaned(scope, actor=recipe)
         for fact in restored:
             reapply(scope, fact, actor=recipe)
         return counts
@@ -99,12 +99,12 @@ class FactDeriver:
         if new:
             facts.lock(scope)
             erased = tombstones.erased_items(scope, [one.fact.id for one in new])
-            model = embedders.bind(scope, self.dependencies.embedder)
+            model = embedding_models.lock_active(scope, self.dependencies.embedder)
             for one in new:
                 if one.fact.id not in erased:
                     kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
                     counts[kind] = counts.get(kind, 0) + apply_fact(scope, one, model, taken=taken)
         # After the user was locked, as summaries do: the other way round they would wait for each other.
         for calls in asked:
-            model_calls.keep(scope, calls.usage, calls.invalid_responses)
+            llm_usage.keep(scope, calls.usage, calls.invalid_responses)
         return counts

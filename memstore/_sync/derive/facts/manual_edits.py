@@ -21,7 +21,7 @@ from memstore._sync.derive.facts.apply import (
     restore_unit,
     supersede_again,
 )
-from memstore._sync.store import embedders, fact_changes, facts, items, messages
+from memstore._sync.store import chunks, embedding_models, fact_history, facts, messages
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.facts import Source
 from memstore.derive.dependencies import Dependencies
@@ -172,11 +172,11 @@ def add_fact(database: Database, resources: Dependencies, user_name: str, new: N
 def _add_fact(database: Database, user_id: UUID, user_name: str, new: NewFact, resources: Dependencies) -> Fact:
     entered = call_inline(_entered, resources, _columns(user_id, _parsed(new)), new.sources)
     fact = entered.fact
-    with database.scope(user_id) as scope:
+    with database.user_transaction(user_id) as scope:
         messages.make_user(scope, user_name)
         facts.lock(scope)
         _check_sources(scope, new.sources)
-        model = embedders.bind(scope, resources.embedder)
+        model = embedding_models.lock_active(scope, resources.embedder)
         known = facts.fact(scope, fact.id)
         if known is not None:
             _edit_known(scope, known, entered, model)
@@ -189,7 +189,7 @@ def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
     """Store a fact that waits until a person confirms it; return the one with the same words where it is known."""
     user_id = ids.user_id(user_name)
     fact = _columns(user_id, _parsed(new), QUARANTINED)
-    with database.scope(user_id) as scope:
+    with database.user_transaction(user_id) as scope:
         messages.make_user(scope, user_name)
         facts.lock(scope)
         _check_sources(scope, new.sources)
@@ -211,15 +211,15 @@ def confirm_fact(database: Database, resources: Dependencies, user_id: UUID, fac
 
 
 def _confirm_fact(database: Database, user_id: UUID, fact_id: UUID, resources: Dependencies) -> Fact:
-    with database.scope(user_id) as scope:
+    with database.user_transaction(user_id) as scope:
         proposed = _fact(scope, fact_id)
     entered = call_inline(_entered, resources, proposed)
-    with database.scope(user_id) as scope:
+    with database.user_transaction(user_id) as scope:
         facts.lock(scope)
         fact = _fact(scope, fact_id)
         if fact.state == QUARANTINED:
-            model = embedders.bind(scope, resources.embedder)
-            fact_changes.change(scope, fact, "confirmed", actor=HAND, state="active")
+            model = embedding_models.lock_active(scope, resources.embedder)
+            fact_history.change(scope, fact, "confirmed", actor=HAND, state="active")
             restore_unit(scope, entered, model)
             apply_manual_fact(scope, entered, fact, model)
         else:
@@ -246,14 +246,14 @@ def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: F
 def _edit_fact(database: Database, user_id: UUID, was: Fact, new: NewFact, resources: Dependencies) -> Fact:
     entered = call_inline(_entered, resources, _columns(user_id, new))
     edited = entered.fact
-    with database.scope(user_id) as scope:
+    with database.user_transaction(user_id) as scope:
         facts.lock(scope)
         old = _fact(scope, was.id)
         check_active(old)
         if any(getattr(old, name) != getattr(was, name) for name in EDITED):
             raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
         if edited.id == old.id:
-            done = fact_changes.change(scope, old, "edited", actor=HAND, **_edited_columns(edited), recipe=HAND)
+            done = fact_history.change(scope, old, "edited", actor=HAND, **_edited_columns(edited), recipe=HAND)
         else:
             done = _replace(scope, resources, old, entered)
         if (was.subject, was.attribute) != (edited.subject, edited.attribute):
@@ -274,7 +274,7 @@ def _edit_known(
     """Edit a known fact, in whatever state, to be the one that is entered; recall finds it again."""
     was_hidden = known.state in (QUARANTINED, "retracted")
     columns = _edited_columns(entered.fact) | {"state": "active", "recipe": HAND}
-    fact_changes.change(scope, known, "edited", actor=HAND, at=at, **columns)
+    fact_history.change(scope, known, "edited", actor=HAND, at=at, **columns)
     if was_hidden:
         restore_unit(scope, entered, model)
 
@@ -282,8 +282,11 @@ def _edit_known(
 def _replace(scope: Transaction, resources: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
     """Put a fact, which may be known, in the place of another one, with its time and sources; return that change."""
     edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
-    done = fact_changes.change(scope, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
-    known, model = facts.fact(scope, edited.fact.id), embedders.bind(scope, resources.embedder)
+    done = fact_history.change(scope, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
+    known, model = (
+        facts.fact(scope, edited.fact.id),
+        embedding_models.lock_active(scope, resources.embedder),
+    )
     if known is None:
         facts.add(scope, edited.fact)
         add_unit(scope, edited, model)
@@ -308,11 +311,11 @@ def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
 
     The facts that it superseded are active again.
     """
-    with database.scope(user_id) as scope:
+    with database.user_transaction(user_id) as scope:
         facts.lock(scope)
         fact = _fact(scope, fact_id)
         if fact.state != "retracted":
-            done = fact_changes.change(scope, fact, "retracted", actor=HAND, state="retracted")
+            done = fact_history.change(scope, fact, "retracted", actor=HAND, state="retracted")
             reactivate_superseded(scope, fact.id, done.at)
         return fact
 
@@ -323,9 +326,9 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
     An edit is undone as a whole: the fact that it had put in a place is what it was before, or retracted if it was not
     there. Raises `Conflict` where one of them was changed again since; nothing is done then.
     """
-    with database.scope(user_id) as scope:
+    with database.user_transaction(user_id) as scope:
         facts.lock(scope)
-        done = fact_changes.of_id(scope, change_id)
+        done = fact_history.of_id(scope, change_id)
         if done is None:
             instead = _explain_unknown(scope, change_id)
             raise NotFound(f"There is no change {change_id}; {instead}")
@@ -335,20 +338,20 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
             raise Conflict(
                 f"The change {change_id} took a confirmation back. Nothing was done: confirm the fact again."
             )
-        half = fact_changes.other_half(scope, done)
+        half = fact_history.other_half(scope, done)
         if half is not None and half.other_id is not None:
             done, half = half, done
-        made = fact_changes.reverse(scope, done, _fact(scope, done.fact_id), actor=HAND)
+        made = fact_history.reverse(scope, done, _fact(scope, done.fact_id), actor=HAND)
         _hide_quarantined(scope, made)
         if half is not None:  # what was known before the edit is what it was then, with the sources that it had
             if half.changed:
-                reversed_half = fact_changes.reverse(scope, half, _fact(scope, half.fact_id), actor=HAND)
+                reversed_half = fact_history.reverse(scope, half, _fact(scope, half.fact_id), actor=HAND)
                 _hide_quarantined(scope, reversed_half)
             facts.remove_sources_of(scope, half.fact_id, half.at)
         elif done.action == "edited" and done.other_id is not None:
             edited = _fact(scope, done.other_id)
             check_active(edited)
-            fact_changes.change(
+            fact_history.change(
                 scope, edited, "retracted", actor=HAND, other=done.fact_id, undoes=done.id, state="retracted"
             )
         if done.action == "edited":
@@ -361,7 +364,7 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
 
 def _hide_quarantined(scope: Transaction, made: FactChange) -> None:
     if made.after.get("state") == QUARANTINED:
-        items.remove(scope, [made.fact_id])
+        chunks.remove(scope, [made.fact_id])
 
 
 def _explain_unknown(scope: Transaction, id: UUID) -> str:
@@ -369,7 +372,7 @@ def _explain_unknown(scope: Transaction, id: UUID) -> str:
     fact = facts.fact(scope, id)
     if fact is None:
         return "the history of a fact names those that can be undone."
-    changes = fact_changes.life(scope, fact)
+    changes = fact_history.life(scope, fact)
     undone = {change.undoes for change in changes}
     open = [change for change in changes if change.id is not None and change.undoes is None and change.id not in undone]
     if not open:
@@ -379,16 +382,16 @@ def _explain_unknown(scope: Transaction, id: UUID) -> str:
 
 def _is_replacement(scope: Transaction, change_id: UUID) -> bool:
     """Whether a change is an edit that put one fact in the place of another, or the other half of one."""
-    done = fact_changes.of_id(scope, change_id)
+    done = fact_history.of_id(scope, change_id)
     if done is None or done.action != "edited":
         return False
-    return done.other_id is not None or fact_changes.other_half(scope, done) is not None
+    return done.other_id is not None or fact_history.other_half(scope, done) is not None
 
 
 def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:
     """Return the life of a fact, from when it was added to what was done to it last."""
-    with database.scope(user_id) as scope:
-        return fact_changes.life(scope, _fact(scope, fact_id))
+    with database.user_transaction(user_id) as scope:
+        return fact_history.life(scope, _fact(scope, fact_id))
 
 
 def _fact(scope: Transaction, fact_id: UUID) -> Fact:

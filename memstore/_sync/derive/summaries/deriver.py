@@ -18,9 +18,9 @@ from typing import Protocol
 from uuid import UUID
 
 from memstore._sync.derive.chunks import find_batch_end
-from memstore._sync.store import embedders, items, messages, model_calls, summaries
+from memstore._sync.store import chunks, embedding_models, llm_usage, messages, summaries
+from memstore._sync.store.chunks import NewChunk, new_chunk
 from memstore._sync.store.database import Transaction
-from memstore._sync.store.items import NewUnit, new_unit
 from memstore.derive.chunking import split_text
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.llm import LLMSession
@@ -29,7 +29,7 @@ from memstore.derive.summaries.extractive import ExtractiveSummarizer
 from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY, Segment, make_segment, parent_segments, summary_limit
 from memstore.derive.summaries.llm import LLMSummarizer
 from memstore.models import Message, Summary, Tier, Unit
-from memstore.store.watermarks import Pending
+from memstore.store.rows import PendingWork
 
 # Levels above this are no units of recall: they repeat its lines, and one question would find the same words six times.
 RECALLED = 1
@@ -58,7 +58,7 @@ class SummaryBatch:
     `is_whole`: nothing more comes before the next summary, so that the last segment is closed too.
     """
 
-    work: Pending
+    work: PendingWork
     to_seq: int
     messages: list[Message]
     waiting: list[list[Summary]]
@@ -71,7 +71,7 @@ class SummaryResult:
 
     to_seq: int
     summaries: list[Summary]
-    units: list[NewUnit]
+    units: list[NewChunk]
     before: int
     llm_session: LLMSession | None = None
 
@@ -89,7 +89,7 @@ class SummaryDeriver:
         """Return the deriver with other dependencies."""
         return SummaryDeriver(dependencies)
 
-    def load(self, scope: Transaction, work: Pending, limit: int) -> SummaryBatch:
+    def load(self, scope: Transaction, work: PendingWork, limit: int) -> SummaryBatch:
         """Return the messages without a summary, up to `limit` new ones, and the summaries that wait."""
         below = reach = summaries.covered(scope, work.conversation_id, 1)
         if work.done_seq < reach:
@@ -109,7 +109,9 @@ class SummaryDeriver:
         new = messages.messages(scope, work.conversation_id, from_seq=reach + 1, to_seq=to_seq)
         return SummaryBatch(work, to_seq, new, waiting)
 
-    def reload(self, scope: Transaction, work: Pending, limit: int, results: Sequence[SummaryResult]) -> SummaryBatch:
+    def reload(
+        self, scope: Transaction, work: PendingWork, limit: int, results: Sequence[SummaryResult]
+    ) -> SummaryBatch:
         """Return what `load` returns, as if only the summaries of `results` were stored."""
         to_seq = find_batch_end(scope, work, limit)
         done = [summary for result in results for summary in result.summaries]
@@ -162,13 +164,13 @@ class SummaryDeriver:
 
     def save(self, scope: Transaction, result: SummaryResult) -> dict[str, int]:
         """Store summaries and their units."""
-        model = embedders.bind(scope, self.dependencies.embedder)
+        model = embedding_models.lock_active(scope, self.dependencies.embedder)
         added = summaries.add(scope, result.summaries)
-        items.add(scope, result.units, model)
+        chunks.add(scope, result.units, model)
         letters = 0
         if result.llm_session:
             letters = len(result.llm_session.invalid_responses)
-            model_calls.keep(scope, result.llm_session.usage, result.llm_session.invalid_responses)
+            llm_usage.keep(scope, result.llm_session.usage, result.llm_session.invalid_responses)
         after = sum(summary.tokens for summary in result.summaries if summary.level == 1)
         return {"summaries": added, "letters": letters, "before": result.before, "after": after}
 
@@ -178,15 +180,15 @@ class SummaryDeriver:
         """Replace all summaries of the conversation, but those on demand."""
         sessions = [result.llm_session for result in results if result.llm_session]
         invalid = [response for session in sessions for response in session.invalid_responses]
-        model_calls.remove_letters(scope, conversation, self.name, but=invalid)
-        items.remove(scope, summaries.remove(scope, conversation))
+        llm_usage.remove_letters(scope, conversation, self.name, but=invalid)
+        chunks.remove(scope, summaries.remove(scope, conversation))
         counts: Counter[str] = Counter()
         for result in results:
             counts.update(self.save(scope, result))
         return dict(counts)
 
 
-def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> list[list[NewUnit]]:
+def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> list[list[NewChunk]]:
     """Return the units of recall of each summary; none of one without words."""
     chunks = [
         (number, summary, chunk, span)
@@ -195,7 +197,7 @@ def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> l
         for chunk, span in enumerate(split_text(summary.text, dependencies.unit_limit, dependencies.unit_count))
     ]
     texts = [summary.text[slice(*span)] for _, summary, _, span in chunks]
-    units: list[list[NewUnit]] = [[] for _ in written]
+    units: list[list[NewChunk]] = [[] for _ in written]
     for (number, summary, chunk, span), text, vector in zip(chunks, texts, dependencies.embed(texts), strict=True):
         unit = Unit(
             item_id=summary.id,
@@ -209,5 +211,5 @@ def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> l
             stop=span[1],
             occurred_at=summary.occurred_until,
         )
-        units[number].append(new_unit(summary.user_id, unit, text, vector))
+        units[number].append(new_chunk(summary.user_id, unit, text, vector))
     return units

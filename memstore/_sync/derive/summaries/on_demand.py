@@ -12,9 +12,9 @@ from memstore import ids
 from memstore._compat import call_inline
 from memstore._sync.derive.active_embedder import run_with_active_embedder
 from memstore._sync.derive.summaries.deriver import embed_summaries, make_summarizer
-from memstore._sync.store import embedders, erasures, items, messages, model_calls, summaries
+from memstore._sync.store import chunks, embedding_models, erasure, llm_usage, messages, summaries
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.erasures import Epoch
+from memstore._sync.store.erasure import UserVersion
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.summaries.extractive import top_lines
 from memstore.derive.summaries.hierarchy import GROUP, Segment, make_segment, summary_limit
@@ -22,7 +22,7 @@ from memstore.derive.summaries.llm import make_request
 from memstore.errors import InvalidInput
 from memstore.models import Message, Summary
 from memstore.settings import Settings
-from memstore.store.watermarks import LostRace
+from memstore.store.errors import ConcurrentUpdate
 
 PAGE = 512  # messages read at once: of a long range only the lines are kept that may go in
 
@@ -43,8 +43,8 @@ def summarize(
     summarizer = make_summarizer(dependencies)
     while True:
         recipe = call_inline(lambda: summarizer.recipe)  # a server is asked for it, and no connection is held
-        with database.scope(user, first=erasures.epoch) as scope:
-            epoch = erasures.epoch(scope)
+        with database.user_transaction(user, prefetch=erasure.user_version) as scope:
+            epoch = erasure.user_version(scope)
             first, last = _check_range(scope, conversation, from_seq, to_seq)
             stored = summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
             if stored is not None:
@@ -53,28 +53,28 @@ def summarize(
         task = partial(_summarize, database, user, segment, recipe, epoch)
         try:
             return run_with_active_embedder(database, dependencies, user, task)
-        except LostRace:  # something of the user was erased meanwhile, of these messages it may be
+        except ConcurrentUpdate:  # something of the user was erased meanwhile, of these messages it may be
             continue
 
 
 def _summarize(
-    database: Database, user: UUID, segment: Segment, recipe: str, epoch: Epoch | None, dependencies: Dependencies
+    database: Database, user: UUID, segment: Segment, recipe: str, epoch: UserVersion | None, dependencies: Dependencies
 ) -> Summary:
     settings, summarizer = dependencies.settings, make_summarizer(dependencies)
     session = summarizer.start_session()
     if session is not None:
-        with database.operator() as scope:
-            session.budget.left = model_calls.left(scope, settings.llm_daily_tokens)
+        with database.admin_transaction() as scope:
+            session.budget.left = llm_usage.left(scope, settings.llm_daily_tokens)
     limit = summary_limit(_level_of(segment.tokens, settings), settings)
     [summary] = call_inline(lambda: list(summarizer.summarize([(segment, session)], limit)))
     [units] = call_inline(embed_summaries, [summary], dependencies)
-    with erasures.unless_erased(database, user, epoch) as scope:
-        model = embedders.bind(scope, dependencies.embedder)
+    with erasure.transaction_if_unchanged(database, user, epoch) as scope:
+        model = embedding_models.lock_active(scope, dependencies.embedder)
         if summaries.add(scope, [summary]):  # else another process has just made it
-            items.add(scope, units, model)
+            chunks.add(scope, units, model)
         if session is not None:
-            model_calls.answered(scope, make_request(segment, recipe).id)
-            model_calls.keep(scope, session.usage, session.invalid_responses)
+            llm_usage.answered(scope, make_request(segment, recipe).id)
+            llm_usage.keep(scope, session.usage, session.invalid_responses)
         return summaries.summary(scope, summary.id) or summary
 
 

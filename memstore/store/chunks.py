@@ -1,0 +1,324 @@
+"""Units of recall over all tiers: their terms and vectors, written by derivers and scanned by the legs of recall."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstore._compat import to_thread
+from memstore.models import Tier, Unit, UnitKey
+from memstore.providers import Vectors
+from memstore.store import embedding_models
+from memstore.store.database import Transaction
+from memstore.store.embedding_models import Model
+from memstore.store.errors import ConcurrentUpdate
+from memstore.store.sql import statements
+from memstore.store.tokenize import TermHashes, term_hashes
+from memstore.store.user_index import OVERLAP, REACH, RECORD, ROLES, TIERS, Rows, UserIndex
+
+SQL = statements("chunks")
+EVERY_TIER = tuple(Tier)
+COLUMNS = tuple(field.name for field in fields(Unit))  # `asdict` copies each value deeply: a third of storing a unit
+BESIDE = REACH  # units on either side of one that may be found with it
+
+
+@dataclass(frozen=True, slots=True)
+class NewChunk:
+    """A unit to be stored: hashes of its terms, how often it has each, and its vector where there is an embedder."""
+
+    unit: Unit
+    terms: list[int]
+    frequencies: list[int]
+    vector: Vectors | None
+    tags: Sequence[str] = ()
+
+
+def new_chunk(
+    user_id: UUID,
+    unit: Unit,
+    text: str,
+    vector: Vectors | None,
+    tags: Sequence[str] = (),
+    hashes: TermHashes | None = None,
+) -> NewChunk:
+    """Return a unit to be stored for the text by which it is to be found. Costs time, so not in a transaction.
+
+    Whoever makes many hands `hashes` on from one to the next.
+    """
+    found = hashes.of(text, user_id) if hashes else term_hashes(text, user_id)
+    return NewChunk(unit, *found, vector, tags)
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which units a recall may see. `since` is inclusive, `until` is not; `as_of` hides what was recorded later."""
+
+    tiers: Sequence[Tier] = EVERY_TIER
+    conversation_id: UUID | None = None
+    roles: Sequence[str] | None = None
+    tags: Sequence[str] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    as_of: datetime | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Return whether nothing is filtered out."""
+        return set(self.tiers) == set(Tier) and not any(value is not None for value in self._optional())
+
+    def on_columns(self) -> dict[str, Any]:
+        """The filters by columns that hold one value, by name."""
+        return {name: getattr(self, name) for name in ("tiers", "conversation_id", "roles", "since", "until")}
+
+    def values(self) -> dict[str, object]:
+        """The filters as statements take them."""
+        lists = {name: getattr(self, name) for name in ("tiers", "roles", "tags")}
+        values = {name: getattr(self, name) for name in ("conversation_id", "since", "until", "as_of")}
+        return values | {
+            name: None if value is None else [str(entry) for entry in value] for name, value in lists.items()
+        }
+
+    def _optional(self) -> tuple[object, ...]:
+        return self.conversation_id, self.roles, self.tags, self.since, self.until, self.as_of
+
+
+async def add(scope: Transaction, units: Sequence[NewChunk], model: UUID | None) -> int:
+    """Store units with terms and vectors; return how many. Raises `ConcurrentUpdate` if another worker stored some."""
+    if not units:
+        return 0
+    # First: the lock on the user's row makes the order of numbers that in which units are seen by others.
+    first = await take_numbers(scope, [new.frequencies for new in units])
+    rows = [chunk_row(new, number) for number, new in enumerate(units, first)]
+    if await scope.run_many(SQL["add_text"], rows) != len(units):
+        raise ConcurrentUpdate
+    vectors = [(new.unit.key, new.vector) for new in units if new.vector is not None]
+    if vectors and model is not None:
+        await embedding_models.add_vectors(scope, vectors, model)
+    return len(units)
+
+
+async def take_numbers(scope: Transaction, frequencies: Sequence[Sequence[int]]) -> int:
+    """Count units in, by how often each has its terms; return the number of the first."""
+    length = sum(map(sum, frequencies))
+    last = await scope.value(SQL["count_units"], int, units=len(frequencies), length=length)
+    assert last is not None
+    return last - len(frequencies) + 1
+
+
+def chunk_row(new: NewChunk, number: int) -> dict[str, object]:
+    """Return a unit's columns."""
+    row: dict[str, object] = {name: getattr(new.unit, name) for name in COLUMNS}
+    row["tier"], row["tags"], row["number"] = new.unit.tier.value, list(new.tags), number
+    row["terms"], row["frequencies"] = _array(new.terms), _array(new.frequencies)
+    row["length"] = sum(new.frequencies)
+    return row
+
+
+def _array(numbers: Sequence[int]) -> str:
+    return f"{{{','.join(map(str, numbers))}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexVersion:
+    """Which units a user has now, how many and how long in all, and the user's embedding models.
+
+    Units up to number `posted` are in postings, for users who have those.
+    """
+
+    version: str
+    units: int
+    unit_length: int
+    posted: int
+    embedders: list[tuple[str, str, int, str]]
+
+    @property
+    def models(self) -> list[Model]:
+        """The embedders of the user."""
+        return [Model(UUID(id), name, dimensions, state) for id, name, dimensions, state in self.embedders]
+
+
+async def index_version(scope: Transaction, model: UUID) -> IndexVersion | None:
+    """Return the version of a user's units; None for a user of whom nothing is stored."""
+    return await scope.one(SQL["version"], IndexVersion, model_id=model)
+
+
+async def read_index(scope: Transaction, model: UUID, version: str) -> UserIndex | None:
+    """Return the user's units and their vectors of a model, of this version or a later one; None if there are none."""
+    kept = scope.cache.get(scope.user_id, model)
+    if kept is not None and kept.version == version:
+        return kept
+    found = await _read(scope, model, kept) if kept is not None else None
+    if found is None:
+        found = await _read(scope, model, None)
+    if found is not None:
+        scope.cache.put(scope.user_id, model, found)
+    return found
+
+
+async def _read(scope: Transaction, model: UUID, kept: UserIndex | None) -> UserIndex | None:
+    since = datetime.min.replace(tzinfo=UTC) if kept is None else kept.newest - OVERLAP
+    values = {"model_id": model, "since": since, "tiers": [*TIERS], "roles": [*ROLES]}
+    rows = await scope.binary(SQL["arrays"], **values)
+    if not rows or not rows[0][1]:
+        return None
+    version, units, digest, newest, records, *rest = rows[0]
+    if records is None:
+        return None
+    found = await to_thread(_unpack, version, newest, records, *rest)
+    if kept is None:
+        return found
+    if kept.version.partition("/")[2] != version.partition("/")[2]:  # older units were given vectors meanwhile
+        return None
+    found = await to_thread(kept.extend, found)
+    return found if len(found) == units and found.digest == digest else None
+
+
+async def read_neighbourhood(
+    scope: Transaction, model: UUID, keys: Sequence[UnitKey], numbers: Sequence[int], as_of: datetime | None = None
+) -> tuple[UserIndex, Rows] | None:
+    """Return some units, by name or by number, with what stands beside them, as arrays; None where nothing is found.
+
+    With it come how many steps each row is from the nearest of the units asked for. Rows up to `BESIDE` steps away have
+    all of their own neighbours in the arrays, the others not.
+    """
+    names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk for key in keys]}
+    values = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES], "far": 2 * BESIDE}
+    rows = await scope.binary(SQL["around"], model_id=model, as_of=as_of, **names, **values)
+    if not rows or not rows[0][0]:
+        return None
+    _, newest, *sent, steps = rows[0]
+    return await to_thread(_unpack, "", newest, *sent), np.frombuffer(steps, ">i2").astype(np.intp)
+
+
+async def filter_chunks(
+    scope: Transaction, filters: Filters, *, keys: Sequence[UnitKey] = (), numbers: Sequence[int] = ()
+) -> list[tuple[int, UnitKey]]:
+    """Return number and name of those of some units, named or numbered, that a filter lets through; in any order."""
+    names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk for key in keys]}
+    rows = await scope.tuples(SQL["shown"], **names, numbers=list(numbers), **filters.values())
+    return [(number, UnitKey(item_id, chunk)) for number, item_id, chunk in rows]
+
+
+async def nearest(
+    scope: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int
+) -> dict[UnitKey, float]:
+    """Return the cosines of the units nearest to a vector of length 1: exact, over every unit that the filter shows."""
+    values = {"query": query, "model_id": model, "limit": limit}
+    if filters.everything:
+        rows = await scope.tuples(SQL["nearest"], **values)
+    else:
+        rows = await scope.tuples(SQL["nearest_filtered"], **values, **filters.values())
+    return {UnitKey(item_id, chunk): score for item_id, chunk, score in rows}
+
+
+async def corpus_as_of(scope: Transaction, as_of: datetime) -> tuple[int, int]:
+    """Return how many units there were at a moment, and how long they were in all."""
+    (row,) = await scope.tuples(SQL["corpus_as_of"], as_of=as_of)
+    return row[0], row[1]
+
+
+async def items_with_tags(scope: Transaction, tags: Sequence[str]) -> list[UUID]:
+    """Return the items that have all of these tags."""
+    return await scope.column(SQL["tagged"], tags=list(tags))
+
+
+async def latest(scope: Transaction, filters: Filters, limit: int) -> list[UnitKey]:
+    """Return the units that were said last."""
+    return await scope.all(SQL["latest"], UnitKey, limit=limit, **filters.values())
+
+
+async def has_chunks(scope: Transaction, item: UUID) -> bool:
+    """Return whether an item has units."""
+    return bool(await scope.tuples(SQL["a_unit"], item_id=item))
+
+
+async def remove(scope: Transaction, items: Iterable[UUID]) -> None:
+    """Remove the units and vectors of items that are gone, and count them off."""
+    lengths = await scope.column(SQL["remove_units"], item_ids=list(items))
+    if lengths:
+        await scope.run(SQL["count_units"], units=-len(lengths), length=-sum(lengths))
+
+
+@dataclass(frozen=True, slots=True)
+class ItemText:
+    """The whole text of an item, the messages from which a summary or a fact was made, and when a fact ends."""
+
+    id: UUID
+    text: str | None
+    sources: Sequence[UUID] = ()
+    valid_to: datetime | None = None
+
+
+SAID = {Tier.MESSAGES: SQL["messages_said"], Tier.SUMMARIES: SQL["summaries_said"], Tier.FACTS: SQL["facts_said"]}
+
+
+async def load_texts(scope: Transaction, found: Sequence[Unit], as_of: datetime | None = None) -> dict[UUID, ItemText]:
+    """Return what the items of units say; items that are gone, or facts that were not active, are left out."""
+    rows: list[ItemText] = []
+    for tier, statement in SAID.items():
+        if wanted := [one.item_id for one in found if one.tier == tier]:
+            rows += await scope.all(statement, ItemText, item_ids=wanted, as_of=as_of)
+    return {one.id: one for one in rows}
+
+
+async def load_sources(
+    scope: Transaction, summaries: Sequence[UUID], facts: Sequence[UUID]
+) -> dict[UUID, tuple[UUID, ...]]:
+    """Return the messages from which summaries and facts were made."""
+    rows = []
+    if summaries:
+        rows += await scope.tuples(SQL["summary_sources"], item_ids=list(summaries))
+    if facts:
+        rows += await scope.tuples(SQL["fact_sources"], item_ids=list(facts))
+    return {id: tuple(sources) for id, sources in rows}
+
+
+def _unpack(
+    version: str,
+    newest: datetime,
+    records: bytes,
+    speakers: Sequence[str | None],
+    terms: bytes,
+    frequencies: bytes,
+    vectors: bytes,
+) -> UserIndex:
+    units = np.frombuffer(records, RECORD)
+    counts = units["terms"].astype(np.int64)
+    once: dict[str | None, str | None] = {}
+    return UserIndex(
+        version,
+        newest,
+        units,
+        [once.setdefault(speaker, speaker) for speaker in speakers],
+        _elements(terms, counts, ">i8"),
+        _elements(frequencies, counts, ">i2"),
+        (_vectors(vectors, int(np.count_nonzero(units["embedded"]))),) if vectors else (),
+    )
+
+
+def _elements(sent: bytes, counts: NDArray[np.int64], kind: str) -> NDArray[np.int64]:
+    """Return the elements of arrays of smallint or bigint, one array after the other.
+
+    `array_send` writes 12 bytes, for each dimension (an empty array has none) 8, for each element its size in 4 bytes
+    and itself. All is even: seen as numbers of 2 bytes, an element's come at a known place.
+    """
+    words, size = np.frombuffer(sent, ">u2"), np.dtype(kind).itemsize // 2
+    heads = np.where(counts > 0, 10, 6)
+    ends = np.cumsum(heads + counts * (2 + size))
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    first = np.repeat(ends - counts * (2 + size), counts) + within * (2 + size) + 2
+    elements: NDArray[np.int64] = words[first[:, None] + np.arange(size)].copy().view(kind).ravel().astype(np.int64)
+    return elements
+
+
+def _vectors(sent: bytes, count: int) -> Vectors:
+    return np.ascontiguousarray(np.frombuffer(sent, ">f4").reshape(count, -1)[:, 1:], dtype=np.float32)
+
+
+Numbers = NDArray[np.int64]

@@ -1,0 +1,23 @@
+"""The embedded server: a private Postgres in a folder of the user's, started, shared and stopped by those who open it.
+
+    FOLDER/lock           held while somebody starts or stops the server
+    FOLDER/clients        held, shared, by every process that has the folder open
+    FOLDER/server         held by every process of the server, which inherit it, until the last is gone
+    FOLDER/data           the cluster, with the database `memstore`; made aside and renamed when it is complete
+    FOLDER/run            the socket, unless its path would be too long
+    FOLDER/server.log     no statement and no text of a user gets in there
+
+`server` counts who has the folder open, `postmaster` starts and stops the processes, `initdb` makes the data directory,
+`os_user` is the account that all of this belongs to, `locks` the files' locks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import platformdirs
+
+
+def default_folder() -> Path:
+    """Return the folder of the store that is opened without a name."""
+    return platformdirs.user_data_path("memstore", appauthor=False) / "postgres"  # here, where no driver is loaded

@@ -1,0 +1,147 @@
+"""As whom the private Postgres runs, and what is kept private to that account.
+
+Postgres refuses to run as root. Where root opens a store, the server runs as the owner of the folder if that is an
+ordinary account, else as `nobody`, and everything it needs is handed to that account.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from memstore.errors import EmbeddedError
+
+if sys.platform != "win32":
+    import pwd
+
+ELSEWHERE = "Or give the URL of a Postgres that runs already: postgresql://…"
+
+
+class Account(NamedTuple):
+    """The account that owns the folder and runs the server."""
+
+    uid: int
+    gid: int
+
+    @classmethod
+    def of(cls, folder: Path) -> Account:
+        """Return the account for a folder, whether the folder exists yet or not."""
+        if os.geteuid() != 0:
+            return cls(os.geteuid(), os.getegid())
+        with suppress(FileNotFoundError):
+            owner = folder.stat()
+            if owner.st_uid != 0:
+                return cls(owner.st_uid, owner.st_gid)
+        try:
+            nobody = pwd.getpwnam("nobody")
+        except KeyError:
+            raise EmbeddedError(
+                "Postgres does not run as root, and this system has no account `nobody` that could run it. "
+                f"Run memstore as an ordinary user. {ELSEWHERE}"
+            ) from None
+        return cls(nobody.pw_uid, nobody.pw_gid)
+
+    @property
+    def is_lent(self) -> bool:
+        """Return whether this process is root and lends the server another account."""
+        return self.uid != os.geteuid()
+
+    def own(self, descriptor: int) -> None:
+        """Hand an open file to the account, unless it has a second name: then it may be anybody's."""
+        found = os.fstat(descriptor)
+        if self.is_lent and found.st_uid != self.uid and found.st_nlink == 1:
+            os.fchown(descriptor, self.uid, self.gid)
+
+    def make_folder(self, path: Path) -> bool:
+        """Make a folder that only this account enters; False if something else has the name already.
+
+        A link or another account's folder is never accepted: in a temporary folder anybody could have prepared it.
+        """
+        with suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+        found = path.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in {self.uid, os.geteuid()}:
+            return False
+        if found.st_uid != self.uid:
+            os.chown(path, self.uid, self.gid, follow_symlinks=False)
+        return self.keeps_private(path)
+
+    def keeps_private(self, path: Path) -> bool:
+        """Return whether this is a folder of the account that nobody else enters."""
+        try:
+            found = path.lstat()
+        except OSError:
+            return False
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == self.uid and not found.st_mode & 0o077
+
+    def spawn(
+        self, command: list[str], *needed: Path, stdin: int, output: int, keep: Sequence[int] = ()
+    ) -> subprocess.Popen[bytes]:
+        """Start a command as this account, apart from this process' terminal, environment and files (but `keep`)."""
+        prefix = self._passage(Path(command[0]), *needed) if self.is_lent else []
+        switched = self.is_lent and not prefix
+        # The account must not read this process' environment out of the child's: keys may be in it.
+        environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
+        if "LD_LIBRARY_PATH" in os.environ:
+            environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+        return subprocess.Popen(
+            [*prefix, *command],
+            stdin=stdin,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            cwd="/",
+            env=environment,
+            umask=0o077,
+            pass_fds=keep,
+            start_new_session=True,
+            user=self.uid if switched else None,
+            group=self.gid if switched else None,
+            extra_groups=[] if switched else None,
+        )
+
+    def _passage(self, *needed: Path) -> list[str]:
+        closed = next((barrier for path in needed if (barrier := self._barrier(path))), None)
+        if closed is None:
+            return []
+        setpriv = shutil.which("setpriv") if sys.platform == "linux" else None
+        capability = _reading_capability()
+        if not setpriv or not capability:
+            raise EmbeddedError(
+                f"{closed} is closed to the account {self.uid}, as which the embedded Postgres must run because this "
+                "process is root. Choose a folder that this account can reach, install setpriv (util-linux), or run "
+                f"memstore as an ordinary user. {ELSEWHERE}"
+            )
+        # A barrier such as a 0700 /root is never opened for everybody: this one process may pass, to read only.
+        identity = [f"--reuid={self.uid}", f"--regid={self.gid}", "--clear-groups"]
+        return [setpriv, *identity, f"--inh-caps=+{capability}", f"--ambient-caps=+{capability}"]
+
+    def _barrier(self, path: Path) -> Path | None:
+        path = path.resolve()
+        return next((part for part in (*reversed(path.parents), path) if not self._may_pass(part)), None)
+
+    def _may_pass(self, part: Path) -> bool:
+        found = part.stat()
+        if found.st_uid == self.uid:
+            return bool(found.st_mode & stat.S_IXUSR)
+        return bool(found.st_mode & (stat.S_IXGRP if found.st_gid == self.gid else stat.S_IXOTH))
+
+
+def _reading_capability() -> str | None:
+    """Return the least capability that passes closed folders and that this process can hand on.
+
+    Containers usually hold dac_override and not dac_read_search, which is the smaller one.
+    """
+    with suppress(OSError):
+        status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+        held = int(status.partition("CapEff:")[2].split()[0], 16)
+        for name, bit in (("dac_read_search", 2), ("dac_override", 1)):
+            if held >> bit & 1:
+                return name
+    return None

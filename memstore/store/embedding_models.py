@@ -1,0 +1,302 @@
+"""Which embedder a user is found by, and how another takes its place: their vectors are never mixed.
+
+Each user has one that serves: questions are embedded by it, and what is new. Vectors of another are made beside its own
+(building), and in one transaction the two change places; the one that served is retired, and kept for a way back. What
+the database says counts, and not what a store was opened with: processes that were not told go on as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+from psycopg.errors import ForeignKeyViolation
+
+from memstore import ids
+from memstore.errors import Conflict, EmbedderMismatch
+from memstore.models import UnitKey
+from memstore.providers import Embedder, Vectors, setting_of
+from memstore.store.database import Database, Transaction
+from memstore.store.errors import ConcurrentUpdate
+from memstore.store.sql import statements
+
+SQL = statements("embedding_models")
+STATES = ACTIVE, BUILDING, RETIRED = "serving", "building", "retired"
+LAST = 2**62  # no unit has a higher number
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """An embedder of a user; `predecessor` served before it, where there is a way back."""
+
+    id: UUID
+    name: str
+    dimensions: int
+    state: str = ACTIVE
+    predecessor: UUID | None = None
+
+
+class ModelChanged(ConcurrentUpdate):
+    """Another embedder serves by now than the one that made these vectors, which are dropped."""
+
+
+def id_of(embedder: Embedder | None) -> UUID:
+    """Return the id under which the vectors of an embedder are kept, and what has none without one."""
+    return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
+
+
+async def models(scope: Transaction) -> list[Model]:
+    """Return the embedders of the user."""
+    return await scope.all(SQL["models"], Model)
+
+
+def active(known: Sequence[Model]) -> Model | None:
+    """Return the one that serves; None for a user who has no vectors yet."""
+    return next((one for one in known if one.state == ACTIVE), None)
+
+
+async def resolve(database: Database, known: Sequence[Model], own: Embedder | None) -> Model | None:
+    """Return the embedder that serves a user in place of a store's `own`; None where that one does, or none yet.
+
+    Raises `EmbedderMismatch` where nobody's vectors were moved from the one to the other: a wrong setting, it seems.
+    Without an embedder of its own, a store would add units that are found by words alone, unlike all the rest.
+    """
+    there = active(known)
+    if there is None or there.id == id_of(own):
+        return None
+    if own is None:
+        raise EmbedderMismatch(
+            f"This user's vectors were made by {there.name!r} and the store is set to none: what is new would have no "
+            f"vector. Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER)."
+        )
+    if id_of(own) not in {one.id for one in known} and not await _moved(database, id_of(own), there.id):
+        raise EmbedderMismatch(
+            f"This user's vectors were made by {there.name!r} and the store is set to {own.name!r}; they do not mix. "
+            f"Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER), or have vectors made by the "
+            f"other one beside them: memstore embeddings migrate --to {own.name}"
+        )
+    return there
+
+
+async def _moved(database: Database, one: UUID, other: UUID) -> bool:
+    if not database.cache.is_migration(one, other):
+        async with database.admin_transaction() as scope:
+            if not await scope.value(SQL["moved"], bool, one=one, other=other):
+                return False
+        database.cache.add_migration(one, other)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkCount:
+    """A user whose row is locked: how many units there are, and the highest number that one was given."""
+
+    units: int
+    last_unit: int
+
+
+async def lock(scope: Transaction) -> ChunkCount:
+    """Let no other writer of this user's units or facts in until the transaction ends."""
+    return await scope.one(SQL["lock"], ChunkCount) or ChunkCount(0, 0)
+
+
+async def lock_and_read(scope: Transaction) -> tuple[ChunkCount, list[Model]]:
+    """Lock, and give the embedders as they then are, in one round trip."""
+    async with scope.ahead() as reads:
+        await lock(reads)
+        await models(reads)
+    return await lock(scope), await models(scope)
+
+
+async def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | None:
+    """Return the id under which vectors of the embedder that serves are to be written, None for none.
+
+    It goes on serving until the transaction ends; the first one to come does from now on. Raises `ModelChanged` where
+    `embedder` is not the one, and `EmbedderMismatch` where there is none to write with.
+    """
+    _, known = await lock_and_read(scope)
+    there = active(known)
+    if embedder is None:
+        if there is not None:
+            raise EmbedderMismatch(f"This user's vectors are made by {there.name!r}: what is new would have none.")
+        return None
+    model = id_of(embedder)
+    if there is not None and there.id != model:
+        raise ModelChanged
+    if there is None:
+        await scope.run(SQL["add"], id=model, name=embedder.name, dimensions=embedder.dimensions, state=ACTIVE)
+    return model
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkWithoutVector:
+    """A unit without a vector, its number, and its part of the item's text."""
+
+    number: int
+    item_id: UUID
+    chunk: int
+    tier: str
+    speaker: str | None
+    text: str
+
+
+async def chunks_without_vector(
+    scope: Transaction, model: UUID, *, limit: int, after: int = 0, upto: int = LAST
+) -> list[ChunkWithoutVector]:
+    """Return units after a number, up to another, that have no vector of this embedder, in the order of numbers.
+
+    Whoever has seen a number will see no new one below it: so what comes later stands after the last one.
+    """
+    return await scope.all(SQL["lacking"], ChunkWithoutVector, model_id=model, limit=limit, after=after, upto=upto)
+
+
+async def add_vectors(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vectors]], model: UUID) -> int:
+    """Store vectors of units that had none; return how many are new. Raises `ConcurrentUpdate` if a unit is gone."""
+    rows = [key._asdict() | {"model_id": model, "embedding": vector} for key, vector in vectors]
+    try:
+        return await scope.run_many(SQL["add_vector"], rows)
+    except ForeignKeyViolation:
+        raise ConcurrentUpdate from None
+
+
+async def add_late(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vectors]], model: UUID) -> int:
+    """Store vectors by the embedder that serves, of units that had none: arrays in every process are read anew.
+
+    Raises `ModelChanged` where it serves no more, and `ConcurrentUpdate` as `add_vectors` does.
+    """
+    there = active((await lock_and_read(scope))[1])
+    if there is None or there.id != model:
+        raise ModelChanged
+    added = await add_vectors(scope, vectors, model)
+    await _renew(scope, model)
+    return added
+
+
+async def _renew(scope: Transaction, model: UUID) -> None:
+    await scope.run(SQL["renew"], id=model)
+    await scope.run(SQL["touch"])
+
+
+async def begin(scope: Transaction, target: Model) -> bool:
+    """Let vectors of the target be made beside those of the embedder that serves; False where there is nothing to do.
+
+    Of another that was begun, and that serves already, nothing is left to do; what was begun beside it is given up.
+    Raises `Conflict` where vectors of a third one are in the making.
+    """
+    user, known = await lock_and_read(scope)
+    there, begun = active(known), [one for one in known if one.state == BUILDING]
+    if there is not None and there.id == target.id:
+        for one in begun:
+            await _change(scope, one, RETIRED)
+        return False
+    if others := [one.name for one in begun if one.id != target.id]:
+        raise Conflict(
+            f"Vectors by {others[0]!r} are in the making, and are not done: finish that with memstore embeddings "
+            f"migrate --to {others[0]}, or give it up with memstore embeddings rollback."
+        )
+    if there is None and not user.units:  # whoever embeds first will serve
+        return False
+    if there is not None and not begun:
+        await _change(scope, there, ACTIVE)  # from here on the way back is out of this migration alone
+    await scope.run(SQL["add"], id=target.id, name=target.name, dimensions=target.dimensions, state=BUILDING)
+    return True
+
+
+async def switch(scope: Transaction, target: Model, *, after: int, back: bool = False) -> bool:
+    """Let the target serve from now on, if no unit after a number lacks its vector; False where one does.
+
+    Derivers wait for that, and find that their vectors are of the other one; who asks sees the one or the other. Going
+    `back` there is no way back again. Raises `Conflict` where somebody else has ended it.
+    """
+    _, known = await lock_and_read(scope)
+    there = active(known)
+    if not known:  # the user was erased meanwhile
+        return True
+    if not any(one.id == target.id and one.state == BUILDING for one in known):
+        raise Conflict(f"Another process has ended this migration to {target.name!r}: memstore embeddings status")
+    if await chunks_without_vector(scope, target.id, limit=1, after=after):
+        return False
+    if there is not None:
+        await _change(scope, there, RETIRED)
+    await _change(scope, target, ACTIVE, None if back or there is None else there.id)
+    await _renew(scope, target.id)
+    return True
+
+
+async def give_up(scope: Transaction, model: UUID) -> bool:
+    """Let an embedder whose vectors are in the making be retired; False where it is not in the making."""
+    _, known = await lock_and_read(scope)
+    begun = [one for one in known if one.id == model and one.state == BUILDING]
+    for one in begun:
+        await _change(scope, one, RETIRED)
+    return bool(begun)
+
+
+async def begin_rollback(scope: Transaction, model: UUID) -> Model | None:
+    """Let what the predecessor of an embedder lacks be made; None where there is no way back from that one."""
+    _, known = await lock_and_read(scope)
+    there = active(known)
+    if there is None or there.id != model or there.predecessor is None:
+        return None
+    before = next(one for one in known if one.id == there.predecessor)
+    await _change(scope, before, BUILDING)
+    return before
+
+
+def last_step(known: Sequence[Model]) -> Model | None:
+    """Return the embedder of a user's last migration: in the making, or serving with a way back; None without one."""
+    there, begun = active(known), next((one for one in known if one.state == BUILDING), None)
+    if begun is not None and (there is None or there.predecessor != begun.id):  # else it is about to serve again
+        return begun
+    return there if there is not None and there.predecessor is not None else None
+
+
+async def remove_retired(scope: Transaction) -> int:
+    """Remove the vectors of retired embedders; return how many. There is no way back then.
+
+    The embedders are still known to the user, so that a store that is set to one of them is served by the new one.
+    """
+    _, known = await lock_and_read(scope)
+    there, removed = active(known), 0
+    for one in known:
+        if one.state == RETIRED:
+            removed += await scope.run(SQL["remove_vectors"], model_id=one.id)
+    if there is not None and there.predecessor is not None:
+        await _change(scope, there, ACTIVE)
+    return removed
+
+
+@dataclass(frozen=True, slots=True)
+class VectorCount:
+    """An embedder of a user, with how many units the user has, and how many vectors of it."""
+
+    id: UUID
+    name: str
+    dimensions: int
+    state: str
+    units: int
+    vectors: int
+
+
+async def count_vectors(scope: Transaction) -> list[VectorCount]:
+    """Return how many vectors there are of each embedder of the user."""
+    return await scope.all(SQL["counts"], VectorCount)
+
+
+async def _change(scope: Transaction, model: Model, state: str, predecessor: UUID | None = None) -> None:
+    await scope.run(SQL["change"], id=model.id, state=state, predecessor=predecessor)
+
+
+@asynccontextmanager
+async def advisory_lock(database: Database) -> AsyncIterator[None]:
+    """Keep other processes from migrating embeddings meanwhile; raises `Conflict` where one does.
+
+    The lock is that of a transaction, which is open for as long: killed, a process lets go of it.
+    """
+    async with database.owner_transaction() as connection:
+        row = await (await connection.execute(SQL["alone"])).fetchone()
+        if row is None or not row[0]:
+            raise Conflict("Embeddings are being migrated by another process: let it end, or stop it, then try again.")
+        yield

@@ -1,0 +1,370 @@
+"""Erasure: who may write while one goes on, what it removes, table by table, and the certificates that are kept.
+
+An erasure locks in this order: the user's row against derivers, then the conversations against whoever adds messages,
+then the user's row against everybody. Each of the others holds one of these and waits for no other, or for a moment;
+for what is left of deadlocks the erasure gives way and begins again, for it is the one that can wait.
+
+Children go before their parents, so that each table's rows are counted and no foreign key finds any left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+import psycopg
+
+from memstore.errors import DatabaseError
+from memstore.models import Certificate, Json, Message
+from memstore.store import chunks
+from memstore.store.database import Database, Transaction
+from memstore.store.errors import ConcurrentUpdate
+from memstore.store.sql import statements
+
+SQL = statements("erasure")
+OF_OPERATOR = {"backfills": SQL["remove_backfills"], "api_tokens": SQL["take_back_tokens"]}
+TRIES = 100  # of 0.4 seconds
+
+
+class UserVersion(NamedTuple):
+    """Since when there is a user, and how often something of the user was erased: whoever has read before that and
+    writes after it would bring it back."""
+
+    created_at: datetime
+    erasures: int
+
+
+class LockedUser(NamedTuple):
+    """How many units of recall a locked user has, and up to which number they are in postings."""
+
+    units: int
+    posted: int
+
+
+async def user_version(scope: Transaction) -> UserVersion | None:
+    """Return the user's version; None where there is no such user."""
+    return await scope.one(SQL["epoch"], UserVersion)
+
+
+async def lock_user(scope: Transaction) -> UserVersion | None:
+    """Return the version and let nobody erase, and nobody else derive, until the transaction ends."""
+    return await scope.one(SQL["hold"], UserVersion)
+
+
+async def lock_user_shared(scope: Transaction) -> UserVersion | None:
+    """Return the version and let nobody erase until the transaction ends."""
+    return await scope.one(SQL["share"], UserVersion)
+
+
+@asynccontextmanager
+async def transaction_if_unchanged(
+    database: Database, user: UUID, began: UserVersion | None
+) -> AsyncIterator[Transaction]:
+    """Open a transaction that writes what was made of what was read at a version.
+
+    Raises `ConcurrentUpdate` where something of the user was erased since. Costs no round trip of its own.
+    """
+    async with database.user_transaction(user, prefetch=lock_user) as scope:
+        if await lock_user(scope) != began:
+            raise ConcurrentUpdate
+        yield scope
+
+
+async def lock_for_erasure(scope: Transaction, conversations: Sequence[UUID] | None) -> LockedUser | None:
+    """Let nobody write anything of the user until the transaction ends; None where there is no such user.
+
+    `conversations` are those of which something is erased, None for all.
+    """
+    if await lock_user(scope) is None:
+        return None
+    await scope.run(SQL["impatiently"])
+    ids = None if conversations is None else list(conversations)
+    await scope.tuples(SQL["lock_conversations"], ids=ids)
+    locked = await scope.one(SQL["lock_user"], LockedUser)
+    await scope.tuples(SQL["lock_conversations"], ids=ids)  # one that was new meanwhile
+    return locked
+
+
+async def raise_version(scope: Transaction) -> None:
+    """Raise the user's version, so that nobody writes what was made of what was read before."""
+    await scope.run(SQL["count_erasure"])
+
+
+def is_blocked(error: DatabaseError) -> bool:
+    """Return whether an erasure failed since others hold what it waits for: it is to begin again."""
+    return isinstance(error.__cause__, psycopg.errors.LockNotAvailable | psycopg.errors.DeadlockDetected)
+
+
+async def keep_certificate(scope: Transaction, certificate: Certificate) -> datetime:
+    """Keep a certificate, which has an id; return when that was."""
+    body = {key: value for key, value in certificate.as_dict().items() if key not in ("id", "recorded_at")}
+    values = {"id": certificate.id, "scope": str(certificate.scope), "body": body}
+    recorded_at = await scope.value(SQL["add_erasure"], datetime, **values)
+    assert recorded_at is not None
+    return recorded_at
+
+
+async def certificates(scope: Transaction, *, id: UUID | None = None, limit: int = 1000) -> list[Certificate]:
+    """Return a user's certificates, the latest first, or the one of an id."""
+    return await scope.all(SQL["erasures"], _certificate, id=id, limit=limit)
+
+
+async def last_erasure(scope: Transaction, conversation: UUID | None = None) -> datetime | None:
+    """Return when everything of the user, or of this conversation, was erased last; None where it never was."""
+    return await scope.value(
+        SQL["latest"], datetime, conversation_id=None if conversation is None else str(conversation)
+    )
+
+
+def _certificate(id: UUID, body: Json, recorded_at: datetime) -> Certificate:
+    return Certificate.from_dict(body | {"id": id, "recorded_at": recorded_at})
+
+
+async def remove_operator_rows(scope: Transaction) -> dict[str, int]:
+    """Remove the operator's rows that are of this user alone, and revoke the user's tokens; return how many, by table.
+
+    The rows of tokens stay, without a name: where none was ever made, a server on this machine asks for none.
+    """
+    await scope.run(SQL["as_operator"])
+    return {table: await scope.run(statement, user=scope.user_id) for table, statement in OF_OPERATOR.items()}
+
+
+async def count_operator_rows(scope: Transaction) -> dict[str, int]:
+    """Return how many of the operator's rows are of this user alone, by table."""
+    await scope.run(SQL["as_operator"])
+    return dict(await scope.tuples(SQL["rows_of_operator"], user=scope.user_id))
+
+
+OF_USER = {
+    "item_vectors": SQL["user_item_vectors"],
+    "item_text": SQL["user_item_text"],
+    "term_postings": SQL["user_term_postings"],
+    "fact_sources": SQL["user_fact_sources"],
+    "fact_changes": SQL["user_fact_changes"],
+    "facts": SQL["user_facts"],
+    "summaries": SQL["user_summaries"],
+    "receipts": SQL["user_receipts"],
+    "events": SQL["user_events"],
+    "setting_changes": SQL["user_setting_changes"],
+    "dead_letters": SQL["user_dead_letters"],
+    "derivations": SQL["user_derivations"],
+    "messages": SQL["user_messages"],
+    "conversations": SQL["user_conversations"],
+    "model_usage": SQL["user_model_usage"],
+    "counter_drift": SQL["user_counter_drift"],
+    "embedding_models": SQL["user_embedding_models"],
+    "document_vectors": SQL["user_document_vectors"],
+    "documents": SQL["user_documents"],
+    "users": SQL["user_users"],
+}
+OF_CONVERSATION = {
+    "events": SQL["conversation_events"],
+    "setting_changes": SQL["conversation_setting_changes"],
+    "derivations": SQL["conversation_derivations"],
+    "conversations": SQL["conversation_conversations"],
+}
+
+
+class MessageToDelete(NamedTuple):
+    """A message that is to go; `unnamed` has no external id."""
+
+    id: UUID
+    conversation_id: UUID
+    seq: int
+    recorded_at: datetime
+    unnamed: bool
+
+
+class RemovedSummary(NamedTuple):
+    """A summary that was removed, as it was over messages that go."""
+
+    id: UUID
+    level: int
+    from_seq: int
+    to_seq: int
+
+
+class DependentFact(NamedTuple):
+    """A fact that a message says which is to go.
+
+    `said_elsewhere` by a message that stays, too; `born_here`: its words are of one that goes; `ended_others`, and one
+    that goes said it last; `entered` by hand, or `retracted`.
+    """
+
+    id: UUID
+    said_elsewhere: bool
+    born_here: bool
+    ended_others: bool
+    entered: bool
+    retracted: bool
+
+
+class FollowingFact(NamedTuple):
+    """A fact that is said shortly after messages that go, and the message that says it."""
+
+    id: UUID
+    text: str
+    said: str | None
+
+
+class SourcePosition(NamedTuple):
+    """A message of a conversation from which on facts are derived again."""
+
+    conversation_id: UUID
+    seq: int
+
+
+async def messages_to_delete(
+    scope: Transaction,
+    *,
+    conversation: UUID | None = None,
+    messages: Sequence[UUID] | None = None,
+    before: datetime | None = None,
+) -> list[MessageToDelete]:
+    """Return the messages that an erasure is of, by conversation and in order."""
+    ids = None if messages is None else list(messages)
+    rows = await scope.tuples(SQL["doomed"], conversation_id=conversation, ids=ids, before=before)
+    return [MessageToDelete(*row) for row in rows]
+
+
+async def unnamed_messages(scope: Transaction, messages: Sequence[UUID]) -> list[Message]:
+    """Return of these messages those without an external id, as far as they are known by what they say."""
+    return await scope.all(SQL["contents"], Message.model_construct, ids=list(messages))
+
+
+async def texts(scope: Transaction, messages: Sequence[UUID]) -> list[str]:
+    """Return all that these messages say."""
+    return await scope.column(SQL["texts"], ids=list(messages))
+
+
+async def remove_user(scope: Transaction) -> dict[str, int]:
+    """Remove everything of the user; return how many rows, by table."""
+    return {table: await scope.run(statement) for table, statement in OF_USER.items()}
+
+
+async def remove_conversation(scope: Transaction, conversation: UUID) -> dict[str, int]:
+    """Remove a conversation of which no message, summary, receipt or letter is left; return how many rows, by table."""
+    return {
+        table: await scope.run(statement, conversation_id=conversation) for table, statement in OF_CONVERSATION.items()
+    }
+
+
+async def remove_summaries(
+    scope: Transaction, conversation: UUID, runs: Sequence[tuple[int, int]]
+) -> list[RemovedSummary]:
+    """Remove the summaries, of any level, that are over messages of these runs of numbers."""
+    firsts, lasts = [first for first, _ in runs], [last for _, last in runs]
+    values = {"conversation_id": conversation, "firsts": firsts, "lasts": lasts}
+    return [RemovedSummary(*row) for row in await scope.tuples(SQL["summaries_over"], **values)]
+
+
+async def rewind_watermark(scope: Transaction, conversation: UUID, deriver: str, to_seq: int) -> bool:
+    """Take a deriver back to a message; False where it has not come so far."""
+    values = {"conversation_id": conversation, "deriver": deriver, "to_seq": to_seq}
+    return bool(await scope.run(SQL["back_to"], **values))
+
+
+async def dependent_facts(scope: Transaction, messages: Sequence[UUID], facts: Sequence[UUID]) -> list[DependentFact]:
+    """Return the facts that these messages say, and these facts."""
+    rows = await scope.tuples(SQL["resting_facts"], messages=list(messages), facts=list(facts))
+    return [DependentFact(*row) for row in rows]
+
+
+async def facts_after(scope: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[FollowingFact]:
+    """Return the facts of the next `within` messages after each of these numbers."""
+    values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
+    return [FollowingFact(*row) for row in await scope.tuples(SQL["facts_after"], **values)]
+
+
+async def known_facts(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
+    """Return those of these facts that there are."""
+    return await scope.column(SQL["known_facts"], facts=list(facts))
+
+
+async def edited_into(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
+    """Return the facts that people have edited to be these."""
+    return await scope.column(SQL["edited_into"], facts=list(facts))
+
+
+async def edits_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[UUID]:
+    """Return what people have edited these facts to be, where no message says it but these."""
+    return await scope.column(SQL["edits_of"], facts=list(facts), messages=list(messages))
+
+
+async def sources_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[SourcePosition]:
+    """Return where these facts are said by other messages than these."""
+    rows = await scope.tuples(SQL["sources_of"], facts=list(facts), messages=list(messages))
+    return [SourcePosition(*row) for row in rows]
+
+
+async def remove_sources(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[UUID]:
+    """Remove that these messages say facts, and that anything says these facts; return a fact for each row."""
+    return await scope.column(SQL["remove_sources"], facts=list(facts), messages=list(messages))
+
+
+async def remove_facts(scope: Transaction, facts: Sequence[UUID]) -> dict[str, int]:
+    """Remove facts of which no source is left, and what was done to them; return how many rows, by table."""
+    changes = await scope.run(SQL["remove_changes"], facts=list(facts))
+    return {"fact_changes": changes, "facts": await scope.run(SQL["remove_facts"], facts=list(facts))}
+
+
+async def forget_replaced(scope: Transaction, facts: Sequence[UUID]) -> None:
+    """Take these facts out of the log of others, in whose place they stood."""
+    await scope.run(SQL["forget_others"], facts=list(facts))
+
+
+async def remove_chunks(scope: Transaction, removed: Sequence[UUID]) -> dict[str, int]:
+    """Remove the units and vectors of items, and count them off; return how many rows, by table."""
+    vectors = await scope.run(SQL["remove_vectors"], items=list(removed))
+    lengths = await scope.column(SQL["remove_units"], items=list(removed))
+    await scope.run(chunks.SQL["count_units"], units=-len(lengths), length=-sum(lengths))
+    return {"item_vectors": vectors, "item_text": len(lengths)}
+
+
+async def remove_letters(scope: Transaction, conversation: UUID, from_seq: int) -> int:
+    """Remove what models answered about a conversation from a message on."""
+    return await scope.run(SQL["remove_letters"], conversation_id=conversation, from_seq=from_seq)
+
+
+async def remove_receipts(
+    scope: Transaction, ids: Sequence[UUID], conversation: UUID | None = None, since: datetime | None = None
+) -> list[UUID]:
+    """Remove receipts that name these items, and those of a conversation since a moment; return their ids."""
+    values = {"conversation_id": conversation, "since": since, "ids": [str(id) for id in ids]}
+    return await scope.column(SQL["remove_receipts"], **values)
+
+
+async def remove_events(scope: Transaction, ids: Sequence[UUID]) -> int:
+    """Remove events that name these facts and receipts."""
+    return await scope.run(SQL["remove_events"], ids=[str(id) for id in ids])
+
+
+async def remove_messages(scope: Transaction, ids: Sequence[UUID]) -> int:
+    """Remove messages of which no fact, unit or summary is left."""
+    return await scope.run(SQL["remove_messages"], ids=list(ids))
+
+
+class Expired(NamedTuple):
+    """A conversation with messages that were said before a moment, until which its rule keeps none."""
+
+    conversation_id: UUID
+    before: datetime
+    messages: int
+
+
+async def expired(scope: Transaction, days: float) -> list[Expired]:
+    """Return a user's conversations with messages older than they are kept; `days` is the store's rule, 0 for ever."""
+    return await scope.all(SQL["expired"], Expired, days=days)
+
+
+async def keep_user_settings(scope: Transaction, user_settings: Json) -> None:
+    """Set settings of the user's own; None takes one away."""
+    await scope.run(SQL["keep_settings"], settings=user_settings)
+
+
+async def user_settings(scope: Transaction) -> Json:
+    """Return the settings of the user's own."""
+    return await scope.value(SQL["settings"], dict) or {}

@@ -1,0 +1,108 @@
+"""The driver's errors, in memstore's words; and URLs, without their passwords."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg_pool import PoolClosed, PoolTimeout
+
+from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
+
+HIDDEN = "***"
+_PASSWORD = re.compile(r"(://[^/@?#:]*:)[^/@?#]*(?=@)|([?&](?:ssl)?password=)[^&#]*")
+
+
+class ConcurrentUpdate(Exception):
+    """Another worker changed the row first; what was derived here is dropped."""
+
+
+def describe_url(url: str) -> str:
+    """Return the URL without its password, for messages."""
+    try:
+        options = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return "the database URL"
+    place = f"{options.get('host', 'localhost')}:{options.get('port', 5432)}"
+    return f"the database {options.get('dbname', '')!r} at {place}"
+
+
+def redact_url(url: str) -> str:
+    """Return the URL with asterisks for its password; `masked` where it cannot be told from the rest."""
+    if "://" not in url:
+        return url
+    hidden = _PASSWORD.sub(lambda found: f"{found[1] or found[2]}{HIDDEN}", url)
+    if not _is_readable(url) or psycopg.conninfo.conninfo_to_dict(hidden).get("password", HIDDEN) != HIDDEN:
+        return describe_url(url)
+    return hidden
+
+
+def _is_readable(url: str) -> bool:
+    try:
+        options = psycopg.conninfo.conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        return False
+    names = f"{options.get('host', '')}".removeprefix("@") + f"{options.get('dbname', '')}"
+    port = f"{options.get('port', '')}".replace(",", "")
+    return "@" not in names and (port.isdecimal() or not port)
+
+
+@contextmanager
+def translate_errors(url: str) -> Iterator[None]:
+    """Turn the driver's errors into memstore's, in this one place."""
+    try:
+        yield
+    except (psycopg.Error, PoolTimeout) as error:
+        if not _is_readable(url):
+            raise _unreadable() from None  # the driver's own words quote the URL, and with it the password
+        if not isinstance(error, psycopg.Error) or _is_about_the_connection(error):
+            raise _operational(error, url) from error
+        hint = f" {error.diag.message_hint}" if error.diag.message_hint else _about_roles(error)
+        raise DatabaseError(f"{describe_url(url)} refused: {_first_line(error)}.{hint}") from error
+
+
+def check_readable(url: str) -> None:
+    """Raise `ConfigurationError` where the parts of a URL are not what they seem."""
+    if not _is_readable(url):
+        raise _unreadable()
+
+
+def _unreadable() -> ConfigurationError:
+    return ConfigurationError(
+        "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
+        "characters other than letters and digits in a password their codes, such as %40 for @."
+    )
+
+
+def _about_roles(error: psycopg.Error) -> str:
+    if not (isinstance(error, psycopg.errors.InsufficientPrivilege) and str(error).startswith("permission denied")):
+        return ""
+    return " This login was granted less: memstore db grant LOGIN --role app (or loader, reader, admin), by the owner."
+
+
+def _is_about_the_connection(error: psycopg.Error) -> bool:
+    state = error.sqlstate
+    return isinstance(error, psycopg.OperationalError) and (
+        state is None or state.startswith(("08", "28", "3D", "53", "57P"))
+    )
+
+
+def _operational(error: Exception, url: str) -> DatabaseError:
+    if isinstance(error, PoolClosed):
+        return DatabaseError("This store is closed; open it again.")
+    if isinstance(error, psycopg.errors.DiskFull):
+        return DatabaseError(
+            f"The disk of {describe_url(url)} is full. Nothing of this call was stored: free some space, then "
+            "repeat it."
+        )
+    return DatabaseUnreachable(
+        f"{describe_url(url)} does not answer: {_first_line(error)}. Start it or correct the URL "
+        "(MEMSTORE_DATABASE_URL); "
+        "memstore never falls back to another database."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

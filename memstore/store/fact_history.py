@@ -1,0 +1,225 @@
+"""The log of what was done to facts: who changed which columns, so that each step can be undone and any past seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from memstore import ids
+from memstore.errors import Conflict
+from memstore.events import EventType
+from memstore.models import Fact, FactChange, FactColumns
+from memstore.store import facts
+from memstore.store.database import Transaction
+from memstore.store.sql import statements
+
+SQL = statements("fact_history")
+# What may change. Subject and text are what a fact is known by, and when it was first said follows from its sources.
+CHANGEABLE = (
+    "type",
+    "kind",
+    "attribute",
+    "value",
+    "language",
+    "confidence",
+    "state",
+    "valid_from",
+    "valid_to",
+    "recipe",
+)
+STEPS = {"active": "restored", "superseded": "superseded", "retracted": "retracted", "quarantined": "quarantined"}
+
+
+class Pair(NamedTuple):
+    """A fact, and the one that took its place or that it disagrees with."""
+
+    fact_id: UUID
+    other_id: UUID
+
+
+class Past(NamedTuple):
+    """A fact that does not hold: how it begins, and the one that took its place."""
+
+    id: UUID
+    text: str
+    successor: UUID | None
+
+
+async def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
+    """Return the ids of changes from one to another, both included: three at most."""
+    return await scope.column(SQL["between"], first=first, last=last)
+
+
+async def change(
+    scope: Transaction,
+    fact: FactColumns,
+    action: str,
+    *,
+    actor: str,
+    other: UUID | None = None,
+    undoes: UUID | None = None,
+    at: datetime | None = None,
+    **new: Any,
+) -> FactChange:
+    """Set columns of a fact as it is stored, and log it; `fact` is changed too. `at` is now by the server's clock.
+
+    The change's id follows from the fact and how often it was changed: whoever was killed makes the same rows again.
+    """
+    before = recorded(fact)
+    for name, value in new.items():
+        setattr(fact, name, value)
+    if new:
+        await facts.put(scope, fact)
+    id = ids.change_id(fact.id, await scope.value(SQL["count_changes"], int, fact_id=fact.id) or 0)
+    made = FactChange(id, fact.id, action, datetime.now(UTC), actor, other, before, recorded(fact), undoes)
+    values = {name: getattr(made, name) for name in ("fact_id", "action", "other_id", "actor", "undoes")}
+    recorded_at = await scope.value(
+        SQL["add_change"],
+        datetime,
+        id=id,
+        before=dict(made.before),
+        after=dict(made.after),
+        recorded_at=at,
+        **values,
+    )
+    assert recorded_at is not None
+    if action in ("superseded", "edited") and other is not None:
+        scope.happened(EventType.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), action=action)
+    return replace(made, at=recorded_at)
+
+
+def recorded(fact: FactColumns) -> dict[str, Any]:
+    """Return the columns that may change as the log has them: times in UTC as ISO 8601."""
+    values = {name: getattr(fact, name) for name in CHANGEABLE}
+    return {
+        name: value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
+        for name, value in values.items()
+    }
+
+
+async def reverse(scope: Transaction, done: FactChange, fact: FactColumns, *, actor: str) -> FactChange:
+    """Set what a change changed back to what it was, and log that; `fact` is the changed one as it is stored.
+
+    Raises `Conflict` where the fact is no longer as the change left it.
+    """
+    now, changed = recorded(fact), done.changed
+    moved = [
+        f"{name} is {now[name]!r} and was {done.after[name]!r}" for name in changed if now[name] != done.after[name]
+    ]
+    if moved or (not changed and await _undone(scope, done)):
+        raise Conflict(
+            f"The fact {fact.text!r} was changed again since: {', '.join(moved) or 'this is undone'}. "
+            "Nothing was done: undo the later change first."
+        )
+    action = step_back(done) if changed else "resolved"
+    return await change(scope, fact, action, actor=actor, other=done.other_id, undoes=done.id, **before(done))
+
+
+def step_back(done: FactChange) -> str:
+    """Return what it is called to set back what a change has changed."""
+    return STEPS.get(str(done.changed.get("state")), "restored")
+
+
+def _value(name: str, value: Any) -> Any:
+    return datetime.fromisoformat(value) if name.startswith("valid_") and value is not None else value
+
+
+async def _undone(scope: Transaction, done: FactChange) -> bool:
+    return bool(await scope.tuples(SQL["undone"], fact_id=done.fact_id, id=done.id))
+
+
+async def of_id(scope: Transaction, id: UUID) -> FactChange | None:
+    """Return the change of this id."""
+    return await scope.one(SQL["change"], FactChange, id=id)
+
+
+async def other_half(scope: Transaction, done: FactChange) -> FactChange | None:
+    """Return what an edit that put a known fact in the place of another did to the other one of the two; else None."""
+    if done.action != "edited":
+        return None
+    return await scope.one(SQL["other_half"], FactChange, fact_id=done.fact_id, other_id=done.other_id, at=done.at)
+
+
+async def superseded_by(scope: Transaction, other: UUID, since: datetime | None = None) -> list[FactChange]:
+    """Return the changes by which a fact took the place of others since then, latest first, undone ones not."""
+    return await scope.all(SQL["superseded_by"], FactChange, other_id=other, since=since)
+
+
+async def given_up(scope: Transaction, other: UUID, at: datetime) -> list[FactChange]:
+    """Return what was done at this moment to facts whose place `other` had taken."""
+    return await scope.all(SQL["given_up"], FactChange, other_id=other, at=at)
+
+
+async def past(scope: Transaction, facts: Sequence[UUID], as_of: datetime | None, most: int) -> dict[UUID, Past]:
+    """Return of facts that do not hold their first characters, and which ones took their places by then."""
+    rows = await scope.all(SQL["past"], Past, fact_ids=list(facts), as_of=as_of, most=most)
+    return {one.id: one for one in rows}
+
+
+def is_as_left(done: FactChange, fact: FactColumns) -> bool:
+    """Return whether a fact is still what a change made of it."""
+    now = recorded(fact)
+    return all(now[name] == done.after[name] for name in done.changed)
+
+
+def before(done: FactChange) -> dict[str, Any]:
+    """Return the columns that a change changed, with the values that they had before."""
+    return {name: _value(name, value) for name, value in done.changed.items()}
+
+
+async def life(scope: Transaction, fact: Fact) -> list[FactChange]:
+    """Return what was done to a fact in order, from its first day: also that it was added, and each time it was said.
+
+    An edit of another fact that it came from is there as its own, with the other one: undone by its id, it is undone.
+    """
+    every = await scope.all(SQL["changes"], FactChange, fact_id=fact.id)
+    said = await scope.tuples(SQL["said"], fact_id=fact.id)
+    own = [one for one in every if one.fact_id == fact.id]
+    edits = {one.at: one for one in every if one.fact_id != fact.id}
+    halves = {one.at: one for one in own if one.action == "edited" and one.at in edits}
+    made = [_seen_from(fact, one, halves.get(at)) for at, one in edits.items()]
+    logged = [*(one for one in own if one not in halves.values()), *made]
+    maker = str(own[0].before.get("recipe", fact.recipe)) if own else fact.recipe
+    first = next((source for source, at in said if at <= fact.recorded_at), None)
+    added = FactChange(None, fact.id, "added", fact.recorded_at, maker, source=first)
+    again = [
+        FactChange(None, fact.id, "reinforced", at, maker, source=source) for source, at in said if source != first
+    ]
+    return [added, *sorted([*logged, *again], key=lambda one: one.at)]
+
+
+def _seen_from(fact: Fact, done: FactChange, half: FactChange | None) -> FactChange:
+    before, after = (half.before, half.after) if half else ({}, {})
+    return replace(done, fact_id=fact.id, other_id=done.fact_id, before=before, after=after)
+
+
+async def settled_by_hand(scope: Transaction, others: Iterable[UUID], fact: UUID) -> set[UUID]:
+    """Return those of `others` of which somebody decided, by undoing it, that `fact` does not take their place."""
+    return set(await scope.column(SQL["settled_by_hand"], ids=list(others), other_id=fact))
+
+
+async def restore_orphaned(scope: Transaction, *, actor: str) -> list[Fact]:
+    """Reverse what was done to facts for the sake of facts that are gone; return those that are active again.
+
+    What was changed since stays as it is.
+    """
+    restored = []
+    for done in await scope.all(SQL["orphaned"], FactChange):
+        fact = await facts.fact(scope, done.fact_id)
+        if fact is not None and is_as_left(done, fact):
+            await reverse(scope, done, fact, actor=actor)
+            restored.append(fact)
+    return [fact for fact in restored if fact.state == "active"]
+
+
+async def open_conflicts(scope: Transaction) -> list[Pair]:
+    """Return pairs of active facts that disagree, and nobody has settled it."""
+    return await scope.all(SQL["open_conflicts"], Pair)
+
+
+async def settled_conflicts(scope: Transaction) -> list[Pair]:
+    """Return pairs of facts that disagreed until somebody settled it."""
+    return await scope.all(SQL["settled_conflicts"], Pair)

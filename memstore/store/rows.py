@@ -1,0 +1,126 @@
+"""Rows that the async code and its blocking twin share: what waits for derivers, and what exports and imports carry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from memstore.models import Conversation, FactColumns, FactSpan, Json, Message, Summary, Unit
+from memstore.providers import Vectors
+
+Row = Message | Summary | FactColumns
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A user, the embedder that made the vectors (None where there are none), and about how many messages there are."""
+
+    name: str
+    settings: Json
+    created_at: datetime
+    model_id: UUID | None
+    embedder: str | None
+    dimensions: int | None
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationRow:
+    """A conversation, how far each deriver got in it and by which recipe, and what its settings were when."""
+
+    conversation: Conversation
+    watermarks: dict[str, tuple[int, str | None]]
+    setting_changes: list[Json]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRow:
+    """A unit of recall, when it was recorded, and its vector if it has one."""
+
+    unit: Unit
+    recorded_at: datetime
+    vector: Vectors | None
+
+
+@dataclass(frozen=True, slots=True)
+class HashedChunk:
+    """A unit to be stored: hashes of its terms, how often it has each, and the tags of its item."""
+
+    kept: ChunkRow
+    terms: list[int]
+    frequencies: list[int]
+    tags: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRow:
+    """A message, summary or fact with its units; of a fact also what says it and what was done to it."""
+
+    row: Row
+    units: list[ChunkRow]
+    sources: list[Json]
+    history: list[Json]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """What of items is read beside them: their units, and vectors of this model; neither, or units alone."""
+
+    units: bool
+    model: UUID | None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the statements call them."""
+        return {"with_units": self.units, "model_id": self.model}
+
+
+@dataclass(frozen=True, slots=True)
+class FactOnRecord:
+    """A stored fact, and the ids of what was done to it."""
+
+    fact: FactColumns
+    changes: frozenset[UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class FactWithHistory:
+    """A fact with where and when messages say it, and what was done to it as columns of the log."""
+
+    fact: FactColumns
+    sources: Sequence[tuple[FactSpan, datetime]]
+    history: Sequence[Json]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWork:
+    """Messages done_seq + 1 … last_seq of a conversation wait for a deriver."""
+
+    user_id: UUID
+    conversation_id: UUID
+    deriver: str
+    done_seq: int
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class StaleWork(PendingWork):
+    """Messages 1 … done_seq were derived by this recipe, which is not the deriver's own; None for several."""
+
+    recipe: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LaggingWork(PendingWork):
+    """What is pending, and whose it is: a backfill's, in a state, or nobody's. `in_line`: it is its turn.
+
+    `timed`: the backfill has a cap in seconds.
+    """
+
+    backfill: UUID | None
+    state: str | None
+    timed: bool
+    in_line: bool

@@ -1,0 +1,93 @@
+"""The named statements of `sql/*.sql`: one file to a table family, `-- name --`, a line of purpose, the statement.
+
+What several of them have in common is a `-- fragment name --`, which stands where they say `<name>`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, LiteralString, NamedTuple, cast
+
+NAME = re.compile(r"^-- (fragment )?(\w+) --$", re.M)
+ROW = re.compile(r"\bVALUES (\((?:[^()]|\((?:[^()]|\(\w*\))*\))*\))")
+PLACE = re.compile(r"%\((\w+)\)s")
+
+
+@cache
+def statements(family: str) -> dict[str, LiteralString]:
+    """Return the statements of one file by name."""
+    return parse_statements(files("memstore.store").joinpath("sql", f"{family}.sql").read_text(encoding="utf-8"))
+
+
+def parse_statements(text: str) -> dict[str, LiteralString]:
+    """Return the statements of a text by name.
+
+    The cast says that they are the program's own text: no value is ever pasted into them.
+    """
+    _, *pieces = NAME.split(text)
+    found = {name: body.strip() for name, body in zip(pieces[1::3], pieces[2::3], strict=True)}
+    fragments = [name for name, is_fragment in zip(pieces[1::3], pieces[::3], strict=True) if is_fragment]
+    for fragment in fragments:
+        body = found.pop(fragment)
+        found = {name: statement.replace(f"<{fragment}>", body) for name, statement in found.items()}
+    return {name: cast(LiteralString, statement) for name, statement in found.items()}
+
+
+class Rows(NamedTuple):
+    """An INSERT of several rows, its places numbered: $1 is the user's id.
+
+    Then come the values that all rows have, by name, and then these values of each row.
+    """
+
+    text: LiteralString
+    shared: Sequence[str]
+    names: Sequence[str]
+
+
+@lru_cache(maxsize=64)
+def expand_values(statement: LiteralString, count: int, shared: frozenset[str] = frozenset()) -> Rows:
+    """Return an INSERT of one row as one of so many, which have the `shared` values in common.
+
+    INSERT … SELECT, from arrays too, is refused by row-level security on a distributed table; this is not.
+    """
+    row = ROW.search(statement)
+    if row is None:
+        raise ValueError(f"No INSERT of one row: {statement}")
+    given = [name for name in PLACE.findall(row[1]) if name != "user_id"]
+    names, common = [name for name in given if name not in shared], list(dict.fromkeys(given))
+    common = [name for name in common if name in shared]
+    once = {"user_id": 1} | {name: place for place, name in enumerate(common, 2)}
+    places = iter(range(2 + len(common), 2 + len(common) + count * len(names)))
+
+    def numbered(place: re.Match[str]) -> str:
+        return f"${once.get(place[1]) or next(places)}"
+
+    rows = ",\n".join(PLACE.sub(numbered, row[1]) for _ in range(count))
+    text = statement[: row.start(1)] + rows + statement[row.end() :]
+    if PLACE.search(text):
+        raise ValueError(f"A value that is of no row: {statement}")
+    return Rows(text, common, names)
+
+
+@lru_cache(maxsize=64)
+def value_names(statement: LiteralString) -> Sequence[str]:
+    """Return what an INSERT of one row is to be given, but for the user's id."""
+    return expand_values(statement, 1).names
+
+
+def common_columns(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> frozenset[str]:
+    """Return which of these values all rows have in common: the same objects, or empty lists.
+
+    Not equal ones: 1 and True are, and as JSON they are not.
+    """
+    return frozenset(name for name in names if _is_shared(rows, name))
+
+
+def _is_shared(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
+    first = rows[0][name]
+    if type(first) is list and not first:
+        return all(type(row[name]) is list and not row[name] for row in rows)
+    return all(row[name] is first for row in rows)

@@ -1,0 +1,235 @@
+-- add_text --
+-- A unit of recall.
+INSERT INTO item_text (user_id, item_id, chunk, tier, conversation_id, seq, role, speaker, tags, start, stop, length, terms,
+                       frequencies, occurred_at, number)
+VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(tier)s, %(conversation_id)s, %(seq)s, %(role)s, %(speaker)s, %(tags)s,
+        %(start)s, %(stop)s, %(length)s, %(terms)s, %(frequencies)s, %(occurred_at)s,
+        %(number)s)
+ON CONFLICT (user_id, item_id, chunk) DO NOTHING
+
+-- a_unit --
+-- Whether an item can be found.
+SELECT chunk FROM item_text WHERE user_id = %(user_id)s AND item_id = %(item_id)s LIMIT 1
+
+-- count_units --
+-- The counters that BM25 needs, and the numbers of new units; the row is locked until the transaction ends.
+UPDATE users
+SET units = units + %(units)s, unit_length = unit_length + %(length)s, last_unit = last_unit + greatest(%(units)s, 0)
+WHERE user_id = %(user_id)s
+RETURNING last_unit
+
+-- corpus_as_of --
+-- The same at a past moment, so that scores of then come out as they did.
+SELECT count(*) AS units, coalesce(sum(length), 0)::bigint AS unit_length
+FROM item_text
+WHERE user_id = %(user_id)s AND recorded_at <= %(as_of)s
+
+-- version --
+-- What arrays in a process must agree with, and the embedders. Whoever adds or removes units updates the user's row.
+-- Whoever gives vectors to units that were there writes the model's row anew. A server that was restored from a backup
+-- counts its transactions from there again, and has been started since.
+SELECT u.xmin || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
+                                  WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version, u.units, u.unit_length, u.posted,
+       (SELECT coalesce(jsonb_agg(jsonb_build_array(m.id, m.name, m.dimensions, m.state) ORDER BY m.created_at, m.id), '[]')
+        FROM embedding_models m WHERE m.user_id = %(user_id)s) AS embedders
+FROM users u
+WHERE u.user_id = %(user_id)s
+
+-- fragment packed --
+-- Units t with their vectors v, packed into few values in Postgres' binary format.
+string_agg(
+    uuid_send(t.item_id) || int4send(t.chunk)
+    || coalesce(uuid_send(t.conversation_id), decode(repeat('00', 16), 'hex')) || int8send(coalesce(t.seq, -1))
+    || int8send(t.start) || int8send(t.stop) || int8send(t.length) || timestamptz_send(t.occurred_at)
+    || int8send(hash_record_extended((t.item_id, t.chunk, t.recorded_at), 0))
+    || int2send(array_position(%(tiers)s::text[], t.tier)::smallint)
+    || int2send(coalesce(array_position(%(roles)s::text[], t.role), 0)::smallint)
+    || int4send(cardinality(t.terms)) || int4send((v.embedding IS NOT NULL)::int)
+    || timestamptz_send(t.recorded_at), '') AS records,
+array_agg(t.speaker) AS speakers,
+string_agg(array_send(t.terms), '') AS terms,
+string_agg(array_send(t.frequencies), '') AS frequencies,
+string_agg(vector_send(v.embedding), '') AS vectors
+
+-- arrays --
+-- Units that came since a moment; count and digest are of all units.
+-- Into the digest goes when each was recorded: what was made anew has the name that it had before.
+SELECT u.xmin || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
+                                  WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version,
+       total.units, total.digest, total.newest, fresh.*
+FROM users u,
+     (SELECT count(*) AS units, bit_xor(hash_record_extended((item_id, chunk, recorded_at), 0)) AS digest, max(recorded_at) AS newest
+      FROM item_text WHERE user_id = %(user_id)s) AS total,
+     (SELECT <packed>
+      FROM item_text t
+      LEFT JOIN item_vectors v ON v.user_id = t.user_id AND v.item_id = t.item_id AND v.chunk = t.chunk
+                                  AND v.model_id = %(model_id)s
+      WHERE t.user_id = %(user_id)s AND t.recorded_at >= %(since)s) AS fresh
+WHERE u.user_id = %(user_id)s
+
+-- around --
+-- Units by name or by number, packed as by `arrays`, and some of the same role on either side of each.
+-- Each is looked up by itself, so that nothing is left to how many of them the planner expects.
+WITH found AS MATERIALIZED (
+    SELECT c.number, c.conversation_id, c.tier, c.role, c.seq, c.chunk
+    FROM unnest(%(item_ids)s::uuid[], %(chunks)s::integer[]) AS k (item_id, chunk)
+    CROSS JOIN LATERAL (SELECT t.number, t.conversation_id, t.tier, t.role, t.seq, t.chunk
+                        FROM item_text t
+                        WHERE t.user_id = %(user_id)s AND t.item_id = k.item_id AND t.chunk = k.chunk
+                        OFFSET 0) AS c
+    UNION
+    SELECT c.number, c.conversation_id, c.tier, c.role, c.seq, c.chunk
+    FROM unnest(%(numbers)s::bigint[]) AS k (number)
+    CROSS JOIN LATERAL (SELECT t.number, t.conversation_id, t.tier, t.role, t.seq, t.chunk
+                        FROM item_text t
+                        WHERE t.user_id = %(user_id)s AND t.number = k.number
+                        OFFSET 0) AS c
+),
+beside AS MATERIALIZED (
+    SELECT b.number, b.step
+    FROM found f
+    CROSS JOIN LATERAL ((SELECT t.number, row_number() OVER (ORDER BY t.seq DESC, t.chunk DESC) AS step
+                         FROM item_text t
+                         WHERE t.user_id = %(user_id)s AND t.conversation_id = f.conversation_id AND t.role = f.role
+                           AND (t.seq, t.chunk) < (f.seq, f.chunk)
+                           AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+                         ORDER BY t.seq DESC, t.chunk DESC
+                         LIMIT %(far)s)
+                        UNION ALL
+                        (SELECT t.number, row_number() OVER (ORDER BY t.seq, t.chunk) AS step
+                         FROM item_text t
+                         WHERE t.user_id = %(user_id)s AND t.conversation_id = f.conversation_id AND t.role = f.role
+                           AND (t.seq, t.chunk) > (f.seq, f.chunk)
+                           AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+                         ORDER BY t.seq, t.chunk
+                         LIMIT %(far)s)) AS b
+    WHERE f.tier = 'messages'
+),
+wanted AS MATERIALIZED (
+    SELECT w.number, min(w.step)::smallint AS step
+    FROM (SELECT number, 0 AS step FROM found UNION ALL SELECT number, step FROM beside) AS w
+    GROUP BY w.number
+    ORDER BY w.number
+)
+SELECT count(*) AS units, max(t.recorded_at) AS newest,
+       <packed>,
+       string_agg(int2send(w.step), '') AS steps
+FROM wanted w
+CROSS JOIN LATERAL (SELECT t.* FROM item_text t WHERE t.user_id = %(user_id)s AND t.number = w.number OFFSET 0) AS t
+LEFT JOIN LATERAL (SELECT v.embedding
+                   FROM item_vectors v
+                   WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk = t.chunk
+                     AND v.model_id = %(model_id)s
+                   OFFSET 0) AS v ON true
+
+-- nearest --
+-- Exact kNN. "+ 0" keeps any index out: behind a filter by user, a shared HNSW has a recall of 0.08.
+SELECT v.item_id, v.chunk, 1 - (v.embedding <=> %(query)s) AS score
+FROM item_vectors v
+WHERE v.user_id = %(user_id)s AND v.model_id = %(model_id)s
+ORDER BY (v.embedding <=> %(query)s) + 0, v.item_id, v.chunk
+LIMIT %(limit)s
+
+-- nearest_filtered --
+-- The same among the units that a filter lets through.
+SELECT v.item_id, v.chunk, 1 - (v.embedding <=> %(query)s) AS score
+FROM item_text t
+JOIN item_vectors v USING (user_id, item_id, chunk)
+WHERE t.user_id = %(user_id)s AND v.user_id = %(user_id)s AND v.model_id = %(model_id)s
+  AND t.tier = ANY(%(tiers)s::text[])
+  AND (%(conversation_id)s::uuid IS NULL OR t.conversation_id = %(conversation_id)s)
+  AND (%(roles)s::text[] IS NULL OR t.role = ANY(%(roles)s::text[]))
+  AND (%(tags)s::text[] IS NULL OR t.tags @> %(tags)s::text[])
+  AND (%(since)s::timestamptz IS NULL OR t.occurred_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR t.occurred_at < %(until)s)
+  AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+ORDER BY (v.embedding <=> %(query)s) + 0, v.item_id, v.chunk
+LIMIT %(limit)s
+
+-- shown --
+-- Those of some units that a filter lets through; each is looked up by itself.
+SELECT t.number, t.item_id, t.chunk
+FROM unnest(%(item_ids)s::uuid[], %(chunks)s::integer[], %(numbers)s::bigint[]) AS k (item_id, chunk, number)
+CROSS JOIN LATERAL (SELECT t.*
+                    FROM item_text t
+                    WHERE t.user_id = %(user_id)s AND t.item_id = k.item_id AND t.chunk = k.chunk
+                    UNION ALL
+                    SELECT t.*
+                    FROM item_text t
+                    WHERE t.user_id = %(user_id)s AND t.number = k.number) AS t
+WHERE t.tier = ANY(%(tiers)s::text[])
+  AND (%(conversation_id)s::uuid IS NULL OR t.conversation_id = %(conversation_id)s)
+  AND (%(roles)s::text[] IS NULL OR t.role = ANY(%(roles)s::text[]))
+  AND (%(tags)s::text[] IS NULL OR t.tags @> %(tags)s::text[])
+  AND (%(since)s::timestamptz IS NULL OR t.occurred_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR t.occurred_at < %(until)s)
+  AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+
+-- tagged --
+-- Items that have all of some tags.
+SELECT t.item_id FROM item_text t WHERE t.user_id = %(user_id)s AND t.chunk = 0 AND t.tags @> %(tags)s::text[]
+
+-- latest --
+-- The units said last, for questions that match nothing.
+SELECT t.item_id, t.chunk
+FROM item_text t
+WHERE t.user_id = %(user_id)s
+  AND t.tier = ANY(%(tiers)s::text[])
+  AND (%(conversation_id)s::uuid IS NULL OR t.conversation_id = %(conversation_id)s)
+  AND (%(roles)s::text[] IS NULL OR t.role = ANY(%(roles)s::text[]))
+  AND (%(tags)s::text[] IS NULL OR t.tags @> %(tags)s::text[])
+  AND (%(since)s::timestamptz IS NULL OR t.occurred_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR t.occurred_at < %(until)s)
+  AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+ORDER BY t.occurred_at DESC, t.seq DESC NULLS LAST, t.item_id, t.chunk
+LIMIT %(limit)s
+
+-- remove_units --
+-- Forgets units of items that are gone; their vectors go with them.
+DELETE FROM item_text WHERE user_id = %(user_id)s AND item_id = ANY(%(item_ids)s::uuid[]) RETURNING length
+
+-- messages_said --
+-- The texts of messages.
+SELECT id, text FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(item_ids)s::uuid[])
+
+-- summaries_said --
+-- The texts of summaries, with the messages under each.
+SELECT s.id, s.text,
+       ARRAY(SELECT m.id FROM messages m
+             WHERE m.user_id = %(user_id)s AND m.conversation_id = s.conversation_id
+               AND m.seq BETWEEN s.from_seq AND s.to_seq
+             ORDER BY m.seq) AS sources
+FROM summaries s
+WHERE s.user_id = %(user_id)s AND s.id = ANY(%(item_ids)s::uuid[])
+
+-- facts_said --
+-- The texts of those facts that were active, with the messages that say each, and when each ends.
+-- At a past moment they were as the first change after it found them.
+SELECT f.id, f.text,
+       ARRAY(SELECT s.message_id FROM fact_sources s
+             WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
+               AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)
+             ORDER BY s.message_id) AS sources,
+       CASE WHEN later.before IS NULL THEN f.valid_to ELSE (later.before->>'valid_to')::timestamptz END AS valid_to
+FROM facts f
+LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
+                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
+                   ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
+WHERE f.user_id = %(user_id)s AND f.id = ANY(%(item_ids)s::uuid[])
+  AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
+  AND coalesce(later.before->>'state', f.state) = 'active'
+
+-- summary_sources --
+-- The messages under given summaries.
+SELECT s.id, array_agg(m.id ORDER BY m.seq) AS sources
+FROM summaries s
+JOIN messages m ON m.user_id = s.user_id AND m.conversation_id = s.conversation_id AND m.seq BETWEEN s.from_seq AND s.to_seq
+WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND s.id = ANY(%(item_ids)s::uuid[])
+GROUP BY s.id
+
+-- fact_sources --
+-- The messages that say given facts.
+SELECT fact_id AS id, array_agg(message_id ORDER BY message_id) AS sources
+FROM fact_sources
+WHERE user_id = %(user_id)s AND fact_id = ANY(%(item_ids)s::uuid[])
+GROUP BY fact_id

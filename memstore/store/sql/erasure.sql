@@ -1,0 +1,343 @@
+-- epoch --
+-- Since when there is a user, and how often something of the user was erased.
+SELECT created_at, erasures FROM users WHERE user_id = %(user_id)s
+
+-- hold --
+-- The same; nothing of the user is erased until the transaction ends, and nothing else is derived.
+SELECT created_at, erasures FROM users WHERE user_id = %(user_id)s FOR NO KEY UPDATE
+
+-- share --
+-- The same; nothing of the user is erased until the transaction ends.
+SELECT created_at, erasures FROM users WHERE user_id = %(user_id)s FOR KEY SHARE
+
+-- impatiently --
+-- Who erases is the one that gives way: sooner than the server looks for a deadlock, which is after a second.
+SET LOCAL lock_timeout = '400ms'
+
+-- lock_conversations --
+-- Lets nobody add to conversations, or say anything of them.
+SELECT id FROM conversations
+WHERE user_id = %(user_id)s AND (%(ids)s::uuid[] IS NULL OR id = ANY(%(ids)s::uuid[]))
+ORDER BY id
+FOR UPDATE
+
+-- lock_user --
+-- Lets nobody write anything that belongs to the user.
+SELECT units, posted FROM users WHERE user_id = %(user_id)s FOR UPDATE
+
+-- count_erasure --
+-- Whoever has read before this is not to write.
+UPDATE users SET erasures = erasures + 1 WHERE user_id = %(user_id)s
+
+-- add_erasure --
+-- The certificate.
+INSERT INTO erasures (user_id, id, scope, body) VALUES (%(user_id)s, %(id)s, %(scope)s, %(body)s)
+RETURNING recorded_at
+
+-- erasures --
+-- A user's certificates, the latest first.
+SELECT id, body, recorded_at FROM erasures
+WHERE user_id = %(user_id)s AND (%(id)s::uuid IS NULL OR id = %(id)s)
+ORDER BY recorded_at DESC, id
+LIMIT %(limit)s
+
+-- latest --
+-- When everything of the user, or of a conversation, was erased last.
+SELECT max(recorded_at) AS recorded_at FROM erasures
+WHERE user_id = %(user_id)s
+  AND (scope = 'user' OR scope = 'conversation' AND body->>'conversation_id' = %(conversation_id)s::text)
+
+-- as_operator --
+-- Backfills and tokens are the operator's.
+SET LOCAL memstore.operator = 'on'
+
+-- remove_backfills --
+-- Backfills of this user alone.
+DELETE FROM backfills WHERE only_user = %(user)s
+
+-- take_back_tokens --
+-- Tokens of this user, who is not named by them any more.
+UPDATE api_tokens SET user_id = NULL, user_name = NULL, name = NULL, revoked_at = coalesce(revoked_at, now())
+WHERE user_id = %(user)s
+
+-- rows_of_operator --
+-- How many of the operator's rows are of this user alone, by table.
+SELECT 'backfills' AS place, count(*) AS rows FROM backfills WHERE only_user = %(user)s
+UNION ALL
+SELECT 'api_tokens', count(*) FROM api_tokens WHERE user_id = %(user)s
+
+-- doomed --
+-- The messages that an erasure is of, in the order of their conversations.
+SELECT id, conversation_id, seq, recorded_at, external_id IS NULL AS unnamed
+FROM messages
+WHERE user_id = %(user_id)s
+  AND (%(conversation_id)s::uuid IS NULL OR conversation_id = %(conversation_id)s)
+  AND (%(ids)s::uuid[] IS NULL OR id = ANY(%(ids)s::uuid[]))
+  AND (%(before)s::timestamptz IS NULL OR occurred_at < %(before)s)
+ORDER BY conversation_id, seq
+
+-- contents --
+-- What messages without an external id say: that is what they are known by.
+SELECT conversation_id, role, name, text, parts, tool_calls, tool_call_id, occurred_at
+FROM messages
+WHERE user_id = %(user_id)s AND external_id IS NULL AND id = ANY(%(ids)s::uuid[])
+
+-- texts --
+-- The texts of messages.
+SELECT concat_ws(' ', name, text, parts::text, tool_calls::text, meta::text) AS text
+FROM messages
+WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
+
+-- summaries_over --
+-- Removes the summaries of ranges that messages are in.
+DELETE FROM summaries s
+WHERE s.user_id = %(user_id)s AND s.conversation_id = %(conversation_id)s
+  AND EXISTS (SELECT FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS run (first, last)
+              WHERE run.first <= s.to_seq AND run.last >= s.from_seq)
+RETURNING s.id, s.level, s.from_seq, s.to_seq
+
+-- back_to --
+-- Takes a deriver back to a message, where it is beyond it.
+UPDATE derivations
+SET done_seq = %(to_seq)s, attempts = 0, last_error = NULL, updated_at = now()
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
+  AND done_seq > %(to_seq)s
+
+-- resting_facts --
+-- Facts that messages say which go, and others that are named.
+-- Whether messages say them that stay, whether the words are of one that goes, whether one that goes said them last and
+-- others have ended for their sake, whether somebody entered them by hand or has taken them back.
+WITH doomed AS MATERIALIZED (SELECT DISTINCT unnest(%(messages)s::uuid[]) AS id)
+SELECT f.id, bool_or(s.message_id IS NOT NULL AND doomed.id IS NULL) AS said_elsewhere,
+       bool_or(doomed.id IS NOT NULL AND s.recorded_at <= f.recorded_at) AS born_here,
+       coalesce(max(m.occurred_at) FILTER (WHERE doomed.id IS NOT NULL)
+                > max(m.occurred_at) FILTER (WHERE doomed.id IS NULL), false)
+       AND EXISTS (SELECT FROM fact_changes c
+                   JOIN facts o ON o.user_id = c.user_id AND o.id = c.fact_id
+                   WHERE c.user_id = %(user_id)s AND o.user_id = %(user_id)s AND c.other_id = f.id
+                     AND c.action = 'superseded' AND o.state = 'superseded') AS ended_others,
+       coalesce((SELECT c.before->>'recipe' FROM fact_changes c
+                 WHERE c.user_id = %(user_id)s AND c.fact_id = f.id
+                 ORDER BY c.recorded_at, c.id LIMIT 1), f.recipe) = 'hand' AS entered,
+       f.state = 'retracted' AS retracted
+FROM facts f
+LEFT JOIN fact_sources s ON s.user_id = f.user_id AND s.fact_id = f.id AND s.user_id = %(user_id)s
+LEFT JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id AND m.user_id = %(user_id)s
+LEFT JOIN doomed ON doomed.id = s.message_id
+WHERE f.user_id = %(user_id)s
+  AND (f.id = ANY(%(facts)s::uuid[])
+       OR f.id IN (SELECT t.fact_id FROM fact_sources t
+                   WHERE t.user_id = %(user_id)s AND t.message_id = ANY(%(messages)s::uuid[])))
+GROUP BY f.user_id, f.id, f.recipe, f.state
+
+-- facts_after --
+-- The facts that messages say which follow others, with what they say.
+SELECT DISTINCT f.id, f.text, m.text AS said
+FROM unnest(%(lasts)s::bigint[]) AS last (seq)
+JOIN messages m ON m.conversation_id = %(conversation_id)s AND m.seq > last.seq AND m.seq <= last.seq + %(within)s
+JOIN fact_sources s ON s.user_id = m.user_id AND s.message_id = m.id AND s.user_id = %(user_id)s
+JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id AND f.user_id = %(user_id)s
+WHERE m.user_id = %(user_id)s
+
+-- edited_into --
+-- Facts that people have edited to be these.
+SELECT DISTINCT c.fact_id
+FROM fact_changes c
+WHERE c.user_id = %(user_id)s AND c.other_id = ANY(%(facts)s::uuid[]) AND c.action = 'edited'
+  AND NOT c.fact_id = ANY(%(facts)s::uuid[])
+
+-- known_facts --
+-- Those of these facts that there are.
+SELECT id FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(facts)s::uuid[])
+
+-- edits_of --
+-- Facts that people put in the place of others, and that no message says but these.
+SELECT f.id
+FROM fact_changes c
+JOIN facts f ON f.user_id = c.user_id AND f.id = c.other_id
+WHERE c.user_id = %(user_id)s AND f.user_id = %(user_id)s AND c.fact_id = ANY(%(facts)s::uuid[])
+  AND c.action = 'edited' AND NOT f.id = ANY(%(facts)s::uuid[])
+  AND NOT EXISTS (SELECT FROM fact_sources s WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
+                                               AND NOT s.message_id = ANY(%(messages)s::uuid[]))
+
+-- sources_of --
+-- Where else facts are said that are to be derived again: the first message of each conversation.
+SELECT m.conversation_id, min(m.seq) AS seq
+FROM fact_sources s
+JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND s.fact_id = ANY(%(facts)s::uuid[])
+  AND NOT s.message_id = ANY(%(messages)s::uuid[])
+GROUP BY m.conversation_id
+
+-- remove_facts --
+-- Facts, with what was done to them.
+DELETE FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(facts)s::uuid[])
+
+-- remove_sources --
+-- That messages say facts.
+DELETE FROM fact_sources
+WHERE user_id = %(user_id)s AND (message_id = ANY(%(messages)s::uuid[]) OR fact_id = ANY(%(facts)s::uuid[]))
+RETURNING fact_id
+
+-- remove_changes --
+-- What was done to facts.
+DELETE FROM fact_changes WHERE user_id = %(user_id)s AND fact_id = ANY(%(facts)s::uuid[])
+
+-- forget_others --
+-- The log of other facts names them no more.
+UPDATE fact_changes SET other_id = NULL WHERE user_id = %(user_id)s AND other_id = ANY(%(facts)s::uuid[])
+
+-- remove_vectors --
+-- The vectors of items.
+DELETE FROM item_vectors WHERE user_id = %(user_id)s AND item_id = ANY(%(items)s::uuid[])
+
+-- remove_units --
+-- The units of items.
+DELETE FROM item_text WHERE user_id = %(user_id)s AND item_id = ANY(%(items)s::uuid[]) RETURNING length
+
+-- remove_letters --
+-- What a model answered about a conversation since its first message that goes: it was shown that one, or may have been.
+DELETE FROM dead_letters
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND to_seq >= %(from_seq)s
+
+-- remove_receipts --
+-- Of a conversation those since its first message that goes was stored: each may quote it. Of others those that name it.
+-- And those of these ids themselves.
+DELETE FROM receipts r
+WHERE r.user_id = %(user_id)s
+  AND (r.id::text = ANY(%(ids)s::text[]) OR r.conversation_id = %(conversation_id)s AND r.recorded_at >= %(since)s
+       OR EXISTS (SELECT FROM jsonb_path_query(r.body, '$.*[*].id') AS named WHERE named #>> '{}' = ANY(%(ids)s::text[]))
+       OR EXISTS (SELECT FROM jsonb_path_query(r.body, '$.*[*].others[*]') AS named
+                  WHERE named #>> '{}' = ANY(%(ids)s::text[])))
+RETURNING r.id
+
+-- remove_events --
+-- Events that name what goes.
+DELETE FROM events
+WHERE user_id = %(user_id)s
+  AND (body->>'fact' = ANY(%(ids)s::text[]) OR body->>'by' = ANY(%(ids)s::text[]) OR body->>'receipt' = ANY(%(ids)s::text[]))
+
+-- remove_messages --
+-- Messages.
+DELETE FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
+
+-- conversation_events --
+-- Everything of a conversation, table by table: before the conversation itself, so that each is counted.
+DELETE FROM events WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+
+-- conversation_setting_changes --
+-- What its settings were.
+DELETE FROM setting_changes WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+
+-- conversation_derivations --
+-- How far derivers got.
+DELETE FROM derivations WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+
+-- conversation_conversations --
+-- The conversation.
+DELETE FROM conversations WHERE user_id = %(user_id)s AND id = %(conversation_id)s
+
+-- user_item_vectors --
+-- All of a user.
+DELETE FROM item_vectors WHERE user_id = %(user_id)s
+
+-- user_item_text --
+-- All of a user.
+DELETE FROM item_text WHERE user_id = %(user_id)s
+
+-- user_term_postings --
+-- All of a user.
+DELETE FROM term_postings WHERE user_id = %(user_id)s
+
+-- user_fact_sources --
+-- All of a user.
+DELETE FROM fact_sources WHERE user_id = %(user_id)s
+
+-- user_fact_changes --
+-- All of a user.
+DELETE FROM fact_changes WHERE user_id = %(user_id)s
+
+-- user_facts --
+-- All of a user.
+DELETE FROM facts WHERE user_id = %(user_id)s
+
+-- user_summaries --
+-- All of a user.
+DELETE FROM summaries WHERE user_id = %(user_id)s
+
+-- user_receipts --
+-- All of a user.
+DELETE FROM receipts WHERE user_id = %(user_id)s
+
+-- user_events --
+-- All of a user.
+DELETE FROM events WHERE user_id = %(user_id)s
+
+-- user_setting_changes --
+-- All of a user.
+DELETE FROM setting_changes WHERE user_id = %(user_id)s
+
+-- user_dead_letters --
+-- All of a user.
+DELETE FROM dead_letters WHERE user_id = %(user_id)s
+
+-- user_derivations --
+-- All of a user.
+DELETE FROM derivations WHERE user_id = %(user_id)s
+
+-- user_messages --
+-- All of a user.
+DELETE FROM messages WHERE user_id = %(user_id)s
+
+-- user_conversations --
+-- All of a user.
+DELETE FROM conversations WHERE user_id = %(user_id)s
+
+-- user_model_usage --
+-- All of a user.
+DELETE FROM model_usage WHERE user_id = %(user_id)s
+
+-- user_counter_drift --
+-- All of a user.
+DELETE FROM counter_drift WHERE user_id = %(user_id)s
+
+-- user_embedding_models --
+-- All of a user.
+DELETE FROM embedding_models WHERE user_id = %(user_id)s
+
+-- user_document_vectors --
+-- All of a user.
+DELETE FROM document_vectors WHERE user_id = %(user_id)s
+
+-- user_documents --
+-- All of a user.
+DELETE FROM documents WHERE user_id = %(user_id)s
+
+-- user_users --
+-- All of a user.
+DELETE FROM users WHERE user_id = %(user_id)s
+
+-- expired --
+-- How many messages of each conversation are older than it keeps them: its own rule, else the user's, else the store's.
+SELECT m.conversation_id, max(rule.before) AS before, count(*) AS messages
+FROM conversations c
+CROSS JOIN users u
+CROSS JOIN LATERAL (
+    SELECT coalesce(CASE jsonb_typeof(c.settings->'message_retention_days')
+                    WHEN 'number' THEN (c.settings->>'message_retention_days')::float8 END,
+                    CASE jsonb_typeof(u.settings->'message_retention_days')
+                    WHEN 'number' THEN (u.settings->>'message_retention_days')::float8 END,
+                    %(days)s::float8) AS days
+) AS kept
+CROSS JOIN LATERAL (SELECT now() - kept.days * interval '1 day' AS before) AS rule
+JOIN messages m ON m.user_id = c.user_id AND m.conversation_id = c.id AND m.occurred_at < rule.before
+WHERE c.user_id = %(user_id)s AND u.user_id = %(user_id)s AND m.user_id = %(user_id)s AND kept.days > 0
+GROUP BY m.conversation_id
+
+-- keep_settings --
+-- Settings of a user's own; null takes one away.
+UPDATE users SET settings = jsonb_strip_nulls(settings || %(settings)s) WHERE user_id = %(user_id)s
+
+-- settings --
+-- Settings of a user's own.
+SELECT settings FROM users WHERE user_id = %(user_id)s

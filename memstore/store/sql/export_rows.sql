@@ -1,0 +1,86 @@
+-- snapshot --
+-- What is read page by page is of one moment; sent before anything is read.
+SET LOCAL transaction_isolation = 'repeatable read'
+
+-- owner --
+-- A user as it was made, and the embedder that serves.
+SELECT u.name, u.settings, u.created_at, m.id AS model_id, m.name AS embedder, m.dimensions,
+       (SELECT coalesce(sum(c.last_seq), 0)::bigint FROM conversations c WHERE c.user_id = %(user_id)s) AS messages
+FROM users u
+LEFT JOIN embedding_models m ON m.user_id = %(user_id)s AND m.state = 'serving'
+WHERE u.user_id = %(user_id)s
+
+-- conversations --
+-- Conversations in the order of ids, a page at a time, with their watermarks and what their settings were.
+SELECT c.*,
+       (SELECT coalesce(jsonb_object_agg(d.deriver, jsonb_build_array(d.done_seq, d.recipe)), '{}') FROM derivations d
+        WHERE d.user_id = %(user_id)s AND d.conversation_id = c.id) AS watermarks,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('id', s.id, 'before', s.before, 'recorded_at', s.recorded_at)
+                                  ORDER BY s.recorded_at, s.id), '[]')
+        FROM setting_changes s
+        WHERE s.user_id = %(user_id)s AND s.conversation_id = c.id) AS setting_changes
+FROM conversations c
+WHERE c.user_id = %(user_id)s AND c.id > %(after)s AND (%(only)s::uuid IS NULL OR c.id = %(only)s)
+ORDER BY c.id
+LIMIT %(limit)s
+
+-- fragment units --
+-- The units of an item, in order; their vectors, one after the other, of those that have one.
+SELECT jsonb_agg(jsonb_build_array(t.start, t.stop, t.conversation_id, t.seq, t.role, t.speaker, t.occurred_at,
+                                   t.recorded_at, v.embedding IS NOT NULL) ORDER BY t.chunk) AS units,
+       string_agg(vector_send(v.embedding), '' ORDER BY t.chunk) AS vectors
+FROM item_text t
+LEFT JOIN item_vectors v ON v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk = t.chunk
+                            AND v.model_id = %(model_id)s
+WHERE t.user_id = %(user_id)s AND t.item_id = i.id AND %(with_units)s
+
+-- messages --
+-- The messages of a conversation, in order, with their units.
+SELECT i.*, u.*
+FROM messages i
+CROSS JOIN LATERAL (<units>) AS u
+WHERE i.user_id = %(user_id)s AND i.conversation_id = %(conversation_id)s
+ORDER BY i.seq
+
+-- summaries --
+-- The summaries of a conversation, in order, with their units.
+SELECT i.*, u.*
+FROM summaries i
+CROSS JOIN LATERAL (<units>) AS u
+WHERE i.user_id = %(user_id)s AND i.conversation_id = %(conversation_id)s
+ORDER BY i.level, i.from_seq, i.id
+
+-- facts --
+-- Facts in the order of ids, with what says them, what was done to them, and their units.
+-- Of one conversation those that it says, with what says them there; by hand alone those that people entered.
+SELECT i.*, u.*, said.sources, done.history
+FROM facts i
+CROSS JOIN LATERAL (<units>) AS u
+CROSS JOIN LATERAL (
+    SELECT coalesce(jsonb_agg(jsonb_build_object('message_id', s.message_id, 'start', s.start, 'stop', s.stop,
+                                                 'trust', s.trust, 'recorded_at', s.recorded_at)
+                              ORDER BY s.recorded_at, s.message_id), '[]') AS sources
+    FROM fact_sources s
+    JOIN messages m ON m.user_id = %(user_id)s AND m.id = s.message_id
+    WHERE s.user_id = %(user_id)s AND s.fact_id = i.id
+      AND (%(only)s::uuid IS NULL OR m.conversation_id = %(only)s)) AS said
+CROSS JOIN LATERAL (
+    SELECT coalesce(jsonb_agg(jsonb_build_object('id', c.id, 'action', c.action, 'other_id', c.other_id,
+                                                 'before', c.before, 'after', c.after, 'actor', c.actor,
+                                                 'undoes', c.undoes, 'recorded_at', c.recorded_at)
+                              ORDER BY c.recorded_at, c.id), '[]') AS history
+    FROM fact_changes c
+    WHERE c.user_id = %(user_id)s AND c.fact_id = i.id) AS done
+WHERE i.user_id = %(user_id)s AND (NOT %(by_hand)s OR i.recipe = 'hand')
+  AND (%(only)s::uuid IS NULL OR said.sources <> '[]')
+ORDER BY i.id
+
+-- documents --
+-- Documents in the order of ids, with their vectors as text.
+SELECT d.id, d.namespace, d.key, d.value, d.ttl, d.expires_at, d.created_at, d.updated_at,
+       (SELECT jsonb_agg(jsonb_build_array(v.path, v.model_id, v.embedding::text, v.text) ORDER BY v.path, v.model_id)
+        FROM document_vectors v
+        WHERE v.user_id = %(user_id)s AND v.id = d.id AND %(with_vectors)s) AS vectors
+FROM documents d
+WHERE d.user_id = %(user_id)s
+ORDER BY d.id

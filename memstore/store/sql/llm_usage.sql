@@ -1,0 +1,56 @@
+-- add_letter --
+-- What a model answered and nobody could use; the same stretch by the same recipe is the same letter.
+INSERT INTO dead_letters (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)
+VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(deriver)s, %(from_seq)s, %(to_seq)s, %(recipe)s, %(error)s, %(payload)s)
+ON CONFLICT (user_id, id) DO UPDATE
+SET error = excluded.error, payload = excluded.payload, attempts = least(dead_letters.attempts + 1, 32767), recorded_at = now()
+
+-- letters --
+-- A user's dead letters, the oldest first.
+SELECT * FROM dead_letters WHERE user_id = %(user_id)s ORDER BY recorded_at, id LIMIT %(limit)s
+
+-- remove_letters --
+-- What was asked again, but what could not be used again.
+DELETE FROM dead_letters
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
+  AND NOT id = ANY(%(again)s::uuid[])
+
+-- answered --
+-- One that was asked again, and answered.
+DELETE FROM dead_letters WHERE user_id = %(user_id)s AND id = %(id)s
+
+-- add_usage --
+-- What calls of a model cost, added to the day's sum.
+INSERT INTO model_usage (user_id, day, model, calls, prompt_tokens, completion_tokens, seconds)
+VALUES (%(user_id)s, %(day)s, %(model)s, %(calls)s, %(prompt_tokens)s, %(completion_tokens)s, %(seconds)s)
+ON CONFLICT (user_id, day, model) DO UPDATE
+SET calls = model_usage.calls + excluded.calls,
+    prompt_tokens = model_usage.prompt_tokens + excluded.prompt_tokens,
+    completion_tokens = model_usage.completion_tokens + excluded.completion_tokens,
+    seconds = model_usage.seconds + excluded.seconds
+
+-- spent --
+-- What all users' calls cost on a day; needs the operator's scope.
+SELECT coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint AS tokens FROM model_usage WHERE day = %(day)s
+
+-- mean_costs --
+-- What a call of each model took and gave so far, on average, in tokens, and its seconds; needs the operator's scope.
+SELECT model, sum(prompt_tokens)::float8 / sum(calls) AS prompt_tokens,
+       sum(completion_tokens)::float8 / sum(calls) AS answer_tokens, nullif(sum(seconds), 0) / sum(calls) AS seconds
+FROM model_usage GROUP BY model HAVING sum(calls) > 0
+
+-- add --
+-- One call more: what was counted for its prompt, and what the server told.
+INSERT INTO counter_drift (user_id, model, counter, calls, predicted, observed, largest_miss, largest_share)
+VALUES (%(user_id)s, %(model)s, %(counter)s, 1, %(predicted)s, %(observed)s, %(miss)s, %(share)s)
+ON CONFLICT (user_id, model, counter) DO UPDATE
+SET calls = counter_drift.calls + 1,
+    predicted = counter_drift.predicted + excluded.predicted,
+    observed = counter_drift.observed + excluded.observed,
+    largest_miss = greatest(counter_drift.largest_miss, excluded.largest_miss),
+    largest_share = greatest(counter_drift.largest_share, excluded.largest_share),
+    last_seen = now()
+
+-- drift --
+-- All models and counters of a user.
+SELECT * FROM counter_drift WHERE user_id = %(user_id)s ORDER BY model, counter

@@ -1,0 +1,201 @@
+-- pending --
+-- Whose derivers are behind, a page at a time; needs the operator's scope to see more than one user.
+SELECT user_id, conversation_id, deriver, done_seq, last_seq
+FROM derivations
+WHERE done_seq < last_seq AND (%(only)s::uuid IS NULL OR user_id = %(only)s)
+  AND (%(conversation_id)s::uuid IS NULL OR conversation_id = %(conversation_id)s)
+  AND deriver = %(deriver)s AND (user_id, conversation_id) > (%(after_user)s, %(after_conversation)s)
+ORDER BY user_id, conversation_id
+LIMIT %(limit)s
+
+-- advance --
+-- Compare and set: who lost the race changes nothing and rolls back.
+-- A conversation that several recipes derived has none: that is one to be made anew.
+UPDATE derivations
+SET done_seq = %(to_seq)s, attempts = 0, last_error = NULL, updated_at = now(),
+    recipe = CASE WHEN done_seq = 0 OR recipe = %(recipe)s THEN %(recipe)s END
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
+  AND done_seq = %(from_seq)s
+RETURNING last_seq
+
+-- watermark --
+-- Where a deriver stands in a conversation.
+SELECT user_id, conversation_id, deriver, done_seq, last_seq
+FROM derivations
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
+
+-- fail --
+-- Keeps the watermark and says why, unless another worker has moved it.
+UPDATE derivations
+SET attempts = least(attempts + 1, 32767), last_error = %(error)s, updated_at = now()
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
+  AND done_seq = %(from_seq)s
+
+-- backlog --
+-- How many messages wait for each deriver.
+SELECT deriver, sum(last_seq - done_seq)::bigint AS messages
+FROM derivations
+WHERE done_seq < last_seq AND (%(only)s::uuid IS NULL OR user_id = %(only)s)
+GROUP BY deriver
+
+-- outdated --
+-- What a deriver made by another recipe than this one, a page at a time, for the operator.
+SELECT user_id, conversation_id, deriver, done_seq, last_seq, recipe
+FROM derivations
+WHERE done_seq > 0 AND recipe IS DISTINCT FROM %(recipe)s AND (%(only)s::uuid IS NULL OR user_id = %(only)s)
+  AND deriver = %(deriver)s AND (user_id, conversation_id) > (%(after_user)s, %(after_conversation)s)
+ORDER BY user_id, conversation_id
+LIMIT %(limit)s
+
+-- redone --
+-- Compare and set: what was derived up to here is now of this recipe.
+UPDATE derivations
+SET recipe = %(recipe)s, updated_at = now()
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
+  AND done_seq = %(done_seq)s AND recipe IS NOT DISTINCT FROM %(old)s
+
+-- behind --
+-- Which derivers are behind in one conversation, in which state the backfill is that has the messages.
+-- A user's facts are settled with each other: one conversation after the other is in line.
+SELECT d.user_id, d.conversation_id, d.deriver, d.done_seq, d.last_seq, b.id AS backfill, b.state,
+       b.max_seconds IS NOT NULL AS timed,
+       d.deriver <> 'facts' OR d.attempts > 0 OR NOT EXISTS (
+           SELECT FROM derivations e
+           WHERE e.user_id = d.user_id AND e.conversation_id < d.conversation_id AND e.done_seq < e.last_seq
+             AND e.deriver = 'facts' AND e.attempts = 0 AND e.backfill IS NOT DISTINCT FROM d.backfill) AS in_line
+FROM derivations d LEFT JOIN backfills b ON b.id = d.backfill
+WHERE d.user_id = %(user)s AND d.conversation_id = %(conversation_id)s AND d.done_seq < d.last_seq
+
+-- next_in_line --
+-- Whose facts come next, of a user.
+SELECT user_id, conversation_id FROM derivations
+WHERE user_id = %(user)s AND done_seq < last_seq AND deriver = 'facts' AND attempts = 0
+  AND backfill IS NOT DISTINCT FROM %(backfill)s::uuid
+ORDER BY conversation_id
+LIMIT 1
+
+-- unfinished --
+-- Conversations in which a deriver is behind and may work, a page at a time: of one backfill, or of none that is open.
+SELECT d.user_id, d.conversation_id
+FROM derivations d
+WHERE d.done_seq < d.last_seq AND (d.user_id, d.conversation_id) > (%(after_user)s, %(after_conversation)s)
+  AND CASE WHEN %(backfill)s::uuid IS NULL THEN d.backfill IS NULL OR NOT d.backfill = ANY(%(open)s::uuid[])
+           ELSE d.backfill = %(backfill)s END
+  AND (d.deriver <> 'facts' OR d.attempts > 0 OR NOT EXISTS (
+           SELECT FROM derivations e
+           WHERE e.user_id = d.user_id AND e.conversation_id < d.conversation_id AND e.done_seq < e.last_seq
+             AND e.deriver = 'facts' AND e.attempts = 0 AND e.backfill IS NOT DISTINCT FROM d.backfill))
+GROUP BY d.user_id, d.conversation_id
+ORDER BY d.user_id, d.conversation_id
+LIMIT %(limit)s
+
+-- assign --
+-- Gives what is pending of a user to a backfill, but what another one has.
+UPDATE derivations SET backfill = %(backfill)s
+WHERE user_id = %(user_id)s AND done_seq < last_seq AND deriver = ANY(%(derivers)s::text[])
+  AND (backfill IS NULL OR NOT backfill = ANY(%(unlike)s::uuid[]))
+
+-- pending_messages --
+-- What waits for each deriver of a user, in tokens and in segments too: those end at a silence and where they are full.
+WITH pending AS (
+    SELECT d.deriver, m.conversation_id, m.seq, m.tokens,
+           abs(extract(epoch FROM m.occurred_at - lag(m.occurred_at) OVER ordered)) > %(gap_seconds)s::float8 AS after_gap
+    FROM derivations d
+    JOIN messages m ON m.user_id = d.user_id AND m.conversation_id = d.conversation_id
+                   AND m.seq > d.done_seq AND m.seq <= d.last_seq
+    WHERE d.user_id = %(user_id)s AND d.done_seq < d.last_seq
+    WINDOW ordered AS (PARTITION BY d.deriver, m.conversation_id ORDER BY m.seq)
+), numbered AS (
+    SELECT deriver, conversation_id, tokens,
+           count(*) FILTER (WHERE after_gap) OVER (PARTITION BY deriver, conversation_id ORDER BY seq) AS session
+    FROM pending
+), sessions AS (
+    SELECT deriver, conversation_id, count(*) AS messages, sum(tokens) AS tokens
+    FROM numbered GROUP BY deriver, conversation_id, session
+)
+SELECT deriver, count(DISTINCT conversation_id) AS conversations, sum(messages)::bigint AS messages,
+       coalesce(sum(tokens), 0)::bigint AS tokens,
+       sum(greatest(1, ceil(tokens::float8 / %(segment_tokens)s)))::bigint AS segments
+FROM sessions GROUP BY deriver
+
+-- backfill_backlog --
+-- How much of a backfill is left, deriver by deriver, and in how many conversations it went wrong so far.
+SELECT deriver, sum(last_seq - done_seq)::bigint AS messages, count(*) AS conversations,
+       count(*) FILTER (WHERE last_error IS NOT NULL) AS failing
+FROM derivations
+WHERE done_seq < last_seq AND backfill = %(backfill)s
+GROUP BY deriver
+
+-- waiting --
+-- Messages that wait for a deriver, each one's counted.
+SELECT coalesce(sum(last_seq - done_seq), 0)::bigint AS found
+FROM derivations
+WHERE user_id = %(user_id)s AND done_seq < last_seq
+
+-- watermarks --
+-- Watermarks that are missing, or that do not know of the last message.
+SELECT count(*) AS found
+FROM conversations c
+CROSS JOIN unnest(%(derivers)s::text[]) AS wanted (deriver)
+LEFT JOIN derivations d ON d.user_id = %(user_id)s AND d.conversation_id = c.id AND d.deriver = wanted.deriver
+WHERE c.user_id = %(user_id)s AND (d.last_seq IS DISTINCT FROM c.last_seq OR d.done_seq > d.last_seq)
+
+-- unembedded --
+-- Messages with words under the watermark of `embed` that have no unit of recall.
+SELECT count(*) AS found
+FROM derivations d
+JOIN messages m ON m.user_id = %(user_id)s AND m.conversation_id = d.conversation_id AND m.seq <= d.done_seq
+WHERE d.user_id = %(user_id)s AND d.deriver = 'embed' AND m.text ~ '[[:alnum:]]'
+  AND NOT EXISTS (SELECT FROM item_text t WHERE t.user_id = %(user_id)s AND t.item_id = m.id)
+
+-- orphans --
+-- Units of recall whose message, summary or fact is not there.
+SELECT count(*) AS found
+FROM item_text t
+WHERE t.user_id = %(user_id)s
+  AND NOT EXISTS (SELECT FROM messages m WHERE m.user_id = %(user_id)s AND m.id = t.item_id)
+  AND NOT EXISTS (SELECT FROM summaries s WHERE s.user_id = %(user_id)s AND s.id = t.item_id)
+  AND NOT EXISTS (SELECT FROM facts f WHERE f.user_id = %(user_id)s AND f.id = t.item_id)
+
+-- without_vectors --
+-- Units without a vector of the embedder that serves.
+SELECT count(*) AS found
+FROM embedding_models e
+JOIN item_text t ON t.user_id = e.user_id
+WHERE e.user_id = %(user_id)s AND t.user_id = %(user_id)s AND e.state = 'serving'
+  AND NOT EXISTS (SELECT FROM item_vectors v
+                  WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk = t.chunk AND v.model_id = e.id)
+
+-- unsourced_facts --
+-- Facts that no message says, but those that people entered.
+SELECT count(*) AS found
+FROM facts f
+WHERE f.user_id = %(user_id)s AND f.recipe <> %(hand)s
+  AND NOT EXISTS (SELECT FROM fact_sources s WHERE s.user_id = %(user_id)s AND s.fact_id = f.id)
+
+-- unsourced_summaries --
+-- Summaries of messages that are not there, or are beyond the watermark of `summarize`.
+SELECT count(*) AS found
+FROM summaries s
+LEFT JOIN derivations d ON d.user_id = %(user_id)s AND d.conversation_id = s.conversation_id AND d.deriver = 'summarize'
+WHERE s.user_id = %(user_id)s AND s.level > 0
+  AND (s.to_seq > coalesce(d.done_seq, 0)
+       OR NOT EXISTS (SELECT FROM messages m WHERE m.user_id = %(user_id)s AND m.conversation_id = s.conversation_id
+                                              AND m.seq BETWEEN s.from_seq AND s.to_seq))
+
+-- miscounted --
+-- Whether a user's own counts of units are not those of the units.
+SELECT (u.units <> t.units OR u.unit_length <> t.length OR u.last_unit < t.last)::int AS found
+FROM users u
+CROSS JOIN (SELECT count(*) AS units, coalesce(sum(length), 0) AS length, coalesce(max(number), 0) AS last
+            FROM item_text WHERE user_id = %(user_id)s) AS t
+WHERE u.user_id = %(user_id)s
+
+-- misposted --
+-- Whether the postings of a large user do not hold what its posted units have.
+SELECT (p.terms <> t.terms)::int AS found
+FROM users u
+CROSS JOIN (SELECT coalesce(sum(holding), 0) AS terms FROM term_postings WHERE user_id = %(user_id)s) AS p
+CROSS JOIN (SELECT coalesce(sum(cardinality(i.terms)), 0) AS terms FROM item_text i JOIN users o USING (user_id)
+            WHERE i.user_id = %(user_id)s AND i.number <= o.posted) AS t
+WHERE u.user_id = %(user_id)s

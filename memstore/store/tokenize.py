@@ -1,0 +1,269 @@
+"""The terms of a text: what the lexical leg of recall counts, and the hashes that the database keeps of them.
+
+A query meets a message where they share terms, so both pass through `terms`. It takes the language from the text
+alone: English or German by their stop words, and where these do not decide (most short questions), the stems of both.
+So a term is missed only between two texts that are clearly of different languages and stem a common word differently.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import threading
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
+from hashlib import blake2b
+from itertools import chain, islice
+from typing import TypeAlias, TypeVar
+from uuid import UUID
+
+import Stemmer
+
+T = TypeVar("T")
+
+LONGEST = 200  # characters of a term: longer ones (data, not words) meet by their beginning
+MOST = 32_767  # a frequency is a smallint
+MOST_REMEMBERED = 32_768  # words, by `TermHashes`
+USERS_REMEMBERED = 4
+QUESTION = "?"  # a term that no word is: of texts that end with a question
+_ENDS_OF_QUESTIONS = ("?", "？", "؟")
+
+
+def _listed(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_ENGLISH = _listed(
+    "a about above after again all also am an and any are as at be because been before being below between both but by"
+    " can cannot could did do does doing down during each few for from further had has have having he her here hers"
+    " herself him himself his how i if in into is it its itself just me more most my myself no nor not of off on once"
+    " only or other our ours out over own same she should so some such than that the their theirs them then there these"
+    " they this those through to too under until up us very was we were what when where which while who whom why will"
+    " with would you your yours yourself"
+    " dont cant wont isnt arent wasnt werent doesnt didnt hasnt havent hadnt couldnt wouldnt shouldnt im ive"
+)
+_GERMAN = _listed(
+    "aber alle allem allen aller alles als also am an andere anderen auch auf aus bei beim bin bis bist da damit dann"
+    " das dass dein deine dem den der des dich die dies diese diesem diesen dieser dieses dir doch dort du durch ein"
+    " eine einem einen einer eines er es etwas euch euer für gegen hab habe haben hat hatte hatten hier hinter ich ihm"
+    " ihn ihnen ihr ihre ihrem ihren ihrer im in ins ist ja jede jedem jeden jeder jetzt kann kein keine keinen können"
+    " man mein meine meinem meinen meiner mich mir mit muss nach nicht noch nun nur ob oder ohne schon sehr sein seine"
+    " seinem seinen seiner sich sie sind so über um und uns unser unsere unter vom von vor wann war waren warum was wo"
+    " wegen weil welche welcher wenn wer werde werden wie wieder will wir wird wirst wurde wurden würde zu zum zur zwar"
+    " zwischen"
+)
+# Words of both languages, or of one that are content in the other: they say nothing about the language.
+_EITHER = (_ENGLISH & _GERMAN) | _listed("bin bist dies hat man war die den des dem")
+_GERMAN_ONLY = _GERMAN - _EITHER
+_ENGLISH_ONLY = _ENGLISH - _EITHER
+# What is left out, and the stemmers, of English, of German and of a text that may be either:
+_Language: TypeAlias = tuple[frozenset[str], tuple[str, ...]]
+_ENGLISH_STOP: _Language = (_ENGLISH, ("english",))
+_GERMAN_STOP: _Language = (_GERMAN, ("german",))
+_EITHER_STOP: _Language = (_ENGLISH | _GERMAN_ONLY, ("english", "german"))
+_LANGUAGES = (_ENGLISH_STOP, _GERMAN_STOP, _EITHER_STOP)
+
+# `\w` knows no combining marks, without which words of Devanagari, Arabic with vowels, Tamil… fall to pieces.
+_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
+    "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u07a6-\u07b0\u0900-\u0963\u0971-\u0df3"
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece\u0f18\u0f19\u0f35\u0f37\u0f39\u0f3e\u0f3f"
+    "\u0f71-\u0f84\u0f86\u0f87\u0f8d-\u0fbc\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d"
+    "\u1071-\u1074\u1082-\u108d\u135d-\u135f\u17b4-\u17d3\u1ab0-\u1ace\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f"
+)
+_W = rf"[\w{_MARKS}\u200c\u200d]"
+_TOKEN = re.compile(
+    r"(?P<url>https?://[^\s<>\"']+)"
+    r"|(?P<mail>\w[\w.+-]{0,63}@\w[\w-]*+(?:\.\w[\w-]*+)+)"  # bounded: a row of "a-a-a-…" is not read again and again
+    r"|(?P<number>\d{1,3}(?:,\d{3})+(?![\d,]))"
+    rf"|(?P<word>{_W}+(?:[._:/'’]{_W}+)*)"
+)
+_PUNCTUATION = string.punctuation.replace("_", "")
+_PART = re.compile(rf"(?:(?!_){_W})+")
+_CLITIC = re.compile(r"'(?:s|ll|ve|re|d|m)$")
+# Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer: written without spaces, or (Korean) with endings grown on.
+_UNSPACED = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+)"
+)
+
+
+def terms(text: str) -> Counter[str]:
+    """Return the terms of a text and how often each occurs.
+
+    Words are folded (NFKC, case) and stemmed, stop words are left out; numbers stay. Identifiers, versions, e-mail
+    addresses and URLs are there whole and in parts; scripts without spaces as pairs of characters, a lone one alone.
+    Linear in the text: 28,000 messages of 20 words a second, 17,000 with their hashes (2 cores).
+    """
+    words = list(_words(_folded(text)))
+    found: Counter[str] = Counter()
+    for term in _terms(words, *_language(_leaning(words))):
+        found[term] += 1  # `update` takes as long for each word as all the rest
+    return found
+
+
+def is_english(text: str) -> bool:
+    """Return whether a text has stop words of English, and more of them than of German."""
+    return _leaning(_words(_folded(text))) > 0
+
+
+def _folded(text: str) -> str:
+    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+
+
+def _leaning(words: Iterable[str]) -> int:
+    return sum([(word in _ENGLISH_ONLY) - (word in _GERMAN_ONLY) for word in words])
+
+
+def _language(leaning: int) -> _Language:
+    if leaning:
+        return _ENGLISH_STOP if leaning > 0 else _GERMAN_STOP
+    return _EITHER_STOP
+
+
+def _terms(words: Iterable[str], stop: frozenset[str], languages: tuple[str, ...]) -> Iterator[str]:
+    for word in words:
+        if word not in stop:
+            term = word[:LONGEST]
+            yield from _stems(term, languages) if term.isalpha() else (term,)
+
+
+def hashed(term: str, user_id: UUID) -> int:
+    """Return the hash of a term as the database keeps it: 64 bits, signed, another one for every user.
+
+    The user's id is the key, so that equal words of two users are not to be seen in the index.
+    """
+    return _hash(term, _keyed(user_id))
+
+
+class TermHashes:
+    """Gives the hashes of texts, and while it is held remembers those of the words that it met.
+
+    Safe to share by threads. To be held while a history is derived, no longer: what was said is in it. Most words of a
+    text were in one before: a message of 20 words takes 15 µs, where `terms` takes 40 (2 cores).
+    """
+
+    def __init__(self) -> None:
+        self._words = _Remembered(_words_of_piece)
+        self._leaning = _Remembered(lambda piece: _leaning(self._words[piece]))
+        self._users: dict[UUID, _OfUser] = {}
+
+    def of(self, text: str, user_id: UUID) -> tuple[list[int], list[int]]:
+        """Return the hashes of a text's terms, ascending and each once, and their frequencies, at most 32,767 each.
+
+        That it ends with a question is a term as well.
+        """
+        user = self._users.get(user_id) or self._turn_to(user_id)
+        pieces = _folded(text).split()  # no word has white space in it
+        hashes = user.hashes[_language(sum(map(self._leaning.__getitem__, pieces)))]
+        frequencies = Counter(chain.from_iterable(map(hashes.__getitem__, pieces)))
+        if text.rstrip().endswith(_ENDS_OF_QUESTIONS):
+            frequencies[user.question] = 1
+        each = sorted(frequencies)
+        counts = list(map(frequencies.__getitem__, each))
+        return each, counts if max(counts, default=0) <= MOST else [min(count, MOST) for count in counts]
+
+    def _turn_to(self, user_id: UUID) -> _OfUser:
+        user = _OfUser(self._words, user_id)
+        self._users = dict(islice(self._users.items(), len(self._users) == USERS_REMEMBERED, None)) | {user_id: user}
+        return user
+
+
+def term_hashes(text: str, user_id: UUID) -> tuple[list[int], list[int]]:
+    """Return the hashes of one text's terms and their frequencies, as `TermHashes.of` does."""
+    return TermHashes().of(text, user_id)
+
+
+class _OfUser:
+    """The hashes of one user's words."""
+
+    def __init__(self, words: _Remembered[tuple[str, ...]], user_id: UUID) -> None:
+        self._words, self._keyed = words, _keyed(user_id)
+        self.hashes = {language: _Remembered(partial(self._of_piece, language)) for language in _LANGUAGES}
+        self.question = _hash(QUESTION, self._keyed)
+
+    def _of_piece(self, language: _Language, piece: str) -> tuple[int, ...]:
+        return tuple([_hash(term, self._keyed) for term in _terms(self._words[piece], *language)])
+
+
+class _Remembered(dict[str, T]):
+    """What a function gives for words; a lookup of one that was met is a dictionary's own."""
+
+    def __init__(self, make: Callable[[str], T]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, piece: str) -> T:
+        made = self._make(piece)
+        if len(piece) <= LONGEST:
+            if len(self) >= MOST_REMEMBERED:
+                self.clear()
+            self[piece] = made
+        return made
+
+
+def _keyed(user_id: UUID) -> blake2b:
+    return blake2b(digest_size=8, key=user_id.bytes)
+
+
+def _hash(term: str, keyed: blake2b) -> int:
+    digest = keyed.copy()  # a third sooner than made anew
+    digest.update(term.encode())
+    return int.from_bytes(digest.digest(), "big", signed=True)
+
+
+def _words(text: str) -> Iterator[str]:
+    for token in _TOKEN.finditer(text):
+        kind, whole = token.lastgroup, token[0]
+        if kind == "number":
+            yield whole.replace(",", "")
+        elif kind == "word" and whole.isalnum() and whole.isascii():
+            yield whole
+        elif kind == "word":
+            yield from _parts(_CLITIC.sub("", whole.replace("’", "'")).replace("'", ""))
+        else:
+            yield from _parts(whole.rstrip(".,;:!?)]}"))
+
+
+def _words_of_piece(piece: str) -> tuple[str, ...]:
+    word = piece.strip(_PUNCTUATION)
+    return (word,) if word.isascii() and word.isalnum() else tuple(_words(piece))
+
+
+def _parts(whole: str) -> Iterator[str]:
+    parts = _PART.findall(whole.removeprefix("https://").removeprefix("http://"))
+    if parts != [whole]:
+        yield whole
+    for part in parts:
+        if part == whole or len(part) > 1 or not part.isdigit():  # the 1 of v2.0.1 is noise
+            yield from _pairs(part)
+
+
+def _pairs(word: str) -> Iterator[str]:
+    if word.isascii():
+        yield word
+        return
+    for number, run in enumerate(_UNSPACED.split(word)):
+        if number % 2 and len(run) > 1:
+            yield from (run[i : i + 2] for i in range(len(run) - 1))
+        elif run:
+            yield run
+
+
+_PER_THREAD = threading.local()
+
+
+@lru_cache(maxsize=32_768)
+def _stems(word: str, languages: tuple[str, ...]) -> tuple[str, ...]:
+    # Only words of letters come here, and few stay: an address or a number is not kept in the process's memory.
+    return tuple({_stemmer(language).stemWord(word): None for language in languages})
+
+
+def _stemmer(language: str) -> Stemmer.Stemmer:
+    # One for each thread, for PyStemmer's may not be shared; its own cache is off, as `_stems` has one.
+    stemmers: dict[str, Stemmer.Stemmer] = vars(_PER_THREAD).setdefault("stemmers", {})
+    if language not in stemmers:
+        stemmers[language] = Stemmer.Stemmer(language, 0)
+    return stemmers[language]

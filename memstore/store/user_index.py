@@ -1,0 +1,449 @@
+"""A user's units as arrays in this process, so that a question costs no scan of the database.
+
+They are always those of the version that the database has when the question is asked: every transaction that adds units
+or vectors, or removes some, changes the user's row in `users`, which then has another `xmin`. What came since is read
+alone, and serves only where number and digest of all units then agree with the database's; else all is read anew.
+No text is kept, but vectors and keyed hashes of words are, until others need the room or the store is closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from itertools import compress
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memstore.models import Role, Tier, Unit
+from memstore.providers import Vectors
+from memstore.store.tokenize import terms
+
+Rows = NDArray[np.intp]
+Numbers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+REACH = 2  # units on either side
+KERNEL = np.array([0.2, 0.4, 1.0, 0.4, 0.2])  # what a unit and its neighbours count in the mean of their vectors
+SESSION_GAP_HOURS = 4
+SESSION_GAP = SESSION_GAP_HOURS * 3600 * 10**6  # microseconds
+MOST_ROLES = 8
+SCANNED = 0.1  # of the terms: to scan so many costs less than a millisecond where it takes 100 to sort them all
+
+FRAMES = 4000  # bytes that even a user with three units takes beside them, measured
+ROWS_AT_ONCE = 4096
+OVERLAP = timedelta(minutes=2)  # a transaction records the time at which it began, and is seen when it has ended
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds
+TIERS, ROLES = tuple(Tier), tuple(Role)
+MESSAGES, USER, ASSISTANT = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1, ROLES.index(Role.ASSISTANT) + 1
+# A unit as the statement `arrays` sends it; `name` is item and chunk once more, a string that sorts as they do.
+LAYOUT = {
+    "name": ("S20", 0),
+    "item": ("V16", 0),
+    "chunk": (">i4", 16),
+    "conversation": ("V16", 20),
+    "seq": (">i8", 36),
+    "start": (">i8", 44),
+    "stop": (">i8", 52),
+    "length": (">i8", 60),
+    "at": (">i8", 68),
+    "digest": (">i8", 76),
+    "tier": (">i2", 84),  # 1 for the first of TIERS
+    "role": (">i2", 86),  # 1 for the first of ROLES, 0 for none
+    "terms": (">i4", 88),
+    "embedded": (">i4", 92),
+    "recorded": (">i8", 96),
+}
+FORMATS, OFFSETS = zip(*LAYOUT.values(), strict=True)
+RECORD = np.dtype({"names": list(LAYOUT), "formats": FORMATS, "offsets": OFFSETS, "itemsize": 104})
+NOWHERE = bytes(16)
+
+
+def find_neighbours(conversations: Numbers, places: tuple[Numbers, Numbers], roles: Numbers, times: Numbers) -> Numbers:
+    """Return the neighbours of chunks in any order, (2 · REACH, n): numbers of chunks, n where there is none.
+
+    They were said just before and after, in the same session, by the same role: beside a short question, a long answer
+    would be all of the neighbourhood. `conversations` (n, 2) are halves of ids, `places` numbers of messages and of
+    chunks in them, `times` microseconds.
+    """
+    count = len(times)
+    first, second = conversations.T
+    order = np.lexsort((places[1], places[0], second, first))
+    begins = np.ones(count, dtype=np.bool_)  # of sessions
+    begins[1:] = (np.diff(conversations[order], axis=0) != 0).any(axis=1) | (
+        np.abs(np.diff(times[order])) > SESSION_GAP
+    )
+    groups = np.cumsum(begins) * MOST_ROLES + roles[order]
+    within = np.argsort(groups, kind="stable")
+    order, groups = order[within], groups[within]
+    beside = np.full((2 * REACH, count), count, dtype=np.int64)
+    for steps in range(1, REACH + 1):
+        together = groups[steps:] == groups[:-steps]
+        earlier, later = order[:-steps][together], order[steps:][together]
+        beside[REACH - steps, later] = earlier
+        beside[REACH + steps - 1, earlier] = later
+    return beside
+
+
+def find_questions(
+    conversations: Numbers, seqs: Numbers, by_person: Flags, answering: Flags
+) -> tuple[Numbers, Numbers]:
+    """Return a number for the message of each chunk, and that of the person's message last said before it, both (n,).
+
+    The latter is -1 for chunks that are not `answering`, and where no person spoke before in the conversation, or a
+    message between is missing.
+    """
+    first, second = conversations.T
+    order = np.lexsort((seqs, second, first))
+    steps = np.diff(seqs[order])
+    fresh = np.ones(len(order), dtype=np.bool_)  # the first unit of a conversation, or after what is not there
+    fresh[1:] = (np.diff(conversations[order], axis=0) != 0).any(axis=1) | (steps > 1)
+    begins = fresh.copy()
+    begins[1:] |= steps != 0
+    numbers = np.cumsum(begins) - 1
+    asked = np.maximum.accumulate(np.where(by_person[order], numbers, -1))
+    start = np.maximum.accumulate(np.where(fresh, numbers, 0))
+    found = np.where(answering[order] & (asked >= start), asked, -1)
+    both = np.empty((2, len(order)), dtype=np.int64)
+    both[:, order] = numbers, found
+    return both[0], both[1]
+
+
+@dataclass(frozen=True, slots=True)
+class TermIndex:
+    """The first of some terms, sorted, and the place of each."""
+
+    terms: Numbers
+    places: NDArray[np.int32]
+
+    def serves(self, terms: Numbers) -> bool:
+        """Return whether so few of these terms came since that the index still helps."""
+        return len(terms) - len(self.terms) <= SCANNED * len(terms)
+
+    def find(self, term: int, terms: Numbers) -> Numbers:
+        """Return the places of a term in order, among terms that begin with those of the index."""
+        start, stop = np.searchsorted(self.terms, [term, term + 1]) if term < 2**63 - 1 else (0, 0)
+        if len(terms) == len(self.terms):
+            return self.places[start:stop].astype(np.int64)
+        newest = np.flatnonzero(terms[len(self.terms) :] == term) + len(self.terms)
+        return np.append(self.places[start:stop], newest)
+
+
+@dataclass(frozen=True)
+class UserIndex:
+    """Units in the order in which they came, each a row.
+
+    `terms` and their `frequencies` are those of all units, one after the other. `vectors` are blocks of shape (some,
+    dimensions), together a row for each unit that is embedded.
+    """
+
+    version: str
+    newest: datetime
+    records: NDArray[np.void]
+    speakers: list[str | None]
+    terms: NDArray[np.int64]
+    frequencies: NDArray[np.int64]
+    vectors: tuple[Vectors, ...]
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @cached_property
+    def digest(self) -> int:
+        """A number that other units would not have."""
+        return int(np.bitwise_xor.reduce(self.records["digest"].astype(np.int64)))
+
+    @cached_property
+    def lengths(self) -> NDArray[np.float64]:
+        """The number of terms of each unit, repeated ones counted again."""
+        return self.records["length"].astype(np.float64)
+
+    @cached_property
+    def times(self) -> NDArray[np.int64]:
+        """When each was said, in microseconds since 2000."""
+        return self.records["at"].astype(np.int64)
+
+    @cached_property
+    def postings_rows(self) -> Rows:
+        """The unit of each of the terms."""
+        return np.repeat(np.arange(len(self)), self.records["terms"])
+
+    @cached_property
+    def index(self) -> TermIndex:
+        """Where each term stands among `terms`."""
+        places = np.argsort(self.terms, kind="stable").astype(np.int32)
+        return TermIndex(self.terms[places], places)
+
+    def having(self, term: int) -> tuple[Rows, NDArray[np.float64]]:
+        """Return the units that have a term, and how often each has it."""
+        entries = self.index.find(term, self.terms)
+        return self.postings_rows[entries], self.frequencies[entries].astype(np.float64)
+
+    @cached_property
+    def characters(self) -> NDArray[np.float64]:
+        """The number of characters of each unit."""
+        return np.asarray(self.records["stop"] - self.records["start"], dtype=np.float64)
+
+    @cached_property
+    def tiers(self) -> NDArray[np.int16]:
+        """The tier of each unit, 1 for the first of TIERS."""
+        return self.records["tier"].astype(np.int16)
+
+    @cached_property
+    def by_person(self) -> NDArray[np.float64]:
+        """1 for what a person said and for facts and summaries, which are made of it; else 0."""
+        return np.asarray((self.tiers != MESSAGES) | (self.records["role"] == USER), dtype=np.float64)
+
+    @cached_property
+    def neighbours(self) -> Numbers:
+        """Each row with its neighbours in its session, in order: (5, rows); the number of rows where there is none."""
+        said, conversations = self._said
+        some = self.records[said]
+        places = (some["seq"].astype(np.int64), some["chunk"].astype(np.int64))
+        beside = find_neighbours(conversations, places, some["role"].astype(np.int64), self.times[said])
+        around = np.full((2 * REACH + 1, len(self)), len(self))
+        around[REACH] = np.arange(len(self))
+        around[np.arange(2 * REACH + 1) != REACH, said[:, None]] = np.append(said, len(self))[beside].T
+        return around
+
+    @property
+    def _said(self) -> tuple[Rows, Numbers]:
+        said = np.flatnonzero((self.tiers == MESSAGES) & (self.seqs >= 0))
+        ids = np.frombuffer(self.records["conversation"][said].tobytes(), ">i8")
+        return said, ids.reshape(-1, 2).astype(np.int64)
+
+    @cached_property
+    def answered(self) -> tuple[Numbers, Numbers]:
+        """A number for the message of each row, and that of a person's message which it answers; -1 for none."""
+        said, conversations = self._said
+        roles, both = self.records["role"][said], np.full((2, len(self)), -1)
+        both[:, said] = find_questions(conversations, self.seqs[said], roles == USER, roles == ASSISTANT)
+        return both[0], both[1]
+
+    @cached_property
+    def lengths_of_context(self) -> NDArray[np.float64]:
+        """The mean length of each unit and its neighbours, in terms."""
+        lengths = np.append(self.lengths, 0.0)[self.neighbours].sum(axis=0)
+        return np.asarray(lengths / (self.neighbours < len(self)).sum(axis=0))
+
+    @cached_property
+    def context_weights(self) -> NDArray[np.float64]:
+        """What each of `neighbours` counts, (5, rows): dot products weighed by it add up to cosines with the mean."""
+        weights = KERNEL[:, None] * (self.neighbours < len(self))
+        return np.asarray(weights / np.maximum(self.context_norm, 1e-9))
+
+    @cached_property
+    def context_norm(self) -> NDArray[np.float64]:
+        """The length of the sum of the vectors of a unit and its neighbours, weighed by nearness; 0 without vectors."""
+        return self._context_norms(np.arange(len(self)))
+
+    def _context_norms(self, rows: Rows) -> NDArray[np.float64]:
+        lengths = np.zeros(len(rows))
+        if self.vectors:
+            for start in range(0, len(rows), ROWS_AT_ONCE):
+                some = rows[start : start + ROWS_AT_ONCE]
+                total = np.zeros((len(some), self.vectors[0].shape[1]), dtype=np.float32)
+                for weight, beside in zip(KERNEL.tolist(), self.neighbours[:, some], strict=True):
+                    there, vectors = self._vectors_at(beside)
+                    total[there] += np.float32(weight) * vectors
+                lengths[start : start + ROWS_AT_ONCE] = np.sqrt(np.vecdot(total, total))
+        return lengths
+
+    @cached_property
+    def speaker_names(self) -> list[str]:
+        """The names of speakers, each once; roles are none."""
+        return sorted({speaker for speaker in self.speakers if speaker} - {*Role})
+
+    @cached_property
+    def speaker_terms(self) -> frozenset[str]:
+        """The terms of these names."""
+        return frozenset(term for name in self.speaker_names for term in terms(name))
+
+    @cached_property
+    def speakers_of_messages(self) -> frozenset[str]:
+        """The names of those who said anything; others are only told of by facts."""
+        said = compress(self.speakers, (self.tiers == MESSAGES).tolist())
+        return frozenset(speaker for speaker in said if speaker) - {*Role}
+
+    @cached_property
+    def seqs(self) -> NDArray[np.int64]:
+        """The number of each unit's message in its conversation; -1 for facts."""
+        return self.records["seq"].astype(np.int64)
+
+    @cached_property
+    def speaker_ids(self) -> NDArray[np.int64]:
+        """The place of each unit's speaker in `speaker_names`, -1 where it has no name."""
+        places: dict[str | None, int] = {name: place for place, name in enumerate(self.speaker_names)}
+        return np.array([places.get(speaker, -1) for speaker in self.speakers], dtype=np.int64)
+
+    @cached_property
+    def embedded(self) -> Rows:
+        """The unit of each vector."""
+        return np.flatnonzero(self.records["embedded"])
+
+    @cached_property
+    def order(self) -> Rows:
+        """The rows by name."""
+        return np.argsort(self.records["name"], kind="stable")
+
+    @cached_property
+    def rank(self) -> Rows:
+        """The place of each row in `order`."""
+        rank = np.empty_like(self.order)
+        rank[self.order] = np.arange(len(self))
+        return rank
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that they take, about: the largest ones and what is made of them; and of each array its frame."""
+        return FRAMES + 3 * self.records.nbytes + 5 * self.terms.nbytes + sum(block.nbytes for block in self.vectors)
+
+    def first_rows(self, items: Sequence[UUID]) -> Rows:
+        """Return the rows of the first chunks of items, where they are there."""
+        if not len(self):
+            return np.empty(0, dtype=np.intp)
+        names = np.array([item.bytes for item in items], dtype="S20")
+        places = np.searchsorted(self.records["name"], names, sorter=self.order)
+        rows = self.order[np.minimum(places, len(self) - 1)]
+        found: Rows = rows[self.records["name"][rows] == names]
+        return found
+
+    def whole_items(self, rows: Rows) -> Rows:
+        """Return these rows and those of the other chunks of their items, in the order of rows."""
+        numbers = np.cumsum(self.records["chunk"][self.order] == 0)[self.rank]  # of each row's item
+        return np.flatnonzero(np.isin(numbers, numbers[rows]))
+
+    def vectors_of(self, rows: Rows) -> tuple[Rows, Vectors]:
+        """Return those of the rows that are embedded, and their vectors; there must be some."""
+        there, vectors = self._vectors_at(rows)
+        return rows[there], vectors
+
+    def _vectors_at(self, rows: Rows) -> tuple[NDArray[np.bool_], Vectors]:
+        places = np.searchsorted(self.embedded, rows)
+        there = places < len(self.embedded)
+        there[there] = self.embedded[places[there]] == rows[there]
+        places = places[there]
+        found = np.empty((len(places), self.vectors[0].shape[1]), dtype=np.float32)
+        start = 0
+        for block in self.vectors:
+            inside = (places >= start) & (places < start + len(block))
+            found[inside] = block[places[inside] - start]
+            start += len(block)
+        return there, found
+
+    def units(self, rows: Rows) -> list[Unit]:
+        """Return units as the database would."""
+        some = self.records[rows]
+        items, places = _cut(some["item"].tobytes()), _cut(some["conversation"].tobytes())
+        conversations = {NOWHERE: None} | {place: UUID(bytes=place) for place in set(places) - {NOWHERE}}
+        numbers = [some[name].tolist() for name in ("chunk", "tier", "role", "seq", "start", "stop", "at")]
+        return [
+            Unit(
+                item_id=UUID(bytes=item),
+                chunk=chunk,
+                tier=TIERS[tier - 1],
+                conversation_id=conversations[place],
+                seq=seq if seq >= 0 else None,
+                role=ROLES[role - 1] if role else None,
+                speaker=self.speakers[row],
+                start=start,
+                stop=stop,
+                occurred_at=EPOCH + timedelta(microseconds=at),
+            )
+            for row, item, place, chunk, tier, role, seq, start, stop, at in zip(
+                rows.tolist(), items, places, *numbers, strict=True
+            )
+        ]
+
+    def extend(self, later: UserIndex) -> UserIndex:
+        """Return these units and those of a later reading that are not among them, or were made anew."""
+        fresh = later.select(~np.isin(later.records["digest"], self.records["digest"]))
+        kept = self.select(~np.isin(self.records["name"], fresh.records["name"]))
+        grown = UserIndex(
+            later.version,
+            later.newest,
+            np.frombuffer(kept.records.tobytes() + fresh.records.tobytes(), RECORD),  # not laid out anew
+            [*kept.speakers, *fresh.speakers],
+            np.concatenate([kept.terms, fresh.terms]),
+            np.concatenate([kept.frequencies, fresh.frequencies]),
+            _merge_blocks([*kept.vectors, *fresh.vectors]),
+        )
+        if kept is self:
+            vars(grown).update(self._carry_over(grown))
+        return grown
+
+    def _carry_over(self, grown: UserIndex) -> dict[str, object]:
+        known: dict[str, object] = {}
+        if "index" in vars(self) and self.index.serves(grown.terms):
+            known["index"] = self.index
+        if "context_norm" in vars(self):
+            beside = grown.neighbours[:, : len(self)]
+            before = np.where(self.neighbours < len(self), self.neighbours, len(grown))
+            spread = np.append(self.context_norm, np.zeros(len(grown) - len(self)))
+            others = np.append(np.flatnonzero((beside != before).any(axis=0)), np.arange(len(self), len(grown)))
+            spread[others] = grown._context_norms(others)
+            known["context_norm"] = spread
+        return known
+
+    def select(self, rows: NDArray[np.bool_]) -> UserIndex:
+        """Return some of the units."""
+        if rows.all():
+            return self
+        terms, vectors = rows[self.postings_rows], rows[self.embedded]
+        starts = np.cumsum([0, *map(len, self.vectors)])[:-1]
+        blocks = [block[vectors[start : start + len(block)]] for start, block in zip(starts, self.vectors, strict=True)]
+        return UserIndex(
+            self.version,
+            self.newest,
+            self.records[rows],
+            list(compress(self.speakers, rows)),
+            self.terms[terms],
+            self.frequencies[terms],
+            tuple(block for block in blocks if len(block)),
+        )
+
+    def as_of(self, moment: datetime) -> UserIndex:
+        """Return the units that there were at a moment."""
+        return self.select(self.records["recorded"] <= _microseconds(moment))
+
+    def filter(
+        self,
+        tiers: Sequence[str],
+        conversation_id: UUID | None = None,
+        roles: Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Rows:
+        """Return the rows that a filter lets through, as the statements of `chunks` do."""
+        records = self.records
+        seen = np.isin(records["tier"], [TIERS.index(Tier(tier)) + 1 for tier in tiers])
+        if conversation_id is not None:
+            seen &= records["conversation"] == np.void(conversation_id.bytes)
+        if roles is not None:
+            seen &= np.isin(records["role"], [ROLES.index(Role(role)) + 1 for role in roles])
+        if since is not None:
+            seen &= self.times >= _microseconds(since)
+        if until is not None:
+            seen &= self.times < _microseconds(until)
+        return np.flatnonzero(seen)
+
+
+def _microseconds(moment: datetime) -> int:
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
+def _cut(ids: bytes) -> list[bytes]:
+    return [ids[place : place + 16] for place in range(0, len(ids), 16)]
+
+
+def _merge_blocks(blocks: Sequence[Vectors]) -> tuple[Vectors, ...]:
+    merged: list[Vectors] = []
+    for block in blocks:
+        merged.append(block)
+        while len(merged) > 1 and len(merged[-2]) < 2 * len(merged[-1]):
+            last = merged.pop()
+            merged[-1] = np.concatenate([merged[-1], last])
+    return tuple(merged)

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memstore.store import tokenize as module
+from memstore.store.tokenize import QUESTION, TermHashes, hashed, terms
+from tests.timing import assert_linear
+
+ADA = UUID("11111111-1111-1111-1111-111111111111")
+BOB = UUID("22222222-2222-2222-2222-222222222222")
+GOLDEN = 921727470702426462  # a change makes every stored index useless
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I'm allergic to peanuts, and I don't fly.", {"allerg": 1, "peanut": 1, "fli": 1}),
+        ("He'll see Ada's peanuts; the PEANUT!", {"see": 1, "ada": 1, "peanut": 2}),
+        ("Wann fährt die Fähre? Die Hunde schliefen.", {"fahrt": 1, "fahr": 1, "hund": 1, "schlief": 1}),
+        ("It costs 1,000 or 3.5 in 2023", {"cost": 1, "1000": 1, "3.5": 1, "2023": 1}),
+        ("the ﬁne Straße and STRASSE", {"fine": 1, "strass": 2}),
+        ("with the user_id", {"user_id": 1, "user": 1, "id": 1}),
+        ("this v2.0.1", {"v2.0.1": 1, "v2": 1}),
+        ("to bob@example.com.", {"bob@example.com": 1, "bob": 1, "exampl": 1, "com": 1}),
+        ("at https://ex.com/a-b.", {"https://ex.com/a-b": 1, "ex": 1, "com": 1, "b": 1}),
+        ("去伊斯 茶 abc中文", {"去伊": 1, "伊斯": 1, "茶": 1, "abc": 1, "中文": 1}),
+        ("हिन्दी में", {"हिन्दी": 1, "में": 1}),
+        ("cafe\u0301 the", {"café": 1}),
+        ("O’Brien and o'brien", {"obrien": 2}),
+        ("\ud800 !? \n", {}),
+        ("", {}),
+    ],
+)
+def test_terms(text: str, expected: dict[str, int]) -> None:
+    assert terms(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "document"),
+    [
+        ("Hunde Katzen", "Ich habe zwei Katzen und einen Hund."),
+        ("allergic peanuts", "She is allergic to a peanut."),
+        ("Fähren", "Wann fährt die Fähre nach Ischia?"),
+        ("fähren", "Fähre Ischia 9:00"),
+        ("When did the ferries leave?", "ferry"),
+    ],
+)
+def test_a_query_meets_the_document(query: str, document: str) -> None:
+    assert terms(query).keys() & terms(document).keys()
+
+
+@given(st.text())
+def test_any_text_has_terms_without_white_space(text: str) -> None:
+    for term, frequency in terms(text).items():
+        assert term
+        assert frequency > 0
+        assert not any(character.isspace() for character in term)
+
+
+# What words are made of, and what stands between them: of all of Unicode, chance makes few.
+WORDY = st.text(st.sampled_from("abtheund1,._:/'’@?!-–( \n\u3000\u200dé\u0301ﬁß中"))
+
+
+@given(WORDY | st.text(), st.uuids())
+def test_hashes_are_those_of_the_terms_in_order(text: str, user: UUID) -> None:
+    hashes, frequencies = TermHashes().of(text, user)
+    found = terms(text) + Counter([QUESTION] * text.rstrip().endswith(("?", "？", "؟")))
+    assert hashes == sorted({hashed(term, user) for term in found})
+    assert frequencies == [next(n for term, n in found.items() if hashed(term, user) == each) for each in hashes]
+    assert all(-(2**63) <= each < 2**63 for each in hashes)
+
+
+@given(st.lists(st.tuples(WORDY, st.sampled_from([ADA, BOB]))))
+def test_what_was_met_before_changes_no_hash(met: list[tuple[str, UUID]]) -> None:
+    held = TermHashes()
+    assert [held.of(text, user) for text, user in met] == [TermHashes().of(text, user) for text, user in met]
+
+
+def test_no_more_than_so_many_words_are_remembered_and_no_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_REMEMBERED", 10)
+    held = TermHashes()
+    for n in range(35):
+        held.of(f"peanut{n} {'x' * 201}", ADA)
+    assert 0 < len(held._words) <= 10
+    assert max(map(len, held._words)) <= module.LONGEST
+
+
+def test_hashes_are_of_one_user_and_stay_the_same() -> None:
+    assert hashed("peanut", ADA) != hashed("peanut", BOB)
+    assert hashed("peanut", ADA) == GOLDEN
+    assert TermHashes().of("peanut", ADA) == ([GOLDEN], [1])
+
+
+def test_frequencies_are_capped() -> None:
+    assert TermHashes().of("peanut " * 40_000, ADA)[1] == [32_767]
+
+
+def test_terms_whose_hashes_collide_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_hash", lambda term, keyed: 7)
+    assert TermHashes().of("the river and the ferry", ADA) == ([7], [2])
+
+
+MONSTROUS = ["a", "a-", ".", "a.", "a@", "1,", "a@b.b", "中"]
+
+
+@pytest.mark.parametrize("unit", MONSTROUS)
+def test_monstrous_texts_have_few_or_capped_terms(unit: str) -> None:
+    assert all(len(term) <= module.LONGEST for term in terms(unit * 10_000))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", MONSTROUS)
+def test_the_time_of_monstrous_texts_grows_with_their_length_only(unit: str) -> None:
+    assert_linear(terms, unit)
+
+
+def test_threads_get_the_same_terms() -> None:
+    text = " ".join(
+        f"{root}{ending}" for root in ("walk", "sing", "dröhn", "fahr") for ending in ("ing", "s", "ed", "en")
+    )
+    expected = terms(text)
+    results: list[object] = []
+
+    def work() -> None:
+        for _ in range(200):
+            module._stems.cache_clear()
+            results.append(terms(text))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [expected] * 800
+
+
+def test_that_a_text_ends_with_a_question_is_a_term() -> None:
+    asks = hashed(QUESTION, ADA)
+    for text, is_question in (("Why the river? ", True), ("为什么？", True), ("Why? The river.", False), ("", False)):
+        assert (asks in TermHashes().of(text, ADA)[0]) == is_question
+    assert QUESTION not in terms("? ?! Why?")

@@ -1,0 +1,155 @@
+"""Arrays of units: who stands beside whom, what grows, what is kept."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import timedelta
+from uuid import UUID
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memstore.models import Role, Tier
+from memstore.store.index_cache import IndexCache
+from memstore.store.user_index import KERNEL, REACH, SESSION_GAP_HOURS, TermIndex, UserIndex
+from tests.unit.user_indexes import NOW, Given, arrays, keys
+
+USER, OTHER, MODEL = UUID(int=1), UUID(int=2), UUID(int=3)
+
+
+def beside(some: UserIndex, row: int) -> list[int]:
+    """Give the numbers of the items around a row, in order."""
+    return [unit.item_id.int for unit in some.units(some.neighbours[:, row][some.neighbours[:, row] < len(some)])]
+
+
+def test_neighbours_are_of_the_same_role_and_session_in_the_order_of_the_conversation() -> None:
+    later = NOW + timedelta(hours=SESSION_GAP_HOURS + 1)
+    said = [Given(n, role=Role.ASSISTANT if n % 2 else Role.USER) for n in range(10)]
+    said += [Given(n, at=later) for n in (10, 11)]
+    said += [Given(20, seq=3, conversation=UUID(int=5)), Given(21, tier=Tier.FACTS, role=None, seq=-1)]
+    some = arrays(said[::-1])
+    found = {unit.item_id.int: beside(some, row) for row, unit in enumerate(some.units(np.arange(len(some))))}
+    assert found[4] == [0, 2, 4, 6, 8]
+    assert found[0] == [0, 2, 4]
+    assert found[9] == [5, 7, 9]
+    assert found[10] == [10, 11], "after a long silence another session begins"
+    assert found[20] == [20], "another conversation"
+    assert found[21] == [21], "facts are said by nobody"
+
+
+def test_chunks_of_a_message_are_neighbours() -> None:
+    some = arrays([Given(1, chunk=0), Given(1, chunk=1), Given(2)])
+    assert keys(some, some.neighbours[:, 1][1:4]) == [(UUID(int=1), 0), (UUID(int=1), 1), (UUID(int=2), 0)]
+
+
+@given(st.permutations(range(9)), st.lists(st.integers(0, 8), max_size=3))
+@settings(deadline=None)
+def test_who_stands_beside_whom_does_not_hang_on_the_order_in_which_they_came(
+    order: list[int], gaps: list[int]
+) -> None:
+    units = [Given(n, at=NOW + timedelta(hours=9 * sum(n > gap for gap in gaps))) for n in range(9)]
+    whole, mixed = arrays(units), arrays([units[n] for n in order])
+    for row, n in enumerate(order):
+        assert beside(mixed, row) == beside(whole, n)
+        assert all(row in mixed.neighbours[:, other] for other in mixed.neighbours[:, row] if other < 9), "mutual"
+
+
+def test_the_mean_direction_of_a_neighbourhood_needs_no_vectors_at_the_question() -> None:
+    draw = np.random.default_rng(3)
+    vectors = draw.normal(size=(12, 8))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    some = arrays([Given(n, vector=None if n == 7 else vectors[n].tolist()) for n in range(12)])
+    query = draw.normal(size=8)
+    own = vectors @ query
+    own[7] = 0
+    found = (some.context_weights * np.append(own, 0)[some.neighbours]).sum(axis=0)
+    for n in range(12):
+        weighed = [
+            weight * vectors[n + step]
+            for weight, step in zip(KERNEL, range(-REACH, REACH + 1), strict=True)
+            if 0 <= n + step < 12 and n + step != 7
+        ]
+        mean = np.sum(weighed, axis=0)
+        assert found[n] == pytest.approx(mean @ query / np.linalg.norm(mean), abs=1e-6)
+
+
+def test_an_item_is_found_with_all_its_chunks() -> None:
+    some = arrays([Given(5, chunk=1), Given(4), Given(5, chunk=0), Given(6)])
+    rows = some.first_rows([UUID(int=5), UUID(int=77), UUID(int=2**127), UUID(int=4)])
+    assert keys(some, rows) == [(UUID(int=5), 0), (UUID(int=4), 0)]
+    assert set(keys(some, some.whole_items(rows))) == {(UUID(int=5), 0), (UUID(int=5), 1), (UUID(int=4), 0)}
+    assert not len(arrays([]).first_rows([UUID(int=5)]))
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=4), st.booleans())
+@settings(deadline=None, max_examples=30)
+def test_arrays_that_grew_are_those_that_came_at_once(cuts: list[int], asked: bool) -> None:
+    draw = np.random.default_rng(6)
+    vectors = draw.normal(size=(50, 8)).astype(np.float32)
+    units = [
+        Given(n, {n % 9: 1 + n % 3, 20 + n: 1}, None if n % 11 == 5 else vectors[n], at=NOW + timedelta(hours=n))
+        for n in range(50)
+    ]
+    whole = arrays(units)
+    borders = [0, *sorted(cuts), 50]
+    grown = arrays([])
+    for start, stop in itertools.pairwise(borders):
+        if asked:
+            assert len(grown.context_norm) == len(grown)
+            grown.having(3)
+        grown = grown.extend(arrays(units[max(0, start - 2) : stop]))
+    assert grown.digest == whole.digest
+    assert keys(grown, range(50)) == keys(whole, range(50))
+    assert (grown.neighbours == whole.neighbours).all()
+    assert grown.context_norm.tolist() == whole.context_norm.tolist()
+    for term in (3, 44, 1000):
+        for found, expected in zip(grown.having(term), whole.having(term), strict=True):
+            assert found.tolist() == expected.tolist()
+
+
+def test_what_was_made_anew_takes_the_place_of_what_was_there() -> None:
+    draw = np.random.default_rng(7)
+    vectors = draw.normal(size=(7, 4)).astype(np.float32)
+    before = arrays([Given(n, {1: 1}, vectors[n]) for n in range(6)])
+    assert len(before.context_norm) == len(before.index.terms) == 6
+    again = arrays([Given(3, {2: 1}, vectors[6])])
+    again.records["digest"] += 1
+    grown = before.extend(again)
+    assert grown.having(1)[0].tolist() == [0, 1, 2, 3, 4]
+    assert grown.having(2)[0].tolist() == [5]
+    assert beside(grown, 5) == [1, 2, 3, 4, 5]
+    fresh = UserIndex(grown.version, NOW, grown.records, grown.speakers, grown.terms, grown.frequencies, grown.vectors)
+    assert grown.context_norm.tolist() == fresh.context_norm.tolist()
+
+
+@given(st.lists(st.integers(-3, 3)), st.lists(st.integers(-3, 3), max_size=5))
+def test_a_term_is_found_wherever_it_stands(first: list[int], newest: list[int]) -> None:
+    places = np.argsort(np.array(first, dtype=np.int64), kind="stable").astype(np.int32)
+    index = TermIndex(np.array(first, dtype=np.int64)[places], places)
+    terms = np.array(first + newest, dtype=np.int64)
+    for term in (*range(-3, 4), 2**63 - 1, -(2**63)):
+        assert index.find(term, terms).tolist() == np.flatnonzero(terms == term).tolist()
+
+
+def test_the_cache_has_room_for_so_much_and_always_for_the_one_who_asks() -> None:
+    one = arrays([Given(n) for n in range(5)])
+    cache = IndexCache(most_bytes=2 * one.nbytes)
+    for user in (USER, OTHER):
+        cache.put(user, MODEL, one)
+    assert cache.get(USER, MODEL) is one
+    assert cache.get(USER, OTHER) is None
+    cache.put(UUID(int=9), MODEL, one)
+    assert cache.get(OTHER, MODEL) is None, "asked least recently"
+    assert cache.get(USER, MODEL) is one
+    for _ in range(3):
+        cache.put(USER, MODEL, one)
+    assert cache.get(UUID(int=9), MODEL) is one, "put again, it takes no more room"
+    cache.forget(USER)
+    cache.put(OTHER, MODEL, one)
+    assert cache.get(UUID(int=9), MODEL) is one, "what was forgotten takes none"
+    large = arrays([Given(n) for n in range(500)])
+    cache.put(OTHER, MODEL, large)
+    assert cache.get(OTHER, MODEL) is large
+    assert cache.get(USER, MODEL) is None
