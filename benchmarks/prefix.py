@@ -34,14 +34,14 @@ from report import Cell, Table, reported
 
 import memstore
 from memstore import ConversationScope, MemoryStore
-from memstore.context import sections, window
+from memstore.context import sections, selection
 from memstore.models import Json
 from memstore.providers import TokenCounter
 
 SYSTEM = "You are a helpful assistant with a long memory."
 ANEW = 0.3  # of a context: where less is stable, the window has moved
 Setting = tuple[int, float]  # turns of a step, tokens of the full weight
-DEFAULT: Setting = (window.TURNS, sections.WHOLE)
+DEFAULT: Setting = (selection.TURNS, sections.WHOLE)
 FULL = 1e9
 BESIDE: dict[str, Setting] = {"no steps": (0, DEFAULT[1]), "full weight, no steps": (0, FULL)}
 CURVE: dict[str, Setting] = {
@@ -63,13 +63,13 @@ class Figures:
 @contextmanager
 def setting(of: Setting) -> Iterator[None]:
     """Let contexts be packed with these constants."""
-    kept = window.TURNS, window.SHARE, sections.WHOLE
-    window.TURNS, sections.WHOLE = of  # type: ignore[assignment]
-    window.SHARE = window.SHARE if of[0] else 0.0
+    kept = selection.TURNS, selection.SHARE, sections.WHOLE
+    selection.TURNS, sections.WHOLE = of  # type: ignore[assignment]
+    selection.SHARE = selection.SHARE if of[0] else 0.0
     try:
         yield
     finally:
-        window.TURNS, window.SHARE, sections.WHOLE = kept
+        selection.TURNS, selection.SHARE, sections.WHOLE = kept
 
 
 def common_prefix(before: Sequence[Json], after: Sequence[Json], counter: TokenCounter) -> int:

@@ -29,12 +29,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 from report import Cell, Table, reported
 from toolsession import Asked, Chat, Session, drawn
 
-from memstore.context.compose import compose
-from memstore.context.compression import Stored, compressed
-from memstore.context.material import Material
-from memstore.context.strategies.registry import strategies
-from memstore.context.strategies.view import Strategy
-from memstore.context.turns import Turn, turns
+from memstore.context.items import Candidates
+from memstore.context.layout import compose, compress_turns
+from memstore.context.strategies import get_strategies
+from memstore.context.strategies.base import Strategy, Turn, split_turns
 from memstore.models import Hit, Message, Tier
 from memstore.providers import load_counter
 from memstore.store.tokenize import terms
@@ -75,17 +73,17 @@ def stored(chats: Sequence[Chat]) -> list[Turn]:
         )
         for seq, chat in enumerate(chats, 1)
     ]
-    return turns(messages)[0]
+    return split_turns(messages)[0]
 
 
 def context(
     every: Sequence[Turn], chosen: Sequence[Strategy], budget: int, hits: Sequence[Hit] = ()
 ) -> tuple[int, str]:
     """Give the tokens of a context of these turns and all of its text, arguments of calls unescaped."""
-    material = Material(turns=every[::-1], hits=hits)
+    material = Candidates(turns=every[::-1], hits=hits)
     if chosen:
-        material = compressed(material, Stored(every), chosen, budget, COUNTER)
-    made = compose(Material(**{**fields_of(material), "hits": ()}), budget, COUNTER)
+        material = compress_turns(material, chosen, every, budget, COUNTER)
+    made = compose(Candidates(**{**fields_of(material), "hits": ()}), budget, COUNTER)
     parts = []
     for message in made.messages:
         parts.append(str(message["content"]))
@@ -94,8 +92,8 @@ def context(
     return int(made.tokens), "\n".join(parts)
 
 
-def fields_of(material: Material) -> dict[str, object]:
-    return {name: getattr(material, name) for name in Material.__dataclass_fields__}
+def fields_of(material: Candidates) -> dict[str, object]:
+    return {name: getattr(material, name) for name in Candidates.__dataclass_fields__}
 
 
 def recalled(text: str, asked: Sequence[Asked]) -> dict[str, float]:
@@ -136,7 +134,7 @@ def without_budget(sessions: Sequence[tuple[Session, list[Turn]]]) -> Table:
     whole = 0.0
     for given in ALONE:
         begun = perf_counter()
-        made = [context(every, strategies(given), UNLIMITED) for _, every in sessions]
+        made = [context(every, get_strategies(given), UNLIMITED) for _, every in sessions]
         spent = (perf_counter() - begun) / len(sessions)
         tokens = mean(size for size, _ in made)
         whole = whole or tokens
@@ -153,7 +151,7 @@ def curve(sessions: Sequence[tuple[Session, list[Turn]]]) -> Table:
     for share in SHARES:
         for most in MOSTS:
             given = [{"strategy": "tool_calls", "share": share, "most": most}]
-            made = [context(every, strategies(given), UNLIMITED) for _, every in sessions]
+            made = [context(every, get_strategies(given), UNLIMITED) for _, every in sessions]
             shares = [recalled(text, session.asked) for (session, _), (_, text) in zip(sessions, made, strict=True)]
             figures = [percent(shares, kind) for kind in (*KINDS, "all")]
             rows.append([told(given), round(100 * (1 - mean(size for size, _ in made) / whole), 1), *figures])
@@ -165,7 +163,7 @@ def at_budgets(sessions: Sequence[tuple[Session, list[Turn]]]) -> Table:
     for given in AT_BUDGETS:
         cells: list[Cell] = []
         for budget in BUDGETS:
-            made = [context(every, strategies(given), budget) for _, every in sessions]
+            made = [context(every, get_strategies(given), budget) for _, every in sessions]
             shares = [recalled(text, session.asked) for (session, _), (_, text) in zip(sessions, made, strict=True)]
             cells += [percent(shares, "all"), round(mean(size for size, _ in made))]
         rows.append([told(given), *cells])
@@ -174,7 +172,7 @@ def at_budgets(sessions: Sequence[tuple[Session, list[Turn]]]) -> Table:
         cells = []
         for budget in BUDGETS:
             asked = session.asked[::7]
-            made = [context(every, strategies(given), budget, answering(every, one.question)) for one in asked]
+            made = [context(every, get_strategies(given), budget, answering(every, one.question)) for one in asked]
             shares = [recalled(text, [one]) for one, (_, text) in zip(asked, made, strict=True)]
             cells += [percent(shares, "all"), round(mean(size for size, _ in made))]
         rows.append([told(given), *cells])

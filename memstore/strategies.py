@@ -4,14 +4,15 @@ A strategy of one's own is a frozen class with `name`, `should_run` and `run`, a
 docs/reference/strategies.md.
 """
 
+from memstore.context.strategies.base import Block, ConversationView, Strategy, compress, view_of
 from memstore.context.strategies.buffers import Hierarchical, SummaryBuffer, Threshold
 from memstore.context.strategies.goals import GoalBatch
 from memstore.context.strategies.tool_calls import ToolCalls
-from memstore.context.strategies.view import Block, Strategy, View, compress, view_of
 from memstore.context.strategies.windows import Semantic, SlidingWindow
 
 __all__ = [
     "Block",
+    "ConversationView",
     "GoalBatch",
     "Hierarchical",
     "Semantic",
@@ -20,7 +21,6 @@ __all__ = [
     "SummaryBuffer",
     "Threshold",
     "ToolCalls",
-    "View",
     "compress",
     "view_of",
 ]

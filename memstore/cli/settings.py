@@ -64,7 +64,7 @@ def set_(
 
     JSON: {"name", "value", "source"}; what it is now.
     """
-    from memstore.context.defaults import NAMES
+    from memstore.context.request import NAMES
     from memstore.errors import InvalidInput
 
     if setting not in NAMES:

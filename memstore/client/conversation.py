@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 
 from memstore.client.list_api import AsyncMessageListMixin
 from memstore.client.validation import check_names, check_number, check_object, to_list, to_utc
-from memstore.context.context import assemble
-from memstore.context.defaults import SECTIONS, STRATEGIES, check_settings, check_size
+from memstore.context.builder import build_context
 from memstore.context.formats import Format, get_format
-from memstore.context.request import Request
-from memstore.context.sections import Sections, sections_of
-from memstore.context.strategies.registry import Strategies
-from memstore.context.strategies.registry import strategies as strategies_of
+from memstore.context.request import SECTIONS, STRATEGIES, Request, check_settings, check_size
+from memstore.context.sections import Sections, read_sections
+from memstore.context.strategies import Strategies, get_strategies
 from memstore.context.visibility import Rule
 from memstore.errors import ModelUnavailable, ProviderError
 from memstore.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
@@ -297,17 +295,17 @@ class AsyncConversationScope(AsyncMessageListMixin):
             system=system,
             reserve=reserve,
             as_of=to_utc(as_of, "as_of"),
-            strategies=None if strategy is None else strategies_of(strategy),
-            sections=sections_of(sections),
+            strategies=None if strategy is None else get_strategies(strategy),
+            sections=read_sections(sections),
             viewer=viewer,
             visibility=visibility,
             format=get_format(format),
             tools=tools,
             defaults=runtime.settings,
             keep=runtime.settings.receipt_retention_days > 0 and self._database.capabilities.writes,
-        ).redacted(runtime.redactor)
+        ).redact(runtime.redactor)
         with operation_span("context") as span:
-            context = await assemble(
+            context = await build_context(
                 self._database,
                 await runtime.load_embedder(),
                 await runtime.load_counter(model),

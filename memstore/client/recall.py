@@ -11,8 +11,7 @@ from memstore import ids
 from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
 from memstore.client.validation import check_names, check_number, check_query, check_score, to_list, to_utc
-from memstore.context.sight import Sight
-from memstore.context.visibility import Rule
+from memstore.context.visibility import Rule, VisibilityFilter
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_choice
 from memstore.models import Hit, HitGroup, Role, Tier
@@ -124,14 +123,14 @@ class AsyncRecall:
         )
         if not filters.tiers or (group_by == "fact" and Tier.FACTS not in filters.tiers):
             raise InvalidInput(f"tiers={tiers!r} with group_by={group_by!r}: give some of {', '.join(Tier)}.")
-        sight = Sight(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
+        sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
         with operation_span("recall") as span:
             reranker = await runtime.load_reranker()
             embedder = await runtime.load_embedder()
             builder = QueryBuilder(self._database, self.id, embedder, runtime.embedder_by_name)
             wanted = max(DEPTH, HITS_A_SESSION * limit) if group_by == "session" else limit
             searched, least = wanted, min_score
-            if sight.filters:
+            if sight.is_active:
                 searched = max(HITS_FOR_A_VIEWER, 4 * wanted)
             if reranker is not None:  # it may lift what ranks lower into the limit, and above the least score
                 searched, least = max(searched, READ), None
@@ -142,7 +141,7 @@ class AsyncRecall:
                 )
             else:
                 hits = await recall(builder, query, filters=filters, limit=searched, min_score=least)
-            if sight.filters:
+            if sight.is_active:
                 async with self._database.user_transaction(self.id) as scope:
                     hits = await sight.hits(scope, hits)
                     if evidence:
@@ -159,7 +158,7 @@ class AsyncRecall:
             else:
                 async with self._database.user_transaction(self.id) as scope:
                     groups = await by_session(scope, hits, limit, filters.as_of)
-                if sight.filters:  # when a session began may tell a viewer of messages that it does not see
+                if sight.is_active:  # when a session began may tell a viewer of messages that it does not see
                     groups = [within_hits(group) for group in groups]
             span.set(hits=len(groups))
             return groups_in_time(groups) if order == "time" else groups

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import Any
 
 from memstore._compat import to_thread
-from memstore.context.strategies.registry import as_json
+from memstore.context.strategies import as_json
 from memstore.context.visibility import rule_of
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import ConfigurationError, MemstoreError, ProviderMissing

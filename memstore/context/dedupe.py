@@ -31,7 +31,7 @@ _OTHERS = re.compile("[“”„‘’«»…–—]")
 
 
 def words(text: str) -> list[str]:
-    """Give the words of a text, without case and punctuation.
+    """Return the words of a text, without case and punctuation.
 
     As bytes, in which a character that is not ASCII has none that is: `str.translate` takes three times as long.
     """
@@ -106,7 +106,7 @@ class SaidIndex:
         return bool(long) and sum(told[word] > 0 for word in long) >= ENOUGH * len(long)
 
     def _share(self, rows: Sequence[str]) -> float:
-        """Give which part of these rows is there; 0 for none."""
+        """Return which part of these rows is there; 0 for none."""
         return sum(map(self._rows.__contains__, rows)) / len(rows) if rows else 0.0
 
     def _has_parts(self, wording: TextFingerprint) -> bool:

@@ -1,26 +1,25 @@
-"""The stretch of a conversation that a context is of: read while the question is embedded, whatever that is."""
+"""What a context is made of that its question does not choose: read while the question is embedded."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
-from memstore.context import receipt_store
-from memstore.context.compression import Stored
-from memstore.context.heard import heard_turns
-from memstore.context.receipt_store import PreviousContext
-from memstore.context.request import Assembly
-from memstore.context.turns import Turn, turns
-from memstore.models import Message, Role, Summary
-from memstore.store import chunks, facts, messages, summaries
+from memstore.context.request import ResolvedRequest
+from memstore.context.strategies.base import Turn, split_turns
+from memstore.context.visibility import as_seen_by
+from memstore.models import Fact, Message, Role, Summary
+from memstore.store import chunks, facts, messages, receipts, summaries
 from memstore.store.chunks import IndexVersion
 from memstore.store.database import Transaction
+from memstore.store.receipts import Previous
 from memstore.store.summaries import Outline
 
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
 # embedder; nobody asks for standing instructions at all.
-STANDING, MOST_STANDING = ("constraint", "procedure", "identity"), 8
+PINNED, MOST_PINNED = ("constraint", "procedure", "identity"), 8
 MOST_VIEWED = 100  # of them, where a viewer sees some only
 A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
 LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
@@ -31,134 +30,146 @@ OVERHEAD = 4  # tokens that a message costs besides its content, at least
 
 @dataclass(frozen=True, slots=True)
 class ConversationHistory:
-    """What the viewer sees of a stretch, and what else a context is made of that its question does not choose.
+    """What the viewer sees of a conversation since it was last cleared, as far back as a context may reach.
 
-    `asked` is the message that asks, where one does, and among the `turns`, which are in order. What was read of the
-    stretch has so many `tokens`, seen or not. `nest` are the outlines of its summaries; `earlier` are those of earlier
-    stretches. `standing` are facts that are in whatever is asked; `version` is that of what can be recalled beside.
+    `question` is the message that asks, where one does, and among the `turns`, which are in order. The messages read
+    have so many `tokens`, seen or not. `outlines` are of its summaries; `earlier` are the summaries of what was
+    cleared. `pinned` are facts that are in whatever is asked; `version` is that of what can be recalled. `summaries`
+    and `facts` are read for strategies only.
     """
 
-    asked: Message | None
+    question: Message | None
     turns: Sequence[Turn]
-    refused: Sequence[Message]
+    unpaired: Sequence[Message]
     tokens: int
-    stored: Stored
-    nest: Sequence[Outline]
+    outlines: Sequence[Outline]
     earlier: Collection[UUID]
-    standing: Sequence[UUID]
+    pinned: Sequence[UUID]
     version: IndexVersion | None
-    before: PreviousContext
+    previous: Previous | None  # the context of this conversation before
+    hints: Sequence[str]
+    summaries: Sequence[Summary] = ()
+    facts: Sequence[Fact] = ()
 
 
-async def newest_question(scope: Transaction, made: Assembly, known: Sequence[Message] = ()) -> Message | None:
-    """Give the newest message of a person in the stretch, of those that the viewer sees.
+async def newest_question(
+    scope: Transaction, resolved: ResolvedRequest, known: Sequence[Message] = ()
+) -> Message | None:
+    """Return the newest message of a person since the conversation was cleared, of those that the viewer sees.
 
-    `known` are the newest messages of the stretch, in order, where they are read already.
+    `known` are its newest messages, in order, where they are read already.
     """
-    request, before = made.request, messages.LAST
-    if found := next((one for one in reversed(known) if one.role == Role.USER and made.sight.sees(one)), None):
-        return found
-    if not made.exists:
+    request, sees = resolved.request, resolved.visibility.sees
+    if message := next((one for one in reversed(known) if one.role == Role.USER and sees(one)), None):
+        return message
+    if not resolved.exists:
         return None
-    if not made.sight.filters:
+    if not resolved.visibility.is_active:
         newest = await messages.newest_of(scope, request.conversation_id, Role.USER, as_of=request.as_of)
-        return newest if newest and newest.seq > made.after else None
+        return newest if newest and newest.seq > resolved.after else None
+    before = messages.LAST
     for limit in (STEP, MOST_LOOKED_AT - STEP):
         page = await messages.newest(scope, request.conversation_id, limit=limit, before=before, as_of=request.as_of)
         for one in page:
-            if one.seq > made.after and one.role == Role.USER and made.sight.sees(one):
+            if one.seq > resolved.after and one.role == Role.USER and sees(one):
                 return one
-        if not page or page[-1].seq <= made.after:
+        if not page or page[-1].seq <= resolved.after:
             break
         before = page[-1].seq
     return None
 
 
-async def load_history(scope: Transaction, made: Assembly, newest: Message | None, model: UUID) -> ConversationHistory:
-    """Read a stretch; `newest` is the newest message that asks, where no query is given, `model` the embedder's."""
-    request, sight = made.request, made.sight
-    async with scope.ahead() as reads:
-        await _prefetch(reads, made, model)
-    found = await (_whole if made.strategies else _recent)(scope, made)
+async def load_history(
+    scope: Transaction, resolved: ResolvedRequest, question: Message | None, model: UUID
+) -> ConversationHistory:
+    """Read the history; `question` is the message that asks, where no query is given, `model` the embedder's."""
+    request, visibility = resolved.request, resolved.visibility
+    said = await (_newest_for_strategies if resolved.strategies else _newest_for_budget)(scope, resolved)
     if request.query is not None:
-        newest = await newest_question(scope, made, found)
-    said, refused = turns(sight.of(found))
-    heard = heard_turns(said, request.viewer)
+        newest = await newest_question(scope, resolved, said)
+        question = newest if newest is not None and newest.text == request.query else None
+    turns, unpaired = split_turns(visibility.messages(said))
     every = await summaries.outlines(scope, request.conversation_id, as_of=request.as_of)
-    above = [one for one in every if one.from_seq > made.after]
+    since = [one for one in every if one.from_seq > resolved.after]
+    limit = MOST_VIEWED if visibility.is_active else MOST_PINNED
+    pinned = await facts.standing(scope, PINNED, limit=limit, as_of=request.as_of)
+    whole_summaries, known_facts = await _read_for_strategies(scope, resolved)
+    previous, hints = await _read_previous(scope, request.conversation_id, request.as_of, request.viewer)
     return ConversationHistory(
-        asked=newest if newest is not None and request.query in (None, newest.text) else None,
-        turns=heard,
-        refused=refused,
-        tokens=sum(one.tokens for one in found),
-        nest=await sight.outlines(scope, request.conversation_id, above),
-        earlier={one.id for one in every if one.from_seq <= made.after},
-        standing=(await sight.fact_ids(scope, await _standing(scope, made)))[:MOST_STANDING],
-        stored=await _stored(scope, made, heard),
+        question=question,
+        turns=as_seen_by(request.viewer, turns),
+        unpaired=unpaired,
+        tokens=sum(one.tokens for one in said),
+        outlines=await visibility.outlines(scope, request.conversation_id, since),
+        earlier={one.id for one in every if one.from_seq <= resolved.after},
+        pinned=(await visibility.fact_ids(scope, pinned))[:MOST_PINNED],
         version=await chunks.index_version(scope, model),
-        before=await receipt_store.load_previous(scope, request.conversation_id, request.as_of, request.viewer),
+        previous=previous,
+        hints=hints,
+        summaries=whole_summaries,
+        facts=known_facts,
     )
 
 
-async def _prefetch(reads: Transaction, made: Assembly, model: UUID) -> None:
-    """Ask for what `read` asks for first, whatever it is answered."""
-    request = made.request
-    await (_whole if made.strategies else _recent)(reads, made)
-    await summaries.outlines(reads, request.conversation_id, as_of=request.as_of)
-    await _standing(reads, made)
-    await chunks.index_version(reads, model)
-    if request.as_of is None:
-        await receipt_store.load_previous(reads, request.conversation_id, None, request.viewer)
+async def _read_for_strategies(
+    scope: Transaction, resolved: ResolvedRequest
+) -> tuple[Sequence[Summary], Sequence[Fact]]:
+    if not resolved.strategies:
+        return (), ()
+    request, visibility = resolved.request, resolved.visibility
+    every = await summaries.summaries(scope, request.conversation_id, as_of=request.as_of)
+    seen = await visibility.summaries(scope, [one for one in every if one.from_seq > resolved.after])
+    if not any(getattr(strategy, "by_facts", False) for strategy in resolved.strategies):
+        return seen, ()
+    known = await facts.facts(scope, as_of=request.as_of)
+    kept = set(await visibility.fact_ids(scope, [fact.id for fact in known]))
+    return seen, [fact for fact in known if fact.id in kept]
 
 
-async def _stored(scope: Transaction, made: Assembly, found: Sequence[Turn]) -> Stored:
-    """Give what strategies read; they may want the facts."""
-    if not made.strategies:
-        return Stored(found)
-    every = await summaries.summaries(scope, made.request.conversation_id, as_of=made.request.as_of)
-    above: list[Summary] = await made.sight.summaries(scope, [one for one in every if one.from_seq > made.after])
-    if not any(getattr(one, "by_facts", False) for one in made.strategies):
-        return Stored(found, above)
-    return Stored(found, above, await made.sight.facts(scope, await facts.facts(scope, as_of=made.request.as_of)))
+async def _read_previous(
+    scope: Transaction, conversation: UUID, as_of: datetime | None, viewer: str | None
+) -> tuple[Previous | None, Sequence[str]]:
+    """Return the context that was sent before, or for a past moment a hint at what was not known then."""
+    if as_of is None:
+        return await receipts.previous(scope, conversation, viewer), ()
+    later = await receipts.learnt_later(scope, conversation, as_of)
+    if not later.messages:
+        return None, ()
+    return None, (
+        f"as of {as_of.isoformat()} memstore did not know {later.messages:,} messages that were said before: it "
+        f"learnt them later, from {later.first} on. since= and until= of recall go by when something was said.",
+    )
 
 
-async def _recent(scope: Transaction, made: Assembly) -> list[Message]:
-    """Give the stretch's newest messages in order, as many as could fill the budget with those that are seen."""
-    request = made.request
-    found: list[Message] = []
+async def _newest_for_budget(scope: Transaction, resolved: ResolvedRequest) -> list[Message]:
+    """Return the newest messages in order, as many as could fill the budget with those that are seen."""
+    request, visibility = resolved.request, resolved.visibility
+    read: list[Message] = []
     tokens = 0
-    while tokens < made.budget or (found and found[-1].role == Role.TOOL):  # results are nothing without their call
+    while tokens < resolved.budget or (read and read[-1].role == Role.TOOL):  # results are nothing without their call
+        wanted = resolved.budget - tokens
+        guess = wanted * len(read) // tokens if tokens else wanted // A_MESSAGE
         page = await messages.newest(
             scope,
             request.conversation_id,
-            limit=_page(made.budget - tokens, len(found), tokens),
-            before=found[-1].seq if found else messages.LAST,
+            limit=max(LEAST_READ, min(MOST_READ, guess)),
+            before=read[-1].seq if read else messages.LAST,
             as_of=request.as_of,
         )
-        found += page
-        tokens += sum(one.tokens + OVERHEAD for one in page if made.sight.may_see(one))
-        if not page or page[-1].seq <= made.after + 1 or (made.sight.filters and len(found) >= MOST_LOOKED_AT):
+        read += page
+        tokens += sum(one.tokens + OVERHEAD for one in page if visibility.may_see(one))
+        if not page or page[-1].seq <= resolved.after + 1 or (visibility.is_active and len(read) >= MOST_LOOKED_AT):
             break
-    return [one for one in reversed(found) if one.seq > made.after]
+    return [one for one in reversed(read) if one.seq > resolved.after]
 
 
-def _page(wanted: int, found: int, tokens: int) -> int:
-    """Give how many messages may have the tokens that are wanted, going by those that were found."""
-    return max(LEAST_READ, min(MOST_READ, wanted * found // tokens if tokens else wanted // A_MESSAGE))
-
-
-async def _whole(scope: Transaction, made: Assembly) -> list[Message]:
-    """Give the stretch in order, for strategies: where it is very long, the newest `LONGEST` messages or more.
+async def _newest_for_strategies(scope: Transaction, resolved: ResolvedRequest) -> list[Message]:
+    """Return every message in order: where there are very many, the newest `LONGEST` or more.
 
     The beginning then moves by `STEP` messages at once, so that what follows from it stays for as long.
     """
-    request = made.request
-    found = await messages.newest(scope, request.conversation_id, limit=LONGEST + STEP, as_of=request.as_of)
-    last = found[0].seq if found else 0
-    first = max((last - LONGEST) // STEP * STEP, made.after)
-    return [one for one in reversed(found) if one.seq > first]
-
-
-async def _standing(scope: Transaction, made: Assembly) -> list[UUID]:
-    limit = MOST_VIEWED if made.sight.filters else MOST_STANDING
-    return await facts.standing(scope, STANDING, limit=limit, as_of=made.request.as_of)
+    request = resolved.request
+    read = await messages.newest(scope, request.conversation_id, limit=LONGEST + STEP, as_of=request.as_of)
+    last = read[0].seq if read else 0
+    first = max((last - LONGEST) // STEP * STEP, resolved.after)
+    return [one for one in reversed(read) if one.seq > first]

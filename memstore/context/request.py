@@ -1,38 +1,39 @@
-"""What is asked of an assembly, and what the conversation's own settings and the system's make of it."""
+"""What is asked of a context, and what the settings of the conversation and of the system make of it."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from difflib import get_close_matches
+from typing import Any
 from uuid import UUID
 
-from memstore.context import sections as own
-from memstore.context.defaults import (
-    BUDGET,
-    LARGEST_BUDGET,
-    RESERVE,
-    SECTIONS,
-    STRATEGIES,
-    VIEWER,
-    VISIBILITY,
-    effective,
-)
+from memstore.context import sections
 from memstore.context.formats import OPENAI, Format
-from memstore.context.sight import Sight
-from memstore.context.strategies.registry import read_back
-from memstore.context.strategies.view import Strategy
-from memstore.context.visibility import Rule
-from memstore.errors import InvalidInput
+from memstore.context.strategies import as_json, read_stored
+from memstore.context.strategies.base import Strategy
+from memstore.context.visibility import Rule, VisibilityFilter, rule_of
+from memstore.errors import InvalidInput, MemstoreError
 from memstore.ingest.redaction import Redactor
-from memstore.ingest.validation import check_text
+from memstore.ingest.validation import KEPT_FOR, check_name, check_text, validate_days
 from memstore.models import Json, Section
 from memstore.settings import Settings
 from memstore.store import erasure, messages
 from memstore.store.database import Transaction
 from memstore.store.erasure import UserVersion
+from memstore.store.messages import CLEARED
 from memstore.tool_calls import name_of
+
+# A conversation may have these of its own; all but its sections are settings of the system too.
+BUDGET, RESERVE, VIEWER = "context_budget", "context_reserve", "context_viewer"
+STRATEGIES, VISIBILITY, SECTIONS = "strategies", "visibility", "sections"
+NAMES = (BUDGET, RESERVE, VIEWER, STRATEGIES, VISIBILITY, SECTIONS)
+LARGEST_BUDGET = 10**9
+LARGEST_SETTINGS = 64_000  # characters of JSON
+MISSPELT = 0.85  # so like a known name that it must be meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +59,17 @@ class Request:
     format: Format = OPENAI
     tools: Sequence[Json] = ()
     keep: bool = True  # the receipt
-    # How many secrets of which kind were masked in what is asked.
-    found: Mapping[str, int] = field(default_factory=dict)
+    redacted: Mapping[str, int] = field(default_factory=dict)  # how many secrets of which kind
 
-    def redacted(self, redactor: Redactor) -> Request:
-        """Give the request with the secrets of its texts marked: in what is sent, counted and kept alike.
+    def redact(self, redactor: Redactor) -> Request:
+        """Return the request with the secrets of its texts redacted: in what is sent, counted and kept alike.
 
         So a receipt has what was sent, and a replay gives the same bytes. Raises `InvalidInput` where a tool or a
         section is named by one.
         """
         if not redactor.detectors:
             return self
-        redactor.reject_secret_names(**{f"tool_{number}": name_of(one) for number, one in enumerate(self.tools)})
+        redactor.reject_secret_names(**{f"tool_{number}": name_of(tool) for number, tool in enumerate(self.tools)})
         redactor.reject_secret_names(**{f"section_{number}": one.name for number, one in enumerate(self.sections)})
         counts: Counter[str] = Counter()
         return replace(
@@ -78,16 +78,16 @@ class Request:
             system=redactor.redact(self.system, counts),
             viewer=redactor.redact(self.viewer, counts),
             sections=[replace(one, text=redactor.redact_json(one.text, counts)) for one in self.sections],
-            found=dict(sorted(counts.items())),
+            redacted=dict(sorted(counts.items())),
         )
 
-    def masks(self) -> str | None:
-        """Say how many secrets were masked; None where none were."""
-        told = ", ".join(f"{count} {kind}" for kind, count in self.found.items())
-        return f"secrets in what was asked were masked before it was sent: {told}" if told else None
+    def hints(self) -> list[str]:
+        """Return what people should know: how many secrets were redacted."""
+        counts = ", ".join(f"{count} {kind}" for kind, count in self.redacted.items())
+        return [f"secrets in what was asked were masked before it was sent: {counts}"] if counts else []
 
     def check_texts(self) -> None:
-        """Refuse texts that nobody could store or send."""
+        """Raise `InvalidInput` for texts that nobody could store or send."""
         for name, text in (("the query", self.query), ("the system prompt", self.system)):
             if text is not None:
                 check_text(text, name)
@@ -98,15 +98,15 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Assembly:
-    """A request with nothing left open: for the stretch after the message `after`, for what the viewer sees of it."""
+class ResolvedRequest:
+    """A request with nothing left open: for the messages after `after`, for what the viewer sees of them."""
 
     request: Request
     budget: int
     reserve: int
     strategies: Sequence[Strategy]
     sections: Sequence[Section]
-    sight: Sight
+    visibility: VisibilityFilter
     after: int
     last: int  # the number of the newest message
     exists: bool  # the conversation
@@ -120,34 +120,28 @@ class Assembly:
         return rule if isinstance(rule, str) else getattr(rule, "__name__", type(rule).__name__)
 
 
-async def ahead(scope: Transaction, request: Request) -> None:
-    """Read what `settled` does."""
-    await erasure.user_version(scope)
-    await messages.conversation(scope, request.conversation_id)
-
-
-async def settled(scope: Transaction, request: Request) -> Assembly:
-    """Settle what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense."""
+async def resolve(scope: Transaction, request: Request) -> ResolvedRequest:
+    """Resolve what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense."""
     epoch = await erasure.user_version(scope)
     conversation = await messages.conversation(scope, request.conversation_id)
     if request.as_of is None:
         kept = conversation.settings if conversation else {}
     else:
         kept = await messages.settings_of(scope, request.conversation_id, as_of=request.as_of)
-    settings = effective(kept, request.defaults)
+    settings = effective_settings(kept, request.defaults)
     left_open = {"budget": BUDGET, "reserve": RESERVE, "viewer": VIEWER, "visibility": VISIBILITY}
     request = replace(
         request, **{name: settings[key] for name, key in left_open.items() if getattr(request, name) is None}
     )
-    budget, reserve = _checked(request)
-    chosen, _, unknown = read_back(settings[STRATEGIES])
-    return Assembly(
+    budget, reserve = _check_budget(request)
+    own, _, unknown = read_stored(settings[STRATEGIES])
+    return ResolvedRequest(
         request,
         budget,
         reserve,
-        chosen if request.strategies is None else request.strategies,
-        own.merged(own.sections_of(settings.get(SECTIONS) or []), request.sections),
-        Sight(request.viewer, request.visibility, request.conversation_id),
+        own if request.strategies is None else request.strategies,
+        sections.merge_sections(sections.read_sections(settings.get(SECTIONS) or []), request.sections),
+        VisibilityFilter(request.viewer, request.visibility, request.conversation_id),
         messages.cleared(kept),
         conversation.last_seq if conversation else 0,
         conversation is not None,
@@ -156,7 +150,7 @@ async def settled(scope: Transaction, request: Request) -> Assembly:
     )
 
 
-def _checked(request: Request) -> tuple[int, int]:
+def _check_budget(request: Request) -> tuple[int, int]:
     if request.budget is None:
         raise InvalidInput(
             "How many tokens may the context have? Give budget=…, or set context_budget: with the conversation "
@@ -172,3 +166,67 @@ def _checked(request: Request) -> tuple[int, int]:
             "give a budget of at least 1 token and at most 10**9, and a smaller reserve."
         )
     return budget, reserve
+
+
+def effective_settings(kept: Mapping[str, Any] | None, system: Settings) -> Json:
+    """Return every setting of a conversation by name: its own, else the system's; then what else is kept with it."""
+    own = {name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED}
+    whole = {name: own.pop(name, getattr(system, name, None)) for name in NAMES}
+    whole[STRATEGIES] = read_stored(whole[STRATEGIES] or [])[1]
+    return whole | own
+
+
+def check_size(settings: Mapping[str, Any]) -> None:
+    """Raise `InvalidInput` where a name is no text, or one's own settings are too large: each context reads them.
+
+    What memstore's own settings may be is bounded where they are read.
+    """
+    for name in settings:
+        if not isinstance(name, str):
+            raise InvalidInput(f"A setting's name is a text, not {name!r:.60}.")
+    size = len(json.dumps({name: value for name, value in settings.items() if name not in NAMES}, ensure_ascii=False))
+    if size > LARGEST_SETTINGS:
+        raise InvalidInput(
+            f"Settings of one's own may have {LARGEST_SETTINGS:,} characters of JSON, and these have {size:,}. "
+            "Keep what is large in messages, or in a store of your own."
+        )
+
+
+def check_settings(settings: Mapping[str, Any]) -> Json:
+    """Return a conversation's settings as they are kept; None takes one away. Other names than memstore's are free.
+
+    Raises `InvalidInput` for a value that cannot be, and for a name that is nearly one of memstore's.
+    """
+    for name in settings:
+        known = (*NAMES, KEPT_FOR)
+        near = [] if name in known else get_close_matches(str(name), known, n=1, cutoff=MISSPELT)
+        if near:
+            raise InvalidInput(f"A conversation has no setting {name!r}; did you mean {near[0]!r}?")
+    if CLEARED in settings:
+        raise InvalidInput(f"{CLEARED!r} is what clear() keeps with the conversation; call that.")
+    return {name: _check_setting(str(name), value) for name, value in settings.items()}
+
+
+def _check_setting(name: str, value: Any) -> Any:
+    if value is None:
+        return None
+    if name == STRATEGIES:
+        return as_json(value)
+    if name == KEPT_FOR:
+        return validate_days(value)
+    if name == SECTIONS:
+        return sections.as_json(value)
+    if name in (BUDGET, RESERVE):
+        least = 1 if name == BUDGET else 0
+        if type(value) is not int or not least <= value <= LARGEST_BUDGET:
+            raise InvalidInput(f"{name}={value!r:.60}: give a whole number of tokens from {least} to 10**9.")
+    elif name == VIEWER:
+        check_name(value, name)
+    elif name == VISIBILITY:
+        if not isinstance(value, str):
+            raise InvalidInput(f"{name}={value!r:.60}: a rule is kept by its name; give a function to context().")
+        try:
+            rule_of(value)
+        except MemstoreError as error:
+            raise InvalidInput(str(error)) from None
+    return value

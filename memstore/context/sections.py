@@ -56,7 +56,7 @@ class Allowance:
 
 
 def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
-    """Give what each section may take of so many tokens, the built-in ones included."""
+    """Return what each section may take of so many tokens, the built-in ones included."""
     known = {name: Section(name) for name in WEIGHTS} | {section.name: section for section in sections}
     least = {name: _tokens(section.minimum, room) for name, section in known.items()}
     weights = {name: _weight(section, room) for name, section in known.items()}
@@ -85,11 +85,11 @@ def _tokens(amount: Amount, room: int) -> float:
     return amount if isinstance(amount, int) else amount * room
 
 
-def sections_of(given: Sections) -> tuple[Section, ...]:
-    """Give sections from sections or JSON objects. Raises `InvalidInput`, which says what to give instead."""
+def read_sections(given: Sections) -> tuple[Section, ...]:
+    """Return sections from sections or JSON objects. Raises `InvalidInput`, which says what to give instead."""
     if not isinstance(given, list | tuple):
         raise InvalidInput(f"sections={given!r:.60}: give a list of sections.")
-    made = tuple(_checked(_made(one)) for one in given)
+    made = tuple(_check(_to_section(one)) for one in given)
     if len(made) > MOST:
         raise InvalidInput(f"{len(made)} sections are more than the {MOST} that a context may have.")
     names = [section.name for section in made]
@@ -99,19 +99,19 @@ def sections_of(given: Sections) -> tuple[Section, ...]:
     return made
 
 
-def merged(kept: Sequence[Section], given: Sequence[Section]) -> tuple[Section, ...]:
-    """Give the sections kept with a conversation, those that are given for this context in place of theirs."""
+def merge_sections(kept: Sequence[Section], given: Sequence[Section]) -> tuple[Section, ...]:
+    """Return the sections kept with a conversation, those that are given for this context in place of theirs."""
     found = tuple(({one.name: one for one in kept} | {one.name: one for one in given}).values())
     _check_sum(found)
     return found
 
 
 def as_json(given: Sections) -> list[Json]:
-    """Give sections as settings keep them."""
-    return [section.as_dict() for section in sections_of(given)]
+    """Return sections as settings keep them."""
+    return [section.as_dict() for section in read_sections(given)]
 
 
-def _made(one: object) -> Section:
+def _to_section(one: object) -> Section:
     if isinstance(one, Section):
         return one
     if not isinstance(one, dict) or not isinstance(one.get("name"), str):
@@ -122,7 +122,7 @@ def _made(one: object) -> Section:
     return Section(**one)
 
 
-def _checked(section: Section) -> Section:
+def _check(section: Section) -> Section:
     name = section.name
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
         raise InvalidInput(

@@ -10,173 +10,158 @@ an earlier window         where not even that does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 
-from memstore.context.pack import Packing, Piece, Plan, unpinned
+from memstore.context.items import ContextItem, ItemFactory
 from memstore.context.sections import FACTS, HITS, RECENT, SUMMARIES, WEIGHTS
+from memstore.context.selection import Plan, Selection, query_dependent
 from memstore.models import Hit
 from memstore.store.tokenize import terms
 
-# The exact fill: from how much unused it is worth it, how many chosen pieces it may exchange, for how many others.
+# The exact fill: from how much unused it is worth it, how many chosen items it may exchange, for how many others.
 WORTH_FILLING, EXCHANGED, OTHERS = 0.01, 4, 32
 ROUNDS = 3  # of older messages, some of which prove to be said already
 UNUSED = 0.03  # of the room, at most, while anything fits into it
 LOOKED_AT = 200  # hits, for what they say of the question
-Cut = Callable[[Piece, int], "Piece | None"]
 
 
 @dataclass
 class SpareBudget:
-    """What has not been chosen for a packing yet, and may go into what is left of its room.
+    """What has not been selected yet, and may go into what is left of the room."""
 
-    `older` makes hits of turns, and `cut` the beginning of a hit.
-    """
-
-    packing: Packing
-    offers: dict[str, list[Piece]]
+    selection: Selection
+    items: dict[str, list[ContextItem]]
     plan: Plan
-    steady: Sequence[str]
-    older: Callable[[Iterable[Piece]], Iterator[Piece]]
-    cut: Cut
+    static: Sequence[str]
+    factory: ItemFactory
 
     def fill(self, room: int) -> None:
-        """Fill the packing up to so many tokens."""
-        packing = self.packing
-        self._rest(room)
+        """Fill the selection up to so many tokens."""
+        selection = self.selection
+        self._take_rest(room)
         for _ in range(ROUNDS):
-            if packing.tokens >= room or not (more := list(_unsaid(packing, self._older, room - packing.tokens))):
+            if selection.tokens >= room or not (more := list(self._new_lines(room - selection.tokens))):
                 break
-            self.offers[HITS] = [*self.offers[HITS], *more]
-            self._rest(room)
-        if room - packing.tokens > UNUSED * room:
-            self._shorten(room)
+            self.items[HITS] = [*self.items[HITS], *more]
+            self._take_rest(room)
+        if room - selection.tokens > UNUSED * room:
+            self._take_beginning(room)
         # What an earlier window shows itself makes room for a still earlier one.
-        while room - packing.tokens > UNUSED * room and self._lengthen(room):
+        while room - selection.tokens > UNUSED * room and self._extend_window(room):
             pass
 
-    @cached_property
-    def _older(self) -> Iterator[Piece]:
-        """What is older than the window, each once."""
-        packing, turns = self.packing, self.offers.get(RECENT, [])
-        return self.older(_beside(packing, turns[len(packing.chosen[RECENT]) :]))
-
-    def _rest(self, room: int) -> None:
-        """Fill what is left, by priority; where nothing fits any more, exchange the last pieces for fuller ones."""
-        packing, plan = self.packing, self.plan
-        order = [HITS, FACTS, *(name for name in plan if name not in WEIGHTS and name not in self.steady)]
+    def _take_rest(self, room: int) -> None:
+        """Fill what is left, by priority; where nothing fits any more, exchange the last items for fuller ones."""
+        selection, plan = self.selection, self.plan
+        order = [HITS, FACTS, *(name for name in plan if name not in WEIGHTS and name not in self.static)]
         for section in sorted(order, key=lambda name: -plan[name].priority):
-            packing.take(unpinned(self.offers, section), section, plan[section].maximum, room)
-        if room - packing.tokens > WORTH_FILLING * room:
-            most = packing.tokens + plan[HITS].maximum - packing.taken(HITS)
-            _fill(packing, self.offers.get(HITS, ()), min(room, most))
+            selection.take(query_dependent(self.items, section), section, plan[section].maximum, room)
+        if room - selection.tokens > WORTH_FILLING * room:
+            most = selection.tokens + plan[HITS].maximum - selection.taken(HITS)
+            _exchange_last(selection, self.items.get(HITS, ()), min(room, most))
 
-    def _lengthen(self, room: int) -> bool:
-        """Let what is steady grow where nothing else can use the room: better that it begins anew than room unused.
+    @cached_property
+    def _older_lines(self) -> Iterator[ContextItem]:
+        """Messages older than the window, each once: those right after or before a chosen hit first, as lines."""
+        turns = self.items.get(RECENT, [])[len(self.selection.chosen[RECENT]) :]
+        by_seq: dict[float, ContextItem] = {turn.first_seq: turn for turn in turns}
+        here = {message.conversation_id for turn in turns[:1] for message in turn.content.messages}
+        hits = [item.content for item in self.selection.chosen[HITS] if isinstance(item.content, Hit)]
+        seqs = (
+            hit.seq + step for hit in hits if hit.seq is not None and hit.conversation_id in here for step in (1, -1)
+        )
+        near = dict.fromkeys(by_seq[seq] for seq in seqs if seq in by_seq)
+        return self.factory.hits_of_turns([*near, *(turn for turn in turns if turn not in near)])
 
-        Whether the window begins earlier now.
-        """
-        packing, plan, before = self.packing, self.plan, self.packing.oldest
-        for section in self.steady:
-            packing.take(self.offers.get(section, ()), section, plan[section].maximum, room)
-        packing.take(self.offers.get(RECENT, ()), RECENT, plan[RECENT].maximum, room, gaps=False)
-        if packing.oldest < before:
-            for section in (HITS, FACTS, SUMMARIES):
-                for piece in [one for one in packing.chosen[section] if packing.is_shown(one)]:
-                    packing.remove(piece)
-            self._rest(room)
-        return packing.oldest < before
+    def _new_lines(self, room: int) -> Iterator[ContextItem]:
+        """Yield older lines that would say something new, as many as could fill a room."""
+        chosen = {(item.id, item.fingerprint.text) for item in self.selection.chosen[HITS]}
+        for item in self._older_lines:
+            if (item.id, item.fingerprint.text) not in chosen and not self.selection.is_redundant(item):
+                yield item
+                room -= item.tokens
+                if room <= 0:
+                    break
 
-    def _shorten(self, room: int) -> None:
+    def _take_beginning(self, room: int) -> None:
         """Take the beginning of the best hit that did not fit, and of which there is none yet."""
-        packing, most = self.packing, self.plan[HITS].maximum
-        begun = {one.id for one in packing.chosen[HITS]}
-        others = (one for one in self.offers.get(HITS, ()) if one.id not in begun)
-        outside = (one for one in others if one not in packing and not packing.is_redundant(one))
-        for piece in islice(outside, OTHERS):
-            over = packing.would_take(piece) - piece.tokens
-            fits = min(room - packing.tokens - packing.cost(piece) + piece.tokens, most - over)
-            if piece.tokens > fits and (shorter := self.cut(piece, fits)):
-                packing.add(shorter)
+        selection, most = self.selection, self.plan[HITS].maximum
+        begun = {item.id for item in selection.chosen[HITS]}
+        others = (item for item in self.items.get(HITS, ()) if item.id not in begun)
+        outside = (item for item in others if item not in selection and not selection.is_redundant(item))
+        for item in islice(outside, OTHERS):
+            over = selection.would_take(item) - item.tokens
+            fits = min(room - selection.tokens - selection.cost(item) + item.tokens, most - over)
+            if item.tokens > fits and (shorter := self.factory.beginning(item, fits)):
+                selection.add(shorter)
                 return
 
+    def _extend_window(self, room: int) -> bool:
+        """Let the static part grow where nothing else can use the room: better that it begins anew than room unused.
 
-def uncovered_first(packing: Packing, pieces: Sequence[Piece], question: str) -> list[Piece]:
+        Return whether the window begins earlier now.
+        """
+        selection, plan, before = self.selection, self.plan, self.selection.oldest
+        for section in self.static:
+            selection.take(self.items.get(section, ()), section, plan[section].maximum, room)
+        selection.take(self.items.get(RECENT, ()), RECENT, plan[RECENT].maximum, room, gaps=False)
+        if selection.oldest < before:
+            for section in (HITS, FACTS, SUMMARIES):
+                for item in [one for one in selection.chosen[section] if selection.is_shown(one)]:
+                    selection.remove(item)
+            self._take_rest(room)
+        return selection.oldest < before
+
+
+def uncovered_first(selection: Selection, items: Sequence[ContextItem], question: str) -> list[ContextItem]:
     """Put those first that say what the question asks and nothing chosen for it says, most of it first."""
     wanted = set(terms(question))
-    for piece in chain(packing.chosen[FACTS], packing.chosen[HITS]):
-        wanted -= terms(piece.wording.text).keys()
+    for item in chain(selection.chosen[FACTS], selection.chosen[HITS]):
+        wanted -= terms(item.fingerprint.text).keys()
         if not wanted:
-            break
-    if not wanted:
-        return list(pieces)
-    said = {one: wanted & terms(one.wording.text).keys() for one in pieces[:LOOKED_AT] if one not in packing}
-    first: list[Piece] = []
+            return list(items)
+    said = {one: wanted & terms(one.fingerprint.text).keys() for one in items[:LOOKED_AT] if one not in selection}
+    first: list[ContextItem] = []
     while wanted and said:
         best = max(said, key=lambda one: len(said[one] & wanted))
         if not said[best] & wanted:
             break
         wanted -= said.pop(best)
-        if not packing.is_redundant(best):
+        if not selection.is_redundant(best):
             first.append(best)
-    return [*first, *(one for one in pieces if one not in first)]
+    return [*first, *(one for one in items if one not in first)]
 
 
-def _beside(packing: Packing, turns: Sequence[Piece]) -> list[Piece]:
-    """Put those turns first that stand right after or before a chosen hit, the best hit's first."""
-    places: Mapping[float, Piece] = {turn.first_seq: turn for turn in turns}
-    near = dict.fromkeys(places[seq] for seq in _near(packing, turns) if seq in places)
-    return [*near, *(turn for turn in turns if turn not in near)]
-
-
-def _unsaid(packing: Packing, pieces: Iterable[Piece], room: int) -> Iterator[Piece]:
-    """Give those hits that would say something new, as many as could fill a room."""
-    chosen = {(piece.id, piece.wording.text) for piece in packing.chosen[HITS]}
-    for piece in pieces:
-        if (piece.id, piece.wording.text) not in chosen and not packing.is_redundant(piece):
-            yield piece
-            room -= piece.tokens
-            if room <= 0:
-                break
-
-
-def _near(packing: Packing, turns: Sequence[Piece]) -> Iterator[int]:
-    here = {message.conversation_id for turn in turns[:1] for message in turn.content.messages}
-    for piece in packing.chosen[HITS]:
-        hit = piece.content
-        if isinstance(hit, Hit) and hit.seq is not None and hit.conversation_id in here:
-            yield from (hit.seq + 1, hit.seq - 1)
-
-
-def _fill(packing: Packing, offered: Sequence[Piece], room: int) -> None:
+def _exchange_last(selection: Selection, hits: Sequence[ContextItem], room: int) -> None:
     """Exchange the last hits for others that fill the room better."""
-    last = [one for one in packing.chosen[HITS][1:][-EXCHANGED:] if one not in packing.musts]
-    before, gap = packing.tokens, room - packing.tokens
-    most = gap + sum(piece.tokens for piece in last)
+    last = [one for one in selection.chosen[HITS][1:][-EXCHANGED:] if one not in selection.required]
+    before = selection.tokens
+    most = room - before + sum(item.tokens for item in last)
     small = (
-        one for one in offered if one not in packing and packing.cost(one) <= most and not packing.is_redundant(one)
+        one for one in hits if one not in selection and selection.cost(one) <= most and not selection.is_redundant(one)
     )
     others = list(islice(small, OTHERS))
     if not others:
         return
-    for piece in last:
-        packing.remove(piece)
+    for item in last:
+        selection.remove(item)
     pool = [*last, *others]
-    chosen = knapsack([packing.cost(piece) for piece in pool], room - packing.tokens)
-    if sum(packing.cost(pool[place]) for place in chosen) + packing.tokens <= before:
+    chosen = knapsack([selection.cost(item) for item in pool], room - selection.tokens)
+    if sum(selection.cost(pool[place]) for place in chosen) + selection.tokens <= before:
         chosen = list(range(len(last)))
     for place in chosen:
-        if not packing.is_redundant(pool[place]):  # two of them may say the same
-            packing.add(pool[place])
+        if not selection.is_redundant(pool[place]):  # two of them may say the same
+            selection.add(pool[place])
 
 
 def knapsack(sizes: Sequence[int], room: int) -> list[int]:
-    """Give the places of pieces, in order, whose sizes have the greatest sum of at most `room`.
+    """Return the places of items, in order, whose sizes have the greatest sum of at most `room`.
 
-    Of several such choices the one that does without the last pieces: they come in the order of preference. A sum that
-    can be reached is a bit of a whole number, so that forty pieces and two thousand tokens take microseconds.
+    Of several such choices the one that does without the last items: they come in the order of preference. A sum that
+    can be reached is a bit of a whole number, so that forty items and two thousand tokens take microseconds.
 
     >>> knapsack([40, 33, 30], 70)
     [0, 2]

@@ -39,7 +39,7 @@ S = TypeVar("S", bound=Covering)
 
 
 class _Node(NamedTuple, Generic[S]):
-    """A summary, the places of the finer ones that say the same stretch together, and how much longer those are."""
+    """A summary, the places of the finer ones that say the same range together, and how much longer those are."""
 
     summary: S
     under: Sequence[int]
@@ -56,12 +56,11 @@ class _Nest(Generic[S]):
         self._upto_seq = upto_seq
 
     def roots(self) -> list[_Node[S]]:
-        """Give those that are under no other, in order."""
+        """Return those that are under no other, in order."""
         return [self.node(place) for place in self._side_by_side(0, math.inf)]
 
     def node(self, place: int) -> _Node[S]:
-        """Give a summary with those right under it; none where they leave out some of its messages: refining must lose
-        none."""
+        """Return a summary with those right under it; none where they leave out messages: refining must lose none."""
         own = self._ordered[place]
         under = self._side_by_side(place + 1, own.to_seq)
         reach = own.from_seq
@@ -74,7 +73,7 @@ class _Nest(Generic[S]):
         return _Node(own, under, sum(self._ordered[one].tokens for one in under) - own.tokens)
 
     def _side_by_side(self, place: int, to_seq: float) -> list[int]:
-        """Give the places, from one on, of the largest ones up to a message; of two that overlap, the first."""
+        """Return the places, from one on, of the largest ones up to a message; of two that overlap, the first."""
         found = []
         while place < len(self._starts) and self._starts[place] <= to_seq:
             reach = self._ordered[place].to_seq
@@ -87,7 +86,7 @@ class _Nest(Generic[S]):
 
 
 def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
-    """Give the finest summaries that cover the messages up to `upto_seq` within `tokens`, the newest first.
+    """Return the finest summaries that cover the messages up to `upto_seq` within `tokens`, the newest first.
 
     `summaries` are those of one conversation in any order, of level 1 and above; others (level 0, made on demand) take
     no part. Each message up to `upto_seq` that is under one of them is under exactly one of those given; the newest may
@@ -108,8 +107,8 @@ def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
     return [one.summary for one in _refined(found, chosen, tokens)]
 
 
-def offered(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
-    """Give the cover of what is older than the recent turns, in `tokens` of a context."""
+def summaries_for_context(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
+    """Return the cover of what is older than the recent turns, in `tokens` of a context."""
     newest = max((one.to_seq for one in summaries), default=0)
     return cover(summaries, min(upto_seq, newest), int(tokens * INDENTED))
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore.context.defaults import STRATEGIES, VISIBILITY, check_settings, check_size
+from memstore.context.request import STRATEGIES, VISIBILITY, check_settings, check_size
 from memstore.derive.chunks import speaker_prefixed
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput

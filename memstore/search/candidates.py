@@ -119,8 +119,6 @@ async def _first_hits(
 async def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
     """Return hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
     units = [one.unit for one in chosen]
-    async with scope.ahead() as reads:
-        await chunks.load_texts(reads, units, as_of)
     said = await chunks.load_texts(scope, units, as_of)
     return [_hit(one, said[one.unit.item_id]) for one in chosen if one.unit.item_id in said]
 

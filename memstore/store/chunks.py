@@ -260,11 +260,12 @@ SAID = {Tier.MESSAGES: SQL["messages_said"], Tier.SUMMARIES: SQL["summaries_said
 
 async def load_texts(scope: Transaction, found: Sequence[Unit], as_of: datetime | None = None) -> dict[UUID, ItemText]:
     """Return what the items of units say; items that are gone, or facts that were not active, are left out."""
-    rows: list[ItemText] = []
-    for tier, statement in SAID.items():
-        if wanted := [one.item_id for one in found if one.tier == tier]:
-            rows += await scope.all(statement, ItemText, item_ids=wanted, as_of=as_of)
-    return {one.id: one for one in rows}
+    reads = [
+        scope.read(statement, ItemText, item_ids=wanted, as_of=as_of)
+        for tier, statement in SAID.items()
+        if (wanted := [one.item_id for one in found if one.tier == tier])
+    ]
+    return {one.id: one for rows in await scope.all_together(reads) for one in rows}
 
 
 async def load_sources(

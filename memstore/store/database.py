@@ -94,34 +94,36 @@ class Transaction:
         rows: list[T] = await self._answered(Read(statement, self._bound(values), kwargs_row(build)))
         return rows[0] if rows else None
 
-    @asynccontextmanager
-    async def ahead(self) -> AsyncIterator[Transaction]:
-        """Read in one round trip what is asked of the transaction given, which answers that there is nothing.
+    def read(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> Read:
+        """Return a read for `all_together`, each of whose rows is built from its columns."""
+        return Read(statement, self._bound(values), kwargs_row(build))
 
-        Whoever asks the same of this transaction later, once, is given what was read; so nothing is to be written in
-        between.
-        """
-        noted = _Noted(self.user_id, self.cache)
-        yield noted
-        if len(noted.reads) > 1:
-            async with AsyncClientCursor(self.connection) as cursor:
-                await self._read_together(cursor, noted.reads)
+    async def all_together(self, reads: Sequence[Read]) -> list[list[Any]]:
+        """Return the rows of each of these reads, in one round trip."""
+        if len(reads) < 2:
+            return [await self._sent(read) for read in reads]
+        async with AsyncClientCursor(self.connection) as cursor:
+            return await self._read_together(cursor, reads)
 
     async def begin(self, statement: LiteralString, confinement: Mapping[str, str], reads: Sequence[Read]) -> None:
         """Begin with a statement that confines the transaction, and read ahead in the same round trip."""
         async with AsyncClientCursor(self.connection) as cursor:
             before = cursor.mogrify(statement, {**confinement, "user_id": str(self.user_id)})
-            await self._read_together(cursor, reads, [before])
+            rows = await self._read_together(cursor, reads, [before])
+        self._read = list(zip(reads, rows, strict=True))
 
     async def _read_together(
         self, cursor: AsyncClientCursor[Any], reads: Sequence[Read], before: Sequence[str] = ()
-    ) -> None:
+    ) -> list[list[Any]]:
+        """Read in one message: to both sides less work than a pipeline, whose plans are no others."""
         sent = [*before, *(cursor.mogrify(read.statement, read.values) for read in reads)]
         await cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
+        rows = []
         for read, place in zip(reads, range(-len(reads), 0), strict=True):
             await cursor.set_result(place)
             cursor.row_factory = read.rows
-            self._read.append((read, await cursor.fetchall()))
+            rows.append(await cursor.fetchall())
+        return rows
 
     async def _answered(self, read: Read) -> list[Any]:
         for place, (known, _) in enumerate(self._read):

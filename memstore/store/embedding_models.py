@@ -104,10 +104,8 @@ async def lock(scope: Transaction) -> ChunkCount:
 
 async def lock_and_read(scope: Transaction) -> tuple[ChunkCount, list[Model]]:
     """Lock, and give the embedders as they then are, in one round trip."""
-    async with scope.ahead() as reads:
-        await lock(reads)
-        await models(reads)
-    return await lock(scope), await models(scope)
+    locked, known = await scope.all_together([scope.read(SQL["lock"], ChunkCount), scope.read(SQL["models"], Model)])
+    return next(iter(locked), ChunkCount(0, 0)), known
 
 
 async def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | None:

@@ -1,6 +1,6 @@
--- The setting messages_days of users and conversations is called message_retention_days.
+-- The setting message_retention_days of users and conversations is called message_retention_days.
 
-update users set settings = settings - 'messages_days' || jsonb_build_object('message_retention_days', settings->'messages_days')
-where settings ? 'messages_days';
-update conversations set settings = settings - 'messages_days' || jsonb_build_object('message_retention_days', settings->'messages_days')
-where settings ? 'messages_days';
+update users set settings = settings - 'message_retention_days' || jsonb_build_object('message_retention_days', settings->'message_retention_days')
+where settings ? 'message_retention_days';
+update conversations set settings = settings - 'message_retention_days' || jsonb_build_object('message_retention_days', settings->'message_retention_days')
+where settings ? 'message_retention_days';

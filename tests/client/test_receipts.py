@@ -15,7 +15,7 @@ import pytest
 from memstore import Context, InvalidInput, NotFound, Receipt, Section
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
-from memstore.context.offers import OLDER
+from memstore.context.items import OLDER
 from memstore.formats import PlainText
 from memstore.ids import user_id
 from memstore.models import Json, MissingReason, Reason

@@ -45,10 +45,10 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, str]], lis
         alone.append(named(read))
         return await real(self, read)
 
-    async def sent_together(self: Transaction, cursor: Any, reads: Sequence[Read], *before: Any) -> None:
+    async def sent_together(self: Transaction, cursor: Any, reads: Sequence[Read], *before: Any) -> Any:
         if reads:
             together.append([named(read) for read in reads])
-        await real_together(self, cursor, reads, *before)
+        return await real_together(self, cursor, reads, *before)
 
     monkeypatch.setattr(Transaction, "_sent", sent)
     monkeypatch.setattr(Transaction, "_read_together", sent_together)
@@ -56,7 +56,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, str]], lis
 
 
 @pytest.mark.parametrize("strategies", [[], ["sliding_window"]])
-async def test_a_context_reads_nothing_twice_and_most_of_it_at_once(
+async def test_a_context_reads_nothing_twice(
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch, strategies: list[str]
 ) -> None:
     await talked(store)
@@ -68,8 +68,8 @@ async def test_a_context_reads_nothing_twice_and_most_of_it_at_once(
     assert "Porto" in str(context.messages)
     sent = alone + [read for reads in together for read in reads]
     assert [read for read, times in Counter(sent).items() if times > 1] == []
-    assert len(sent) >= 8
-    assert len(alone) <= 2 + len(strategies)  # the conversation, the summaries chosen, those that strategies read
+    # The conversation, its messages, outlines, pinned facts, the context before, the version, the summaries chosen.
+    assert 5 <= len(alone) <= 7 + len(strategies)
 
 
 async def test_a_recall_makes_two_round_trips(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,23 +80,6 @@ async def test_a_recall_makes_two_round_trips(store: AsyncMemoryStore, monkeypat
     assert any("Porto" in hit.text for hit in hits)
     assert "version" in together[0][0][0]  # with the beginning; what the best ones say comes second
     assert len(alone) + len(together) == 2
-
-
-async def test_what_was_read_ahead_is_given_once_and_later_read_anew(store: AsyncMemoryStore) -> None:
-    await talked(store)
-    place = store.user("alice").conversation("c")
-    async with store._database.user_transaction(ALICE) as scope:
-        async with scope.ahead() as reads:
-            assert await messages.newest(reads, place.id, limit=2) == []
-            assert await messages.conversation(reads, place.id) is None
-        await place.add("user", "One more.")
-        found = [await messages.newest(scope, place.id, limit=2) for _ in range(2)]
-        assert [one.seq for one in found[0]] == [160, 159]
-        assert [one.seq for one in found[1]] == [161, 160]
-        assert len(await messages.newest(scope, place.id, limit=3)) == 3
-        conversation = await messages.conversation(scope, place.id)
-        assert conversation is not None
-        assert conversation.last_seq == 160
 
 
 async def test_of_a_long_conversation_no_more_is_read_than_could_fill_the_budget(
@@ -136,7 +119,7 @@ async def test_the_stretch_is_read_while_the_question_is_embedded_and_nobody_wai
             free.append(monotonic() < last)
             return real(self, text)
 
-        over, read = Event(), history.receipt_store.load_previous
+        over, read = Event(), history.receipts.previous
 
         async def noted(*args: Any, **options: Any) -> Any:
             assert embeds.wait(10), "the question is embedded beside"
@@ -145,7 +128,7 @@ async def test_the_stretch_is_read_while_the_question_is_embedded_and_nobody_wai
             return found
 
         monkeypatch.setattr(HashingEmbedder, "embed_query", slow)
-        monkeypatch.setattr(history.receipt_store, "load_previous", noted)
+        monkeypatch.setattr(history.receipts, "previous", noted)
         context = await store.user("alice").conversation("c").context(query, budget=500)
         assert free == [True]
         assert "Porto" in str(context.messages)

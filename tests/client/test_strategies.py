@@ -11,7 +11,7 @@ from memstore import BudgetTooSmall, InvalidInput, Section
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.store import messages
-from memstore.strategies import GoalBatch, SlidingWindow, ToolCalls, View
+from memstore.strategies import ConversationView, GoalBatch, SlidingWindow, ToolCalls
 
 
 async def worked(store: AsyncMemoryStore) -> AsyncConversationScope:
@@ -138,10 +138,10 @@ class Shout:
 
     name = "shout"
 
-    def should_run(self, view: View) -> bool:
+    def should_run(self, view: ConversationView) -> bool:
         return True
 
-    def run(self, view: View) -> View:
+    def run(self, view: ConversationView) -> ConversationView:
         return view.with_blocks([view.block(self, view.entries[1:20], "We spoke of offers.", 1)])
 
 

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from memstore.context.material import Material
-from memstore.context.turns import Turn, turns
+from memstore.context.items import Candidates
+from memstore.context.strategies.base import Turn, split_turns
 from memstore.models import Hit, Message, Section, Summary, Tier
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -143,9 +143,9 @@ def sections(draw: st.DrawFn) -> list[Section]:
 
 
 @st.composite
-def materials(draw: st.DrawFn) -> Material:
-    """Material as the path of a context makes it."""
-    found, _ = turns(draw(conversations()))
+def materials(draw: st.DrawFn) -> Candidates:
+    """Candidates as the path of a context makes it."""
+    found, _ = split_turns(draw(conversations()))
     users = [turn for turn in found if turn.messages[0].role == "user"]
     asked = draw(st.sampled_from([None, *users[-1:]])) if users else None
     others = [turn for turn in found if turn is not asked]
@@ -155,14 +155,14 @@ def materials(draw: st.DrawFn) -> Material:
         if asked
         else draw(st.none() | texts.map(lambda text: {"role": "user", "content": text}))
     )
-    return Material(
+    return Candidates(
         system=draw(st.none() | texts),
         question=question,
         question_seq=asked.first_seq if asked else None,
         ending=ending,
         turns=[turn for turn in reversed(others) if turn not in ending],
         summaries=draw(st.lists(summaries(), max_size=4)),
-        standing=draw(st.just([]) | st.lists(hits(Tier.FACTS), max_size=4)),
+        pinned=draw(st.just([]) | st.lists(hits(Tier.FACTS), max_size=4)),
         facts=draw(st.lists(hits(Tier.FACTS), max_size=6)),
         sections=draw(st.just([]) | sections()),
         hits=draw(st.lists(hits(Tier.MESSAGES), max_size=8)),

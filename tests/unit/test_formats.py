@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from memstore import BudgetTooSmall, InvalidInput
-from memstore.context.compose import compose
 from memstore.context.formats import (
     FORMATS,
     CustomSection,
@@ -25,9 +24,9 @@ from memstore.context.formats import (
     count_sections,
     get_format,
 )
-from memstore.context.material import Material
-from memstore.context.strategies.view import Block
-from memstore.context.turns import Turn, turns
+from memstore.context.items import Candidates
+from memstore.context.layout import compose
+from memstore.context.strategies.base import Block, Turn, split_turns
 from memstore.formats import Anthropic, Format, Ollama, OpenAI, PlainText, PromptContent
 from memstore.models import Context, Hit, Message, Summary, Tier
 from memstore.providers import load_counter
@@ -53,7 +52,7 @@ formats = st.sampled_from([*EVERY, Own()])
 chats = [OpenAI(), Ollama(), Anthropic()]
 
 
-def composed(material: Material, budget: int, format: Format) -> Context:
+def composed(material: Candidates, budget: int, format: Format) -> Context:
     try:
         return compose(material, budget, EXACT, format=format)
     except BudgetTooSmall as error:
@@ -66,7 +65,7 @@ def composed(material: Material, budget: int, format: Format) -> Context:
 @quick
 @given(materials(), budgets, formats)
 def test_the_budget_holds_in_every_format_and_the_figures_add_up(
-    material: Material, budget: int, format: Format
+    material: Candidates, budget: int, format: Format
 ) -> None:
     context = composed(material, budget, format)
     found = RenderedPrompt(context.messages, context.system, context.text)
@@ -81,7 +80,7 @@ def test_the_budget_holds_in_every_format_and_the_figures_add_up(
 @quick
 @given(materials(), texts, texts, formats)
 def test_what_is_reported_as_stable_is_the_same_for_another_question(
-    material: Material, one_text: str, other_text: str, format: Format
+    material: Candidates, one_text: str, other_text: str, format: Format
 ) -> None:
     asked = [
         composed(
@@ -126,7 +125,7 @@ def anthropic_messages() -> TypeAdapter[Any]:
 
 @quick
 @given(materials(), budgets)
-def test_openai_takes_what_is_made_for_it(material: Material, budget: int) -> None:
+def test_openai_takes_what_is_made_for_it(material: Candidates, budget: int) -> None:
     for one in composed(material, budget, OpenAI()).messages:
         openai_message().validate_python(one, strict=True)
         assert re.fullmatch(r"[^\s<|\\/>]{1,64}", one.get("name", "x"))
@@ -134,7 +133,7 @@ def test_openai_takes_what_is_made_for_it(material: Material, budget: int) -> No
 
 @quick
 @given(materials(), budgets)
-def test_ollama_takes_what_is_made_for_it_and_results_follow_their_calls(material: Material, budget: int) -> None:
+def test_ollama_takes_what_is_made_for_it_and_results_follow_their_calls(material: Candidates, budget: int) -> None:
     import ollama
 
     open_calls: list[dict[str, Any]] = []
@@ -151,7 +150,7 @@ def test_ollama_takes_what_is_made_for_it_and_results_follow_their_calls(materia
 
 @quick
 @given(materials(), budgets)
-def test_anthropic_takes_what_is_made_for_it(material: Material, budget: int) -> None:
+def test_anthropic_takes_what_is_made_for_it(material: Candidates, budget: int) -> None:
     check_anthropic(composed(material, budget, Anthropic()).messages)
 
 
@@ -188,7 +187,7 @@ def summary(text: str) -> Summary:
 
 
 def content(*history: Message, **more: Any) -> PromptContent:
-    found, refused = turns(history)
+    found, refused = split_turns(history)
     assert not refused
     return PromptContent(turns=found, **more)
 
@@ -369,7 +368,7 @@ def test_nobody_in_a_summary_or_a_record_stands_under_another_speaker() -> None:
 
 @pytest.mark.parametrize("format", EVERY, ids=lambda format: format.name)
 def test_hostile_memory_leaves_its_frame_in_no_format(format: Format) -> None:
-    entries = turns([message(3, "user", "hello"), message(4, "assistant", "hi")])[0]
+    entries = split_turns([message(3, "user", "hello"), message(4, "assistant", "hi")])[0]
     block = Block("x", EVIL, (Turn((message(2, "user", "x"),)),), 1, 1)
 
     def made(evil: str, name: str) -> list[str]:

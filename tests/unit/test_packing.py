@@ -7,16 +7,13 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.context.compose import compose
-from memstore.context.cut import cut_closely
 from memstore.context.dedupe import SaidIndex, TextFingerprint
 from memstore.context.formats import OPENAI, PromptContent, RenderedPrompt
-from memstore.context.material import Material
-from memstore.context.offers import Offering
-from memstore.context.pack import HAD_SHARE, OVER_SHARE, Packing
+from memstore.context.items import Candidates, ItemFactory, truncate
+from memstore.context.layout import compose
+from memstore.context.selection import MOST, OVER_SHARE, Selection, recent_window
 from memstore.context.spare_budget import knapsack, uncovered_first
-from memstore.context.turns import turns
-from memstore.context.window import MOST, window
+from memstore.context.strategies.base import split_turns
 from memstore.models import Hit, Reason, Section, Tier
 from memstore.testing import WordCounter
 from tests.unit.strategies import START, UUID, message
@@ -38,7 +35,7 @@ def test_the_fill_is_the_fullest_there_is(pieces: list[int], room: int) -> None:
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=60), st.integers(0, 900))
 def test_a_window_fits_and_is_not_much_shorter_than_it_may_be(tokens: list[int], room: int) -> None:
     starts = list(range(len(tokens), 0, -1))
-    count, most = window(starts, tokens, room), window(starts, tokens, room, steps=False)
+    count, most = recent_window(starts, tokens, room), recent_window(starts, tokens, room, steps=False)
     assert sum(tokens[:count]) <= room
     assert sum(tokens[:count]) >= sum(tokens[:most]) - MOST * room
     assert (count == len(tokens)) == (sum(tokens) <= room)
@@ -48,7 +45,7 @@ def test_a_window_begins_at_the_same_message_for_many_turns() -> None:
     begins = []
     for newest in range(200, 400, 2):
         starts = list(range(newest, 0, -1))
-        count = window(starts, [35 + start % 7 for start in starts], 6000)
+        count = recent_window(starts, [35 + start % 7 for start in starts], 6000)
         begins.append(starts[count - 1])
     assert begins == sorted(begins)
     assert len(set(begins)) <= 100 / 3
@@ -103,7 +100,7 @@ def test_a_summary_and_the_messages_under_it_are_not_both_among_the_hits() -> No
     lines = "\n".join(f"Ann: {one.text}" for one in said)
     told = Hit(Tier.SUMMARIES, UUID(int=99), f"1 January 2024:\n{lines}", 0.5, {}, (), START, UUID(int=2))
     for hits, wanted in (([told, *said], [told]), ([*said, told], said)):
-        receipt = compose(Material(question={"role": "user", "content": "?"}, hits=hits), 400, WordCounter()).receipt
+        receipt = compose(Candidates(question={"role": "user", "content": "?"}, hits=hits), 400, WordCounter()).receipt
         assert [one.id for one in receipt.included] == [one.id for one in wanted]
         assert {one.reason for one in receipt.left_out} == {Reason.DUPLICATE}
 
@@ -112,7 +109,7 @@ def test_a_short_text_is_said_once_but_where_it_may_be_an_answer() -> None:
     talk = ["Shall I book the ferry?", "Great, thanks!", "Corfu was hot.", "Great, thanks.", "great thanks", "Thanks!"]
     hits = [hit(2 * n, text) for n, text in enumerate(talk, 1)]
     answer = hit(13, "great, thanks")  # right behind the last of them
-    made = compose(Material(question={"role": "user", "content": "?"}, hits=[*hits, answer]), 400, WordCounter())
+    made = compose(Candidates(question={"role": "user", "content": "?"}, hits=[*hits, answer]), 400, WordCounter())
     assert [one.id.int for one in made.receipt.included if one.id] == [2, 4, 6, 12, 13]
     assert {one.id.int: one.reason for one in made.receipt.left_out if one.id} == dict.fromkeys(
         (8, 10), Reason.DUPLICATE
@@ -137,7 +134,7 @@ def test_what_was_taken_out_again_is_not_said() -> None:
 def test_a_reason_is_true_of_what_is_in_at_last() -> None:
     """A format may take more than was expected: then hits are taken out again after others were refused."""
     twice = [hit(n, f"we spoke of the weather in town number {n // 2} and of {n // 2} trains") for n in range(10, 60)]
-    given = Material(question={"role": "user", "content": "?"}, hits=twice)
+    given = Candidates(question={"role": "user", "content": "?"}, hits=twice)
     for budget in range(80, 300, 7):
         made = compose(given, budget, WordCounter(), format=Wordy())
         for one in made.receipt.left_out:
@@ -146,7 +143,7 @@ def test_a_reason_is_true_of_what_is_in_at_last() -> None:
 
 
 def test_what_a_share_refused_is_told_from_what_did_not_fit() -> None:
-    given = Material(question={"role": "user", "content": "?"}, standing=ALWAYS, hits=TALK)
+    given = Candidates(question={"role": "user", "content": "?"}, pinned=ALWAYS, hits=TALK)
     left = {one.id: one for one in compose(given, 90, WordCounter()).receipt.left_out}
     assert left[ALWAYS[2].id].note == OVER_SHARE
     assert {one.note for one in left.values() if one.section == "hits"} == {""}
@@ -159,11 +156,11 @@ def test_a_fact_that_was_over_its_share_is_not_told_as_one_that_did_not_fit() ->
         for n in range(8)
     ]
     hits = [hit(n, f"In the evening of day {n} we ate {n} different cakes near the harbour.") for n in range(10, 60)]
-    given = Material(question={"role": "user", "content": "?"}, facts=facts, hits=hits)
+    given = Candidates(question={"role": "user", "content": "?"}, facts=facts, hits=hits)
     receipt = compose(given, 400, WordCounter()).receipt
     out = [one for one in receipt.left_out if one.section == "facts"]
     assert out
-    assert {(one.reason, one.note) for one in out} == {(Reason.OVER_BUDGET, HAD_SHARE)}
+    assert {(one.reason, one.note) for one in out} == {(Reason.OVER_BUDGET, "")}
     assert min(one.score or 0 for one in out) > max(one.score or 0 for one in receipt.included if one.section == "hits")
     assert {one.note for one in receipt.left_out if one.section == "hits"} == {""}, "what came last did not fit"
     assert not [one for one in compose(given, 4000, WordCounter()).receipt.left_out if one.section == "facts"]
@@ -185,19 +182,20 @@ def hit(number: int, text: str) -> Hit:
 
 def test_what_the_question_asks_and_nobody_said_yet_comes_first() -> None:
     told = ["We sailed to Corfu.", "The boat was blue.", "Corfu again!", "Our ferry had two boats.", "A plain day."]
-    pieces = Offering(WordCounter()).hits([hit(n, text) for n, text in enumerate(told, 1)])
-    packing = Packing()
+    factory = ItemFactory(WordCounter())
+    pieces = [factory.hit(hit(n, text)) for n, text in enumerate(told, 1)]
+    packing = Selection()
     packing.add(pieces[0])
     ordered = uncovered_first(packing, pieces, "Which boats and which ferry took us to Corfu?")
-    assert [piece.wording.text for piece in ordered] == [told[place] for place in (3, 0, 1, 2, 4)]
+    assert [piece.fingerprint.text for piece in ordered] == [told[place] for place in (3, 0, 1, 2, 4)]
     assert uncovered_first(packing, pieces, "And Corfu?") == pieces
 
 
 def test_what_stands_beside_a_hit_comes_before_what_is_merely_newer() -> None:
     said = [message(n, "user", f"line {n} tells of {n * n} things and of {n * 7}") for n in range(1, 60)]
-    found, _ = turns(said)
+    found, _ = split_turns(said)
     far = Hit(Tier.MESSAGES, said[9].id, said[9].text or "", 1.0, {}, (), START, UUID(int=2), 10, speaker="Ann")
-    given = Material(
+    given = Candidates(
         question={"role": "user", "content": "?"},
         turns=found[::-1],
         hits=[far],
@@ -219,7 +217,7 @@ TALK = [hit(n, f"we spoke of the weather in town number {n} and of {n * n} train
 def test_no_filler_is_worth_a_standing_fact() -> None:
     """The fence of standing facts has as many tokens as three of them, and the parts of a small room are small."""
     calendar = Section("calendar", text=["At eight: Bob, about the trains.", "At nine: the dentist, with the car."])
-    given = Material(question={"role": "user", "content": "?"}, standing=ALWAYS, hits=TALK, sections=[calendar])
+    given = Candidates(question={"role": "user", "content": "?"}, pinned=ALWAYS, hits=TALK, sections=[calendar])
     inside: set[UUID | None] = set()
     for budget in range(60, 240, 5):
         receipt = compose(given, budget, WordCounter()).receipt
@@ -231,9 +229,9 @@ def test_no_filler_is_worth_a_standing_fact() -> None:
 
 def test_a_beginning_ends_with_a_sentence_or_else_with_a_word() -> None:
     text = "Ann sails. She has a boat that is old and blue, and she likes it."
-    assert cut_closely(text, 6, WordCounter()) == "Ann sails. She has a […]"
-    assert cut_closely(text, 3, WordCounter()) == "Ann sails. […]"
-    assert cut_closely("日本語", 0, WordCounter()) is None
+    assert truncate(text, 6, WordCounter()) == "Ann sails. She has a […]"
+    assert truncate(text, 3, WordCounter()) == "Ann sails. […]"
+    assert truncate("日本語", 0, WordCounter()) is None
 
 
 class Reading(WordCounter):
@@ -248,7 +246,7 @@ class Reading(WordCounter):
 
 def test_of_a_very_long_text_only_the_beginning_is_read() -> None:
     counter = Reading()
-    found = cut_closely("Ann sails on the lake. " * 100_000, 40, counter)
+    found = truncate("Ann sails on the lake. " * 100_000, 40, counter)
     assert found is not None
     assert found.startswith("Ann sails on the lake. Ann")
     assert 28 <= WordCounter().count(found) <= 40

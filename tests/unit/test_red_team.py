@@ -15,11 +15,10 @@ from uuid import UUID
 
 import pytest
 
-from memstore.context.compose import compose
 from memstore.context.formats import FORMATS, RenderedPrompt, count_prompt
-from memstore.context.material import Material
-from memstore.context.strategies.view import Block
-from memstore.context.turns import Turn, turns
+from memstore.context.items import Candidates
+from memstore.context.layout import compose
+from memstore.context.strategies.base import Block, Turn, split_turns
 from memstore.formats import Format
 from memstore.models import Context, Hit, Message, Section, Summary, Tier
 from memstore.testing import WordCounter
@@ -158,17 +157,17 @@ class Stored:
         yield message(4, "tool", self.at("tool"), tool_call_id="call_1", **more)
         yield message(5, "assistant", "Noted.")
 
-    def material(self) -> Material:
+    def material(self) -> Candidates:
         """Give a context's material that has it in every place."""
         block = Block("x", f"user: {self.at('record')}", (Turn((message(6, "user", "x"),)),), 1, 1)
         summary = {"id": UUID(int=9), "level": 1, "from_seq": 1, "to_seq": 1, "text": self.at("summary")}
         times = {"occurred_at": START, "occurred_until": START}
-        return Material(
+        return Candidates(
             system="You are kind.",
             question={"role": "user", "content": "hello there"},
-            turns=[block, *reversed(turns(list(self.messages()))[0])],
+            turns=[block, *reversed(split_turns(list(self.messages()))[0])],
             summaries=[Summary.model_construct(**summary, **times)],
-            standing=[self.hit("standing", Tier.FACTS)],
+            pinned=[self.hit("standing", Tier.FACTS)],
             facts=[self.hit("fact", Tier.FACTS)],
             hits=[self.hit("hit", Tier.MESSAGES), self.hit("gist", Tier.SUMMARIES)],
             sections=[Section("plan", text=[self.at("section")])],

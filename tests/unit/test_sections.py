@@ -7,16 +7,16 @@ from itertools import pairwise
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, Section
-from memstore.context.compose import compose
-from memstore.context.material import Material
-from memstore.context.sections import allowances, as_json, merged, sections_of
-from memstore.context.turns import turns
+from memstore.context.items import Candidates
+from memstore.context.layout import compose
+from memstore.context.sections import allowances, as_json, merge_sections, read_sections
+from memstore.context.strategies.base import split_turns
 from memstore.models import Hit, Tier
 from memstore.testing import WordCounter
 from tests.unit.strategies import START, UUID, message
 
 QUESTION = {"role": "user", "content": "And now?"}
-HISTORY = turns([message(n, "user", f"line {n} of a long talk about {n * n}") for n in range(1, 80)])[0][::-1]
+HISTORY = split_turns([message(n, "user", f"line {n} of a long talk about {n * n}") for n in range(1, 80)])[0][::-1]
 
 
 def hit(number: int, tier: Tier = Tier.MESSAGES) -> Hit:
@@ -24,8 +24,8 @@ def hit(number: int, tier: Tier = Tier.MESSAGES) -> Hit:
     return Hit(tier, UUID(int=number), text, 1.0 / number, {}, (), START, speaker="Ann")
 
 
-def material(*sections: Section) -> Material:
-    return Material(
+def material(*sections: Section) -> Candidates:
+    return Candidates(
         system="Be brief.",
         question=QUESTION,
         turns=HISTORY,
@@ -61,15 +61,15 @@ def material(*sections: Section) -> Material:
 )
 def test_what_is_no_section_is_refused_with_what_to_give(given: object, told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
-        sections_of(given)  # type: ignore[arg-type]
+        read_sections(given)  # type: ignore[arg-type]
 
 
 def test_sections_go_through_json_and_back() -> None:
     given = [Section("facts", maximum=0.1, priority=2), Section("calendar", text=("a", "b"), steady=True, minimum=30)]
-    assert sections_of(as_json(given)) == (given[0], Section("calendar", text=["a", "b"], steady=True, minimum=30))
-    assert merged(given, [Section("facts", maximum=9)])[0] == Section("facts", maximum=9)
+    assert read_sections(as_json(given)) == (given[0], Section("calendar", text=["a", "b"], steady=True, minimum=30))
+    assert merge_sections(given, [Section("facts", maximum=9)])[0] == Section("facts", maximum=9)
     for off in Section("hits", maximum=0), Section("hits", maximum=0.0), Section("hits", weight=0):
-        assert sections_of(as_json([off])) == (off,)
+        assert read_sections(as_json([off])) == (off,)
     assert as_json([Section("hits")]) == [{"name": "hits"}]
 
 
@@ -151,8 +151,8 @@ def test_the_highest_priority_is_served_first_with_what_is_left() -> None:
 @pytest.mark.parametrize("cut", [True, False])
 def test_what_is_too_long_is_left_out_or_cut_at_a_sentence(cut: bool) -> None:
     page = " ".join(f"This is sentence {n} of a page." for n in range(200))
-    found = turns([message(1, "user", "before"), message(2, "user", page), message(3, "user", "after")])[0][::-1]
-    given = Material(
+    found = split_turns([message(1, "user", "before"), message(2, "user", page), message(3, "user", "after")])[0][::-1]
+    given = Candidates(
         question=QUESTION,
         turns=found,
         sections=[Section("recent", cut=cut), Section("manual", text=page, cut=cut, maximum=60)],
@@ -173,5 +173,5 @@ def test_a_call_of_tools_is_never_cut() -> None:
         message(2, "tool", "A row. " * 300, tool_call_id="c"),
         message(3, "user", "after"),
     ]
-    given = Material(question=QUESTION, turns=turns(told)[0][::-1], sections=[Section("recent", cut=True)])
+    given = Candidates(question=QUESTION, turns=split_turns(told)[0][::-1], sections=[Section("recent", cut=True)])
     assert [one["role"] for one in compose(given, 300, WordCounter()).messages] == ["user", "user"]

@@ -13,19 +13,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstore import InvalidInput
-from memstore.context.compose import compose
-from memstore.context.compression import Stored, compressed
 from memstore.context.formats import turn_messages
-from memstore.context.material import Material
-from memstore.context.strategies.boundary import cuts
-from memstore.context.strategies.buffers import Hierarchical, SummaryBuffer, Threshold
+from memstore.context.items import Candidates
+from memstore.context.layout import compose, compress_turns
+from memstore.context.strategies import KNOWN, as_json, get_strategies
+from memstore.context.strategies.base import (
+    PROTECTED,
+    Block,
+    ConversationView,
+    Strategy,
+    Turn,
+    compress,
+    split_turns,
+    turns_of,
+    view_of,
+)
+from memstore.context.strategies.buffers import Hierarchical, SummaryBuffer, Threshold, compaction_points
 from memstore.context.strategies.goals import GoalBatch
-from memstore.context.strategies.registry import KNOWN, as_json, strategies
-from memstore.context.strategies.telling import is_call
-from memstore.context.strategies.tool_calls import ToolCalls
-from memstore.context.strategies.view import FLOOR, Block, Strategy, View, compress, turns_of, view_of
+from memstore.context.strategies.tool_calls import ToolCalls, is_call
 from memstore.context.strategies.windows import Semantic, SlidingWindow
-from memstore.context.turns import Turn, turns
 from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
 from memstore.models import Fact, Hit, Message, Summary, Tier
 from memstore.testing import WordCounter as StoredCounter
@@ -52,9 +58,9 @@ class WordCounter(StoredCounter):
 
 
 @st.composite
-def views(draw: st.DrawFn) -> View:
+def views(draw: st.DrawFn) -> ConversationView:
     """A view of a drawn conversation, with summaries, facts, answers to a question, and a question that must stay."""
-    found, _ = turns(draw(conversations(30)))
+    found, _ = split_turns(draw(conversations(30)))
     said = [one for turn in found for one in turn.messages]
     sources = draw(st.lists(st.sampled_from(said), max_size=5)) if said else []
     facts = [
@@ -75,33 +81,33 @@ def views(draw: st.DrawFn) -> View:
 
 @quick
 @given(views(), lists)
-def test_every_message_is_in_one_place_and_in_order(view: View, chosen: list[Strategy]) -> None:
+def test_every_message_is_in_one_place_and_in_order(view: ConversationView, chosen: list[Strategy]) -> None:
     after = compress(view, chosen)
     shown = [one.seq for entry in after.entries for turn in turns_of(entry) for one in turn.messages]
-    left = [one.seq for gone in after.left_out for one in gone.turn.messages]
+    left = [one.seq for gone in after.dropped for one in gone.turn.messages]
     assert shown == sorted(shown)
     assert sorted(shown + left) == [one.seq for turn in view.entries for one in turn.messages]  # type: ignore[union-attr]
-    assert all(gone.reason and gone.strategy in ("sliding_window", "semantic") for gone in after.left_out)
+    assert all(gone.reason and gone.strategy in ("sliding_window", "semantic") for gone in after.dropped)
 
 
 @quick
 @given(views(), lists)
-def test_the_floor_is_never_touched(view: View, chosen: list[Strategy]) -> None:
+def test_the_floor_is_never_touched(view: ConversationView, chosen: list[Strategy]) -> None:
     after = compress(view, chosen)
     kept = [entry for entry in after.entries if isinstance(entry, Turn)]
-    newest = list(view.entries[-FLOOR:])
+    newest = list(view.entries[-PROTECTED:])
     assert kept[len(kept) - len(newest) :] == newest
     must = [
         entry
         for entry in view.entries
-        if isinstance(entry, Turn) and (entry.messages[0].role == "system" or entry.first_seq in view.floor)
+        if isinstance(entry, Turn) and (entry.messages[0].role == "system" or entry.first_seq in view.protected)
     ]
     assert [entry for entry in kept if entry in must] == must
 
 
 @quick
 @given(views(), lists)
-def test_a_call_and_its_results_stay_together(view: View, chosen: list[Strategy]) -> None:
+def test_a_call_and_its_results_stay_together(view: ConversationView, chosen: list[Strategy]) -> None:
     whole = {id(entry) for entry in view.entries}
     for entry in compress(view, chosen).entries:
         assert all(id(turn) in whole for turn in turns_of(entry))
@@ -109,7 +115,7 @@ def test_a_call_and_its_results_stay_together(view: View, chosen: list[Strategy]
 
 @quick
 @given(views(), lists)
-def test_no_strategy_makes_a_view_longer(view: View, chosen: list[Strategy]) -> None:
+def test_no_strategy_makes_a_view_longer(view: ConversationView, chosen: list[Strategy]) -> None:
     after = compress(view, chosen)
     assert after.tokens <= view.tokens
     assert view.tokens - after.tokens == sum(step.saved for step in after.steps)
@@ -118,7 +124,7 @@ def test_no_strategy_makes_a_view_longer(view: View, chosen: list[Strategy]) -> 
 
 @quick
 @given(views(), lists)
-def test_twice_is_once_and_the_same_view_gives_the_same(view: View, chosen: list[Strategy]) -> None:
+def test_twice_is_once_and_the_same_view_gives_the_same(view: ConversationView, chosen: list[Strategy]) -> None:
     after = compress(view, chosen)
     assert compress(after, chosen) == after
     assert compress(replace(view), chosen) == after
@@ -126,7 +132,7 @@ def test_twice_is_once_and_the_same_view_gives_the_same(view: View, chosen: list
 
 @quick
 @given(views(), lists, lists)
-def test_a_block_is_kept_or_taken_whole(view: View, first: list[Strategy], then: list[Strategy]) -> None:
+def test_a_block_is_kept_or_taken_whole(view: ConversationView, first: list[Strategy], then: list[Strategy]) -> None:
     before = compress(view, first)
     after = {one.first_seq: id(entry) for entry in compress(before, then).entries for one in turns_of(entry)}
     for entry in before.entries:
@@ -136,7 +142,7 @@ def test_a_block_is_kept_or_taken_whole(view: View, first: list[Strategy], then:
 
 @quick
 @given(views(), counts, counts)
-def test_a_larger_window_keeps_what_a_smaller_one_keeps(view: View, turns: int, more: int) -> None:
+def test_a_larger_window_keeps_what_a_smaller_one_keeps(view: ConversationView, turns: int, more: int) -> None:
     small = compress(view, [SlidingWindow(turns)]).entries
     large = compress(view, [SlidingWindow(turns + more)]).entries
     assert {entry.first_seq for entry in small} <= {entry.first_seq for entry in large}
@@ -158,7 +164,7 @@ def talk(count: int, words: int = 10) -> list[Message]:
 @pytest.mark.parametrize("strategy", [SummaryBuffer(), Threshold(), Hierarchical(recent=0.5)])
 @pytest.mark.parametrize("first", [[], [ToolCalls(older_than=5)]])
 def test_a_boundary_stays_between_triggers(strategy: Strategy, first: list[Strategy]) -> None:
-    every, _ = turns(talk(90))
+    every, _ = split_turns(talk(90))
     prefixes = []
     for end in range(20, len(every)):
         after = compress(view_of(every[:end], 1000, WordCounter()), [*first, strategy])
@@ -176,13 +182,13 @@ def test_a_boundary_stays_between_triggers(strategy: Strategy, first: list[Strat
 @given(st.integers(12, 60), st.integers(200, 2000))
 @settings(max_examples=100, deadline=None)
 def test_compactions_of_the_past_are_the_same_at_any_later_time(count: int, room: int) -> None:
-    every, _ = turns(talk(80))
-    then = cuts(view_of(every[:count], room, WordCounter()), 0.8, 0.6, 0.2)
-    assert cuts(view_of(every, room, WordCounter()), 0.8, 0.6, 0.2)[: len(then)] == then
+    every, _ = split_turns(talk(80))
+    then = compaction_points(view_of(every[:count], room, WordCounter()), 0.8, 0.6, 0.2)
+    assert compaction_points(view_of(every, room, WordCounter()), 0.8, 0.6, 0.2)[: len(then)] == then
 
 
 def test_between_trigger_and_target() -> None:
-    every, _ = turns(talk(150))
+    every, _ = split_turns(talk(150))
     for end in range(20, len(every)):
         after = compress(view_of(every[:end], 1000, WordCounter()), [SummaryBuffer()])
         assert after.tokens <= 0.8 * 1000 + 60
@@ -202,7 +208,7 @@ def asked_and_done() -> list[Message]:
 
 
 def test_an_old_call_is_told_with_tool_inputs_reason_and_outcome() -> None:
-    found, _ = turns(asked_and_done())
+    found, _ = split_turns(asked_and_done())
     after = compress(view_of(found, 10_000, WordCounter()), [ToolCalls()])
     (block,) = [entry for entry in after.entries if isinstance(entry, Block)]
     assert block.text.startswith("search_flights(to=Porto, adults=2), for “Find me a flight to Porto.”, gave: ")
@@ -224,7 +230,7 @@ def test_a_number_that_is_rare_in_a_result_is_kept_and_one_that_is_met_by_chance
         message(4, "tool", rows, tool_call_id="call_2"),
         *(message(n, "user", "More.") for n in range(5, 20)),
     ]
-    made = compress(view_of(turns(found)[0], 10_000, WordCounter()), [ToolCalls(least=30, most=50)]).entries
+    made = compress(view_of(split_turns(found)[0], 10_000, WordCounter()), [ToolCalls(least=30, most=50)]).entries
     (told,) = [entry.text for entry in made if isinstance(entry, Block)]
     assert "You get in with 4417." in told
     assert "total 60; -rw-r--r-- app 0 file-0; " in told
@@ -236,14 +242,14 @@ def test_what_is_told_of_many_turns_tells_calls_by_what_was_named_after_them(
     strategy: Strategy, first: list[Strategy]
 ) -> None:
     found = [*asked_and_done(), *(message(n, "user", f"Number {n} of all of them.") for n in range(20, 90))]
-    view = compress(view_of(turns(found)[0], 900, WordCounter()), [*first, strategy])
+    view = compress(view_of(split_turns(found)[0], 900, WordCounter()), [*first, strategy])
     told = "\n".join(entry.text for entry in view.entries if isinstance(entry, Block))
     assert "search_flights(to=Porto, adults=2)" in told
     assert "off_23, LX231, 323" in told
 
 
 def test_a_summary_without_words_is_no_line_of_a_block() -> None:
-    every, _ = turns(talk(150))
+    every, _ = split_turns(talk(150))
     empty = Summary.model_construct(
         id=UUID(int=9),
         level=1,
@@ -261,13 +267,13 @@ def test_a_summary_without_words_is_no_line_of_a_block() -> None:
 
 
 def test_a_call_that_is_not_old_stays() -> None:
-    found, _ = turns(asked_and_done()[:9])
+    found, _ = split_turns(asked_and_done()[:9])
     assert compress(view_of(found, 10_000, WordCounter()), [ToolCalls()]).steps == ()
 
 
 def test_a_record_of_a_call_is_never_written_again() -> None:
     found = asked_and_done() + [message(n, "user", f"Let us speak of off_{n} and LX{n}1.") for n in range(20, 40)]
-    every, _ = turns(found)
+    every, _ = split_turns(found)
     texts = set()
     for end in range(12, len(every)):
         view = compress(view_of(every[:end], 10_000, WordCounter()), [ToolCalls()])
@@ -291,7 +297,7 @@ def test_outcomes_say_what_failed(result: str, wanted: str) -> None:
         message(3, "tool", result, tool_call_id="call_1"),
         *(message(n, "user", "More.") for n in range(4, 20)),
     ]
-    made = compress(view_of(turns(found)[0], 10_000, WordCounter()), [ToolCalls(least=10, most=20)]).entries
+    made = compress(view_of(split_turns(found)[0], 10_000, WordCounter()), [ToolCalls(least=10, most=20)]).entries
     told = [entry.text for entry in made if isinstance(entry, Block)]
     assert not told or wanted in told[0]
     assert told or not result
@@ -308,7 +314,7 @@ def test_parallel_calls_without_ids_are_paired_by_their_order() -> None:
     ]
     (block,) = [
         entry
-        for entry in compress(view_of(turns(found)[0], 9999, WordCounter()), [ToolCalls()]).entries
+        for entry in compress(view_of(split_turns(found)[0], 9999, WordCounter()), [ToolCalls()]).entries
         if isinstance(entry, Block)
     ]
     assert block.text.index("first(x=first)") < block.text.index("alpha") < block.text.index("second(x=second)")
@@ -316,7 +322,7 @@ def test_parallel_calls_without_ids_are_paired_by_their_order() -> None:
 
 
 def test_a_goal_that_is_done_becomes_an_episode_and_an_open_one_does_not() -> None:
-    found, _ = turns(asked_and_done())
+    found, _ = split_turns(asked_and_done())
     after = compress(view_of(found, 10_000, WordCounter()), [GoalBatch()])
     block = after.entries[0]
     assert isinstance(block, Block)
@@ -326,12 +332,12 @@ def test_a_goal_that_is_done_becomes_an_episode_and_an_open_one_does_not() -> No
     assert "search_flights" in lines[1]
     assert "off_23" in lines[2]
     waiting = [one for one in asked_and_done() if one.seq != 4]
-    after = compress(view_of(turns(waiting)[0], 10_000, WordCounter()), [GoalBatch()])
+    after = compress(view_of(split_turns(waiting)[0], 10_000, WordCounter()), [GoalBatch()])
     assert isinstance(after.entries[0], Turn)
 
 
 def test_what_the_question_asks_for_stands_instead_of_what_is_recent() -> None:
-    every, _ = turns(talk(60))
+    every, _ = split_turns(talk(60))
     view = view_of(every, 10_000, WordCounter(), relevance={every[3].messages[0].id: 0.9})
     after = compress(view, [Semantic(recent=5)])
     assert list(after.entries) == [every[3], *every[-5:]]
@@ -339,7 +345,7 @@ def test_what_the_question_asks_for_stands_instead_of_what_is_recent() -> None:
 
 
 def test_the_oldest_turns_live_on_in_their_facts() -> None:
-    every, _ = turns(talk(150))
+    every, _ = split_turns(talk(150))
     source = every[1].messages[0]
     fact = Fact.model_construct(
         type="statement", id=UUID(int=5), text="Ann is allergic to nuts.", sources=[source.id], occurred_at=START
@@ -351,7 +357,7 @@ def test_the_oldest_turns_live_on_in_their_facts() -> None:
 
 
 def test_a_window_leaves_alone_what_another_strategy_has_told() -> None:
-    every, _ = turns(talk(90))
+    every, _ = split_turns(talk(90))
     after = compress(view_of(every, 10_000, WordCounter()), [ToolCalls(), SlidingWindow(10)])
     assert sum(isinstance(entry, Block) for entry in after.entries) > 10
     after = compress(view_of(every, 10_000, WordCounter()), [SlidingWindow(10), ToolCalls()])
@@ -359,7 +365,7 @@ def test_a_window_leaves_alone_what_another_strategy_has_told() -> None:
 
 
 def test_a_strategy_that_takes_the_floor_is_refused() -> None:
-    every, _ = turns(talk(20))
+    every, _ = split_turns(talk(20))
     view = view_of(every, 10_000, WordCounter())
     with pytest.raises(ValueError, match="not to be taken"):
         view.with_blocks([view.block(ToolCalls(), every[-2:], "x", 1)])
@@ -372,8 +378,8 @@ def test_lists_of_strategies_as_json_and_back() -> None:
     given = [{"strategy": "tool_calls", "older_than": 10}, "summary_buffer", Threshold(target=0.4)]
     kept = as_json(given)
     assert json.loads(json.dumps(kept)) == kept
-    assert strategies(kept) == strategies(given) == (ToolCalls(), SummaryBuffer(), Threshold(target=0.4))
-    assert {one.name for one in strategies(list(KNOWN))} == set(KNOWN)
+    assert get_strategies(kept) == get_strategies(given) == (ToolCalls(), SummaryBuffer(), Threshold(target=0.4))
+    assert {one.name for one in get_strategies(list(KNOWN))} == set(KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -393,7 +399,7 @@ def test_lists_of_strategies_as_json_and_back() -> None:
 )
 def test_what_is_no_strategy_is_refused_with_what_there_is(given: object, told: str) -> None:
     with pytest.raises(InvalidInput, match=told):
-        strategies(given)  # type: ignore[arg-type]
+        get_strategies(given)  # type: ignore[arg-type]
 
 
 @quick
@@ -401,9 +407,9 @@ def test_what_is_no_strategy_is_refused_with_what_there_is(given: object, told: 
 def test_the_budget_holds_and_the_receipt_says_which_strategy_took_what(
     messages: list[Message], chosen: list[Strategy], budget: int
 ) -> None:
-    every, _ = turns(messages)
-    material = Material(question={"role": "user", "content": "And now?"}, turns=every[::-1])
-    squeezed = compressed(material, Stored(every), chosen, budget, WordCounter())
+    every, _ = split_turns(messages)
+    material = Candidates(question={"role": "user", "content": "And now?"}, turns=every[::-1])
+    squeezed = compress_turns(material, chosen, every, budget, WordCounter())
     context = compose(squeezed, budget, WordCounter())
     assert context.tokens == WordCounter().count_messages(context.messages) <= budget
     assert context.receipt.compressed == squeezed.compressed
@@ -422,11 +428,11 @@ def test_the_budget_holds_and_the_receipt_says_which_strategy_took_what(
 
 
 def test_what_a_question_has_chosen_is_no_part_of_the_stable_prefix() -> None:
-    every, _ = turns(talk(60))
+    every, _ = split_turns(talk(60))
     hit = Hit(Tier.MESSAGES, every[3].messages[0].id, "x", 0.9, {}, (), START)
-    material = Material(system="Be brief.", question={"role": "user", "content": "?"}, turns=every[::-1], hits=[hit])
+    material = Candidates(system="Be brief.", question={"role": "user", "content": "?"}, turns=every[::-1], hits=[hit])
     stable = [
-        compose(compressed(material, Stored(every), chosen, 5000, WordCounter()), 5000, WordCounter()).receipt.cacheable
+        compose(compress_turns(material, chosen, every, 5000, WordCounter()), 5000, WordCounter()).receipt.cacheable
         for chosen in ([Semantic()], [SlidingWindow()])
     ]
     assert stable[0] == WordCounter().count_message({"role": "system", "content": "Be brief."}) < stable[1]
@@ -441,7 +447,7 @@ def test_what_is_recorded_cannot_leave_its_fence() -> None:
 
 
 def test_calls_are_known_in_drawn_turns() -> None:
-    every, _ = turns(talk(12))
+    every, _ = split_turns(talk(12))
     assert sum(map(is_call, every)) == 4
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore.models import Key, Role, Tier, UnitKey
+from memstore.models import Role, Tier, UnitKey
 from memstore.store.user_index import EPOCH, RECORD, ROLES, TIERS, UserIndex
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
@@ -63,6 +63,6 @@ def arrays(units: Sequence[Given]) -> UserIndex:
     )
 
 
-def keys(some: UserIndex, rows: Sequence[int] | np.ndarray) -> list[Key]:
+def keys(some: UserIndex, rows: Sequence[int] | np.ndarray) -> list[UnitKey]:
     """Give the names of rows."""
     return [unit.key for unit in some.units(np.array(rows, dtype=np.intp))]

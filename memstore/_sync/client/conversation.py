@@ -8,18 +8,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from memstore._sync.client.list_api import MessageListMixin
-from memstore._sync.context.context import assemble
-from memstore._sync.context.request import Request
+from memstore._sync.context.builder import build_context
+from memstore._sync.context.request import SECTIONS, STRATEGIES, Request, check_settings, check_size
+from memstore._sync.context.visibility import Rule
 from memstore._sync.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
 from memstore._sync.store import facts, llm_usage, messages, receipts, summaries
 from memstore._sync.store.messages import LAST
 from memstore.client.validation import check_names, check_number, check_object, to_list, to_utc
-from memstore.context.defaults import SECTIONS, STRATEGIES, check_settings, check_size
 from memstore.context.formats import Format, get_format
-from memstore.context.sections import Sections, sections_of
-from memstore.context.strategies.registry import Strategies
-from memstore.context.strategies.registry import strategies as strategies_of
-from memstore.context.visibility import Rule
+from memstore.context.sections import Sections, read_sections
+from memstore.context.strategies import Strategies, get_strategies
 from memstore.errors import ModelUnavailable, ProviderError
 from memstore.ingest.validation import check_name, check_text
 from memstore.models import (
@@ -298,17 +296,17 @@ class ConversationScope(MessageListMixin):
             system=system,
             reserve=reserve,
             as_of=to_utc(as_of, "as_of"),
-            strategies=None if strategy is None else strategies_of(strategy),
-            sections=sections_of(sections),
+            strategies=None if strategy is None else get_strategies(strategy),
+            sections=read_sections(sections),
             viewer=viewer,
             visibility=visibility,
             format=get_format(format),
             tools=tools,
             defaults=runtime.settings,
             keep=runtime.settings.receipt_retention_days > 0 and self._database.capabilities.writes,
-        ).redacted(runtime.redactor)
+        ).redact(runtime.redactor)
         with operation_span("context") as span:
-            context = assemble(
+            context = build_context(
                 self._database,
                 runtime.load_embedder(),
                 runtime.load_counter(model),

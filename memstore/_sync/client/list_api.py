@@ -13,11 +13,11 @@ from uuid import UUID
 
 from memstore._compat import call_inline
 from memstore._sync.client.runtime import Runtime
+from memstore._sync.context.request import BUDGET, STRATEGIES, effective_settings
 from memstore._sync.store import messages
 from memstore._sync.store.database import Database, Transaction
 from memstore.client.validation import MOST_ROWS, check_number
-from memstore.context.defaults import BUDGET, STRATEGIES, effective
-from memstore.context.turns import turns
+from memstore.context.strategies.base import split_turns
 from memstore.ingest.validation import check_choice
 from memstore.models import Json, Message, Role, Statistics
 from memstore.providers import TokenCounter
@@ -92,7 +92,7 @@ class MessageListMixin:
             own = messages.settings_of(scope, self.id)
             recent = messages.roles(scope, self.id, messages.cleared(own))
             every = messages.roles(scope, self.id)
-        settings = effective(own, self._runtime.settings)
+        settings = effective_settings(own, self._runtime.settings)
         return Statistics(
             tokens=sum(tokens for _, tokens in recent.values()),
             budget=settings[BUDGET],
@@ -106,7 +106,7 @@ class MessageListMixin:
         """Return the conversation's settings by name: its own, else the system's; `update(settings=…)` sets them."""
         with self._database.user_transaction(self.user.id) as scope:
             own = messages.settings_of(scope, self.id)
-        return effective(own, self._runtime.settings)
+        return effective_settings(own, self._runtime.settings)
 
     def _since_cleared(self, roles: list[str] | None = None) -> list[Message]:
         with self._database.user_transaction(self.user.id) as scope:
@@ -137,7 +137,7 @@ def _fit(opening: list[Message], newest: list[Message], max_tokens: int, counter
         head = []
     left = max_tokens - counter.count_messages(head)
     kept: list[list[Json]] = []  # the newest turn first
-    for turn in reversed(turns(newest)[0]):
+    for turn in reversed(split_turns(newest)[0]):
         chat = [message.as_chat() for message in turn.messages]
         left -= sum(map(counter.count_message, chat))
         if left < 0:

@@ -11,14 +11,13 @@ from uuid import UUID
 from memstore import ids
 from memstore._compat import call_inline
 from memstore._sync.client.runtime import Runtime
-from memstore._sync.context.sight import Sight
+from memstore._sync.context.visibility import Rule, VisibilityFilter
 from memstore._sync.search.candidates import DEPTH, facts_with_evidence, recall
 from memstore._sync.search.grouping import by_fact, by_session, groups_in_time, in_time, within_hits
 from memstore._sync.search.query import QueryBuilder
 from memstore._sync.store.chunks import EVERY_TIER, Filters
 from memstore._sync.store.database import Database
 from memstore.client.validation import check_names, check_number, check_query, check_score, to_list, to_utc
-from memstore.context.visibility import Rule
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_choice
 from memstore.models import Hit, HitGroup, Role, Tier
@@ -125,14 +124,14 @@ class Recall:
         )
         if not filters.tiers or (group_by == "fact" and Tier.FACTS not in filters.tiers):
             raise InvalidInput(f"tiers={tiers!r} with group_by={group_by!r}: give some of {', '.join(Tier)}.")
-        sight = Sight(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
+        sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
         with operation_span("recall") as span:
             reranker = runtime.load_reranker()
             embedder = runtime.load_embedder()
             builder = QueryBuilder(self._database, self.id, embedder, runtime.embedder_by_name)
             wanted = max(DEPTH, HITS_A_SESSION * limit) if group_by == "session" else limit
             searched, least = wanted, min_score
-            if sight.filters:
+            if sight.is_active:
                 searched = max(HITS_FOR_A_VIEWER, 4 * wanted)
             if reranker is not None:  # it may lift what ranks lower into the limit, and above the least score
                 searched, least = max(searched, READ), None
@@ -141,7 +140,7 @@ class Recall:
                 hits, evidence = facts_with_evidence(builder, query, filters=filters, limit=searched, min_score=least)
             else:
                 hits = recall(builder, query, filters=filters, limit=searched, min_score=least)
-            if sight.filters:
+            if sight.is_active:
                 with self._database.user_transaction(self.id) as scope:
                     hits = sight.hits(scope, hits)
                     if evidence:
@@ -158,7 +157,7 @@ class Recall:
             else:
                 with self._database.user_transaction(self.id) as scope:
                     groups = by_session(scope, hits, limit, filters.as_of)
-                if sight.filters:  # when a session began may tell a viewer of messages that it does not see
+                if sight.is_active:  # when a session began may tell a viewer of messages that it does not see
                     groups = [within_hits(group) for group in groups]
             span.set(hits=len(groups))
             return groups_in_time(groups) if order == "time" else groups

@@ -9,9 +9,9 @@ from threading import Lock
 from typing import Any
 
 from memstore._compat import call_inline
+from memstore._sync.context.visibility import rule_of
 from memstore._sync.store.database import Database
-from memstore.context.strategies.registry import as_json
-from memstore.context.visibility import rule_of
+from memstore.context.strategies import as_json
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import ConfigurationError, MemstoreError, ProviderMissing
 from memstore.ingest.redaction import Redactor, redactor_for

@@ -116,8 +116,6 @@ def _first_hits(scope: Transaction, candidates: Iterator[Candidate], limit: int,
 def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
     """Return hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
     units = [one.unit for one in chosen]
-    with scope.ahead() as reads:
-        chunks.load_texts(reads, units, as_of)
     said = chunks.load_texts(scope, units, as_of)
     return [_hit(one, said[one.unit.item_id]) for one in chosen if one.unit.item_id in said]
 

@@ -105,10 +105,8 @@ def lock(scope: Transaction) -> ChunkCount:
 
 def lock_and_read(scope: Transaction) -> tuple[ChunkCount, list[Model]]:
     """Lock, and give the embedders as they then are, in one round trip."""
-    with scope.ahead() as reads:
-        lock(reads)
-        models(reads)
-    return lock(scope), models(scope)
+    locked, known = scope.all_together([scope.read(SQL["lock"], ChunkCount), scope.read(SQL["models"], Model)])
+    return next(iter(locked), ChunkCount(0, 0)), known
 
 
 def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | None:

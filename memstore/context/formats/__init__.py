@@ -37,7 +37,7 @@ from memstore.context.formats.parts import (
     turn_parts,
 )
 from memstore.context.formats.text import PlainText
-from memstore.context.strategies.view import Entry
+from memstore.context.strategies.base import Entry
 from memstore.errors import InvalidInput
 from memstore.models import Hit, Json
 

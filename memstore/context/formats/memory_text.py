@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from memstore.context.strategies.view import Block
+from memstore.context.strategies.base import Block
 from memstore.models import Hit, Role, Summary, Tier
 from memstore.text import (
     MEMORY_FOOT,

@@ -26,7 +26,7 @@ from memstore.context.formats.memory_text import (
     speaker_label,
     summaries_text,
 )
-from memstore.context.strategies.view import Block, Entry
+from memstore.context.strategies.base import Block, Entry
 from memstore.models import Hit, Json, Message, Role, Summary
 from memstore.providers import Count, TokenCounter
 from memstore.text import format_day

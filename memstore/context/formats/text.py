@@ -25,7 +25,7 @@ from memstore.context.formats.parts import (
     plain_text,
     turn_parts,
 )
-from memstore.context.strategies.view import Entry
+from memstore.context.strategies.base import Entry
 from memstore.text import CONVERSATION_FOOT, CONVERSATION_HEAD, format_day
 from memstore.tool_calls import arguments_text, name_of
 

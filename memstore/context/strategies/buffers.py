@@ -1,20 +1,39 @@
-"""Strategies that act when a conversation grows too large: its older part becomes blocks within an allotted room."""
+"""Strategies that act when a conversation grows too large: its older part becomes blocks within an allotted room. Pure.
+
+A boundary that moved with every turn would spoil a model's cached prefix every time; one that is kept in a row would
+make a context depend on when it was asked for. So the growth of the conversation is played again, turn by turn: when
+the tokens pass the trigger, the boundary moves until they are down to the target, and there it stays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
-from memstore.context.strategies.boundary import cuts
-from memstore.context.strategies.digest import UNTOLD, digest
-from memstore.context.strategies.options import check_falling, check_options
-from memstore.context.strategies.telling import Telling
-from memstore.context.strategies.view import Block, Strategy, View, turns_of
-from memstore.context.turns import Turn
+from memstore.context.strategies.base import (
+    PROTECTED,
+    Block,
+    ConversationView,
+    Strategy,
+    Turn,
+    check_falling,
+    check_options,
+    turns_of,
+)
+from memstore.context.strategies.tool_calls import ToolSummaries, is_call
+from memstore.context.summary_cover import cover
+from memstore.derive.sentences import sentences
+from memstore.derive.summaries.extractive import MAX_SENTENCES, choose_sentences, score_sentence, top_sentences
+from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
 from memstore.errors import InvalidInput
 
+OUTCOME, LONGEST_OUTCOME = 30, 120  # tokens, at least and at most, of an outcome in a line
+CALLS = 0.5  # of a digest's tokens: what calls have in all, where each outcome is as long as the room allows
+SUMMARIES = 0.5  # of a block's tokens: the other half is for what no summary says, such as what tools gave
+LONGEST_LINE = 400  # characters
+EMPTY = "…"  # a block of which nothing could be told
 GENERATIONS = 3  # of compactions that keep a block of their own; older ones share one
 
 
@@ -34,16 +53,17 @@ class SummaryBuffer:
         check_options(self)
         check_falling(self, "trigger", "target", "summary")
 
-    def should_run(self, view: View) -> bool:
-        """Whether the conversation has ever passed the trigger."""
-        return bool(cuts(view, self.trigger, self.target, self.summary))
+    def should_run(self, view: ConversationView) -> bool:
+        """Return whether the conversation has ever passed the trigger."""
+        return bool(compaction_points(view, self.trigger, self.target, self.summary))
 
-    def run(self, view: View) -> View:
-        """Give the view with its older part summarized."""
-        found = cuts(view, self.trigger, self.target, self.summary)
-        if not found:
+    def run(self, view: ConversationView) -> ConversationView:
+        """Return the view with its older part summarized."""
+        points = compaction_points(view, self.trigger, self.target, self.summary)
+        if not points:
             return view
-        return summarized(view, self, (0, found[-1].end), int(self.summary * view.room), found[-1].since)
+        limit = int(self.summary * view.room)
+        return view.with_blocks(_make_blocks(view, self, (0, points[-1].end), limit, points[-1].since))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +83,22 @@ class Threshold:
         check_options(self)
         check_falling(self, "trigger", "target", "blocks")
 
-    def should_run(self, view: View) -> bool:
-        """Whether the conversation has ever passed the trigger."""
-        return bool(cuts(view, self.trigger, self.target, self.blocks))
+    def should_run(self, view: ConversationView) -> bool:
+        """Return whether the conversation has ever passed the trigger."""
+        return bool(compaction_points(view, self.trigger, self.target, self.blocks))
 
-    def run(self, view: View) -> View:
-        """Give the view with its older part compacted."""
-        found = cuts(view, self.trigger, self.target, self.blocks)
-        if not found:
+    def run(self, view: ConversationView) -> ConversationView:
+        """Return the view with its older part compacted."""
+        points = compaction_points(view, self.trigger, self.target, self.blocks)
+        if not points:
             return view
-        ends = [0, *(cut.end for cut in found)]
+        ends = [0, *(point.end for point in points)]
         ends = [0, *ends[-GENERATIONS:]] if len(ends) > GENERATIONS + 1 else ends
-        stretches = list(pairwise(ends))
         limit = int(self.blocks * view.room)
         made: list[Block] = []
-        for begin, end in reversed(stretches):
+        for begin, end in reversed(list(pairwise(ends))):
             limit = limit // 2 if begin else limit
-            made += blocks_of(view, self, (begin, end), limit, found[-1].since)
+            made += _make_blocks(view, self, (begin, end), limit, points[-1].since)
         return view.with_blocks(made)
 
 
@@ -106,73 +125,151 @@ class Hierarchical:
                 f"{self.name}: recent, summary and facts are more than the whole room; make one smaller."
             )
 
-    def should_run(self, view: View) -> bool:
-        """Whether there is more than the recent part can hold."""
-        return bool(self._end(view))
+    def should_run(self, view: ConversationView) -> bool:
+        """Return whether there is more than the recent part can hold."""
+        return bool(self._points(view))
 
-    def run(self, view: View) -> View:
-        """Give the view in its three parts."""
-        cut = self._end(view)
-        if cut is None:
+    def run(self, view: ConversationView) -> ConversationView:
+        """Return the view in its three parts."""
+        points = self._points(view)
+        if not points:
             return view
-        end, since = cut
+        end, since = points[-1].end, points[-1].since
         begin = max(0, end - self.middle)
         known = _facts(view, [turn for entry in view.entries[:end] for turn in turns_of(entry)])
-        old = blocks_of(view, self, (0, begin), int(self.facts * view.room), since, known)
+        old = _make_blocks(view, self, (0, begin), int(self.facts * view.room), since, known)
         limit = int((self.summary if old else self.summary + self.facts) * view.room)
-        middle = blocks_of(view, self, (begin, end), limit, since, () if old else known)
+        middle = _make_blocks(view, self, (begin, end), limit, since, () if old else known)
         return view.with_blocks([*old, *middle])
 
-    def _end(self, view: View) -> tuple[int, int] | None:
+    def _points(self, view: ConversationView) -> list[CompactionPoint]:
         allotted = self.summary + self.facts
-        found = cuts(view, 1.2 * self.recent + allotted, self.recent + allotted, allotted)
-        return (found[-1].end, found[-1].since) if found else None
+        return compaction_points(view, 1.2 * self.recent + allotted, self.recent + allotted, allotted)
 
 
-def summarized(view: View, strategy: Strategy, span: tuple[int, int], limit: int, since: int) -> View:
-    """Give the view with blocks of at most `limit` tokens in all for the entries in `span`."""
-    return view.with_blocks(blocks_of(view, strategy, span, limit, since))
+@dataclass(frozen=True, slots=True)
+class CompactionPoint:
+    """The entries before index `end` were compressed when the message `since` had come."""
+
+    end: int
+    since: int
 
 
-def blocks_of(
-    view: View,
+def compaction_points(view: ConversationView, trigger: float, target: float, allotted: float) -> list[CompactionPoint]:
+    """Return the compactions of the conversation's past in order; the last one's `end` is the boundary of today.
+
+    Tokens are shares of the view's room; `allotted` is what the compressed part may take, and counts in full. Entries
+    that became blocks counted whole before they did. Linear in the entries.
+    """
+    points: list[CompactionPoint] = []
+    blocks = sorted((entry.since, place) for place, entry in enumerate(view.entries) if isinstance(entry, Block))
+    current = [view.whole(entry) for entry in view.entries]
+    begin = live = due = 0
+    for place, entry in enumerate(view.entries):
+        seq = turns_of(entry)[-1].messages[-1].seq
+        live += current[place]
+        while due < len(blocks) and blocks[due][0] <= seq:
+            shrunk = blocks[due][1]
+            if shrunk >= begin and shrunk <= place:
+                live -= current[shrunk] - view.size(view.entries[shrunk])
+            current[shrunk] = view.size(view.entries[shrunk])
+            due += 1
+        compressed = allotted * view.room if points else 0
+        if live + compressed <= trigger * view.room:
+            continue
+        moved = begin
+        while moved <= place - PROTECTED and live + allotted * view.room > target * view.room:
+            live -= 0 if view.is_protected(view.entries[moved]) else current[moved]
+            moved += 1
+        if moved > begin:
+            points.append(CompactionPoint(moved, seq))
+            begin = moved
+    return points
+
+
+def _make_blocks(
+    view: ConversationView,
     strategy: Strategy,
     span: tuple[int, int],
     limit: int,
     since: int,
     notes: Sequence[str] = (),
 ) -> list[Block]:
-    """Give a block for each run of entries in `span` that the floor leaves together.
+    """Return a block for each run of entries in `span` between protected ones, of at most `limit` tokens in all.
 
     `limit` is shared by size; `notes` are lines that come first, where they fit, in the first block.
     """
     runs = view.runs(*span)
-    telling = Telling([turn for entry in view.entries for turn in turns_of(entry)], view)
-    upto = max((place for seq, place in telling.places.items() if seq <= since), default=0)
+    calls = ToolSummaries(view)
+    upto = max((place for seq, place in calls.places.items() if seq <= since), default=0)
     whole = sum(view.whole(entry) for run in runs for entry in run)
-    made = []
+    blocks = []
     for run in runs:
         room = limit * sum(view.whole(entry) for entry in run) // max(1, whole)
-        lines, notes = _fitting(view, notes, room), ()
-        room -= sum(view.counter.count(f"{line}\n") for line in lines)
-        lines += [digest(telling, [turn for entry in run for turn in turns_of(entry)], room, upto)] if room > 0 else []
-        made.append(view.block(strategy, run, "\n".join(filter(None, lines)) or UNTOLD, since))
-    return made
+        lines: list[str] = []
+        for note in notes:
+            tokens = view.counter.count(f"{note}\n")
+            if tokens > room:
+                break
+            lines.append(note)
+            room -= tokens
+        notes = ()
+        if room > 0:
+            lines.append(digest(calls, [turn for entry in run for turn in turns_of(entry)], room, upto))
+        blocks.append(view.block(strategy, run, "\n".join(filter(None, lines)) or EMPTY, since))
+    return blocks
 
 
-def _facts(view: View, turns: Sequence[Turn]) -> list[str]:
-    """Give the facts that these turns are the sources of, what always holds first, then the latest."""
+def _facts(view: ConversationView, turns: Sequence[Turn]) -> list[str]:
+    """Return the facts that these turns are the sources of, what always holds first, then the latest."""
     ids = {message.id for turn in turns for message in turn.messages}
-    found = [fact for fact in view.facts if ids & set(fact.sources)]
-    found.sort(key=lambda fact: (fact.type == "constraint", fact.occurred_at, fact.text), reverse=True)
-    return [f"- {fact.text}" for fact in found]
+    facts = [fact for fact in view.facts if ids & set(fact.sources)]
+    facts.sort(key=lambda fact: (fact.type == "constraint", fact.occurred_at, fact.text), reverse=True)
+    return [f"- {fact.text}" for fact in facts]
 
 
-def _fitting(view: View, lines: Sequence[str], limit: int) -> list[str]:
-    found = []
-    for line in lines:
-        limit -= view.counter.count(f"{line}\n")
-        if limit < 0:
-            break
-        found.append(line)
-    return found
+def digest(calls: ToolSummaries, turns: Sequence[Turn], limit: int, upto: int) -> str:
+    """Return a part of a conversation in at most `limit` tokens or little more; its lines are verbatim and in order.
+
+    Stored summaries come first, where they cover the part. Tool calls are told by what was named up to the turn at
+    index `upto`. Return "" where nothing fits.
+    """
+    view = calls.view
+    first, last = turns[0].first_seq, turns[-1].messages[-1].seq
+    inside = [summary for summary in view.summaries if first <= summary.from_seq and summary.to_seq <= last]
+    above = sorted(cover(inside, last, int(SUMMARIES * limit)), key=lambda summary: summary.from_seq)
+    written = [" ".join(summary.text.split()) for summary in above if summary.text != EMPTY_SUMMARY]
+    room = limit - sum(view.counter.count(f"{text}\n") for text in written)
+    said = "\n".join(written)
+    outcome = max(OUTCOME, min(LONGEST_OUTCOME, int(CALLS * room / max(1, sum(map(is_call, turns))))))
+    lines = [line for line in _lines(calls, turns, outcome, upto) if line.partition(": ")[2] not in said]
+    return "\n".join([*written, *best_lines(view, lines, room)])
+
+
+def _lines(calls: ToolSummaries, turns: Sequence[Turn], outcome: int, upto: int) -> Iterator[str]:
+    for turn in turns:
+        if is_call(turn):
+            yield f"Tool: {calls.summarize(turn, upto, outcome)}"
+        else:
+            yield from sentence_lines([turn])
+
+
+def sentence_lines(turns: Sequence[Turn]) -> list[str]:
+    """Return a line for each sentence that was said."""
+    lines: list[str] = []
+    for first in (turn.messages[0] for turn in turns):
+        if first.text:
+            who = first.name or first.role.capitalize()
+            spans = sentences(first.text)[:MAX_SENTENCES]
+            lines += [f"{who}: {' '.join(first.text[start:stop].split())[:LONGEST_LINE]}" for start, stop in spans]
+    return lines
+
+
+def best_lines(view: ConversationView, lines: Sequence[str], limit: int) -> list[str]:
+    """Return the lines that together say most within `limit` tokens, in order."""
+    lines = [lines[place] for place in top_sentences([line.partition(": ")[2] for line in lines])]
+    if not lines or limit <= 0:
+        return []
+    costs = [view.counter.count(f"{line}\n") for line in lines]
+    chosen = choose_sentences(lines, costs, limit, [score_sentence(line.partition(": ")[2]) for line in lines])
+    return [lines[place] for place in chosen]

@@ -1,4 +1,4 @@
-"""The strategy for work in goals: what was asked for and is done becomes an episode of a few lines."""
+"""The strategy for work in goals: what was asked for and is done becomes an episode of a few lines. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from memstore.context.strategies.digest import best, lines_of
-from memstore.context.strategies.options import check_options
-from memstore.context.strategies.telling import Telling, is_call
-from memstore.context.strategies.view import Entry, View, turns_of
-from memstore.context.turns import Turn
+from memstore.context.strategies.base import ConversationView, Entry, Turn, check_options, turns_of
+from memstore.context.strategies.buffers import best_lines, sentence_lines
+from memstore.context.strategies.tool_calls import ToolSummaries, is_call
 from memstore.models import Role
 
 SHORTENED = 200  # characters of a goal or an outcome in which nothing is telling
@@ -32,59 +30,59 @@ class GoalBatch:
     def __post_init__(self) -> None:
         check_options(self, zero=("older_than",))
 
-    def should_run(self, view: View) -> bool:
-        """Whether there are more goals than are kept whole."""
-        return len(goals(view)) > self.older_than
+    def should_run(self, view: ConversationView) -> bool:
+        """Return whether there are more goals than are kept whole."""
+        return len(_split_goals(view)) > self.older_than
 
-    def run(self, view: View) -> View:
-        """Give the view with old completed goals as episodes."""
-        found = goals(view)
-        telling = Telling([turn for entry in view.entries for turn in turns_of(entry)], view)
+    def run(self, view: ConversationView) -> ConversationView:
+        """Return the view with old completed goals as episodes."""
+        goals = _split_goals(view)
+        calls = ToolSummaries(view)
         blocks = []
-        for place, goal in enumerate(found[: max(0, len(found) - self.older_than)]):
+        for place, goal in enumerate(goals[: max(0, len(goals) - self.older_than)]):
             turns = [turn for entry in goal for turn in turns_of(entry)]
-            if len(turns) < 2 or not completed(turns) or any(view.fixed(entry) for entry in goal):
+            if len(turns) < 2 or not _is_completed(turns) or any(view.is_protected(entry) for entry in goal):
                 continue
-            present = turns_of(found[place + self.older_than][0])[0] if self.older_than else turns[-1]
+            present = turns_of(goals[place + self.older_than][0])[0] if self.older_than else turns[-1]
             limit = min(self.most, int(self.share * sum(view.whole(entry) for entry in goal)))
-            text = self._episode(telling, turns, telling.places[present.first_seq], limit)
+            text = _episode(calls, turns, calls.places[present.first_seq], limit)
             blocks.append(view.block(self, goal, text, present.messages[-1].seq))
         return view.with_blocks(blocks)
 
-    def _episode(self, telling: Telling, turns: Sequence[Turn], upto: int, limit: int) -> str:
-        """Give the episode: a quarter of its tokens for the goal, a quarter for the outcome, the rest for the calls."""
-        view, places = telling.view, telling.places
-        asked = [turn for turn in turns if turn.messages[0].role == Role.USER]
-        calls = [turn for turn in turns if is_call(turn)]
-        said = [turn for turn in turns if turn not in asked and turn not in calls]
-        goal = _joined(best(view, lines_of(asked), limit // 4))
-        answer = _joined(best(view, lines_of(said), limit // 4))
-        room = limit - view.counter.count(goal) - view.counter.count(answer)
-        done = [telling.told(places[turn.first_seq], upto, room // len(calls)) for turn in calls]
-        return "\n".join(
-            [
-                f"Goal: {goal or _joined(lines_of(asked[:1]))[:SHORTENED]}",
-                *(f"Done: {one}" for one in done),
-                f"Outcome: {answer or _joined(lines_of(said[-1:]))[:SHORTENED]}",
-            ]
-        )
+
+def _episode(calls: ToolSummaries, turns: Sequence[Turn], upto: int, limit: int) -> str:
+    """Return the episode: a quarter of its tokens for the goal, a quarter for the outcome, the rest for the calls."""
+    view = calls.view
+    asked = [turn for turn in turns if turn.messages[0].role == Role.USER]
+    done = [turn for turn in turns if is_call(turn)]
+    said = [turn for turn in turns if turn not in asked and turn not in done]
+    goal = _joined(best_lines(view, sentence_lines(asked), limit // 4))
+    answer = _joined(best_lines(view, sentence_lines(said), limit // 4))
+    room = limit - view.counter.count(goal) - view.counter.count(answer)
+    return "\n".join(
+        [
+            f"Goal: {goal or _joined(sentence_lines(asked[:1]))[:SHORTENED]}",
+            *(f"Done: {calls.summarize(turn, upto, room // len(done))}" for turn in done),
+            f"Outcome: {answer or _joined(sentence_lines(said[-1:]))[:SHORTENED]}",
+        ]
+    )
 
 
-def goals(view: View) -> list[list[Entry]]:
+def _split_goals(view: ConversationView) -> list[list[Entry]]:
     """Cut the entries where a user speaks after somebody else did; what comes before the first is no goal."""
-    found: list[list[Entry]] = []
+    goals: list[list[Entry]] = []
     previous = None
     for entry in view.entries:
         role = turns_of(entry)[0].messages[0].role
         if role == Role.USER and previous != Role.USER:
-            found.append([])
-        if found:
-            found[-1].append(entry)
+            goals.append([])
+        if goals:
+            goals[-1].append(entry)
         previous = turns_of(entry)[-1].messages[0].role
-    return found
+    return goals
 
 
-def completed(turns: Sequence[Turn]) -> bool:
+def _is_completed(turns: Sequence[Turn]) -> bool:
     """Whether an assistant's answer without calls is the last word."""
     last = turns[-1].messages[-1]
     return last.role == Role.ASSISTANT and not last.tool_calls

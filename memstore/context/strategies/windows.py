@@ -1,13 +1,11 @@
-"""Strategies that leave turns out: the old ones, or those that the question does not ask for."""
+"""Strategies that leave turns out: the old ones, or those that the question does not ask for. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from memstore.context.strategies.options import check_options
-from memstore.context.strategies.view import View
-from memstore.context.turns import Turn
+from memstore.context.strategies.base import ConversationView, Turn, check_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +21,17 @@ class SlidingWindow:
     def __post_init__(self) -> None:
         check_options(self)
 
-    def should_run(self, view: View) -> bool:
-        """Whether there are turns before the window."""
+    def should_run(self, view: ConversationView) -> bool:
+        """Return whether there are turns before the window."""
         return bool(self._before(view))
 
-    def run(self, view: View) -> View:
-        """Give the view without the turns before the window."""
+    def run(self, view: ConversationView) -> ConversationView:
+        """Return the view without the turns before the window."""
         return view.without(self, self._before(view), f"older than the newest {self.turns} turns")
 
-    def _before(self, view: View) -> list[Turn]:
+    def _before(self, view: ConversationView) -> list[Turn]:
         beyond = max(0, view.count - self.turns) // self.step * self.step
-        return [one for one in view.entries if isinstance(one, Turn) and view.place(one) < beyond]
+        return [entry for entry in view.entries if isinstance(entry, Turn) and view.index(entry) < beyond]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +50,24 @@ class Semantic:
     def __post_init__(self) -> None:
         check_options(self, zero=("recent",))
 
-    def should_run(self, view: View) -> bool:
-        """Whether there is a question that something answers to."""
+    def should_run(self, view: ConversationView) -> bool:
+        """Return whether there is a question that something answers to."""
         return bool(view.relevance)
 
-    def run(self, view: View) -> View:
-        """Give the view without the older turns that were not retrieved."""
-        older = [one for one in view.entries if isinstance(one, Turn) and view.place(one) < view.count - self.recent]
+    def run(self, view: ConversationView) -> ConversationView:
+        """Return the view without the older turns that were not retrieved."""
+        older = [
+            entry for entry in view.entries if isinstance(entry, Turn) and view.index(entry) < view.count - self.recent
+        ]
         room = self.share * view.room
         gone = []
-        for turn in sorted(older, key=lambda one: (-_score(view, one), -one.first_seq)):
-            room -= view.size(turn)
-            if room < 0 or not _score(view, turn):
+        for turn in sorted(older, key=lambda turn: (-_score(view, turn), -turn.first_seq)):
+            if view.size(turn) > room or not _score(view, turn):
                 gone.append(turn)
-                room += view.size(turn)
+            else:
+                room -= view.size(turn)
         return view.without(self, gone, "not what the question asks for")
 
 
-def _score(view: View, turn: Turn) -> float:
+def _score(view: ConversationView, turn: Turn) -> float:
     return max(view.relevance.get(message.id, 0.0) for message in turn.messages)

@@ -1,0 +1,319 @@
+"""What strategies make: views of a conversation, in which turns stand whole or under blocks. Pure.
+
+Messages never change, so a strategy makes a view of them. Every message is in one place: in a turn, under one block, or
+among what was dropped. What holds for every strategy is held here:
+
+- protected turns are never touched: instructions, the newest turns, the question, results that wait for their answer;
+- a call of tools and its results stay together, for strategies take turns;
+- a turn belongs to the first strategy that takes it: a later one may take a block whole into a larger one, which is
+  made from the messages again and not from the block's text, but never cuts it open or leaves it out;
+- nothing grows: a block that would be no shorter than what it stands for is not put in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from itertools import pairwise, takewhile
+from typing import Any, Protocol, TypeAlias
+from uuid import UUID
+
+from memstore.errors import InvalidInput
+from memstore.models import Compression, Fact, Message, Role, Summary
+from memstore.providers import TokenCounter
+
+PROTECTED = 4  # the newest turns, which are never compressed
+MESSAGE = 4  # tokens of a message besides its content, about
+FENCE = 24  # tokens around blocks that stand together, about
+MOST = 1_000_000  # turns or tokens in an option
+INSTRUCTIONS = frozenset({Role.SYSTEM, Role.DEVELOPER})
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Messages that go into a context together or not at all: one, or a call of tools with all its results."""
+
+    messages: tuple[Message, ...]
+
+    @property
+    def first_seq(self) -> int:
+        """The number of its first message."""
+        return self.messages[0].seq
+
+
+def split_turns(messages: Sequence[Message]) -> tuple[list[Turn], list[Message]]:
+    """Cut a conversation's messages, in order, into turns; return those and the messages that no API would accept.
+
+    Every chat API rejects a tool's result without its call and a call without all its results.
+    """
+    turns: list[Turn] = []
+    unpaired: list[Message] = []
+    position = 0
+    while position < len(messages):
+        message = messages[position]
+        results: list[Message] = []
+        if message.tool_calls:
+            results = list(takewhile(lambda one: one.role == Role.TOOL, messages[position + 1 :]))
+        if message.role == Role.TOOL or (message.tool_calls and not _is_complete(message, results)):
+            unpaired += [message, *results]
+        else:
+            turns.append(Turn((message, *results)))
+        position += 1 + len(results)
+    return turns, unpaired
+
+
+def _is_complete(call: Message, results: Sequence[Message]) -> bool:
+    """Every call is answered and nothing else is: by id where calls have ids, else by number."""
+    asked = [one.get("id") for one in call.tool_calls or ()]
+    answered = [message.tool_call_id for message in results]
+    if None in asked or None in answered:
+        return len(asked) == len(answered)
+    return set(asked) == set(answered) and len(answered) == len(asked)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A text that stands for turns; `tokens` are the text's.
+
+    `since` is the number of the message with which the view came to have it: until then the turns stood there whole.
+    """
+
+    strategy: str
+    text: str
+    turns: tuple[Turn, ...]
+    tokens: int
+    since: int
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages that it stands for."""
+        return tuple(message for turn in self.turns for message in turn.messages)
+
+    @property
+    def first_seq(self) -> int:
+        """The number of the first message."""
+        return self.turns[0].first_seq
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the last message."""
+        return self.turns[-1].messages[-1].seq
+
+
+Entry: TypeAlias = Turn | Block
+
+
+def turns_of(entry: Entry) -> tuple[Turn, ...]:
+    """Return the turns of an entry."""
+    return entry.turns if isinstance(entry, Block) else (entry,)
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A turn that is in no entry any more, by which strategy and why."""
+
+    turn: Turn
+    strategy: str
+    reason: str
+
+
+class Strategy(Protocol):
+    """A way to compress a view. Frozen and compared by its options, so that a view knows which ones it has been by.
+
+    One whose result depends on the question, by `view.relevance`, says so with an attribute `by_question = True`: what
+    it leaves is then not part of a context's stable prefix. One that reads `view.facts` says `by_facts = True`: for
+    others they are not fetched.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name in settings and receipts."""
+
+    def should_run(self, view: ConversationView) -> bool:
+        """Return whether there is anything to compress."""
+
+    def run(self, view: ConversationView) -> ConversationView:
+        """Return the view compressed. The same view gives the same result."""
+
+
+@dataclass(frozen=True)
+class ConversationView:
+    """Entries in the order of the conversation, and what strategies decide by.
+
+    `room` are the tokens that the view may count on. `relevance` gives messages that answer to the question their
+    score, the higher the better. `protected` are first numbers of turns; `sizes` the tokens of every turn of the
+    conversation, in order, by its first number.
+    """
+
+    entries: tuple[Entry, ...]
+    room: int
+    counter: TokenCounter
+    sizes: Mapping[int, int]
+    protected: frozenset[int]
+    summaries: tuple[Summary, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    relevance: Mapping[UUID, float] = field(default_factory=dict)
+    dropped: tuple[Dropped, ...] = ()
+    steps: tuple[Compression, ...] = ()
+    considered: tuple[Strategy, ...] = ()
+
+    @cached_property
+    def tokens(self) -> int:
+        """About the tokens of the view as it will stand in a context."""
+        runs = sum(
+            isinstance(entry, Block) and not (place and isinstance(self.entries[place - 1], Block))
+            for place, entry in enumerate(self.entries)
+        )
+        return sum(self.size(entry) for entry in self.entries) + runs * FENCE
+
+    @property
+    def count(self) -> int:
+        """The number of turns of the conversation."""
+        return len(self.sizes)
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {seq: place for place, seq in enumerate(self.sizes)}
+
+    def index(self, turn: Turn) -> int:
+        """Return the index of a turn in the conversation."""
+        return self._places[turn.first_seq]
+
+    def size(self, entry: Entry) -> int:
+        """Return the tokens of an entry."""
+        return entry.tokens if isinstance(entry, Block) else self.sizes[entry.first_seq]
+
+    def whole(self, entry: Entry) -> int:
+        """Return the tokens of the turns of an entry before anything was compressed."""
+        return sum(self.sizes[turn.first_seq] for turn in turns_of(entry))
+
+    def is_protected(self, entry: Entry) -> bool:
+        """Return whether the entry must stay as it is."""
+        return entry.first_seq in self.protected
+
+    def block(self, strategy: Strategy, entries: Sequence[Entry], text: str, since: int) -> Block:
+        """Return a block for entries that stand side by side."""
+        covered = tuple(turn for entry in entries for turn in turns_of(entry))
+        return Block(strategy.name, text, covered, self.counter.count(f"{text}\n"), since)
+
+    def with_blocks(self, blocks: Sequence[Block]) -> ConversationView:
+        """Return the view with blocks in the place of what they stand for, where they are shorter.
+
+        Raises ValueError where a block takes a protected turn or a part of another block.
+        """
+        block_of = {turn.first_seq: block for block in blocks for turn in block.turns}
+        taken: dict[int, list[Entry]] = {}
+        for entry in self.entries:
+            over = {id(block_of.get(turn.first_seq)): block_of.get(turn.first_seq) for turn in turns_of(entry)}
+            block = next(iter(over.values()))
+            if len(over) > 1 or (block is not None and self.is_protected(entry)):
+                raise ValueError(f"A block takes what is not to be taken: the turn {entry.first_seq}")
+            if block is not None:
+                taken.setdefault(id(block), []).append(entry)
+        shorter = {
+            id(block)
+            for block in blocks
+            if block.tokens + FENCE < sum(self.size(entry) for entry in taken.get(id(block), ()))
+        }
+        entries: list[Entry] = []
+        for entry in self.entries:
+            block = block_of.get(entry.first_seq)
+            if block is None or id(block) not in shorter:
+                entries.append(entry)
+            elif not entries or entries[-1] is not block:
+                entries.append(block)
+        return replace(self, entries=tuple(entries))
+
+    def without(self, strategy: Strategy, turns: Sequence[Turn], reason: str) -> ConversationView:
+        """Return the view without these turns; protected ones, and what another strategy has taken, stay."""
+        gone = {turn.first_seq for turn in turns} - self.protected
+        entries = tuple(entry for entry in self.entries if isinstance(entry, Block) or entry.first_seq not in gone)
+        dropped = tuple(
+            Dropped(entry, strategy.name, reason)
+            for entry in self.entries
+            if isinstance(entry, Turn) and entry.first_seq in gone
+        )
+        return replace(self, entries=entries, dropped=self.dropped + dropped)
+
+    def runs(self, begin: int, end: int) -> list[list[Entry]]:
+        """Return the entries from index `begin` to before `end` that may be taken, as runs between protected ones."""
+        runs: list[list[Entry]] = [[]]
+        for entry in self.entries[begin:end]:
+            if self.is_protected(entry):
+                runs.append([])
+            else:
+                runs[-1].append(entry)
+        return [run for run in runs if run]
+
+
+def view_of(
+    turns: Sequence[Turn],
+    room: int,
+    counter: TokenCounter,
+    *,
+    newest: int = PROTECTED,
+    keep: frozenset[int] = frozenset(),
+    summaries: Sequence[Summary] = (),
+    facts: Sequence[Fact] = (),
+    relevance: Mapping[UUID, float] | None = None,
+) -> ConversationView:
+    """Return the view of a conversation in which nothing is compressed.
+
+    The `newest` turns are protected, and those whose first numbers are in `keep`.
+    """
+    instructions = {turn.first_seq for turn in turns if turn.messages[0].role in INSTRUCTIONS}
+    last = turns[len(turns) - max(1, newest) :] if len(turns) > newest else turns
+    return ConversationView(
+        entries=tuple(turns),
+        room=room,
+        counter=counter,
+        sizes={turn.first_seq: sum(_tokens_of(message, counter) for message in turn.messages) for turn in turns},
+        protected=frozenset(instructions | keep | {turn.first_seq for turn in last}),
+        summaries=tuple(summaries),
+        facts=tuple(facts),
+        relevance=relevance or {},
+    )
+
+
+def _tokens_of(message: Message, counter: TokenCounter) -> int:
+    """Return about the tokens of a message: what is stored, where the same counter counted it."""
+    return message.tokens + MESSAGE if message.counter == counter.name else counter.count_message(message.as_chat())
+
+
+def compress(view: ConversationView, strategies: Sequence[Strategy]) -> ConversationView:
+    """Return the view after these strategies, one after the other; each is asked once in a view's life."""
+    for strategy in strategies:
+        if strategy in view.considered:
+            continue
+        after = strategy.run(view) if strategy.should_run(view) else view
+        steps = view.steps
+        if after.entries != view.entries:
+            kept = set(map(id, after.entries))
+            turns = sum(len(turns_of(entry)) for entry in view.entries if id(entry) not in kept)
+            steps = (*steps, Compression(strategy.name, view.tokens, after.tokens, turns))
+        view = replace(after, steps=steps, considered=(*view.considered, strategy))
+    return view
+
+
+def check_options(strategy: Any, *, zero: tuple[str, ...] = ()) -> None:
+    """Raise `InvalidInput` for what is no option's value.
+
+    Numbers of turns or tokens are whole and from 1, or 0 for those in `zero`; shares are above 0 and at most 1.
+    """
+    for option in fields(strategy):
+        value = getattr(strategy, option.name)
+        least = 0 if option.name in zero else 1
+        given = f"{strategy.name}: {option.name}={value!r}"
+        if option.type == "int" and (type(value) is not int or not least <= value <= MOST):
+            raise InvalidInput(f"{given}: give a whole number from {least}.")
+        if option.type == "float" and (type(value) not in (int, float) or not 0 < value <= 1):
+            raise InvalidInput(f"{given}: give a share above 0 and at most 1.")
+
+
+def check_falling(strategy: Any, *names: str) -> None:
+    """Raise `InvalidInput` where one of these options is not above the next."""
+    values = [getattr(strategy, name) for name in names]
+    if any(one <= other for one, other in pairwise(values)):
+        given = ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
+        raise InvalidInput(f"{strategy.name}: {given}: each must be above the next.")
