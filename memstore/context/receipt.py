@@ -134,22 +134,22 @@ def decision_of(item: ContextItem, reason: Reason | None = None, note: str = "")
         values = {"parts": content.parts, "start": content.start, "said_at": said_at, "valid_to": content.valid_to}
         text = content.text.removesuffix(CUT_MARK)
         cut = reason or (Reason.CUT if text != content.text else None)
-        values |= {"length": len(text), "says": text[:PREVIEW]}
+        values |= {"length": len(text), "preview": text[:PREVIEW]}
     elif isinstance(content, Summary):
         cut = reason
-        values = {"seqs": (content.from_seq, content.to_seq), "says": content.text[:PREVIEW]}
+        values = {"seqs": (content.from_seq, content.to_seq), "preview": content.text[:PREVIEW]}
     elif isinstance(content, Block):
         cut = reason or Reason.COMPRESSED
-        values = {"seqs": (content.first_seq, content.last_seq), "says": content.text[:PREVIEW]}
+        values = {"seqs": (content.first_seq, content.last_seq), "preview": content.text[:PREVIEW]}
     elif isinstance(content, Turn):
         first, *others = content.messages
         values = {
             "seqs": (first.seq, content.messages[-1].seq),
             "others": tuple(message.id for message in others),
-            "says": f"{first.name or first.role}: {(first.text or '')[:PREVIEW]}",
+            "preview": f"{first.name or first.role}: {(first.text or '')[:PREVIEW]}",
         }
     else:
-        values = {"says": str(content)[:PREVIEW]}
+        values = {"preview": str(content)[:PREVIEW]}
     about = (item.section, item.kind, item.id, item.tokens, cut, item.score)
     return Decision(*about, note="; ".join(filter(None, [item.note, note])), pinned=item.pinned, **values)
 
