@@ -215,15 +215,6 @@ class _Noted(Transaction):
         self.reads.append(Read(statement, self._bound(values), tuple_row))
         return []
 
-    async def column(self, statement: LiteralString, /, **values: Any) -> list[Any]:
-        """Return the first column of every row."""
-        return [row[0] for row in await self.tuples(statement, **values)]
-
-    async def value(self, statement: LiteralString, kind: type[T], /, **values: Any) -> T | None:
-        """Return the first column of the first row, which is of this kind or null; None without a row."""
-        rows: list[tuple[T | None, ...]] = await self.tuples(statement, **values)
-        return rows[0][0] if rows else None
-
     async def one(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> T | None:
         self.reads.append(Read(statement, self._bound(values), kwargs_row(build)))
         return None

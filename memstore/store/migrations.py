@@ -22,7 +22,7 @@ from memstore.store.sql import statements
 if TYPE_CHECKING:
     from alembic.config import Config
 
-FIRST = HEAD = "0015"  # revisions before the first were never released
+FIRST, HEAD = "0015", "0016"  # revisions before the first were never released
 SQL = statements("database")
 
 
@@ -45,8 +45,7 @@ def status(url: str) -> Status:
         made, foreign_tables = connection.execute(SQL["schema_exists"]).fetchone() or (False, False)
         if not made and foreign_tables:
             raise DatabaseError(
-                f"{describe_url(url)} has a table 'messages' that is not memstore's. Give memstore a database of "
-                "its own, "
+                f"{describe_url(url)} has a table 'messages' that is not memstore's. Give memstore a database of its own, "
                 "or a schema: postgresql://…?options=-csearch_path%3Dmemstore"
             )
         row = connection.execute(SQL["schema_revision"]).fetchone() if made else None
@@ -65,9 +64,8 @@ def prepare(url: str, *, upgrade_old: bool) -> None:
         )
     if found.revision is not None and found.revision < FIRST:
         raise SchemaOutdated(
-            f"{describe_url(url)} has schema {found.revision}, from before memstore's first release. Export it with "
-            "the "
-            "version that made it (memstore export), and import the file here."
+            f"{describe_url(url)} has schema {found.revision}, from before memstore's first release. Export it "
+            "with the version that made it (memstore export), and import the file here."
         )
     if found.revision is not None and not upgrade_old:
         raise SchemaOutdated(

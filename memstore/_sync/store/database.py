@@ -216,15 +216,6 @@ class _Noted(Transaction):
         self.reads.append(Read(statement, self._bound(values), tuple_row))
         return []
 
-    def column(self, statement: LiteralString, /, **values: Any) -> list[Any]:
-        """Return the first column of every row."""
-        return [row[0] for row in self.tuples(statement, **values)]
-
-    def value(self, statement: LiteralString, kind: type[T], /, **values: Any) -> T | None:
-        """Return the first column of the first row, which is of this kind or null; None without a row."""
-        rows: list[tuple[T | None, ...]] = self.tuples(statement, **values)
-        return rows[0][0] if rows else None
-
     def one(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> T | None:
         self.reads.append(Read(statement, self._bound(values), kwargs_row(build)))
         return None
