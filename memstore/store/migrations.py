@@ -45,8 +45,8 @@ def status(url: str) -> Status:
         made, foreign_tables = connection.execute(SQL["schema_exists"]).fetchone() or (False, False)
         if not made and foreign_tables:
             raise DatabaseError(
-                f"{describe_url(url)} has a table 'messages' that is not memstore's. Give memstore a database of its own, "
-                "or a schema: postgresql://…?options=-csearch_path%3Dmemstore"
+                f"{describe_url(url)} has a table 'messages' that is not memstore's. Give memstore a database "
+                "of its own, or a schema: postgresql://…?options=-csearch_path%3Dmemstore"
             )
         row = connection.execute(SQL["schema_revision"]).fetchone() if made else None
     return Status(row[0] if row else None)

@@ -47,7 +47,7 @@ def test_a_context_says_what_of_its_question_cannot_be(asked: Run) -> None:
     explained = asked(*place, "--viewer", "bobb", "--explain")
     assert ("nobody called 'bobb'" in explained.out, explained.err) == (True, "")
     told = asked(*place, "--model", "gpt-99", "--json")
-    assert told.json["receipt"]["count"] == "bound"
+    assert told.json["receipt"]["count"] == "upper_bound"
     assert "no counter knows the model 'gpt-99'" in told.err
     assert "it was answered: give a QUERY" in asked("context", *PLACE, "-b", "300").err
 

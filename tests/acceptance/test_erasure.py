@@ -112,16 +112,16 @@ def test_a_context_that_was_begun_before_an_erasure_leaves_no_receipt(
         place.add_many(said(0, 10, "secret"))
         store.derive()
         reached, go_on = threading.Event(), threading.Event()
-        from memstore._sync.context import receipt_store
+        from memstore._sync.context import builder
 
-        real = receipt_store.finalize
+        real = builder._save_receipt
 
         def slowly(*args: Any, **options: Any) -> Any:
             reached.set()
             assert go_on.wait(60)
             return real(*args, **options)
 
-        monkeypatch.setattr(receipt_store, "finalize", slowly)
+        monkeypatch.setattr(builder, "_save_receipt", slowly)
         with ThreadPoolExecutor(1) as pool:
             asked = pool.submit(place.context, "Where do I live?", budget=900, strategy=["summary_buffer"])
             assert reached.wait(30)
@@ -182,17 +182,17 @@ def test_erasing_while_messages_are_added_and_derived_ends_with_none_that_was_er
 
 KILLED = """
 import sys, memstore
-from memstore._sync.store import removals
+from memstore._sync.store import erasure
 url, after = sys.argv[1], int(sys.argv[2])
 import os, signal
-real, count = removals.Transaction.run, 0
+real, count = erasure.Transaction.run, 0
 def run(self, statement, **values):
     global count
     count += statement.startswith("-- All of a user") or "DELETE" in statement
     if count > after:
         os.kill(os.getpid(), signal.SIGKILL)
     return real(self, statement, **values)
-removals.Transaction.run = run
+erasure.Transaction.run = run
 with memstore.open(url, settings={"embedder": "hashing:256"}) as store:
     store.user("alice").erase()
 """

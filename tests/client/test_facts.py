@@ -414,7 +414,7 @@ async def test_a_redo_of_summaries_takes_their_place(store: AsyncMemoryStore, mo
     before = await trip.summaries()
     stats = await store.stats()
     monkeypatch.setattr("memstore.derive.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/test")
-    monkeypatch.setattr("memstore.derive.summaries.extractive.ExtractiveSummarizer.batch", 7)
+    monkeypatch.setattr("memstore.derive.summaries.extractive.ExtractiveSummarizer.batch_size", 7)
     assert (await store.derive(redo="summaries")).redone == 1
     after = await trip.summaries()
     assert {one.recipe for one in after} == {"extractive/test"}

@@ -166,7 +166,7 @@ async def test_units_without_vectors_get_those_that_they_would_have_had(
     hits = await alice.recall("Leeds", tiers=["messages"])  # so that the arrays are kept here
     assert not any(hit.parts["semantic"] for hit in hits if hit.text == "I live in Leeds.")
     monkeypatch.setattr(embedding_migration, "BATCH", 3)
-    monkeypatch.setitem(store._opened.__dict__, "embedder", Failing(2))
+    monkeypatch.setitem(store._runtime.__dict__, "embedder", Failing(2))
     with pytest.raises(KeyboardInterrupt):
         await store.derive(redo="vectors")
     assert (await store.stats())["without_vectors"] == lacking - 6, "what was done before is kept"

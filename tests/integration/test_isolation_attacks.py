@@ -24,7 +24,7 @@ Make = Callable[..., str]
 BOBS = ("Leeds", "cello", "for bob")
 STORE = Path(memstore.__file__).parent / "store"
 # What opens a connection, and why there it needs no scope: none of these reads a row of a user.
-CONNECTING = {"_cluster", "capabilities", "database", "distribution", "migrations", "queue_schema", "roles"}
+CONNECTING = {"postmaster", "capabilities", "database", "distribution", "migrations", "queue", "roles"}
 
 
 @pytest.fixture(scope="module")

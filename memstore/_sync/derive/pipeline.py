@@ -213,7 +213,8 @@ def _drain(database: Database, deriver: Deriver[B, R], group: list[PendingWork],
     while group and not run.stop_requested.is_set():
         try:
             steps = run_step(database, deriver, group, run)
-            group = [replace(step.work, done_seq=step.done_seq) for step in steps if step.has_more]
+            # What is said meanwhile is for the next run: it would go on for as long as somebody talks.
+            group = [replace(step.work, done_seq=step.done_seq) for step in steps if step.done_seq < step.work.last_seq]
         except SHARED_FAILURES:
             raise
         except Exception as error:  # one conversation that cannot be derived must not hold up the others
