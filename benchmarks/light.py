@@ -42,9 +42,8 @@ from report import ROOT, Cell, Table, reported
 import memstore
 from memstore.derive.chunks import Chunker
 from memstore.derive.dependencies import Dependencies
-from memstore.settings import ONNX_MINILM
 from memstore.providers import MINILM, Embedder, load_counter, load_embedder
-from memstore.settings import Settings
+from memstore.settings import ONNX_MINILM, Settings
 
 QUESTION = "What did Caroline say about the support group in May?"
 OTHERS = [

@@ -15,8 +15,8 @@ from threading import Lock
 import numpy as np
 
 import memstore
-from memstore.settings import ONNX_MINILM
 from memstore.providers import MINILM, Embedder, Vectors, load_embedder
+from memstore.settings import ONNX_MINILM
 
 KEY = 16  # bytes of a text's digest
 
