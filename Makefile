@@ -15,7 +15,7 @@ test: .venv/.test  ## the fast tests, which wait more than they compute: more pr
 	$(BIN)/python -m pytest -q -m "not slow" -n 4 --dist worksteal
 
 test-slow: .venv/.test  ## those that kill, measure and repeat, and all blocking twins; CI runs both sets
-	$(BIN)/python -m pytest -q -m slow -n 2 --dist worksteal
+	$(BIN)/python -m pytest -q -m slow -n 3 --dist worksteal
 
 test-pooled: .venv/.test  ## the tests behind pgbouncer in transaction mode, ten thousand operations of fifty users among them
 	@command -v pgbouncer >/dev/null || test -x /usr/sbin/pgbouncer || apt-get install -y pgbouncer

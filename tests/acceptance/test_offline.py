@@ -18,7 +18,7 @@ import pytest
 
 import memstore
 from memstore.providers import tiktoken
-from memstore.store import folders
+from memstore.store import embedded
 from memstore.store.embedded import server
 
 HASHING, DEFAULT = "hashing:256", "onnx:all-MiniLM-L6-v2"
@@ -273,7 +273,7 @@ async def test_a_database_that_does_not_answer_is_not_replaced(
     for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"):
         (tmp_path / name).mkdir()
         monkeypatch.setenv(name, str(tmp_path / name))
-    assert folders.default_folder().is_relative_to(tmp_path), "the test would not see an embedded database"
+    assert embedded.default_folder().is_relative_to(tmp_path), "the test would not see an embedded database"
     started: list[object] = []
     monkeypatch.setattr(server.EmbeddedServer, "open", lambda *arguments: started.append(arguments))
     url = f"postgresql://alice:secret@127.0.0.1:{closed_port}/memories"

@@ -30,7 +30,7 @@ HARD = [
     "   \r\n  / // /// \r\r",
 ]
 
-texts = st.check_choice(
+texts = st.one_of(
     st.sampled_from(HARD),
     st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=80),
     st.lists(st.sampled_from(HARD), max_size=3).map(" ".join),

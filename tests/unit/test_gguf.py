@@ -16,9 +16,7 @@ from memstore.providers.huggingface import Vocabulary
 from memstore.providers.ollama_counter import PATTERNS, build_vocabulary
 from tests.helpers.tokenizers import CORPUS, SPECIAL, as_gguf, byte_level, sentencepiece
 
-texts = st.lists(
-    st.check_choice(st.sampled_from([*CORPUS, *SPECIAL, " ", "\n", "\ud800"]), st.text(max_size=20)), max_size=6
-)
+texts = st.lists(st.one_of(st.sampled_from([*CORPUS, *SPECIAL, " ", "\n", "\ud800"]), st.text(max_size=20)), max_size=6)
 
 
 def built(info: dict[str, Any]) -> Vocabulary:

@@ -167,11 +167,11 @@ def test_memory_is_bounded() -> None:
         "import random; from memstore.providers.minilm import load\n"
         "def held(): return int(open('/proc/self/status').read().split('VmRSS:')[1].split()[0])\n"
         "embedder, chance = load(''), random.Random(1)\n"
-        "def some(): return ['word ' * chance.randint(1, 300) for _ in range(64)]\n"
-        "embedder.embed_documents(['word ' * 300] * 64)\n"
-        "for _ in range(4): embedder.embed_documents(some())\n"
+        "def some(): return ['word ' * chance.randint(1, 300) for _ in range(24)]\n"
+        "embedder.embed_documents(['word ' * 300] * 24)\n"
+        "for _ in range(3): embedder.embed_documents(some())\n"
         "before = held()\n"
-        "for _ in range(12): embedder.embed_documents(some()); embedder.embed_query('word ' * chance.randint(1, 300))\n"
+        "for _ in range(6): embedder.embed_documents(some()); embedder.embed_query('word ' * chance.randint(1, 300))\n"
         "print(before, held())"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

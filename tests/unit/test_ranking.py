@@ -15,7 +15,7 @@ from memstore.models import Role, Tier, UnitKey
 from memstore.search.ranking import LATEST, WEIGHTS, QueryFeatures, Ranking, best_of_each, rank
 from memstore.search.signals import Corpus
 from memstore.store.user_index import UserIndex
-from tests.unit.arrays import NOW, Given, arrays
+from tests.unit.user_indexes import NOW, Given, arrays
 
 DRAW = np.random.default_rng(8)
 VECTORS = (lambda some: some / np.linalg.norm(some, axis=1, keepdims=True))(DRAW.normal(size=(60, 12)))

@@ -280,7 +280,7 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@given(st.check_choice(st.text(max_size=200), st.lists(PIECES, max_size=40).map("".join)), st.booleans())
+@given(st.one_of(st.text(max_size=200), st.lists(PIECES, max_size=40).map("".join)), st.booleans())
 def test_no_text_raises_and_every_fact_stands_in_the_message(text: str, to_friend: bool) -> None:
     before = [Utterance("My exam is on Monday, how about you?", "user", "Bob" if to_friend else "Alice", AT)]
     said = Utterance(text, "user", "Alice", AT)

@@ -15,7 +15,7 @@ from memstore.models import Role, Tier, UnitKey
 from memstore.search import signals
 from memstore.search.signals import Corpus
 from memstore.store.tokenize import hashed
-from tests.unit.arrays import NOW, Given, arrays
+from tests.unit.user_indexes import NOW, Given, arrays
 
 USER = UUID(int=1)
 Terms = dict[int, int]

@@ -39,7 +39,7 @@ from tests.unit.strategies import START, UUID, call, conversations, message, sum
 
 quick = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 counts, shares = st.integers(1, 12), st.sampled_from([0.1, 0.3, 0.6])
-one_strategy = st.check_choice(
+one_strategy = st.one_of(
     st.builds(SlidingWindow, counts, counts),
     st.builds(Semantic, counts, shares),
     st.builds(ToolCalls, counts),
