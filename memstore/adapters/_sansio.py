@@ -27,7 +27,7 @@ def run_sync(effect: Effect[T]) -> T:
         try:
             call = resume(result)
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+            return end.value  # type: ignore[no-any-return]  # what a generator returns is Any here
         try:
             resume, result = effect.send, call()
         except Exception as error:  # who asked may know what it means
@@ -42,7 +42,7 @@ async def run_async(effect: Effect[T]) -> T:
         try:
             call = resume(result)
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+            return end.value  # type: ignore[no-any-return]  # what a generator returns is Any here
         try:
             resume, result = effect.send, await maybe_await(call)
         except Exception as error:  # who asked may know what it means

@@ -14,7 +14,6 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from memstore import text as fences
 from memstore.context import formats
 from memstore.context.dedupe import TextFingerprint
 from memstore.context.formats import OPENAI, Format
@@ -23,7 +22,15 @@ from memstore.context.strategies.base import FENCE, Block, Entry, Turn
 from memstore.derive.sentences import sentences
 from memstore.models import Compression, Decision, Hit, Json, Message, Reason, Role, Section, Summary, Tier
 from memstore.providers import TokenCounter
-from memstore.text import format_day
+from memstore.text import (
+    MEMORY_FOOT,
+    MEMORY_HEAD,
+    STANDING_FOOT,
+    STANDING_HEAD,
+    SUMMARIES_FOOT,
+    SUMMARIES_HEAD,
+    format_day,
+)
 
 SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 OLDER = "older than the recent turns"
@@ -122,7 +129,7 @@ class ItemFactory:
 
     def __init__(self, counter: TokenCounter) -> None:
         self.counter = counter
-        memory = self._fence("memory", fences.MEMORY_HEAD, fences.MEMORY_FOOT)
+        memory = self._fence("memory", MEMORY_HEAD, MEMORY_FOOT)
         self._facts = (memory, Header("facts", self._line(formats.FACTS_HEAD)))
         self._hits = (memory, Header("hits", self._line(formats.HITS_HEAD)))
         self._days: dict[str, Header] = {}
@@ -130,7 +137,7 @@ class ItemFactory:
 
     def summaries(self, summaries: Sequence[Summary]) -> list[ContextItem]:
         """Return items for summaries of the conversation."""
-        under = (self._fence(SUMMARIES, fences.SUMMARIES_HEAD, fences.SUMMARIES_FOOT),) if summaries else ()
+        under = (self._fence(SUMMARIES, SUMMARIES_HEAD, SUMMARIES_FOOT),) if summaries else ()
         return [
             ContextItem(
                 SUMMARIES,
@@ -147,7 +154,7 @@ class ItemFactory:
 
     def facts(self, pinned: Sequence[Hit], others: Sequence[Hit]) -> list[ContextItem]:
         """Return items for pinned facts, then for facts that answer to the question."""
-        fence = (self._fence("standing", fences.STANDING_HEAD, fences.STANDING_FOOT),) if pinned else ()
+        fence = (self._fence("standing", STANDING_HEAD, STANDING_FOOT),) if pinned else ()
         return [self._fact(fact, fence, pinned=True) for fact in pinned] + [
             self._fact(fact, self._facts) for fact in others
         ]
