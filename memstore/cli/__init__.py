@@ -23,9 +23,9 @@ from memstore.cli import (
     import_export,
     recall,
     server,
-    settings,
     users,
 )
+from memstore.cli.options import command
 from memstore.cli.output import escape_unencodable, log_warnings
 from memstore.cli.session import exit_on_signals, run_command
 
@@ -38,19 +38,19 @@ app = typer.Typer(
     epilog="Exit codes: 0 done, 1 failed or partly done, 2 usage or settings, 3 database unreachable, "
     "4 budget too small, 130 interrupted.",
 )
-for command in (  # in the order of --help
-    demo.demo, import_export.import_, import_export.export, derive.derive, derive.worker, server.serve,
+command(app, takes_database=False)(demo.demo)
+for function in (  # in the order of --help
+    import_export.import_, import_export.export, derive.derive, derive.worker, server.serve,
     recall.recall, recall.context, chat.chat, facts.facts, users.summaries, recall.receipts, recall.receipt,
     recall.replay, server.mcp, users.users, users.conversations, erase.erase, erase.erasures, erase.verify_erasure,
-    erase.retention, doctor.stats, doctor.doctor,
+    erase.retention, doctor.stats, doctor.settings, doctor.doctor,
 ):  # fmt: skip
-    app.command(command.__name__.strip("_").replace("_", "-"))(command)
+    command(app, function.__name__.strip("_").replace("_", "-"))(function)
 app.add_typer(derive.backfill_app, name="backfill")
 app.add_typer(derive.jobs_app, name="jobs")
 app.add_typer(db.embeddings_app, name="embeddings")
 app.add_typer(facts.app, name="fact")
 app.add_typer(server.token_app, name="token")
-app.add_typer(settings.app, name="settings")
 app.add_typer(db.app, name="db")
 
 

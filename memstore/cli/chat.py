@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memstore.cli.facts import print_facts
-from memstore.cli.options import ConversationOption, DatabaseOption, JsonFlag, UserOption, name_option
+from memstore.cli.options import ConversationOption, UserOption, given, name_option
 from memstore.cli.output import echo_error, echo_hint, escape, print_json
 from memstore.cli.recall import print_hits
 from memstore.cli.session import open_store
@@ -56,8 +56,6 @@ def chat(
     message: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Say only this; else lines are read from stdin.")
     ] = None,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Talk to a model of Ollama's that remembers what was said, in this session and in those before.
 
@@ -71,15 +69,15 @@ def chat(
     from memstore.providers.ollama import load
     from memstore.settings import load as load_settings
 
-    if as_json and message is None:
+    if given.as_json and message is None:
         raise typer.BadParameter("it is for one message: give --message.", param_hint="--json")
     # The same window in every call, whatever it is for: Ollama loads a model anew for another one.
     num_ctx = max(load_settings({}).ollama_num_ctx, budget or 0)
-    with open_store(database, ollama_num_ctx=num_ctx) as store:
+    with open_store(ollama_num_ctx=num_ctx) as store:
         scope = store.user(user).conversation(conversation)
         session = _Session(store, scope, load(model.removeprefix("ollama:"), store.settings), system, budget, reserve)
         if message is not None:
-            session.answer_one(message, as_json=as_json)
+            session.answer_one(message)
         elif sys.stdin.isatty() and sys.stdout.isatty():
             session.talk()
         else:
@@ -112,10 +110,10 @@ class _Session:
         self._line_open = self._paused = False
         self._errors: set[str] = set()  # of derivation, each printed once
 
-    def answer_one(self, text: str, *, as_json: bool) -> None:
+    def answer_one(self, text: str) -> None:
         """Answer one message, then derive."""
-        context, answer = self._answer(text, (lambda _: None) if as_json else self._show)
-        if as_json:
+        context, answer = self._answer(text, (lambda _: None) if given.as_json else self._show)
+        if given.as_json:
             shown = {"answer": answer.text, "ended": answer.ended, "tokens": int(context.tokens)}
             counts = {"prompt_tokens": answer.prompt_tokens, "answer_tokens": answer.answer_tokens}
             print_json(shown | counts | {"window": self._window, "receipt": context.receipt.id})

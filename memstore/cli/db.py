@@ -9,38 +9,34 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag, UserOption
-from memstore.cli.output import echo_hint, print_json, print_result, print_table, progress_bars
+from memstore.cli.options import UserOption, command, given, group
+from memstore.cli.output import echo_hint, print_json, print_result, print_rows, progress_bars
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
 
 if TYPE_CHECKING:
     from memstore.store.migrations import Status
 
-app = typer.Typer(help="Look after the database itself.", no_args_is_help=True, rich_markup_mode=None)
-embeddings_app = typer.Typer(
-    help="Another embedder for users who have vectors, while recall goes on.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = group("Look after the database itself.")
+embeddings_app = group("Another embedder for users who have vectors, while recall goes on.")
 COLUMNS = ("embedder", "dimensions", "state", "users", "units", "vectors", "missing")
 
 
-@app.command()
-def upgrade(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+@command(app)
+def upgrade() -> None:
     """Make the tables, or bring them to the newest schema.
 
     JSON: {"revision", "head": text or null, "current": true or false}.
     """
     from memstore.store import migrations
 
-    with _url(database) as url:
+    with _url() as url:
         migrations.prepare(url, upgrade_old=True)
-        _print_status(migrations.status(url), as_json)
+        _print_status(migrations.status(url))
 
 
-@app.command()
-def status(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+@command(app)
+def status() -> None:
     """Say whether the schema is the newest one.
 
     JSON: {"revision", "head": text or null, "current": true or false}.
@@ -48,16 +44,16 @@ def status(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     from memstore.client.validation import database_url, embedded_folder, is_embedded
     from memstore.store import migrations
 
-    target = database_url(database)
+    target = database_url(given.database)
     if is_embedded(target) and _is_missing(embedded_folder(target)):  # who only asks makes no database
-        _print_status(migrations.Status(None), as_json)
+        _print_status(migrations.Status(None))
         return
-    with _url(target) as url:
-        _print_status(migrations.status(url), as_json)
+    with _url() as url:
+        _print_status(migrations.status(url))
 
 
-@app.command()
-def sql(as_json: JsonFlag = False) -> None:
+@command(app, takes_database=False)
+def sql() -> None:
     """Print the SQL that makes the tables.
 
     JSON: {"sql": text}.
@@ -65,18 +61,16 @@ def sql(as_json: JsonFlag = False) -> None:
     from memstore.store import migrations
 
     statements = migrations.sql()
-    if as_json:
+    if given.as_json:
         print_json({"sql": statements})
     else:
         print(statements)
 
 
-@app.command()
+@command(app)
 def grant(
     login: Annotated[str, typer.Argument(help="A login that there is.")],
     role: Annotated[str, typer.Option(metavar="ROLE", help="app, loader, reader or admin.")] = "app",
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Let a login do what a role may: app, loader, reader or admin. Run it with the URL of the tables' owner.
 
@@ -87,18 +81,18 @@ def grant(
     """
     from memstore.store import roles
 
-    with _url(database) as url:
+    with _url() as url:
         granted = roles.grant(url, login, role)
     value = {"login": granted.login, "role": granted.role, "confined": granted.confined}
-    print_result(value, f"{granted.login} is granted {granted.role}", as_json=as_json)
+    print_result(value, f"{granted.login} is granted {granted.role}")
     if not granted.confined:
         echo_hint(
             f"{granted.login} is a superuser, ignores row-level security or owns the tables: no role confines it."
         )
 
 
-@app.command()
-def distribute(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+@command(app)
+def distribute() -> None:
     """Spread the tables over the machines of a Citus, each user's rows together. Run it once, on the coordinator.
 
     With the URL of the tables' owner. Rows that are there are moved, and nobody can write meanwhile; what is
@@ -108,14 +102,14 @@ def distribute(database: DatabaseOption = None, as_json: JsonFlag = False) -> No
     """
     from memstore.store import distribution
 
-    with _url(database) as url:
+    with _url() as url:
         done = distribution.distribute(url, lambda name: echo_hint(f"{name} …"))
     text = f"{len(done.distributed)} tables are distributed by user, {len(done.reference)} are on each machine"
-    print_result(done, text, as_json=as_json)
+    print_result(done, text)
 
 
-@app.command()
-def isolate(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+@command(app)
+def isolate(user: UserOption) -> None:
     """Give a large user a shard of their own on a Citus, which can then be moved to a machine of its own.
 
     JSON: {"isolated": text}.
@@ -123,13 +117,13 @@ def isolate(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag
     from memstore import ids
     from memstore.store import distribution
 
-    with _url(database) as url:
+    with _url() as url:
         distribution.isolate(url, ids.user_id(user))
-    print_result({"isolated": user}, f"{user} has a shard of their own", as_json=as_json)
+    print_result({"isolated": user}, f"{user} has a shard of their own")
 
 
-@app.command()
-def index(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+@command(app)
+def index() -> None:
     """Build what makes recall fast for users with more units than MEMSTORE_MAX_CHUNKS_IN_MEMORY.
 
     memstore derive does it too where its login owns the tables; else run this with one that does. It takes a minute and
@@ -137,14 +131,11 @@ def index(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
 
     JSON: [{"id", "name", "units": integer, "indexed": true or false}].
     """
-    with open_store(database) as store:
+    with open_store() as store:
         refused = store.build_indexes(progress=lambda user: echo_hint(f"{user.name}: {user.units:,} units"))
         users = store.large_users()
-    if as_json:
-        print_json(users)
-    else:
-        rows = [(each.name, f"{each.units:,}", "yes" if each.indexed else "no") for each in users]
-        print_table(("user", "units", "indexed"), rows)
+    rows = [(each.name, f"{each.units:,}", "yes" if each.indexed else "no") for each in users]
+    print_rows(users, ("user", "units", "indexed"), rows)
     names = {each.name for each in refused}
     if waiting := ", ".join(repr(each.name) for each in users if not each.indexed and each.name not in names):
         echo_hint(f"Another process builds what is missing for {waiting}.")
@@ -153,8 +144,8 @@ def index(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
         raise typer.Exit(1)
 
 
-@app.command()
-def stop(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+@command(app)
+def stop() -> None:
     """Stop the embedded Postgres in an orderly way, whoever uses it.
 
     JSON: {"folder": text, "stopped": false where it was not running}.
@@ -164,19 +155,19 @@ def stop(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     from memstore.store.embedded import server
     from memstore.store.errors import describe_url
 
-    target = database_url(database)
+    target = database_url(given.database)
     if not is_embedded(target):
         raise ConfigurationError(f"{describe_url(target)} is not embedded: stop it where it was started.")
     folder = embedded_folder(target)
     stopped = server.stop(folder)
     text = f"{folder}: {'stopped' if stopped else 'was not running'}"
-    print_result({"folder": str(folder), "stopped": stopped}, text, as_json=as_json)
+    print_result({"folder": str(folder), "stopped": stopped}, text)
 
 
-def _print_status(status: Status, as_json: bool) -> None:
+def _print_status(status: Status) -> None:
     value = {"revision": status.revision, "head": status.head, "current": status.current}
     word = "current" if status.current else "to be upgraded: memstore db upgrade"
-    print_result(value, f"schema {status.revision or 'none'} of {status.head}: {word}", as_json=as_json)
+    print_result(value, f"schema {status.revision or 'none'} of {status.head}: {word}")
 
 
 def _is_missing(folder: Path) -> bool:
@@ -187,12 +178,12 @@ def _is_missing(folder: Path) -> bool:
 
 
 @contextmanager
-def _url(database: str | None) -> Iterator[str]:
+def _url() -> Iterator[str]:
     """Yield the URL of the database, with an embedded one running meanwhile."""
     from memstore.client.validation import database_url, embedded_folder, is_embedded, normalize_dsn
     from memstore.store.embedded.server import EmbeddedServer
 
-    target = database_url(database)
+    target = database_url(given.database)
     if not is_embedded(target):
         yield normalize_dsn(target)
         return
@@ -203,11 +194,9 @@ def _url(database: str | None) -> Iterator[str]:
         server.close()
 
 
-@embeddings_app.command()
+@command(embeddings_app)
 def migrate(
     to: Annotated[str, typer.Option("--to", metavar="KIND:MODEL", help="The embedder that is to serve.")],
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Make vectors by another embedder beside the present ones, then let them serve, user by user.
 
@@ -218,17 +207,17 @@ def migrate(
     """
     from memstore.providers import vectors_name
 
-    with open_store(database) as store, progress_bars("loading") as move:
+    with open_store() as store, progress_bars("loading") as move:
         moved = store.embeddings.migrate(to, progress=lambda done, total: move("units", done, total))
         own = store.settings.embedder
     text = f"{moved.users:,} users are found by {to} now; {moved.vectors:,} vectors made"
-    print_result(moved, text, as_json=as_json)
-    if vectors_name(own) != vectors_name(to) and not as_json:
+    print_result(moved, text)
+    if vectors_name(own) != vectors_name(to):
         echo_hint(f"new users are still given {own}: set MEMSTORE_EMBEDDER={to}, or embedder in the settings file")
 
 
-@embeddings_app.command("status")
-def embeddings_status(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+@command(embeddings_app, "status")
+def embeddings_status() -> None:
     """Say which embedders serve, are being made or are retired, and what is missing.
 
     On a pipe, a line an embedder and state, its cells parted by tabs: embedder, dimensions, state, users, units,
@@ -236,24 +225,19 @@ def embeddings_status(database: DatabaseOption = None, as_json: JsonFlag = False
 
     JSON: [{"name", "dimensions", "state": serving, building or retired, "users", "units", "vectors", "missing"}].
     """
-    with open_store(database) as store:
+    with open_store() as store:
         embedders = store.embeddings.status()
-    if as_json:
-        print_json(embedders)
-        return
     rows = [(row.name, row.dimensions, row.state, row.users, row.units, row.vectors, row.missing) for row in embedders]
-    print_table(COLUMNS, rows)
+    print_rows(embedders, COLUMNS, rows)
     if any(each.state == "building" for each in embedders):
         echo_hint("a migration is not done: memstore embeddings migrate goes on with it, rollback gives it up")
 
 
-@embeddings_app.command()
+@command(embeddings_app)
 def rollback(
     leaving: Annotated[
         str | None, typer.Option("--from", metavar="KIND:MODEL", help="The embedder to leave; else the last one.")
     ] = None,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Let the embedder serve again that served before the last migration, or give up one that is not done.
 
@@ -262,7 +246,7 @@ def rollback(
 
     JSON: {"users": gone back, "vectors": made, integers}.
     """
-    with open_store(database) as store, progress_bars("loading") as move:
+    with open_store() as store, progress_bars("loading") as move:
         moved = store.embeddings.rollback(leaving, progress=lambda done, total: move("units", done, total))
         if not moved.users:
             where = "" if leaving is None else f" from {leaving!r}"
@@ -271,15 +255,15 @@ def rollback(
                 "embeddings clean. To have users found by it again: memstore embeddings migrate --to KIND:MODEL. "
                 "memstore embeddings status says what there is."
             )
-    print_result(moved, f"{moved.users:,} users have gone back; {moved.vectors:,} vectors made", as_json=as_json)
+    print_result(moved, f"{moved.users:,} users have gone back; {moved.vectors:,} vectors made")
 
 
-@embeddings_app.command()
-def clean(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+@command(embeddings_app)
+def clean() -> None:
     """Remove the vectors and indexes of embedders that serve no more. There is no way back then.
 
     JSON: {"users": integer, "vectors": removed}.
     """
-    with open_store(database) as store:
+    with open_store() as store:
         moved = store.embeddings.clean()
-    print_result(moved, f"{moved.vectors:,} vectors of {moved.users:,} users removed", as_json=as_json)
+    print_result(moved, f"{moved.vectors:,} vectors of {moved.users:,} users removed")

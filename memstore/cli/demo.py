@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import memstore
 from memstore.cli.facts import print_facts
-from memstore.cli.options import JsonFlag
-from memstore.cli.output import echo, echo_hint, out, print_json, print_messages, progress_bars, token_meter
+from memstore.cli.options import given
+from memstore.cli.output import echo, echo_hint, print_context, progress_bars
 from memstore.cli.recall import print_hits
-from memstore.cli.session import open_store
 from memstore.serialization import to_json
 
 if TYPE_CHECKING:
@@ -29,9 +29,8 @@ FACTS, HITS = 6, 5  # shown
 
 
 def demo(
-    question: Annotated[str | None, typer.Argument(help="What to ask the sample history.")] = None,
+    question: Annotated[str, typer.Argument(help="What to ask the sample history.")] = QUESTION,
     budget: Annotated[int, typer.Option("--budget", "-b", min=1, metavar="N", help="Tokens for the context.")] = BUDGET,
-    as_json: JsonFlag = False,
 ) -> None:
     """Show the whole story on a sample history.
 
@@ -39,21 +38,15 @@ def demo(
 
     JSON: {"messages", "tokens", "receipt"} of the context.
     """
-    query = QUESTION if question is None else question
     with _sample_store() as store:
-        if as_json:
+        if given.as_json:
             _derive(store)
         else:
-            _print_story(store, query)
-        context = store.user(USER).conversation(CONVERSATION).context(query, budget=budget, system=SYSTEM)
-    if as_json:
-        print_json(context.as_dict())
-        return
-    _print_step(5, "The context", "ready for a model\n")
-    print_messages(context)
-    echo()
-    out.print(token_meter(context.receipt))
-    echo_hint("your own: memstore import FILE --user NAME, memstore derive, memstore context …")
+            _print_story(store, question)
+            _print_step(5, "The context", "ready for a model\n")
+        print_context(store.user(USER).conversation(CONVERSATION).context(question, budget=budget, system=SYSTEM))
+    if not given.as_json:
+        echo_hint("your own: memstore import FILE --user NAME, memstore derive, memstore context …")
 
 
 @contextmanager
@@ -62,7 +55,7 @@ def _sample_store() -> Iterator[MemoryStore]:
     with (
         tempfile.TemporaryDirectory(prefix="memstore-demo-") as folder,
         as_file(sample) as path,
-        open_store(f"embedded:{Path(folder) / 'store'}") as store,
+        memstore.open(f"embedded:{Path(folder) / 'store'}") as store,
     ):
         store.import_file(path)
         yield store

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag, LimitOption, OnlyUserOption, choice_option, parse_id
+from memstore.cli.options import LimitOption, OnlyUserOption, command, given, group
 from memstore.cli.output import (
     echo,
     echo_hint,
@@ -15,6 +15,7 @@ from memstore.cli.output import (
     log_records,
     print_json,
     print_result,
+    print_rows,
     print_table,
     progress_bars,
 )
@@ -26,15 +27,16 @@ if TYPE_CHECKING:
     from memstore.client.worker import WorkingStore
     from memstore.models import BackfillPlan, BackfillStatus
 
-jobs_app = typer.Typer(help="See what waits for the workers.", no_args_is_help=True, rich_markup_mode=None)
+jobs_app = group("See what waits for the workers.")
 ConcurrencyOption = Annotated[
     int, typer.Option("--concurrency", "-c", min=1, max=256, metavar="N", help="Conversations at a time.")
 ]
-backfill_app = typer.Typer(help="Derive a long history under a plan.", no_args_is_help=True, rich_markup_mode=None)
-TIERS = ("embed", "summaries", "facts")
+backfill_app = group("Derive a long history under a plan.")
 
-BackfillArgument = Annotated[UUID | None, typer.Argument(parser=parse_id, metavar="ID", help="Else the latest.")]
-OnlyOption = Annotated[list[str] | None, choice_option(TIERS, help="These only; may be repeated.")]
+BackfillArgument = Annotated[UUID | None, typer.Argument(metavar="ID", help="Else the latest.")]
+OnlyOption = Annotated[
+    list[str] | None, typer.Option(metavar="embed|summaries|facts", help="These only; may be repeated.")
+]
 TokensOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Pause before calls of chat models take more tokens than this.")
 ]
@@ -48,8 +50,6 @@ def derive(
         Literal["facts", "summaries", "vectors"] | None,
         typer.Option(help="Make anew what another recipe made, but for what was done by hand; or missing vectors."),
     ] = None,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Embed, summarize and extract facts from what is pending.
 
@@ -60,12 +60,12 @@ def derive(
     JSON: {"messages", "units", "summaries", "facts", "redone", "letters", "vectors",
     "quarantined": integers, "failed", "waiting": [texts]}.
     """
-    with open_store(database) as store:
+    with open_store() as store:
         with progress_bars("loading") as move:
             report = store.derive(user=user, redo=redo, progress=move)
         if user is not None and not report.messages:
             hint_if_unknown(store, user)
-    print_result(report, _summary(report), as_json=as_json)
+    print_result(report, _summary(report))
     for waiting in report.waiting:
         echo_hint(f"waiting: {waiting}")
     if report.letters:
@@ -87,7 +87,7 @@ def _summary(report: DeriveReport) -> str:
     return f"{report.messages} messages → {made}{more}"
 
 
-def worker(concurrency: ConcurrencyOption = 4, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+def worker(concurrency: ConcurrencyOption = 4) -> None:
     """Derive what is pending, as it comes, until Ctrl-C or SIGTERM; what runs then is finished first.
 
     Start as many as you like, on any machines that reach the database: each conversation is one worker's at a time.
@@ -100,16 +100,14 @@ def worker(concurrency: ConcurrencyOption = 4, database: DatabaseOption = None, 
 
     log_records()
     echo_hint("working; Ctrl-C stops it")
-    made = asyncio.run(work(database, concurrency=concurrency))
-    print_result(made, ", ".join(f"{count:,} {name}" for name, count in made.items()), as_json=as_json)
+    made = asyncio.run(work(given.database, concurrency=concurrency))
+    print_result(made, ", ".join(f"{count:,} {name}" for name, count in made.items()))
 
 
-@jobs_app.command("list")
+@command(jobs_app, "list")
 def jobs(
     failed: Annotated[bool, typer.Option("--failed", help="Those that were given up.")] = False,
     limit: LimitOption = 1000,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """List the jobs that wait or run, or those that were given up.
 
@@ -117,26 +115,22 @@ def jobs(
     "user_id", "conversation_id", "status", "priority", "attempts", "scheduled_at": time or null, "error": text or
     null}]}.
     """
-    with open_store(database) as store:
+    with open_store() as store:
         counts, rows = store.job_counts(), store.jobs(failed=failed, limit=limit)
-    if as_json:
-        print_json({"counts": counts, "jobs": rows})
-        return
-    print_table(
+    print_rows(
+        {"counts": counts, "jobs": rows},
         ("job", "status", "attempts", "conversation", "went wrong"),
         [(job.id, job.status, job.attempts, job.conversation_id, job.error or "") for job in rows],
     )
     echo_hint(f"{counts.waiting} waiting, {counts.running} running, {counts.failed} failed; {counts.workers} workers")
 
 
-@jobs_app.command()
+@command(jobs_app)
 def retry(
     ids: Annotated[
         list[int] | None, typer.Argument(metavar="JOB…", help="Numbers, as memstore jobs shows them.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All that were given up.")] = False,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Try jobs again that were given up.
 
@@ -144,17 +138,15 @@ def retry(
     """
     if bool(ids) == every:
         raise typer.BadParameter("name jobs, or give --all.")
-    with open_store(database) as store:
+    with open_store() as store:
         retried = store.retry_jobs(None if every else ids)
-    print_result({"retried": retried}, f"{retried} jobs wait again", as_json=as_json)
+    print_result({"retried": retried}, f"{retried} jobs wait again")
 
 
-@backfill_app.command()
+@command(backfill_app)
 def plan(
     user: OnlyUserOption = None,
     only: OnlyOption = None,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Say what is pending, and about what it costs in calls and tokens of chat models, and in time.
 
@@ -165,11 +157,11 @@ def plan(
     integers, "answers": "assumed", "known" or null, "call_seconds": number or null}}, "seconds": number or null,
     "model_tokens": integer, "model_seconds": number or null}.
     """
-    with open_store(database) as store:
-        _print_plan(store.backfills.plan(user=user, only=only or ()), as_json)
+    with open_store() as store:
+        _print_plan(store.backfills.plan(user=user, only=only or ()))
 
 
-@backfill_app.command()
+@command(backfill_app)
 def run(
     user: OnlyUserOption = None,
     only: OnlyOption = None,
@@ -177,8 +169,6 @@ def run(
     max_seconds: SecondsOption = None,
     detach: DetachFlag = False,
     concurrency: ConcurrencyOption = 4,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Derive all that is pending, here and by the workers that there are. Stopped or killed, it goes on with resume.
 
@@ -198,18 +188,16 @@ def run(
         )
         return await _work(store, backfill, detach, concurrency)
 
-    _finish(_with_store(database, ran), as_json, detach)
+    _finish(_with_store(ran), detach)
 
 
-@backfill_app.command()
+@command(backfill_app)
 def resume(
     backfill: BackfillArgument = None,
     max_tokens: TokensOption = None,
     max_seconds: SecondsOption = None,
     detach: DetachFlag = False,
     concurrency: ConcurrencyOption = 4,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Go on with a backfill that is paused, or that nobody works on, here and by the workers that there are.
 
@@ -222,65 +210,61 @@ def resume(
             state = await store.backfills.resume(backfill, max_tokens=max_tokens, max_seconds=max_seconds)
         return await _work(store, state.backfill.id, detach, concurrency)
 
-    _finish(_with_store(database, resumed), as_json, detach)
+    _finish(_with_store(resumed), detach)
 
 
-@backfill_app.command()
-def status(backfill: BackfillArgument = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+@command(backfill_app)
+def status(backfill: BackfillArgument = None) -> None:
     """Say how far a backfill is, how fast, and what went wrong.
 
     JSON: {"backfill": {"id", "state", "reason", "messages", "max_tokens", "max_seconds", "spent_tokens", …}, "left":
     {deriver: messages}, "failing": conversations, "done": messages, "seconds", "rate": messages a second,
     "seconds_left": number or null}.
     """
-    with open_store(database) as store:
-        _print_status(store.backfills.status(backfill), as_json)
+    with open_store() as store:
+        _print_status(store.backfills.status(backfill))
 
 
-@backfill_app.command()
-def pause(backfill: BackfillArgument = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+@command(backfill_app)
+def pause(backfill: BackfillArgument = None) -> None:
     """Let no step of a backfill begin; those under way are finished.
 
     JSON: as of memstore backfill status.
     """
-    with open_store(database) as store:
-        _print_status(store.backfills.pause(backfill), as_json)
+    with open_store() as store:
+        _print_status(store.backfills.pause(backfill))
 
 
-@backfill_app.command()
-def cancel(backfill: BackfillArgument = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+@command(backfill_app)
+def cancel(backfill: BackfillArgument = None) -> None:
     """End a backfill. What it has derived stays; the rest workers leave alone until it is asked for.
 
     JSON: as of memstore backfill status.
     """
-    with open_store(database) as store:
-        _print_status(store.backfills.cancel(backfill), as_json)
+    with open_store() as store:
+        _print_status(store.backfills.cancel(backfill))
 
 
-@backfill_app.command()
-def verify(user: OnlyUserOption = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+@command(backfill_app)
+def verify(user: OnlyUserOption = None) -> None:
     """Check that everything is derived, whole and rightly counted. The exit code is 1 where something is not.
 
     JSON: [{"user": name or null, "problem": text, "rows": integer}].
     """
-    with open_store(database) as store:
+    with open_store() as store:
         wrong = store.backfills.verify(user=user)
-    if as_json:
-        print_json(wrong)
-    elif wrong:
-        print_table(("user", "rows", "problem"), [(each.user or "", f"{each.rows:,}", each.problem) for each in wrong])
-    else:
-        echo("everything is derived, and whole")
+    rows = [(each.user or "", f"{each.rows:,}", each.problem) for each in wrong]
+    print_rows(wrong, ("user", "rows", "problem"), rows, empty="everything is derived, and whole")
     raise typer.Exit(1 if wrong else 0)
 
 
-def _with_store(database: str | None, use: Any) -> Any:
+def _with_store(use: Any) -> Any:
     import asyncio
 
     from memstore.client.worker import WorkingStore
 
     async def run() -> Any:
-        async with await WorkingStore.open(database) as store:
+        async with await WorkingStore.open(given.database) as store:
             return await use(store)
 
     return asyncio.run(run())
@@ -309,8 +293,8 @@ def _time(seconds: float) -> str:
     return f"{minutes} min" if seconds >= 90 else f"{seconds:.0f} s"
 
 
-def _print_status(status: BackfillStatus, as_json: bool) -> None:
-    if as_json:
+def _print_status(status: BackfillStatus) -> None:
+    if given.as_json:
         print_json(status)
         return
     reason = f" ({status.backfill.reason})" if status.backfill.reason else ""
@@ -319,8 +303,8 @@ def _print_status(status: BackfillStatus, as_json: bool) -> None:
         echo(f"  {deriver}: {messages:,} messages left")
 
 
-def _finish(status: BackfillStatus, as_json: bool, detached: bool) -> None:
-    _print_status(status, as_json)
+def _finish(status: BackfillStatus, detached: bool) -> None:
+    _print_status(status)
     if detached:
         echo_hint("workers do it: memstore worker; memstore backfill status tells how far they are")
     elif status.backfill.state != "done":
@@ -328,8 +312,8 @@ def _finish(status: BackfillStatus, as_json: bool, detached: bool) -> None:
     raise typer.Exit(0 if detached or (status.backfill.state == "done" and not status.left) else 1)
 
 
-def _print_plan(plan: BackfillPlan, as_json: bool) -> None:
-    if as_json:
+def _print_plan(plan: BackfillPlan) -> None:
+    if given.as_json:
         totals = {"model_tokens": plan.model_tokens, "model_seconds": plan.model_seconds}
         print_json({"derivers": plan.derivers, "seconds": plan.seconds} | totals)
         return

@@ -1,22 +1,22 @@
-"""`stats` and `doctor`: how much is stored, and whether memstore can work here."""
+"""`stats`, `settings` and `doctor`: how much is stored, how it is set, and whether memstore can work here."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag, OnlyUserOption
-from memstore.cli.output import echo, echo_hint, print_json, print_table
+from memstore.cli.options import OnlyUserOption, given, name_option
+from memstore.cli.output import echo, echo_hint, print_json, print_rows
 from memstore.cli.session import exit_code, hint_if_unknown, open_store
 from memstore.errors import MemstoreError
 
 if TYPE_CHECKING:
     from memstore import MemoryStore, Settings
-    from memstore.models import TokenCountErrors
     from memstore.store.capabilities import Capabilities
 
 LOCAL = ("sentence-transformers", "cross-encoder")  # kinds of models that take seconds to load
@@ -26,8 +26,6 @@ UNUSABLE = "answers of chat models could not be used, and rules stood in"
 
 def stats(
     user: OnlyUserOption = None,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Count what is stored.
 
@@ -36,7 +34,7 @@ def stats(
     conversation has three, dead_letters answers of chat models that could not be used, without_vectors units that are
     found by words alone.
     """
-    with open_store(database) as store:
+    with open_store() as store:
         counts = store.stats(user=user)
         if user is not None and not counts["conversations"]:
             hint_if_unknown(store, user)
@@ -45,10 +43,48 @@ def stats(
             echo_hint(lacking)
     if counts["dead_letters"]:
         echo_hint(f"{counts['dead_letters']} {UNUSABLE}: memstore doctor says why")
-    if as_json:
-        print_json(counts)
-    else:
-        print_table(("what", "how many"), [(name, f"{count:,}") for name, count in counts.items()])
+    print_rows(counts, ("what", "how many"), [(name, f"{count:,}") for name, count in counts.items()])
+
+
+def settings(
+    user: OnlyUserOption = None,
+    conversation: Annotated[
+        str | None, name_option("Of this conversation, not the system.", "--conversation", "-c")
+    ] = None,
+) -> None:
+    """List every setting with its value and where that comes from.
+
+    On a pipe, a line a setting, its cells parted by tabs: name, source, value.
+
+    JSON: [{"name", "value", "source": "default", "conversation", a variable or a file}].
+    """
+    from memstore.settings import SettingInfo, describe
+    from memstore.store.errors import redact_url
+
+    if (user is None) != (conversation is None):
+        raise typer.BadParameter("a conversation is named by --user and --conversation together.")
+    system = {each.name: each for each in describe()}
+    url = system["database_url"]
+    system["database_url"] = replace(url, value=redact_url(url.value))
+    listed = list(system.values())
+    if user is not None and conversation is not None:
+        with open_store() as store:
+            hint_if_unknown(store, user, conversation)
+            scope = store.user(user).conversation(conversation)
+            values, info = scope.settings(), scope.info()
+        own = {name for name, value in (info.settings if info else {}).items() if value is not None}
+        default = SettingInfo("", None, "default")
+        listed = [
+            SettingInfo(name, value, "conversation" if name in own else system.get(name, default).source)
+            for name, value in values.items()
+        ]
+    print_rows(listed, ("name", "from", "value"), [(each.name, each.source, _text(each.value)) for each in listed])
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +101,7 @@ class Check:
         return self.code == 0
 
 
-def doctor(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+def doctor() -> None:
     """Say whether memstore can work here, or what to do.
 
     The exit code is that of the first thing that is wrong: 1, 2 for settings, 3 for the database.
@@ -73,19 +109,19 @@ def doctor(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
     JSON: {"ok": true or false, "checks": [{"what", "ok", "detail"}]}.
     """
     checks = []
-    for check in run_checks(database):
+    for check in run_checks():
         checks.append(check)
-        if not as_json:
+        if not given.as_json:
             mark = ("ok   ", "green") if check.ok else ("FAIL ", "bold red")
             echo(mark, (f"{check.what}: ", "bold"), check.detail)
     codes = [check.code for check in checks if not check.ok]
-    if as_json:
+    if given.as_json:
         rows = [{"what": check.what, "ok": check.ok, "detail": check.detail} for check in checks]
         print_json({"ok": not codes, "checks": rows})
     raise typer.Exit(codes[0] if codes else 0)
 
 
-def run_checks(database: str | None) -> Iterator[Check]:
+def run_checks() -> Iterator[Check]:
     """Run one check after the other; a failure of one does not hide those that do not need it."""
     from memstore.client.runtime import validate_settings
     from memstore.providers import load_counter, load_embedder, load_reranker
@@ -108,7 +144,7 @@ def run_checks(database: str | None) -> Iterator[Check]:
     yield from _chat_models(settings)
     if usable.ok:  # else no store is opened
         try:
-            with open_store(database) as store:
+            with open_store() as store:
                 yield from _store(store)
         except MemstoreError as error:
             yield Check("database", str(error), exit_code(error))
@@ -177,8 +213,6 @@ def _store(store: MemoryStore) -> Iterator[Check]:
     lacking = _vectors(counts, store.settings.embedder)
     if lacking is not None:
         yield Check("vectors", lacking)
-    yield from _embeddings(store)
-    yield from _drift(store)
     if counts["dead_letters"]:
         yield _unusable_answers(store)
 
@@ -211,16 +245,6 @@ def _vectors(counts: dict[str, int], embedder: str) -> str | None:
     )
 
 
-def _embeddings(store: MemoryStore) -> Iterator[Check]:
-    """Report a migration that is not done, and vectors that one has left."""
-    embedders = store.embeddings.status()
-    if begun := [row for row in embedders if row.state == "building"]:
-        left = f"{begun[0].missing:,} vectors of {begun[0].name} are not made yet"
-        yield Check("embeddings", f"{left}: memstore embeddings migrate goes on, memstore embeddings rollback gives up")
-    elif kept := sum(row.vectors for row in embedders if row.state == "retired"):
-        yield Check("embeddings", f"{kept:,} vectors of embedders that serve no more: memstore embeddings clean")
-
-
 def _derivations(counts: dict[str, int]) -> Check:
     if counts["failed"]:
         return Check(
@@ -228,19 +252,6 @@ def _derivations(counts: dict[str, int]) -> Check:
         )
     waiting = f"{counts['pending']} pending: memstore derive" if counts["pending"] else "nothing is pending"
     return Check("derivations", waiting)
-
-
-def _drift(store: MemoryStore) -> Iterator[Check]:
-    pairs: dict[tuple[str, str], list[TokenCountErrors]] = {}
-    for user in store.users():
-        for drift in store.user(user).token_count_errors():
-            pairs.setdefault((drift.model, drift.counter), []).append(drift)
-    for (model, counter), drifts in sorted(pairs.items()):
-        observed, calls = sum(drift.observed for drift in drifts), sum(drift.calls for drift in drifts)
-        bias = sum(drift.predicted for drift in drifts) / observed - 1
-        miss, share = max(drift.largest_miss for drift in drifts), max(drift.largest_share for drift in drifts)
-        apart = f"{bias:+.2%} over {calls} calls, at most {miss} tokens ({share:.2%}) in one"
-        yield Check("token counts", f"{model} by {counter}: {apart}")
 
 
 def _unusable_answers(store: MemoryStore) -> Check:

@@ -6,25 +6,16 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-from uuid import UUID
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memstore.cli.options import (
-    DatabaseOption,
-    JsonFlag,
-    OnlyUserOption,
-    UserOption,
-    id_prefix,
-    parse_id,
-    parse_name,
-)
-from memstore.cli.output import echo, echo_hint, print_json, print_result, print_table
+from memstore.cli.options import OnlyUserOption, UserOption, given
+from memstore.cli.output import echo, echo_hint, print_json, print_result, print_rows
 from memstore.cli.session import hint_if_unknown, open_store
 
 if TYPE_CHECKING:
-    from memstore import Certificate, UserScope
+    from memstore import Certificate
     from memstore.models import LeftoverReport
 
 MAX_SHOWN = 20  # ids of what was erased
@@ -41,8 +32,6 @@ def erase(
     user: OnlyUserOption = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")] = False,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Erase, provably: with all that was derived, and so that it does not come back.
 
@@ -53,48 +42,41 @@ def erase(
     JSON: the certificate: {"id", "scope", "user_id", "erased": [ids], "counts": {table: integer}, "tombstones",
     "again", "scan": {"tables", "ids", "found"}, "recorded_at", "hints"}; "id" is null if nothing was removed.
     """
+    from memstore.client.validation import to_uuid
+
     if what in ("user", "conversation") and len(names) > 1:
         raise typer.BadParameter(f"give one {what}.")
     if (user is None) is not (what == "user"):
         raise typer.BadParameter("a user is named by NAME; of anything else --user says whose it is.")
-    owner = parse_name(names[0]) if user is None else user
-    with open_store(database) as store:
+    owner = names[0] if user is None else user
+    with open_store() as store:
         scope = store.user(owner)
-        ids = [_parse_id(scope, what, name) for name in names] if what in ("message", "fact") else []
         target = f"everything of {owner!r}" if what == "user" else f"{what} {', '.join(names)} of {owner!r}"
         _confirm(f"Erase {target}?", is_confirmed=yes or dry_run)
         if what == "user":
             hint_if_unknown(store, owner)
             certificate = scope.erase(dry_run=dry_run)
         elif what == "conversation":
-            certificate = scope.conversation(parse_name(names[0])).erase(dry_run=dry_run)
+            certificate = scope.conversation(names[0]).erase(dry_run=dry_run)
         elif what == "message":
-            certificate = scope.erase_message(*ids, dry_run=dry_run)
+            certificate = scope.erase_message(*map(to_uuid, names), dry_run=dry_run)
         else:
-            certificate = scope.erase_fact(*ids, dry_run=dry_run)
-    _print(certificate, as_json)
+            certificate = scope.erase_fact(*(scope.resolve_id(id, kind="fact") for id in names), dry_run=dry_run)
+    _print(certificate)
 
 
-def _parse_id(scope: UserScope, what: str, name: str) -> UUID:
-    return parse_id(name) if what == "message" else scope.resolve_id(id_prefix("memstore facts")(name), kind=what)
-
-
-def erasures(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+def erasures(user: UserOption) -> None:
     """List the certificates of what was erased of a user, the latest first; they are kept when the user is gone.
 
     On a pipe, a line an erasure, its cells parted by tabs: time, what, rows removed, tombstones, id.
 
     JSON: a list of certificates, as of memstore erase.
     """
-    with open_store(database) as store:
+    with open_store() as store:
         certificates = store.user(user).erasures()
-    if as_json:
-        print_json([each.as_dict() for each in certificates])
-    elif certificates:
-        rows = [(_when(each), each.scope, sum(each.counts.values()), each.tombstones, each.id) for each in certificates]
-        print_table(("when", "what", "rows", "tombstones", "id"), rows)
-    else:
-        echo_hint(f"nothing was erased of {user!r}")
+    rows = [(_when(each), each.scope, sum(each.counts.values()), each.tombstones, each.id) for each in certificates]
+    value = [each.as_dict() for each in certificates]
+    print_rows(value, ("when", "what", "rows", "tombstones", "id"), rows, empty=f"nothing was erased of {user!r}")
 
 
 def verify_erasure(
@@ -103,8 +85,6 @@ def verify_erasure(
         typer.Argument(metavar="CERTIFICATE", help="What erase --json or erasures --json has printed."),
     ] = None,
     text: Annotated[str | None, typer.Option(metavar="TEXT", help="Look for a text instead: a name, a word.")] = None,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Look through every table for what was erased; exit 1 where something of it is left.
 
@@ -114,9 +94,9 @@ def verify_erasure(
     if (certificate is None) == (text is None):
         raise typer.BadParameter("give a certificate, or --text.")
     certificates = [None] if certificate is None else _read(certificate)
-    with open_store(database) as store:
+    with open_store() as store:
         results = [(each, store.verify_erasure(each, text=text)) for each in certificates]
-    if as_json:
+    if given.as_json:
         print_json([{"certificate": each and each.id} | remains.as_dict() for each, remains in results])
     else:
         for each, remains in results:
@@ -127,15 +107,15 @@ def verify_erasure(
         raise typer.Exit(1)
 
 
-def retention(user: OnlyUserOption = None, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+def retention(user: OnlyUserOption = None) -> None:
     """Erase messages older than message_retention_days of their conversation, of their user or of the settings.
 
     JSON: {"messages": integer}.
     """
-    with open_store(database) as store:
+    with open_store() as store:
         erased = store.apply_retention(user=user)
     text = f"{erased:,} messages were older than they are kept, and are erased"
-    print_result({"messages": erased}, text, as_json=as_json)
+    print_result({"messages": erased}, text)
 
 
 def _confirm(question: str, *, is_confirmed: bool) -> None:
@@ -146,23 +126,13 @@ def _confirm(question: str, *, is_confirmed: bool) -> None:
 
 
 def _read(path: Path) -> list[Certificate]:
-    try:
-        body = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise typer.BadParameter(f"{str(path)!r} cannot be read ({error.strerror}): {EXPECTED}") from None
-    except (ValueError, RecursionError):
-        raise typer.BadParameter(f"{str(path)!r} is no JSON: {EXPECTED}") from None
-    entries = body if isinstance(body, list) else [body]
-    return [_certificate(entry, f"number {number} in {str(path)!r}") for number, entry in enumerate(entries, 1)]
-
-
-def _certificate(body: Any, name: str) -> Certificate:
     from memstore import Certificate
 
     try:
-        return Certificate.from_dict(body)
-    except ValueError as error:
-        raise typer.BadParameter(f"{name} is no certificate, {error}: {EXPECTED}") from None
+        body = json.loads(path.read_text(encoding="utf-8"))
+        return [Certificate.from_dict(each) for each in (body if isinstance(body, list) else [body])]
+    except (OSError, ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"{str(path)!r} holds no certificate, {error}: {EXPECTED}") from None
 
 
 def _print_remains(certificate: Certificate | None, remains: LeftoverReport) -> None:
@@ -176,8 +146,8 @@ def _print_remains(certificate: Certificate | None, remains: LeftoverReport) -> 
         echo_hint(hint)
 
 
-def _print(certificate: Certificate, as_json: bool) -> None:
-    if as_json:
+def _print(certificate: Certificate) -> None:
+    if given.as_json:
         print_json(certificate.as_dict())
         return
     if certificate.is_empty:

@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag, choice_option, name_option
-from memstore.cli.output import echo, echo_hint, err, one_line, print_json, print_table, progress_bars
+from memstore.cli.options import given, name_option
+from memstore.cli.output import echo, echo_hint, err, one_line, print_json, print_result, print_table, progress_bars
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
 from memstore.serialization import to_json
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from memstore.models import Json
 
 MAX_SHOWN = 20  # skipped ones; `--json` has them all
-FORMATS = (
+Format = Literal[
     "auto", "memstore", "jsonl", "chatgpt", "claude", "gemini", "openai", "sharegpt", "langchain", "slack", "whatsapp",
-)  # fmt: skip
+]  # fmt: skip
 FOLDER_FORMATS = ("chatgpt", "claude", "gemini", "slack", "whatsapp")  # whose folder is read as one
 OWN = "memstore"  # what `export` writes
 STDIN, STDOUT = Path("-"), "-"
@@ -76,7 +76,7 @@ def import_(
         str | None,
         name_option("Whose it is, where the file names nobody; of memstore's own, who alone comes in.", "--user", "-u"),
     ] = None,
-    format: Annotated[str, choice_option(FORMATS, help="What the files are.")] = "auto",
+    format: Annotated[Format, typer.Option(help="What the files are.")] = "auto",
     me: Annotated[str | None, name_option("Who of a chat between people you are: whatsapp, slack.")] = None,
     timezone: Annotated[
         str | None,
@@ -97,8 +97,6 @@ def import_(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Store nothing; show what would come in, and what would be skipped.")
     ] = False,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Take history in: memstore-jsonl, or an export of ChatGPT, Claude, Gemini, OpenAI, LangChain, Slack, WhatsApp…
 
@@ -115,12 +113,12 @@ def import_(
     how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches, "dry_run": dry_run}
     how["untrusted"] = untrusted
     imported: list[ImportedFile] = []
-    with open_store(database) as store:
+    with open_store() as store:
         for file in _importable_files(files, format):
             imported.append(_import_file(store, file, user=user, format=format, **how))
-            if not as_json:
+            if not given.as_json:
                 _print_file(imported[-1])
-    if as_json:
+    if given.as_json:
         print_json(_report(imported))
     elif not dry_run and any(file.done.new and file.done.format != OWN for file in imported):
         echo_hint("next: memstore derive makes them findable")
@@ -230,8 +228,6 @@ def export(
         bool,
         typer.Option("--no-vectors", help="Without vectors: a third of the size or less, and they are made there."),
     ] = False,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Write memory to a file: messages, summaries, facts with their history, documents, settings; a JSON object a line.
 
@@ -240,13 +236,13 @@ def export(
 
     JSON: {"file", "users", "conversations", "messages", "summaries", "facts", "documents": integers}; not with -.
     """
-    if path == STDOUT and as_json:
+    if path == STDOUT and given.as_json:
         raise typer.BadParameter("stdout has the export; give a file to have the counts there.")
     if conversation is not None and len(user or ()) != 1:
         raise typer.BadParameter("a conversation is of one user: give --user once.", param_hint="--conversation")
     scope: Json = {"users": user or None, "conversation": conversation}
     options = scope | {"derived": not no_derived, "vectors": not no_vectors}
-    with open_store(database) as store:
+    with open_store() as store:
         if path == STDOUT:  # on a terminal a bar would stand between the lines
             done = store.export(sys.stdout.buffer, **options)
         else:
@@ -254,12 +250,10 @@ def export(
                 done = store.export(path, **options, progress=_total_progress(move))
     counts: Json = to_json(done)
     summary = ", ".join(f"{count:,} {what}" for what, count in counts.items())
-    if as_json:
-        print_json({"file": path} | counts)
-    elif path == STDOUT:
+    if path == STDOUT:
         echo_hint(summary)
     else:
-        echo((one_line(path), "bold"), f": {summary}")
+        print_result({"file": path} | counts, f"{one_line(path)}: {summary}")
 
 
 def _total_progress(move: Callable[[str, int, int | None], None]) -> Callable[[str, int, int], None]:

@@ -19,6 +19,7 @@ from uuid import UUID
 from rich.console import Console
 from rich.text import Text
 
+from memstore.cli.options import given
 from memstore.serialization import to_json
 
 if TYPE_CHECKING:
@@ -98,12 +99,22 @@ def print_json(value: object) -> None:
     print(_CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
-def print_result(value: object, text: str, *, as_json: bool) -> None:
+def print_result(value: object, text: str) -> None:
     """Print what a command did: a value as JSON, or a text for people."""
-    if as_json:
+    if given.as_json:
         print_json(value)
     else:
         echo(text)
+
+
+def print_rows(value: object, columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str = "") -> None:
+    """Print a list: a value as JSON, or rows for people; where there are none, what that means."""
+    if given.as_json:
+        print_json(value)
+    elif rows:
+        print_table(columns, rows)
+    elif empty:
+        echo_hint(empty)
 
 
 class StderrHandler(logging.Handler):
@@ -216,6 +227,16 @@ def token_meter(receipt: Receipt) -> Text:
         if size:
             bar.append(f"■ {section} {size:,}  ", style=COLOURS.get(section, "white"))
     return bar
+
+
+def print_context(context: Context) -> None:
+    """Print a context: as JSON, or its messages with the meter of its tokens."""
+    if given.as_json:
+        print_json(context.as_dict())
+        return
+    print_messages(context)
+    echo()
+    out.print(token_meter(context.receipt))
 
 
 def print_messages(context: Context | Replay) -> None:

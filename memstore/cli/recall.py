@@ -11,28 +11,24 @@ import typer
 from memstore.cli.options import (
     AsOfOption,
     ConversationOption,
-    DatabaseOption,
-    JsonFlag,
     LimitOption,
     UserOption,
     ViewerOption,
-    choice_option,
-    id_prefix,
+    given,
+    id_argument,
     name_option,
-    parse_section,
-    parse_tools,
     time_option,
 )
 from memstore.cli.output import (
-    echo,
     echo_error,
     echo_hint,
     escape,
     out,
+    print_context,
     print_json,
     print_messages,
-    print_table,
-    token_meter,
+    print_result,
+    print_rows,
 )
 from memstore.cli.session import hint_if_unknown, hint_why_empty, open_store
 from memstore.serialization import to_json
@@ -41,29 +37,25 @@ if TYPE_CHECKING:
     from memstore import Context, MemoryStore, Receipt
     from memstore.models import Json
 
-TIERS = ("messages", "summaries", "facts")
-ROLES = ("user", "assistant", "tool", "system", "developer")
-STRATEGIES = (
-    "none", "goal_batch", "hierarchical", "semantic", "sliding_window", "summary_buffer", "threshold", "tool_calls",
-)  # fmt: skip
 MEMORY_SECTIONS = ("summaries", "facts", "hits")  # of a context
 HIT_COLUMNS = ("score", "tier", "said", "speaker", "text")
 RECEIPT_COLUMNS = ("made", "id", "tokens", "budget", "as before", "question")
-ReceiptArgument = Annotated[
-    str,
-    typer.Argument(
-        parser=id_prefix("memstore receipts"), metavar="ID", help="The id of the receipt, or how it begins."
-    ),
-]
+ReceiptArgument = Annotated[str, id_argument("receipt")]
 
 
 def recall(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     user: UserOption,
     limit: LimitOption = 10,
-    tier: Annotated[list[str] | None, choice_option(TIERS, help="Of this tier only; may be repeated.")] = None,
+    tier: Annotated[
+        list[str] | None,
+        typer.Option(metavar="messages|summaries|facts", help="Of this tier only; may be repeated."),
+    ] = None,
     conversation: Annotated[str | None, name_option("In this conversation only.", "--conversation", "-c")] = None,
-    role: Annotated[list[str] | None, choice_option(ROLES, help="Said by it; may be repeated.")] = None,
+    role: Annotated[
+        list[str] | None,
+        typer.Option(metavar="user|assistant|tool|system|developer", help="Said by it; may be repeated."),
+    ] = None,
     tag: Annotated[
         list[str] | None, typer.Option(metavar="TAG", help="With this tag; may be repeated, and all must be there.")
     ] = None,
@@ -76,8 +68,6 @@ def recall(
         Literal["session", "fact"] | None,
         typer.Option(help="Sessions with their hits, or facts with the messages they are from; N counts those."),
     ] = None,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Find what was said about something, the best first.
 
@@ -88,13 +78,13 @@ def recall(
     "speaker"}]; with --group-by: [{"score", "since", "until", "conversation_id", "hits": [as above], "fact": as above,
     or null}].
     """
-    with open_store(database) as store:
+    with open_store() as store:
         find: Any = store.user(user).recall  # its result depends on group_by
         hits = to_json(
             find(
                 query,
                 limit=limit,
-                tiers=tier or TIERS,
+                **({"tiers": tier} if tier else {}),
                 conversation=conversation,
                 roles=role or None,
                 tags=tag or None,
@@ -108,19 +98,17 @@ def recall(
         )
         if not hits:
             hint_why_empty(store, user, conversation)
-    if as_json:
-        print_json(hits)
-    elif group_by:
+    if group_by:
         groups = [([group["fact"]] if group["fact"] else []) + group["hits"] for group in hits]
         rows = [(str(number), *_hit_row(hit)) for number, group in enumerate(groups, 1) for hit in group]
-        print_table(("group", *HIT_COLUMNS), rows)
+        print_rows(hits, ("group", *HIT_COLUMNS), rows)
     else:
         print_hits(hits)
 
 
 def print_hits(hits: Sequence[Json]) -> None:
-    """Print hits, as JSON has them, as a table; on a pipe with tabs."""
-    print_table(HIT_COLUMNS, [_hit_row(hit) for hit in hits])
+    """Print hits, given as JSON has them, so or as a table; on a pipe with tabs."""
+    print_rows(hits, HIT_COLUMNS, [_hit_row(hit) for hit in hits])
 
 
 def _hit_row(hit: Json) -> tuple[str, ...]:
@@ -144,22 +132,13 @@ def context(
     ] = None,
     strategy: Annotated[
         list[str] | None,
-        choice_option(STRATEGIES, help="Compress the conversation by it; may be repeated, in this order."),
-    ] = None,
-    section: Annotated[
-        list[Any] | None,
         typer.Option(
-            parser=parse_section,
-            metavar="NAME=TEXT|JSON",
-            help="A section of your own, or limits of one; may be repeated. It takes the place of the conversation's.",
+            metavar="NAME", help="Compress the conversation by it; may be repeated, in this order. none: by nothing."
         ),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Count as this model does: gpt-4o, ollama:llama3.2, tokenizer:FOLDER…"),
-    ] = None,
-    tools: Annotated[
-        Any, typer.Option(parser=parse_tools, metavar="FILE", help="Definitions of tools, a list of JSON: counted too.")
     ] = None,
     as_of: AsOfOption = None,
     viewer: ViewerOption = None,
@@ -167,8 +146,6 @@ def context(
         Literal["openai", "ollama", "anthropic", "text"], typer.Option(help="How it is written.")
     ] = "openai",
     explain: Annotated[bool, typer.Option("--explain", help="Say what is in, what was left out, and why.")] = False,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Compose a context: exactly counted, never over the budget.
 
@@ -177,7 +154,7 @@ def context(
     JSON: {"messages": [as models take them], "tokens": integer, "receipt": {"id", "budget", "tokens", "counter",
     "sections", "included", "left_out", "stable_prefix", "content_hash", …}, "system"?: text, "text"?: text}.
     """
-    with open_store(database) as store:
+    with open_store() as store:
         result = (
             store.user(user)
             .conversation(conversation)
@@ -187,22 +164,15 @@ def context(
                 system=system,
                 reserve=reserve,
                 strategy=[name for name in strategy if name != "none"] if strategy else None,
-                sections=section or (),
                 model=model,
-                tools=tools or (),
                 viewer=viewer,
                 as_of=as_of,
                 format=format,
             )
         )
         _hint_at_receipt(store, user, conversation, result, explained=explain)
-    if as_json:
-        print_json(result.as_dict())
-        return
-    print_messages(result)
-    echo()
-    out.print(token_meter(result.receipt))
-    if explain:
+    print_context(result)
+    if explain and not given.as_json:
         print(escape(result.explain()))
 
 
@@ -221,8 +191,6 @@ def receipts(
     user: UserOption,
     conversation: ConversationOption,
     limit: LimitOption = 20,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """List the receipts of a conversation's contexts, the latest first.
 
@@ -231,14 +199,11 @@ def receipts(
 
     JSON: a list of receipts, each as memstore context has it.
     """
-    with open_store(database) as store:
+    with open_store() as store:
         rows = store.user(user).conversation(conversation).receipts(limit=limit)
         if not rows and not hint_if_unknown(store, user, conversation):
             echo_hint("no context was asked for, or that is longer ago than receipts are kept")
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(RECEIPT_COLUMNS, [_receipt_row(each) for each in rows])
+    print_rows(rows, RECEIPT_COLUMNS, [_receipt_row(each) for each in rows])
 
 
 def _receipt_row(receipt: Receipt) -> tuple[object, ...]:
@@ -247,25 +212,18 @@ def _receipt_row(receipt: Receipt) -> tuple[object, ...]:
     return time, receipt.id, receipt.tokens, receipt.budget, receipt.stable_prefix, question
 
 
-def receipt(
-    receipt: ReceiptArgument, user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False
-) -> None:
+def receipt(receipt: ReceiptArgument, user: UserOption) -> None:
     """Say what a context was made of, and what was left out and why.
 
     JSON: the receipt, as memstore context has it.
     """
-    with open_store(database) as store:
+    with open_store() as store:
         scope = store.user(user)
         row = scope.receipt(scope.resolve_id(receipt, kind="receipt"))
-    if as_json:
-        print_json(row)
-    else:
-        print(escape(row.explain()))
+    print_result(row, row.explain())
 
 
-def replay(
-    receipt: ReceiptArgument, user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False
-) -> None:
+def replay(receipt: ReceiptArgument, user: UserOption) -> None:
     """Make a context again from its receipt: the same bytes, or what is left and what is missing.
 
     Where something is missing, the exit code is 1, and stderr says what.
@@ -273,10 +231,10 @@ def replay(
     JSON: {"receipt": id, "exact": whether the bytes are those that were sent, "missing": [{"section", "kind", "id",
     "why"}], "messages": [as models take them], "system"?: text, "text"?: text}.
     """
-    with open_store(database) as store:
+    with open_store() as store:
         scope = store.user(user)
         result = scope.replay(scope.resolve_id(receipt, kind="receipt"))
-    if as_json:
+    if given.as_json:
         print_json(result)
     else:
         print_messages(result)

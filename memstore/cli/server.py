@@ -11,14 +11,14 @@ from uuid import UUID
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag, UserOption, name_option, parse_id
-from memstore.cli.output import echo, echo_hint, flush, log_records, print_json, print_result, print_table
+from memstore.cli.options import UserOption, command, given, group, name_option
+from memstore.cli.output import echo, echo_hint, flush, log_records, print_json, print_result, print_rows
 from memstore.cli.session import open_store
 
 if TYPE_CHECKING:
     from memstore.models import ApiToken, Json
 
-token_app = typer.Typer(help="Say who may ask a server.", no_args_is_help=True, rich_markup_mode=None)
+token_app = group("Say who may ask a server.")
 DAY = "%Y-%m-%d"
 
 
@@ -31,8 +31,6 @@ def serve(
     allow_writes_in_ui: Annotated[
         bool, typer.Option("--allow-writes-in-ui", help="Let these pages confirm, retract, undo and erase.")
     ] = False,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Serve the store over HTTP until Ctrl-C or SIGTERM; requests under way are finished first.
 
@@ -50,7 +48,7 @@ def serve(
         from memstore.server.serve import serve as run
 
     def announce(serving: Serving) -> None:
-        if as_json:
+        if given.as_json:
             print_json(serving)
             flush()
         else:
@@ -58,19 +56,14 @@ def serve(
         if serving.open:
             echo_hint("whoever uses this machine may ask: no token was made yet (memstore token create)")
 
-    asyncio.run(run(database, host=host, port=port, ui=ui, ui_writes=allow_writes_in_ui, on_start=announce))
+    asyncio.run(run(given.database, host=host, port=port, ui=ui, ui_writes=allow_writes_in_ui, on_start=announce))
 
 
-def mcp(
-    user: UserOption,
-    database: DatabaseOption = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print what a client's settings take, and do not serve.")
-    ] = False,
-) -> None:
+def mcp(user: UserOption) -> None:
     """Serve a user's memory to models, by the Model Context Protocol: search, add, update, forget, contexts.
 
     Over stdio, until standard input ends: clients such as Claude Desktop start it so. Over HTTP memstore serve does it.
+    With --json it does not serve, but prints what a client's settings take.
 
     JSON: {"mcpServers": {"memstore": {"command", "args", "env"}}}, for this program, this store and the settings of
     this environment.
@@ -81,12 +74,12 @@ def mcp(
 
     if find_spec("mcp") is None:
         raise missing_extra("mcp", "mcp")
-    if as_json:
-        print_json({"mcpServers": {"memstore": _stdio_entry(user, database)}})
+    if given.as_json:
+        print_json({"mcpServers": {"memstore": _stdio_entry(user, given.database)}})
         return
     from memstore.server.mcp.server import serve_stdio
 
-    asyncio.run(serve_stdio(user, database))
+    asyncio.run(serve_stdio(user, given.database))
 
 
 def _stdio_entry(user: str, database: str | None) -> Json:
@@ -104,7 +97,7 @@ def _absolute(database: str) -> str:
     return f"{kind}:{Path(folder).expanduser().absolute()}" if kind == "embedded" and colon else database
 
 
-@token_app.command()
+@command(token_app)
 def create(
     user: Annotated[str | None, name_option("It opens this user's memory.", "--user", "-u")] = None,
     operator: Annotated[
@@ -112,8 +105,6 @@ def create(
     ] = False,
     days: Annotated[float | None, typer.Option(metavar="N", help="It holds so long; else until it is revoked.")] = None,
     label: Annotated[str | None, name_option("What it is for, as list shows it.", "--name")] = None,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """Make a token and print it: only now, for what is kept is its hash.
 
@@ -122,9 +113,9 @@ def create(
     """
     if (user is None) is not operator:
         raise typer.BadParameter("give --user NAME, or --operator.")
-    with open_store(database) as store:
+    with open_store() as store:
         made = store.tokens.create(user=user, name=label, days=days)
-    if as_json:
+    if given.as_json:
         print_json({**_token_json(made), "secret": made.secret})
         return
     print(made.secret)
@@ -132,39 +123,34 @@ def create(
     echo_hint(f"opens {whose}; it is shown this once. Send it as Authorization: Bearer")
 
 
-@token_app.command("list")
-def tokens(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+@command(token_app, "list")
+def tokens() -> None:
     """List the tokens, the latest first, without their secrets.
 
     JSON: [{"id", "user": name or null, "name": text or null, "created_at", "expires_at", "revoked_at": time or null}].
     """
-    with open_store(database) as store:
+    with open_store() as store:
         issued = store.tokens.all()
-    if as_json:
-        print_json([_token_json(token) for token in issued])
-    elif issued:
-        rows = [
-            (token.id, f"{token.created_at:{DAY}}", _token_state(token), token.user or "(operator)", token.name or "")
-            for token in issued
-        ]
-        print_table(("id", "made", "state", "user", "name"), rows)
-    else:
-        echo_hint("no token was made yet: memstore token create --user NAME")
+    rows = [
+        (token.id, f"{token.created_at:{DAY}}", _token_state(token), token.user or "(operator)", token.name or "")
+        for token in issued
+    ]
+    value = [_token_json(token) for token in issued]
+    empty = "no token was made yet: memstore token create --user NAME"
+    print_rows(value, ("id", "made", "state", "user", "name"), rows, empty=empty)
 
 
-@token_app.command()
+@command(token_app)
 def revoke(
-    token: Annotated[UUID, typer.Argument(parser=parse_id, metavar="ID", help="As memstore token list shows it.")],
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
+    token: Annotated[UUID, typer.Argument(metavar="ID", help="As memstore token list shows it.")],
 ) -> None:
     """Take a token back: it opens nothing any more.
 
     JSON: as of one of memstore token list: {"id", "revoked_at": time}.
     """
-    with open_store(database) as store:
+    with open_store() as store:
         revoked = store.tokens.revoke(token)
-    print_result(_token_json(revoked), f"{revoked.id} opens nothing any more", as_json=as_json)
+    print_result(_token_json(revoked), f"{revoked.id} opens nothing any more")
 
 
 def _token_json(token: ApiToken) -> dict[str, object]:

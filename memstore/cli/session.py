@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import memstore
+from memstore.cli.options import given
 from memstore.cli.output import echo_error, echo_hint, flush
 from memstore.errors import (
     BudgetTooSmall,
@@ -42,9 +43,9 @@ _ARGUMENT = re.compile(
 INTERRUPTED = 128 + signal.SIGINT
 
 
-def open_store(database: str | None, **settings: Any) -> MemoryStore:
+def open_store(**settings: Any) -> MemoryStore:
     """Open the store of a command, which is closed at the end of a `with`."""
-    return memstore.open(database, settings=settings)
+    return memstore.open(given.database, settings=settings)
 
 
 def hint_why_empty(store: MemoryStore, user: str, conversation: str | None = None) -> None:

@@ -6,33 +6,26 @@ from typing import Annotated
 
 import typer
 
-from memstore.cli.options import ConversationOption, DatabaseOption, JsonFlag, UserOption, name_option
-from memstore.cli.output import echo_hint, print_json, print_table
+from memstore.cli.options import ConversationOption, UserOption, name_option
+from memstore.cli.output import echo_hint, print_rows
 from memstore.cli.session import hint_if_unknown, open_store
 
-SUMMARY_COLUMNS = ("level", "messages", "from", "until", "tokens", "summary")
 
-
-def users(database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+def users() -> None:
     """List who has a memory here, by name, a line each; memstore stats --user NAME says how large it is.
 
     JSON: [names].
     """
-    with open_store(database) as store:
+    with open_store() as store:
         names = list(store.users())
-    if as_json:
-        print_json(names)
-    elif names:
-        print_table(("user",), [(name,) for name in names])
-    else:
-        echo_hint("nothing is stored yet: memstore import FILE --user NAME")
+    print_rows(
+        names, ("user",), [(name,) for name in names], empty="nothing is stored yet: memstore import FILE --user NAME"
+    )
 
 
 def conversations(
     user: UserOption,
     channel: Annotated[str | None, name_option("Of this channel only.")] = None,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """List a user's conversations, the latest first.
 
@@ -41,14 +34,12 @@ def conversations(
 
     JSON: [{"name", "id", "title", "channel", "messages": integer, "created_at", "updated_at"}].
     """
-    with open_store(database) as store:
+    with open_store() as store:
         listed = store.user(user).conversations(channel=channel)
         if not listed:
             hint_if_unknown(store, user)
-    if as_json:
-        names = ("name", "id", "title", "channel", "created_at", "updated_at")
-        print_json([{name: getattr(row, name) for name in names} | {"messages": row.last_seq} for row in listed])
-        return
+    names = ("name", "id", "title", "channel", "created_at", "updated_at")
+    value = [{name: getattr(row, name) for name in names} | {"messages": row.last_seq} for row in listed]
     rows = [
         (
             row.last_seq,
@@ -59,7 +50,7 @@ def conversations(
         )
         for row in listed
     ]
-    print_table(("messages", "first", "latest", "channel", "conversation"), rows)
+    print_rows(value, ("messages", "first", "latest", "channel", "conversation"), rows)
 
 
 def summaries(
@@ -75,8 +66,6 @@ def summaries(
         int | None, typer.Option("--from", min=1, metavar="SEQ", help="With --make: the first message; else of all.")
     ] = None,
     last: Annotated[int | None, typer.Option("--to", min=1, metavar="SEQ", help="With --make: the last one.")] = None,
-    database: DatabaseOption = None,
-    as_json: JsonFlag = False,
 ) -> None:
     """List the summaries of a conversation, by level and in order, or make one.
 
@@ -91,14 +80,11 @@ def summaries(
         raise typer.BadParameter("what is made is of level 0: leave it out.", param_hint="--level")
     if not make and (first or last):
         raise typer.BadParameter("give --from and --to with --make.")
-    with open_store(database) as store:
+    with open_store() as store:
         scope = store.user(user).conversation(conversation)
         listed = [scope.summarize(first, last)] if make else scope.summaries(level=level)
         if not listed and not hint_if_unknown(store, user, conversation):
             echo_hint("none yet: a stretch is summarized when a silence follows or it is full; --make makes one now")
-    if as_json:
-        print_json(listed)
-        return
     rows = [
         (
             row.level,
@@ -110,4 +96,4 @@ def summaries(
         )
         for row in listed
     ]
-    print_table(SUMMARY_COLUMNS, rows)
+    print_rows(listed, ("level", "messages", "from", "until", "tokens", "summary"), rows)

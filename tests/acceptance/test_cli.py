@@ -184,6 +184,8 @@ def test_recall_is_narrowed_by_its_options(of_sample: Run) -> None:
     assert max(hit["occurred_at"] for hit in until) < "2026-04-01"
     assert found("--conversation", "everyday") != found("--conversation", "lisbon")
     assert found("--tag", "none such") == []
+    for wrong in (("-u", " "), ("-u", "\udcff"), ("-u", "alice", "--tier", "files"), ("-u", "alice", "--role", "king")):
+        assert of_sample("recall", "x", *wrong).code == 2, wrong
 
 
 def test_hits_are_told_in_time_by_session_and_by_fact(of_sample: Run) -> None:
@@ -280,7 +282,7 @@ def test_receipts_are_listed_explained_and_replayed(of_sample: Run) -> None:
     assert again.json["messages"] == given["messages"]
     assert "Be kind." in of_sample("replay", id, "-u", "alice").out
     assert of_sample("receipt", str(uuid4()), "-u", "alice").code == 2
-    assert "is no id" in of_sample("replay", "last", "-u", "alice").err
+    assert "not how an id begins" in of_sample("replay", "last", "-u", "alice").err
 
 
 def test_context_and_recall_of_a_past_moment(of_sample: Run) -> None:
@@ -302,38 +304,19 @@ def test_context_is_written_in_the_format_that_is_asked_for(of_sample: Run) -> N
     assert (told.code, "'openai', 'ollama', 'anthropic'" in told.err) == (2, True)
 
 
-def test_context_with_everything_and_its_replay(of_sample: Run, tmp_path: Path) -> None:
+def test_context_with_everything_and_its_replay(of_sample: Run) -> None:
     asked = ("context", "What may I eat?", "-u", "alice", "-c", "lisbon", "-b", "700", "--system", "Be kind.")
-    tools = tmp_path / "tools.json"
-    tools.write_text('[{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]')
-    own = ("--section", "calendar=Friday: Porto.", "--section", '{"name": "hits", "maximum": 0}')
-    more = ("--model", "gpt-4o", "--tools", str(tools), "--format", "anthropic", "--viewer", "bob")
-    given = of_sample(*asked, *own, *more, "--json").json
+    more = ("--model", "gpt-4o", "--format", "anthropic", "--viewer", "bob")
+    given = of_sample(*asked, *more, "--json").json
     receipt = given["receipt"]
     assert (receipt["counter"], receipt["count"]) == ("tiktoken:gpt-4o", "estimated")
     assert sum(receipt["sections"].values()) == given["tokens"] <= 700
-    assert all(receipt["sections"][name] > 0 for name in ("calendar", "tools"))
-    assert receipt["sections"]["hits"] == 0
-    assert "Friday: Porto." in str(given["messages"])
-    assert (receipt["arguments"]["viewer"], receipt["arguments"]["tools"]) == ("bob", ["weather"])
+    assert receipt["arguments"]["viewer"] == "bob"
     again = of_sample("replay", receipt["id"], "-u", "alice", "--json").json
     assert (again["exact"], again["messages"], again["system"]) == (True, given["messages"], given["system"])
-    text = of_sample(*asked, *own, "--format", "text", "--json").json
+    text = of_sample(*asked, "--format", "text", "--json").json
     replay = of_sample("replay", text["receipt"]["id"], "-u", "alice")
     assert (replay.code, replay.out.startswith("Be kind.\n\n# ")) == (0, True)
-    tools.write_text("{}")
-    deep = tmp_path / "deep.json"
-    deep.write_text("[" * 100_000)
-    wrong = {
-        ("--section", "calendar"): "no section",
-        ("--section", "{facts}"): "no JSON",
-        ("--section", '{"name": "x"}'): "give it a text",
-        ("--tools", str(tools)): "a list of JSON",
-        ("--tools", str(deep)): "no definitions",
-    }
-    for options, why in wrong.items():
-        told = of_sample(*asked, *options)
-        assert (told.code, why in told.err) == (2, True), told
 
 
 def test_context_that_cannot_be_says_what_it_needs(of_sample: Run) -> None:
@@ -410,14 +393,11 @@ def test_stored_text_is_harmless(of_sample: Run) -> None:
 def test_usage_is_2_with_what_is_wrong(cli: Run) -> None:
     wrong = {
         ("recall", "x"): "--user",
-        ("recall", "x", "-u", " "): "a name is not empty",
-        ("recall", "x", "-u", "\udcff"): "not UTF-8",
-        ("recall", "x", "-u", "a", "--tier", "facts", "--tier", "files"): "messages, summaries, facts",
         ("recall", "x", "-u", "a", "--since", "yesterday"): "2024-05-01",
         ("recall", "x", "-u", "a", "--until", "9999-12-31T23:59:59-14:00x"): "is no time",
-        ("facts", "-u", "a", "--state", "dead"): "active, ended, quarantined, superseded, retracted, erased, all",
+        ("facts", "-u", "a", "--state", "dead"): "'active', 'ended', 'quarantined', 'superseded'",
         ("import",): "files",
-        ("import", "x", "--format", "word"): "auto, memstore, jsonl, chatgpt",
+        ("import", "x", "--format", "word"): "'auto', 'memstore', 'jsonl', 'chatgpt'",
         ("stats", "-d", "mysql://x"): "is no database",
         ("db", "status", "-d", "mysql://x"): "is no database",
         ("db", "stop", "-d", "postgresql://me:secret@host/db"): "is not embedded",
@@ -648,25 +628,6 @@ def test_large_users_are_told_of_and_get_their_indexes(cli: Run, url: str, monke
     assert cli("recall", "brother", "-u", "alice", "--json").json[0]["text"] == "Bo is Al's brother."
 
 
-def test_doctor_tells_how_far_counts_were_from_what_servers_told(cli: Run, url: str) -> None:
-    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
-        for user, misses in (("alice", (0, -2)), ("bob", (1,))):
-            talk = store.user(user).conversation("c")
-            talk.add("user", "When does the ferry leave?")
-            context = talk.context(budget=500)
-            for miss in misses:
-                talk.record_usage(context, prompt_tokens=context.tokens - miss, model="gpt-4o")
-        tokens = int(context.tokens)
-    told = cli("doctor", "-d", url, "--json")
-    (drift,) = [one for one in told.json["checks"] if one["what"] == "token counts"]
-    assert drift["ok"]
-    observed = 3 * tokens + 1
-    assert drift["detail"] == (
-        f"gpt-4o by tiktoken:o200k_base: {3 * tokens / observed - 1:+.2%} over 3 calls, "
-        f"at most 2 tokens ({2 / (tokens + 2):.2%}) in one"
-    )
-
-
 def test_doctor_names_models_that_are_not_there(cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = {
         ("reranker", "cross-encoder:/no/such/folder"): "FAIL reranker: There is no folder '/no/such/folder'",
@@ -684,16 +645,15 @@ def test_settings_of_the_system(cli: Run, tmp_path: Path, monkeypatch: pytest.Mo
     file = tmp_path / "mine.toml"
     file.write_text("context_budget = 4000\nstrategies = ['tool_calls', 'summary_buffer']\n")
     monkeypatch.setenv("MEMSTORE_CONFIG", str(file))
-    values = {row["name"]: row for row in cli("settings", "list", "--json").json}
+    values = {row["name"]: row for row in cli("settings", "--json").json}
     assert values["strategies"]["value"] == ["tool_calls", "summary_buffer"]
-    cells = [row.split("\t") for row in cli("settings", "list").out.splitlines()]
+    cells = [row.split("\t") for row in cli("settings").out.splitlines()]
     rows = {name: (source, value) for name, source, value in cells}
     assert rows["context_budget"] == (str(file), "4000")
     assert rows["embedder"] == ("MEMSTORE_EMBEDDER", EMBEDDER)
     assert rows["context_reserve"] == ("default", "0")
-    assert cli("settings", "set", "context_budget", "0").code == 2, "the file is for editors"
     monkeypatch.setenv("MEMSTORE_DATABASE_URL", "postgresql://me:s3sam3@127.0.0.1/memories")
-    assert "s3sam3" not in cli("settings", "list").out
+    assert "s3sam3" not in cli("settings").out
 
 
 def test_settings_of_a_conversation_and_a_viewer(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -703,19 +663,16 @@ def test_settings_of_a_conversation_and_a_viewer(cli: Run, url: str, monkeypatch
         room = store.user("world").conversation("room")
         room.add("user", "@carol the code is walnut")
         room.add("user", "Who has the ladder?")
-    told = cli("context", *whose)
-    assert (told.code, "context_budget" in told.err) == (2, True)
-    assert cli("settings", "set", "context_budget", "700", *whose).out == "700\n"
+        told = cli("context", *whose)
+        assert (told.code, "context_budget" in told.err) == (2, True)
+        room.update(settings={"context_budget": 700})
     assert "walnut" in str(cli("context", *whose, "--json").json["messages"])
     hidden = cli("context", *whose, "--viewer", "bob", "--json").json
     assert hidden["receipt"]["budget"] == 700
     assert "walnut" not in str(hidden["messages"])
-    sources = {one["name"]: one["source"] for one in cli("settings", "list", *whose, "--json").json}
+    sources = {one["name"]: one["source"] for one in cli("settings", *whose, "--json").json}
     assert (sources["context_budget"], sources["visibility"]) == ("conversation", "default")
-    assert cli("settings", "set", "context_budget", "null", *whose).code == 0
-    assert cli("context", *whose).code == 2
-    assert cli("settings", "set", "embedder", "none", *whose).code == 2
-    assert cli("settings", "list", "-u", "world").code == 2
+    assert cli("settings", "-u", "world").code == 2
 
 
 def test_version(cli: Run) -> None:
@@ -792,7 +749,6 @@ def test_a_fact_lives_on_the_command_line(cli: Run, url: str, monkeypatch: pytes
     assert cli("fact", "undo", history[1]["id"], *of_alice).json["undoes"] == history[1]["id"]
     held = cli("facts", "--kind", "semantic", "--subject", "bo", *of_alice).json
     assert [fact["id"] for fact in held] == [added["id"]]
-    assert cli("fact", "audit", *of_alice).json == []
     named = cli("fact", "entity", "al", *of_alice).json
     assert [fact["id"] for fact in named["facts"]] == [added["id"]], "it names him"
     told = cli("fact", "entity", "Boo", *of_alice)

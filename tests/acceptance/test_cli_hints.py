@@ -66,7 +66,7 @@ def test_what_is_wrong_is_said_in_options(asked: Run) -> None:
     told = asked("fact", "add", "  ", "--type", "preference", "-u", "lea")
     assert (told.code, "give a sentence" in told.err) == (2, True)
     told = asked("receipt", "abc", "-u", "lea")
-    assert (told.code, "memstore receipts shows them" in " ".join(told.err.split())) == (2, True)
+    assert (told.code, "abc" in told.err) == (2, True)
 
 
 def test_a_setting_in_the_file_that_cannot_be_is_named_with_its_place(
@@ -83,7 +83,7 @@ def test_a_setting_in_the_file_that_cannot_be_is_named_with_its_place(
         (settings,) = [one for one in looked.json["checks"] if one["what"] == "settings"]
         assert (looked.code, settings["ok"], str(file) in settings["detail"]) == (2, False, True)
         assert "database" not in [one["what"] for one in looked.json["checks"]]
-        assert cli("settings", "list", config="").code == 0
+        assert cli("settings", config="").code == 0
     monkeypatch.setenv("MEMSTORE_CONFIG", "")
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "foo")
     told = cli("stats", "-d", url)
@@ -115,6 +115,6 @@ def test_settings_list_has_the_url_without_its_password(
     cli: Run, url: str, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMSTORE_DATABASE_URL", url)
-    (row,) = [one.split("\t") for one in cli("settings", "list").out.splitlines() if one.startswith("database_url\t")]
+    (row,) = [one.split("\t") for one in cli("settings").out.splitlines() if one.startswith("database_url\t")]
     assert row[2].startswith(shown)
     assert not {"secret", "secr", "et@"} & set(row[2].replace(":", " ").replace("@", " ").split())
