@@ -51,7 +51,6 @@ async def prepared(store: AsyncMemoryStore) -> Receipt:
         .add_many([{"role": "user", "content": f"Point {number} of a long list."} for number in range(80)])
     )
     await alice.conversation("old notes").add_many([{"role": "user", "content": one} for one in GONE])
-    await store.backfills.begin()
     await store.derive(user="alice")
     await alice.conversation("old notes").erase()
     for name, title in TITLES.items():
@@ -75,7 +74,6 @@ async def pages(store: AsyncMemoryStore, receipt: Receipt) -> dict[str, tuple[st
         "context": (f"{of}/contexts/{receipt.id}", 1000),
         "recall": (f"{of}/recall?{urlencode({'q': 'Who looks after the cat?'})}", 900),
         "fact": (f"{of}/facts/{past.id}", 900),
-        "operations": ("/ui/operations", 760),
         "certificate": (f"{of}/erasures/{gone.id}", 900),
     }
 

@@ -161,16 +161,11 @@ async def test_mcp_takes_the_same_tokens_and_names_nobody_else(store: AsyncMemor
 
 async def test_what_the_operator_does_a_user_s_token_may_not(store: AsyncMemoryStore) -> None:
     users, operators = await store.tokens.create(user="alice"), await store.tokens.create()
-    some = f"/v1/backfills/{uuid4()}"
     async with asking(store, token=secret(users)) as client:
         for method, where in (
             ("GET", "/v1/users"),
             ("GET", "/v1/stats"),
             ("POST", "/v1/derive"),
-            ("GET", "/v1/backfills"),
-            ("GET", some),
-            ("POST", f"{some}/cancel"),
-            ("GET", "/v1/jobs"),
         ):
             await refused(await client.request(method, where), 403, "operators-only")
     async with asking(store, token=secret(operators)) as client:

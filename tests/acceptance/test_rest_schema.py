@@ -20,7 +20,7 @@ from tests.rest import HASHING
 ROOT = Path(__file__).parents[2]
 DOSE = int(os.environ.get("TEST_DOSE", "1"))
 # A stream does not end by itself. `positive_data_acceptance` is not among the checks: that a budget is too small, a
-# conversation empty or a backfill ended already is no matter of a schema, and answered with 422.
+# conversation empty is no matter of a schema, and answered with 422.
 STREAMS = "stream"
 CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,"

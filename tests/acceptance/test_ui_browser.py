@@ -69,10 +69,8 @@ async def test_nothing_stored_runs_and_everybody_can_use_every_page(store: Async
         url_to(*of, "contexts"),
         url_to(*of, "contexts", receipt.id),
         url_to(*of, "contexts", receipt.id, "replay"),
-        url_to(*of, "health"),
         url_to(*of, "erase"),
         url_to(*of, "erasures", gone.id),
-        url_to("operations"),
         url_to("nothing"),
     ]
     async with serving(store, ui=True, ui_writes=True) as (client, server):

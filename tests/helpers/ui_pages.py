@@ -150,10 +150,8 @@ async def hostile(store: AsyncMemoryStore) -> Receipt:
     (fact, *_) = await plain.fact_page(subject=SCRIPT, type="preference")
     await plain.edit_fact(fact, text=f"{SCRIPT} likes coffee")
     own = Section("mine", text=[SCRIPT, "two"])
-    made = await place.context(SCRIPT, budget=9000, system=SCRIPT, sections=[own])
+    await place.context(SCRIPT, budget=9000, system=SCRIPT, sections=[own])
     await place.context(budget=60_000)
-    await place.record_usage(made, prompt_tokens=999, model=SCRIPT)
-    await store.backfills.begin()
     await plain.conversation(SCRIPT).add("user", "soon gone")
     await plain.conversation(SCRIPT).erase()
     return (await plain.receipt_page(limit=2))[-1]

@@ -44,7 +44,6 @@ ROUTERS = (
     facts.router,
     events.router,
     operations.derive,
-    operations.backfills,
 )
 SUMMARY = "Persistent, hierarchical memory for LLM assistants: messages in, contexts within a token budget out."
 

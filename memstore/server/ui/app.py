@@ -45,9 +45,7 @@ READ_ONLY = "These pages only show: start the server with --allow-writes-in-ui t
 
 PAGES: dict[str, Page] = {
     "/": conversations.home,
-    "/operations": conversations.operations,
     "/users/{user:name}": conversations.overview,
-    "/users/{user:name}/health": conversations.health,
     "/users/{user:name}/conversations": conversations.list_conversations,
     "/users/{user:name}/conversations/{conversation:name}": conversations.show_conversation,
     "/users/{user:name}/messages/{id}": conversations.show_message,

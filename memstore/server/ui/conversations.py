@@ -1,24 +1,21 @@
-"""Users with their overview and health; conversations, with the summaries over messages and the facts that they say."""
+"""Users with their overview; conversations, with the summaries over messages and the facts that they say."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
-from http import HTTPStatus
 from uuid import UUID
 
 from starlette.responses import Response
 
 from memstore.errors import NotFound
-from memstore.models import BackfillStatus, Fact, Message, Summary
-from memstore.server.http.errors import Problem
+from memstore.models import Fact, Message, Summary
 from memstore.server.ui import charts, contexts
 from memstore.server.ui.request import UIRequest, redirect, url_to
 from memstore.store.messages import LAST
 
 USERS, LATEST, LATEST_CONTEXTS = 25, 6, 4
-DEAD_LETTERS, BACKFILLS, JOBS = 30, 8, 30
 PAGE_SIZE, CONVERSATIONS = 24, 40
 MAX_SUMMARIES, MAX_FACTS = 24, 60
 
@@ -52,45 +49,6 @@ async def overview(ui: UIRequest) -> Response:
         facts=await user.fact_page(limit=LATEST),
         receipts=[(receipt, await contexts.question(user, receipt, names)) for receipt in receipts],
     )
-
-
-async def health(ui: UIRequest) -> Response:
-    """Show what waits, answers of models that could not be used, and the drift of counters."""
-    user = ui.user
-    letters = await user.dead_letters(limit=DEAD_LETTERS + 1)
-    return ui.page(
-        "health.html",
-        user=user.name,
-        counts=await ui.store.stats(user=user.name),
-        letters=letters[:DEAD_LETTERS],
-        more=len(letters) > DEAD_LETTERS,
-        names=await user.conversation_names(list({letter.conversation_id for letter in letters})),
-        drift=await user.token_count_errors(),
-    )
-
-
-async def operations(ui: UIRequest) -> Response:
-    """Show backfills, jobs that were given up, and embedders."""
-    if not ui.is_operator:
-        detail = "This is the operator's: sign in with a token of the operator."
-        raise Problem(HTTPStatus.FORBIDDEN, "operators-only", detail)
-    store = ui.store
-    jobs = await store.jobs(failed=True, limit=JOBS + 1)
-    backfills = await store.backfills.all(limit=BACKFILLS)
-    return ui.page(
-        "operations.html",
-        backfills=[await store.backfills.status(backfill.id) for backfill in backfills],
-        share=_share_done,
-        counts=asdict(await store.job_counts()),
-        jobs=jobs[:JOBS],
-        more=len(jobs) > JOBS,
-        embedders=await store.embeddings.status(),
-    )
-
-
-def _share_done(status: BackfillStatus) -> float:
-    left = sum(status.left.values())
-    return status.done / (status.done + left) if status.done + left else 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
 from http import HTTPStatus
 from importlib.metadata import version
@@ -134,7 +134,6 @@ def _environment() -> Environment:
         "when": lambda moment: _time(moment, "%b %Y, %H:%M"),
         "day": lambda moment: _time(moment, "%b %Y"),
         "n": lambda number: "–" if number is None else f"{number:,}",
-        "lasting": _duration,
         "pretty": lambda value: json.dumps(value, indent=2, ensure_ascii=False, default=str),
         "signal": lambda name: SIGNAL_LABELS.get(name, name),
     }
@@ -152,12 +151,6 @@ def _time(moment: datetime | None, format: str) -> Markup:
         return Markup("")
     label = f"{moment.day} {moment:{format}}"
     return Markup('<time datetime="{}">{}</time>').format(moment.isoformat(timespec="seconds"), label)
-
-
-def _duration(seconds: float | None) -> str:
-    if seconds is None:
-        return "unknown"
-    return f"{seconds:.1f} s" if seconds < 60 else str(timedelta(seconds=round(seconds)))
 
 
 def _cursor(*position: object) -> str:
