@@ -10,8 +10,8 @@ Each file is a document of the namespace `("memories",)`: it is exported and era
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
+from functools import partial, wraps
 from typing import Any
 
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
@@ -39,15 +39,30 @@ NOT_FOUND = "The path {} does not exist. Please provide a valid path."
 Files = dict[str, str]
 
 
-class _Folder:
+def _command(effect: Callable[..., Effect[str]]) -> Any:
+    """Return a method that makes the calls of an effect, as the tool's `_run` does: at once, or awaited."""
+
+    @wraps(effect)
+    def run(self: Any, *arguments: Any) -> Any:
+        return self._run(effect(self, *arguments))
+
+    return run
+
+
+class _Commands:
     """The commands, each as calls of documents; answers are worded as those of the SDK's own file tool."""
 
-    def __init__(self, documents: Any) -> None:
-        self.documents = documents
+    _run: Callable[[Effect[str]], Any]
 
+    def __init__(self, user: Any, **options: Any) -> None:
+        super().__init__(**options)
+        self._documents = user.documents()
+
+    @_command
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> Effect[str]:
+        """Show a file with the numbers of its lines, or what a folder holds."""
         path = _parse_path(command.path)
-        files = yield from self.files()
+        files = yield from self._files()
         if path in files:
             return _format_file(command.path, files[path], command.view_range)
         below = {name: text for name, text in files.items() if _is_in(name, path)}
@@ -55,9 +70,11 @@ class _Folder:
             raise ToolError(NOT_FOUND.format(command.path))
         return _format_listing(command.path, path, below)
 
+    @_command
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> Effect[str]:
+        """Make a new file."""
         path = _parse_path(command.path)
-        files = yield from self.files()
+        files = yield from self._files()
         if any(_is_in(path, name) for name in files if name != path):
             raise ToolError(f"A part of the path {command.path} is a file.")
         if not path or any(_is_in(name, path) for name in files):
@@ -65,7 +82,9 @@ class _Folder:
         yield from self._write({path: command.file_text}, {path: None})
         return f"File created successfully at: {command.path}"
 
+    @_command
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> Effect[str]:
+        """Replace a text that stands once in a file."""
         path, text = yield from self._file(command.path)
         places = list(_find_all(text, command.old_str))
         if not places:
@@ -86,7 +105,9 @@ class _Folder:
             + _number_lines(snippet, max(1, lines[0] - CONTEXT_LINES))
         )
 
+    @_command
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> Effect[str]:
+        """Insert lines after one of a file."""
         path, text = yield from self._file(command.path)
         lines = text.removesuffix("\n").split("\n") if text else []
         if not 0 <= command.insert_line <= len(lines):
@@ -98,22 +119,26 @@ class _Folder:
         yield from self._write({path: "\n".join(lines).removesuffix("\n") + "\n"}, {path: text})
         return f"The file {command.path} has been edited."
 
+    @_command
     def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> Effect[str]:
+        """Remove a file, or a folder with all in it."""
         path = _parse_path(command.path)
         if not path:
             raise ToolError(f"Cannot delete the {ROOT} directory itself")
-        files = yield from self.files()
+        files = yield from self._files()
         gone = [name for name in files if _is_in(name, path)]
         if not gone:
             raise ToolError(f"The path {command.path} does not exist")
-        yield partial(self.documents.write, (), [(NAMESPACE, name) for name in gone])
+        yield partial(self._documents.write, (), [(NAMESPACE, name) for name in gone])
         return f"Successfully deleted {command.path}"
 
+    @_command
     def rename(self, command: BetaMemoryTool20250818RenameCommand) -> Effect[str]:
+        """Move a file or a folder."""
         old, new = _parse_path(command.old_path), _parse_path(command.new_path)
         if not old:
             raise ToolError(f"Cannot rename the {ROOT} directory itself")
-        files = yield from self.files()
+        files = yield from self._files()
         if not new or any(_is_in(name, new) for name in files):
             raise ToolError(f"The destination {command.new_path} already exists")
         moved = {name: new + name.removeprefix(old) for name in files if _is_in(name, old)}
@@ -125,21 +150,23 @@ class _Folder:
         yield from self._write({moved[name]: files[name] for name in moved}, known, removed=[*moved])
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
-    def clear(self) -> Effect[str]:
-        files = yield from self.files()
-        yield partial(self.documents.write, (), [(NAMESPACE, name) for name in files])
+    @_command
+    def clear_all_memory(self) -> Effect[str]:
+        """Remove every file."""
+        files = yield from self._files()
+        yield partial(self._documents.write, (), [(NAMESPACE, name) for name in files])
         return "All memory cleared"
 
-    def files(self) -> Effect[Files]:
+    def _files(self) -> Effect[Files]:
         """Return every file's text by its path below the root."""
-        documents = yield partial(self.documents.search, NAMESPACE, limit=MAX_FILES)
+        documents = yield partial(self._documents.search, NAMESPACE, limit=MAX_FILES)
         return {
             document.key: document.value["text"] for document in sorted(documents, key=lambda document: document.key)
         }
 
     def _file(self, path: str) -> Effect[tuple[str, str]]:
         name = _parse_path(path)
-        files = yield from self.files()
+        files = yield from self._files()
         if name in files:
             return name, files[name]
         is_folder = not name or any(_is_in(other, name) for other in files)
@@ -151,7 +178,7 @@ class _Folder:
         wanted = {name: text for name, text in known.items() if text is not None}
         try:
             yield partial(
-                self.documents.write,
+                self._documents.write,
                 puts,
                 [(NAMESPACE, name) for name in removed or ()],
                 unchanged=lambda stored: {key: file.value["text"] for (_, key), file in stored.items()} == wanted,
@@ -162,76 +189,16 @@ class _Folder:
             raise ToolError(str(error)) from None
 
 
-class MemstoreMemoryTool(BetaAbstractMemoryTool):
+class MemstoreMemoryTool(_Commands, BetaAbstractMemoryTool):
     """The memory tool of a user of a blocking store."""
 
-    def __init__(self, user: Any, **options: Any) -> None:
-        super().__init__(**options)
-        self._folder = _Folder(user.documents())
-
-    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """Show a file with the numbers of its lines, or what a folder holds."""
-        return run_sync(self._folder.view(command))
-
-    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Make a new file."""
-        return run_sync(self._folder.create(command))
-
-    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace a text that stands once in a file."""
-        return run_sync(self._folder.str_replace(command))
-
-    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """Insert lines after one of a file."""
-        return run_sync(self._folder.insert(command))
-
-    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Remove a file, or a folder with all in it."""
-        return run_sync(self._folder.delete(command))
-
-    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Move a file or a folder."""
-        return run_sync(self._folder.rename(command))
-
-    def clear_all_memory(self) -> str:
-        """Remove every file."""
-        return run_sync(self._folder.clear())
+    _run = staticmethod(run_sync)
 
 
-class AsyncMemstoreMemoryTool(BetaAsyncAbstractMemoryTool):
+class AsyncMemstoreMemoryTool(_Commands, BetaAsyncAbstractMemoryTool):
     """The memory tool of a user of an async store, or of a blocking one, which is asked in a thread."""
 
-    def __init__(self, user: Any, **options: Any) -> None:
-        super().__init__(**options)
-        self._folder = _Folder(user.documents())
-
-    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """Show a file with the numbers of its lines, or what a folder holds."""
-        return await run_async(self._folder.view(command))
-
-    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Make a new file."""
-        return await run_async(self._folder.create(command))
-
-    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace a text that stands once in a file."""
-        return await run_async(self._folder.str_replace(command))
-
-    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """Insert lines after one of a file."""
-        return await run_async(self._folder.insert(command))
-
-    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Remove a file, or a folder with all in it."""
-        return await run_async(self._folder.delete(command))
-
-    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Move a file or a folder."""
-        return await run_async(self._folder.rename(command))
-
-    async def clear_all_memory(self) -> str:
-        """Remove every file."""
-        return await run_async(self._folder.clear())
+    _run = staticmethod(run_async)
 
 
 def _parse_path(text: str) -> str:

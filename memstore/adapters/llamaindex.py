@@ -112,7 +112,7 @@ class MemstoreChatStore(AsyncDBChatStore):
             else:
                 joined.append((first, last))
         await maybe_await(
-            self.user.conversation(key).describe, settings={KEY: {"archived": [list(run) for run in joined]}}
+            self.user.conversation(key).update, settings={KEY: {"archived": [list(run) for run in joined]}}
         )
 
     async def _erase(self, key: str, messages: Sequence[Message]) -> list[ChatMessage]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -78,37 +79,31 @@ def chat(
         session = _Session(store, scope, load(model.removeprefix("ollama:"), store.settings), system, budget, reserve)
         if message is not None:
             session.answer_one(message)
-        elif sys.stdin.isatty() and sys.stdout.isatty():
-            session.talk()
         else:
-            raise typer.Exit(session.read_lines())
+            session.talk()
 
 
 class _Paused(BaseException):
     """Ends a derivation between two steps. Not an Exception, which `derive` takes for a failed conversation."""
 
 
+@dataclass(slots=True)
 class _Session:
     """Answers in one conversation, within a window of tokens, and derives what was said.
 
     `budget` bounds prompt and answer together, by default by the model's window; `reserve` bounds the answer.
     """
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        scope: ConversationScope,
-        model: OllamaModel,
-        system: str | None,
-        budget: int | None,
-        reserve: int | None,
-    ) -> None:
-        self._store, self._scope, self._model = store, scope, model
-        self._system, self._budget, self._reserve = system, budget, reserve
-        self._context: Context | None = None  # the last one
-        self._margin: int | None = None
-        self._line_open = self._paused = False
-        self._errors: set[str] = set()  # of derivation, each printed once
+    store: MemoryStore
+    scope: ConversationScope
+    model: OllamaModel
+    system: str | None
+    budget: int | None
+    reserve: int | None
+    refused: int = 0  # tokens to keep free since the server refused a prompt
+    line_open: bool = False
+    paused: bool = False
+    errors: set[str] = field(default_factory=set)  # of derivation, each printed once
 
     def answer_one(self, text: str) -> None:
         """Answer one message, then derive."""
@@ -119,44 +114,38 @@ class _Session:
             print_json(shown | counts | {"window": self._window, "receipt": context.receipt.id})
         self._derive()
 
-    def read_lines(self) -> int:
-        """Answer every line of stdin, and derive between them; return the exit code."""
-        if isinstance(sys.stdin, io.TextIOWrapper):
-            sys.stdin.reconfigure(errors="replace")
-        failed = False
-        for text in map(str.strip, sys.stdin):
-            if text == "/quit":
-                break
-            if text and not self._run_command(text):
-                failed |= not self._try_answer(text)
-                self._derive()
-        return int(failed)
-
     def talk(self) -> None:
-        """Answer at a terminal, and derive in a thread while the person reads and types."""
-        with suppress(ImportError):  # not everywhere; it lets a line be edited
-            import readline  # noqa: F401
-        info = self._scope.info()
-        known = "nothing was said yet" if info is None else f"{info.last_seq:,} messages so far"
-        echo_hint(f"{self._scope.user.name}, {self._scope.name}: {known}; /help names the commands")
+        """Answer each line. Derive in a thread: at a terminal while the next one is typed, on a pipe before it."""
+        at_terminal, all_answered = sys.stdin.isatty() and sys.stdout.isatty(), True
         with ThreadPoolExecutor(1, "memstore-derive") as background:
             try:
-                background.submit(self._derive)  # what an earlier session left
-                while (text := _read_line()) not in (None, "/quit"):
-                    if text and not self._run_command(text):
-                        self._paused = True
-                        try:
-                            self._try_answer(text)
-                        except KeyboardInterrupt:
-                            self._end_line()
-                            echo_hint("stopped; what you said is stored, the unfinished answer is not")
-                        self._paused = False
-                        background.submit(self._derive)
+                if at_terminal:
+                    self._welcome()
+                    background.submit(self._derive)  # what an earlier session left
+                for text in _typed_lines() if at_terminal else _piped_lines():
+                    if text == "/quit":
+                        break
+                    if not text or self._run_command(text):
+                        continue
+                    self.paused = True
+                    all_answered &= self._try_answer(text, may_stop=at_terminal)
+                    self.paused = False
+                    derivation = background.submit(self._derive)
+                    if not at_terminal:
+                        derivation.result()
             finally:
-                self._paused = True
+                self.paused = True
+        raise typer.Exit(0 if at_terminal or all_answered else 1)
 
-    def _try_answer(self, text: str) -> bool:
-        """Answer a message; return whether there is an answer, having printed why not."""
+    def _welcome(self) -> None:
+        with suppress(ImportError):  # not everywhere; it lets a line be edited
+            import readline  # noqa: F401
+        info = self.scope.info()
+        known = "nothing was said yet" if info is None else f"{info.last_seq:,} messages so far"
+        echo_hint(f"{self.scope.user.name}, {self.scope.name}: {known}; /help names the commands")
+
+    def _try_answer(self, text: str, *, may_stop: bool) -> bool:
+        """Answer a message; return whether there is an answer, having printed why not. Ctrl-C may stop it."""
         try:
             self._answer(text, self._show)
         except UNANSWERED as error:
@@ -164,25 +153,35 @@ class _Session:
             echo_error(str(error))
             echo_hint("what you said is stored, an answer is not")
             return False
+        except KeyboardInterrupt:
+            if not may_stop:
+                raise
+            self._end_line()
+            echo_hint("stopped; what you said is stored, the unfinished answer is not")
+            return False
         return True
 
     def _answer(self, text: str, show: Callable[[str], object]) -> tuple[Context, StreamedAnswer]:
         """Store a message, pass the answer piece by piece to `show`, and store it."""
-        self._scope.add("user", text)
-        name, max_tokens = self._model.counter_name, self._window // 4 if self._reserve is None else self._reserve
-        budget = self._window - self._free_margin()
-        self._context = context = self._scope.context(
-            budget=budget, reserve=max_tokens, system=self._system, model=name, format="ollama"
+        self.scope.add("user", text)
+        name, max_tokens = self.model.counter_name, self._window // 4 if self.reserve is None else self.reserve
+        margin = self._margin()
+        context = self.scope.context(
+            budget=self._window - margin, reserve=max_tokens, system=self.system, model=name, format="ollama"
         )
         try:
-            answer = self._model.stream(context.messages, max_tokens=max_tokens, show=show)
+            answer = self.model.stream(context.messages, max_tokens=max_tokens, show=show)
         except PromptTooLong:  # the server counted more than the window has: at least so many tokens more than we did
-            self._margin = max(self._free_margin(), self._window - context.tokens) + self._window // 16
+            self.refused = max(margin, self._window - context.tokens) + self._window // 16
             raise
         self._end_line()
         if answer.text.strip():
-            self._scope.add("assistant", answer.text, metadata={"model": name, "ended": answer.ended})
-        self._compare_counts(context, answer)
+            self.scope.add("assistant", answer.text, metadata={"model": name, "ended": answer.ended})
+        if answer.prompt_tokens is not None:
+            self.scope.record_usage(context, prompt_tokens=answer.prompt_tokens, model=name)
+            if (excess := answer.prompt_tokens - context.tokens) > margin:
+                counted = f"the server counted {excess} tokens more than {context.receipt.counter} did"
+                echo_hint(f"{counted}; from now on {self._margin()} are kept free")
         if not answer.text.strip():
             hint = f"{name} said nothing in {max_tokens} tokens: if it thinks, give it more (--reserve)."
             raise ModelAnswerInvalid(hint, "")
@@ -192,59 +191,46 @@ class _Session:
 
     @property
     def _window(self) -> int:
-        return self._model.context_tokens if self._budget is None else min(self._budget, self._model.context_tokens)
+        return self.model.context_tokens if self.budget is None else min(self.budget, self.model.context_tokens)
 
-    def _free_margin(self) -> int:
+    def _margin(self) -> int:
         """Return the tokens that are kept free, as the server was seen to count more than we did."""
-        if self._margin is None:
-            drifts = [
-                drift for drift in self._scope.user.token_count_errors() if drift.model == self._model.counter_name
-            ]
-            self._margin = max((drift.largest_miss for drift in drifts if drift.observed > drift.predicted), default=0)
-        return min(self._margin, self._window // MAX_MARGIN)
-
-    def _compare_counts(self, context: Context, answer: StreamedAnswer) -> None:
-        """Record the server's count; if it exceeds ours by more than the margin, raise the margin."""
-        if answer.prompt_tokens is None:
-            return
-        self._scope.record_usage(context, prompt_tokens=answer.prompt_tokens, model=self._model.counter_name)
-        excess = answer.prompt_tokens - context.tokens
-        if excess > self._free_margin():
-            self._margin = excess + excess // 4  # the next prompt may be longer, and the excess grows with it
-            counted = f"the server counted {excess} tokens more than {context.receipt.counter} did"
-            echo_hint(f"{counted}; from now on {self._free_margin()} are kept free")
+        name = self.model.counter_name
+        errors = [each for each in self.scope.user.token_count_errors() if each.model == name]
+        largest = max((each.largest_miss for each in errors if each.observed > each.predicted), default=0)
+        return min(max(largest + largest // 4, self.refused), self._window // MAX_MARGIN)
 
     def _show(self, piece: str) -> None:
         print(escape(piece), end="", flush=True)
-        self._line_open = True
+        self.line_open = True
 
     def _end_line(self) -> None:
-        if self._line_open:
+        if self.line_open:
             print(flush=True)
-        self._line_open = False
+        self.line_open = False
 
     def _derive(self) -> None:
         try:
-            report = self._store.derive(user=self._scope.user.name, progress=self._stop_if_paused)
+            report = self.store.derive(user=self.scope.user.name, progress=self._stop_if_paused)
             errors = [f"not derived yet: {text}" for text in (*report.failed, *report.waiting)]
         except _Paused:
             return
         except Exception as error:  # whatever it is: it costs the chat what it would have found, and nothing else
             errors = [f"not derived: {error}"]
         for text in errors:
-            if text not in self._errors:
-                self._errors.add(text)
+            if text not in self.errors:
+                self.errors.add(text)
                 echo_hint(text)
 
     def _stop_if_paused(self, *_: object) -> None:
-        if self._paused:
+        if self.paused:
             raise _Paused
 
     def _run_command(self, text: str) -> bool:
         match = _COMMAND.match(text)
         if match is None:
             return False
-        command, argument, user = match[0], text[match.end() :].strip(), self._scope.user
+        command, argument, user = match[0], text[match.end() :].strip(), self.scope.user
         if command == "/facts":
             print_facts(user.facts())
         elif command == "/recall" and argument:
@@ -260,7 +246,7 @@ class _Session:
         return True
 
     def _forget(self, prefix: str) -> None:
-        user = self._scope.user
+        user = self.scope.user
         try:
             fact = user.retract_fact(user.resolve_id(prefix, kind="fact"))
         except (InvalidInput, Conflict) as error:
@@ -270,18 +256,22 @@ class _Session:
         echo_hint(f"memstore fact history and undo bring it back; memstore erase fact {fact.id} removes it for good")
 
     def _explain(self) -> None:
-        """Print what the last context was made of, of this session or before it."""
-        if context := self._context:
-            print(escape(context.explain()))
-        elif receipts := self._scope.receipts(limit=1):
-            print(escape(self._scope.user.receipt(receipts[0]).explain()))
+        """Print what the last context was made of."""
+        if receipts := self.scope.receipts(limit=1):
+            print(escape(self.scope.user.receipt(receipts[0]).explain()))
         else:
             echo_hint("no context was made yet")
 
 
-def _read_line() -> str | None:
+def _typed_lines() -> Iterator[str]:
     try:
-        return input(PROMPT).strip()
+        while True:
+            yield input(PROMPT).strip()
     except EOFError:
         print()
-        return None
+
+
+def _piped_lines() -> Iterator[str]:
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+    return map(str.strip, sys.stdin)

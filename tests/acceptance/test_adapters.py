@@ -203,9 +203,8 @@ def test_files_of_claude_are_found_by_what_they_say_and_not_overwritten_unseen(s
     assert found.key == "diet/nuts.md"
     assert "/memories/diet/nuts.md" in str(tool.call({"command": "view", "path": "/memories"}))
 
-    steps = tool._folder.str_replace(
-        type("Command", (), {"path": "/memories/trips.md", "old_str": "nine", "new_str": "ten"})
-    )
+    command = type("Command", (), {"path": "/memories/trips.md", "old_str": "nine", "new_str": "ten"})
+    steps = MemstoreMemoryTool.str_replace.__wrapped__(tool, command)
     write = steps.send(next(steps)())
     tool.call({"command": "insert", "path": "/memories/trips.md", "insert_line": 0, "insert_text": "# Trips"})
     with pytest.raises(memstore.Conflict) as changed:
