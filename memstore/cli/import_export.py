@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -12,7 +11,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 
 from memstore.cli.options import given, name_option
-from memstore.cli.output import echo, echo_hint, err, one_line, print_json, print_result, print_table, progress_bars
+from memstore.cli.output import (
+    echo,
+    echo_hint,
+    err,
+    escape,
+    one_line,
+    print_json,
+    print_result,
+    print_table,
+    progress_bars,
+)
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
 from memstore.serialization import to_json
@@ -30,33 +39,6 @@ FOLDER_FORMATS = ("chatgpt", "claude", "gemini", "slack", "whatsapp")  # whose f
 OWN = "memstore"  # what `export` writes
 STDIN, STDOUT = Path("-"), "-"
 RESTORED = ("users", "conversations", "summaries", "facts", "documents")
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedFile:
-    """What became of one file."""
-
-    file: str
-    done: Imported
-    reasons: Sequence[Json]  # each {"file", "where", "reason"}
-    dry_run: bool = False
-
-    @property
-    def counts(self) -> Json:
-        """The file's line of the report; after a dry run with its first 10,000 conversations."""
-        counts: Json = {
-            "file": self.file,
-            "format": self.done.format,
-            "new": self.done.new,
-            "known": self.done.known,
-            "skipped": self.done.passed_by,
-            "left_out": dict(self.done.left_out),
-            "masked": self.done.masked,
-            "conversations": self.done.conversations,
-        }
-        if self.done.format == OWN:
-            counts["restored"] = {kind: self.done.restored[kind] for kind in RESTORED}
-        return counts | {"preview": self.done.spans} if self.dry_run else counts
 
 
 def parse_zone(value: str) -> str:
@@ -110,19 +92,23 @@ def import_(
     file at most. With --dry-run each file has a "preview" of its conversations, too; an export of memstore's has
     "restored": {"users", "conversations", "summaries", "facts", "documents": integers} that are new.
     """
-    how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches, "dry_run": dry_run}
-    how["untrusted"] = untrusted
-    imported: list[ImportedFile] = []
+    how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches}
+    how |= {"user": user, "format": format, "untrusted": untrusted, "dry_run": dry_run}
+    counts: list[Json] = []
+    reasons: list[Json] = []
     with open_store() as store:
         for file in _importable_files(files, format):
-            imported.append(_import_file(store, file, user=user, format=format, **how))
+            done, skipped = _import_file(store, file, **how)
+            counts.append(_counts(file, done, dry_run))
+            reasons += skipped
             if not given.as_json:
-                _print_file(imported[-1])
+                _print_file(file, done, skipped, dry_run)
     if given.as_json:
-        print_json(_report(imported))
-    elif not dry_run and any(file.done.new and file.done.format != OWN for file in imported):
+        totals = {name: sum(each[name] for each in counts) for name in ("new", "known", "skipped")}
+        print_json(totals | {"files": counts, "reasons": reasons})
+    elif not dry_run and any(each["new"] and each["format"] != OWN for each in counts):
         echo_hint("next: memstore derive makes them findable")
-    raise typer.Exit(1 if any(file.reasons for file in imported) else 0)
+    raise typer.Exit(1 if reasons else 0)
 
 
 def _importable_files(paths: Sequence[Path], format: str) -> Iterator[Path]:
@@ -141,8 +127,8 @@ def _importable_files(paths: Sequence[Path], format: str) -> Iterator[Path]:
             yield from (file for file in files if not file.name.startswith("."))
 
 
-def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportedFile:
-    """Import a file; if it cannot be read at all, that is the only reason."""
+def _import_file(store: MemoryStore, file: Path, **how: Any) -> tuple[Imported, list[Json]]:
+    """Import a file; return what became of it, and why what was skipped. One that cannot be read at all is skipped."""
     from memstore.ingest.importers import Imported
 
     try:
@@ -150,46 +136,47 @@ def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportedFile:
             source = sys.stdin.buffer if file == STDIN else file
             done = store.import_file(source, **how, progress=lambda read, size: move(file.name, read, size))
     except InvalidInput as error:
-        return ImportedFile(str(file), Imported(passed_by=1), [_reason(file, str(file), error)])
-    reasons = [_reason(file, skip.where, skip.reason) for skip in done.skipped]
-    return ImportedFile(str(file), done, reasons, how["dry_run"])
+        return Imported(passed_by=1), [{"file": str(file), "where": str(file), "reason": str(error)}]
+    return done, [{"file": str(file), "where": skip.where, "reason": str(skip.reason)} for skip in done.skipped]
 
 
-def _reason(file: Path, where: str, reason: object) -> Json:
-    return {"file": str(file), "where": where, "reason": str(reason)}
-
-
-def _report(files: Sequence[ImportedFile]) -> Json:
-    return {
-        "new": sum(file.done.new for file in files),
-        "known": sum(file.done.known for file in files),
-        "skipped": sum(file.done.passed_by for file in files),
-        "files": [file.counts for file in files],
-        "reasons": [reason for file in files for reason in file.reasons],
+def _counts(file: Path, done: Imported, dry_run: bool) -> Json:
+    """Return a file's line of the report; after a dry run with its first 10,000 conversations."""
+    counts: Json = {
+        "file": str(file),
+        "format": done.format,
+        "new": done.new,
+        "known": done.known,
+        "skipped": done.passed_by,
+        "left_out": dict(done.left_out),
+        "masked": done.masked,
+        "conversations": done.conversations,
     }
+    if done.format == OWN:
+        counts["restored"] = {kind: done.restored[kind] for kind in RESTORED}
+    return counts | {"preview": done.spans} if dry_run else counts
 
 
-def _print_file(file: ImportedFile) -> None:
-    done = file.done
+def _print_file(file: Path, done: Imported, reasons: Sequence[Json], dry_run: bool) -> None:
     place = f"{done.conversations} conversation{'' if done.conversations == 1 else 's'}"
-    would = " would be" if file.dry_run else ""
+    would = " would be" if dry_run else ""
     echo(
-        (one_line(file.file), "bold"),
+        (one_line(file), "bold"),
         f":{would} {done.new} new, {done.known} known, {done.passed_by} skipped, in {place}",
     )
     if any(done.restored.values()):
         new = ", ".join(f"{done.restored[kind]:,} {kind}" for kind in RESTORED)
         echo(f"  with what was derived from them:{would} new {new}")
-    if file.dry_run:
+    if dry_run:
         _print_preview(done)
     if done.masked:
         echo_hint(f"secrets masked in {done.masked} messages")
     for what, count in done.left_out.most_common():
         echo_hint(f"left out: {_left_out(what, count, done.format)}")
-    for reason in file.reasons[:MAX_SHOWN]:
+    for reason in reasons[:MAX_SHOWN]:
         err.print(one_line(f"skipped {reason['where']}: {reason['reason']}"), style="yellow")
     if done.passed_by > MAX_SHOWN:
-        listed = "them all" if done.passed_by == len(file.reasons) else f"the first {len(file.reasons):,}"
+        listed = "them all" if done.passed_by == len(reasons) else f"the first {len(reasons):,}"
         err.print(f"… and {done.passed_by - MAX_SHOWN} more; --json names {listed}", style="yellow")
 
 
@@ -246,8 +233,8 @@ def export(
         if path == STDOUT:  # on a terminal a bar would stand between the lines
             done = store.export(sys.stdout.buffer, **options)
         else:
-            with progress_bars("exporting") as move:
-                done = store.export(path, **options, progress=_total_progress(move))
+            with err.status("exporting") as shown:
+                done = store.export(path, **options, progress=lambda *now: shown.update(_progress(*now)))
     counts: Json = to_json(done)
     summary = ", ".join(f"{count:,} {what}" for what, count in counts.items())
     if path == STDOUT:
@@ -256,14 +243,5 @@ def export(
         print_result({"file": path} | counts, f"{one_line(path)}: {summary}")
 
 
-def _total_progress(move: Callable[[str, int, int | None], None]) -> Callable[[str, int, int], None]:
-    before, last = 0, ("", 0)
-
-    def advance(user: str, done: int, total: int) -> None:
-        nonlocal before, last
-        if user != last[0]:
-            before += last[1]
-        last = user, done
-        move("messages", before + done, None)
-
-    return advance
+def _progress(user: str, done: int, total: int) -> str:
+    return escape(f"exporting {user}: {done:,} of {total:,} messages")

@@ -1,4 +1,4 @@
-"""Prints JSON, tables, progress bars, contexts and the token meter; configures logging to stderr.
+"""Prints JSON, tables, progress bars and contexts; configures logging to stderr.
 
 Stored text may hold escape sequences and rich's markup, so it is escaped, and printed as plain text.
 """
@@ -10,7 +10,6 @@ import json
 import logging
 import re
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -23,22 +22,11 @@ from memstore.cli.options import given
 from memstore.serialization import to_json
 
 if TYPE_CHECKING:
-    from memstore.models import Context, Json, Receipt, Replay
+    from memstore.models import Context, Json, Replay
 
-COLOURS = {
-    "system": "white",
-    "summaries": "magenta",
-    "recent": "blue",
-    "facts": "green",
-    "hits": "cyan",
-    "question": "yellow",
-    "tools": "bright_magenta",
-    "overhead": "bright_black",
-}
 ROLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
 CELL = 24  # columns at most for what stands beside a row's text
 UNCUT = ("id",)  # but for these columns, which are copied
-METER = 60
 SHORT_ID = 8  # digits
 
 # What a terminal obeys (C0 but tab and newline, DEL, C1), what makes a line look like another, and half characters.
@@ -117,29 +105,27 @@ def print_rows(value: object, columns: Sequence[str], rows: Sequence[Sequence[ob
         echo_hint(empty)
 
 
-class StderrHandler(logging.Handler):
-    """Prints log records to stderr, a line each, on request with their tracebacks."""
+class EscapedFormatter(logging.Formatter):
+    """Formats log records safe for a terminal: on one line, or with their tracebacks."""
 
     def __init__(self, *, tracebacks: bool) -> None:
-        super().__init__()
+        super().__init__("%(levelname)s: %(message)s")
         self.tracebacks = tracebacks
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print the record."""
-        try:
-            error = record.exc_info[1] if record.exc_info else None
-            cause = f": {type(error).__name__}: {error}" if error else ""
-            err.print(Text(one_line(f"{record.levelname.lower()}: {record.getMessage()}{cause}"), style="yellow"))
-            if error and self.tracebacks:
-                err.print(Text(escape("".join(traceback.format_exception(error)))))
-        except Exception:  # as logging asks of its handlers: who warns must not fail by it
-            self.handleError(record)
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the text of a record."""
+        if self.tracebacks:
+            return escape(super().format(record))
+        error = record.exc_info[1] if record.exc_info else None
+        cause = f": {type(error).__name__}: {error}" if error else ""
+        return one_line(f"{record.levelname.lower()}: {record.getMessage()}{cause}")
 
 
 def log_warnings(*, verbose: bool) -> None:
-    """Log the warnings of every library; if `verbose`, all records of memstore and tracebacks."""
-    logging.basicConfig(handlers=[StderrHandler(tracebacks=verbose)], force=True)
-    logging.getLogger().setLevel(logging.WARNING)
+    """Log the warnings of every library to stderr; if `verbose`, all records of memstore and tracebacks."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(EscapedFormatter(tracebacks=verbose))
+    logging.basicConfig(handlers=[handler], force=True, level=logging.WARNING)
     if verbose:
         logging.getLogger("memstore").setLevel(logging.DEBUG)
 
@@ -211,32 +197,15 @@ def short_id(id: UUID) -> str:
     return id.hex[:SHORT_ID]
 
 
-def token_meter(receipt: Receipt) -> Text:
-    """Return the budget as a coloured bar, and the tokens of its sections."""
-    ends = f"  {receipt.tokens:,} of {receipt.budget:,} tokens"
-    width = max(8, min(METER, out.width - len(ends)))
-    bar = Text()
-    tokens = 0
-    for section, size in receipt.sections.items():
-        tokens += size
-        # To where the sections so far reach: each one rounded by itself would add up to more than the whole.
-        bar.append("█" * (round(width * tokens / receipt.budget) - len(bar)), style=COLOURS.get(section, "white"))
-    bar.append("·" * (width - len(bar)), style="bright_black")
-    bar.append(f"{ends}\n")
-    for section, size in receipt.sections.items():
-        if size:
-            bar.append(f"■ {section} {size:,}  ", style=COLOURS.get(section, "white"))
-    return bar
-
-
 def print_context(context: Context) -> None:
-    """Print a context: as JSON, or its messages with the meter of its tokens."""
+    """Print a context: as JSON, or its messages and how many tokens each of its sections has."""
     if given.as_json:
         print_json(context.as_dict())
         return
     print_messages(context)
-    echo()
-    out.print(token_meter(context.receipt))
+    receipt = context.receipt
+    sections = ", ".join(f"{name} {tokens:,}" for name, tokens in receipt.sections.items() if tokens)
+    echo((f"\n{receipt.tokens:,} of {receipt.budget:,} tokens", "bold"), f": {sections}")
 
 
 def print_messages(context: Context | Replay) -> None:

@@ -685,12 +685,12 @@ def test_version(cli: Run) -> None:
 # The demo
 
 
-def test_demo_tells_the_story_and_ends_with_the_meter(cli: Run) -> None:
+def test_demo_tells_the_story_and_ends_with_its_tokens(cli: Run) -> None:
     told = cli("demo", "--budget", "700")
     assert told.code == 0
     steps = re.findall(r"^(\d)\. ", told.out, re.MULTILINE)
     assert steps == ["1", "2", "3", "4", "5"]
-    assert re.search(r"of 700 tokens\n(■ \w+ [\d,]+ +)+\n\Z", told.out)
+    assert re.search(r"of 700 tokens: (\w+ [\d,]+(, )?)+\n\Z", told.out)
     assert "memstore import FILE" in told.err
 
 

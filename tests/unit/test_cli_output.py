@@ -1,10 +1,9 @@
-"""What the command line shows: safe texts, JSON, the meter."""
+"""What the command line shows: safe texts, JSON."""
 
 from __future__ import annotations
 
 import io
 import json
-import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -13,10 +12,9 @@ from uuid import UUID
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from memstore.cli import output
-from memstore.cli.output import escape, one_line, print_json, token_meter
+from memstore.cli.output import escape, one_line, print_json
 from memstore.models import Context, Receipt, Tier
 
 
@@ -77,26 +75,6 @@ def receipt(budget: int, **sections: int) -> Receipt:
     return Receipt(budget, sum(sections.values()), "words", sections, (), (), 0)
 
 
-@given(st.lists(st.integers(0, 1000), min_size=1, max_size=7), st.integers(0, 1000), st.integers(8, 200))
-def test_the_meter_is_as_long_as_the_budget_whatever_the_sections(sizes: list[int], free: int, columns: int) -> None:
-    budget = max(1, sum(sizes) + free)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(output, "out", Console(width=columns))
-        text = token_meter(receipt(budget, **{f"s{number}": size for number, size in enumerate(sizes)})).plain
-    bar = text.partition("  ")[0]
-    full = bar.count("█")
-    assert set(bar) <= {"█", "·"}
-    assert len(bar) == max(8, min(output.METER, columns - len(f"  {sum(sizes):,} of {budget:,} tokens")))
-    assert full == round(len(bar) * sum(sizes) / budget)
-
-
-def test_the_meter_names_what_has_tokens() -> None:
-    text = token_meter(receipt(2000, system=17, summaries=0, recent=1234)).plain
-    assert "1,251 of 2,000 tokens" in text
-    assert "■ recent 1,234" in text
-    assert "summaries" not in text
-
-
 def test_a_message_in_parts_is_shown_as_its_text(capsys: pytest.CaptureFixture[str]) -> None:
     parts = [
         {"type": "text", "text": "Where to?\nTomorrow."},
@@ -108,9 +86,3 @@ def test_a_message_in_parts_is_shown_as_its_text(capsys: pytest.CaptureFixture[s
     shown = capsys.readouterr().out
     assert "── user\nWhere to?\nTomorrow.\nAnd why?\n" in shown
     assert '"name": "weather"' in shown
-
-
-def test_a_log_record_that_cannot_be_told_does_not_stop_the_work(capsys: pytest.CaptureFixture[str]) -> None:
-    record = logging.LogRecord("x", logging.WARNING, "", 0, "%d apples", ("no number",), None)
-    output.StderrHandler(tracebacks=False).handle(record)
-    assert "Logging error" in capsys.readouterr().err
