@@ -23,7 +23,6 @@ from memstore.cli.output import echo_error, echo_hint, escape, print_json
 from memstore.cli.recall import print_hits
 from memstore.cli.session import open_store
 from memstore.errors import BudgetTooSmall, Conflict, InvalidInput, ModelAnswerInvalid, PromptTooLong, ProviderError
-from memstore.serialization import to_json
 
 if TYPE_CHECKING:
     from memstore import Context, ConversationScope, MemoryStore
@@ -234,7 +233,7 @@ class _Session:
         if command == "/facts":
             print_facts(user.facts())
         elif command == "/recall" and argument:
-            print_hits(to_json(user.recall(argument)))
+            print_hits(user.recall(argument))
         elif command == "/forget" and argument:
             self._forget(argument)
         elif command == "/why":

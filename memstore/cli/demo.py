@@ -16,7 +16,6 @@ from memstore.cli.facts import print_facts
 from memstore.cli.options import given
 from memstore.cli.output import echo, echo_hint, print_context, progress_bars
 from memstore.cli.recall import print_hits
-from memstore.serialization import to_json
 
 if TYPE_CHECKING:
     from memstore import MemoryStore
@@ -75,7 +74,7 @@ def _print_story(store: MemoryStore, question: str) -> None:
     _print_step(3, "What is known of Alice", "the latest of it")
     print_facts(alice.facts()[:FACTS])
     _print_step(4, "Recalled", question)
-    print_hits(to_json(alice.recall(question, limit=HITS)))
+    print_hits(alice.recall(question, limit=HITS))
 
 
 def _print_step(number: int, what: str, detail: str) -> None:

@@ -80,11 +80,13 @@ def _summary(report: DeriveReport) -> str:
         return "nothing was pending"
     if report == type(report)(waiting=report.waiting):
         return "nothing could be done now"
-    more = f"; {report.redone} conversations made anew" if report.redone else ""
-    more += f"; {report.vectors} vectors for what had none" if report.vectors else ""
-    more += f"; {report.quarantined} facts wait to be confirmed" if report.quarantined else ""
+    more = {
+        "conversations made anew": report.redone,
+        "vectors for what had none": report.vectors,
+        "facts wait to be confirmed": report.quarantined,
+    }
     made = f"{report.units} units, {report.summaries} summaries, {report.facts} facts"
-    return f"{report.messages} messages → {made}{more}"
+    return "; ".join([f"{report.messages} messages → {made}", *(f"{n} {what}" for what, n in more.items() if n)])
 
 
 def worker(concurrency: ConcurrencyOption = 4) -> None:

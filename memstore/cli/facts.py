@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memstore.cli.options import AsOfOption, UserOption, command, given, group, id_argument, name_option, time_option
-from memstore.cli.output import echo, one_line, print_json, print_result, print_rows, print_table, short_id
+from memstore.cli.options import AsOfOption, UserOption, command, group, id_argument, name_option, time_option
+from memstore.cli.output import one_line, print_result, print_rows, short_id
 from memstore.cli.session import hint_why_empty, open_store
 
 if TYPE_CHECKING:
@@ -177,28 +177,6 @@ def history(fact: FactArgument, user: UserOption) -> None:
         scope = store.user(user)
         changes = scope.fact_history(scope.resolve_id(fact, kind="fact"))
         _print_changes(scope, changes, changes)
-
-
-@command(app)
-def entity(
-    entity: Annotated[str, typer.Argument(help="Somebody or something that facts are about.")], user: UserOption
-) -> None:
-    """Show what is known of somebody or something, and how it is related to others.
-
-    Its own facts come first, then those that name it.
-
-    JSON: {"name", "facts": [as memstore facts has them], "edges": [{"subject", "attribute", "value", "fact_id"}]}.
-    """
-    with open_store() as store:
-        about = store.user(user).entity(entity)
-        if not about.facts and not about.edges:
-            hint_why_empty(store, user)
-    if given.as_json:
-        print_json(about)
-        return
-    for fact in about.facts:
-        echo(one_line(fact.text))
-    print_table(("subject", "attribute", "value"), [(edge.subject, edge.attribute, edge.value) for edge in about.edges])
 
 
 def _print_fact(fact: Fact) -> None:

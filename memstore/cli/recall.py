@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -31,14 +31,13 @@ from memstore.cli.output import (
     print_rows,
 )
 from memstore.cli.session import hint_if_unknown, hint_why_empty, open_store
-from memstore.serialization import to_json
 
 if TYPE_CHECKING:
     from memstore import Context, MemoryStore, Receipt
-    from memstore.models import Json
+    from memstore.models import Hit
 
+TIERS = ("messages", "summaries", "facts")
 MEMORY_SECTIONS = ("summaries", "facts", "hits")  # of a context
-HIT_COLUMNS = ("score", "tier", "said", "speaker", "text")
 RECEIPT_COLUMNS = ("made", "id", "tokens", "budget", "as before", "question")
 ReceiptArgument = Annotated[str, id_argument("receipt")]
 
@@ -63,57 +62,36 @@ def recall(
     until: Annotated[datetime | None, time_option("Said before.")] = None,
     as_of: AsOfOption = None,
     viewer: ViewerOption = None,
-    order: Annotated[Literal["score", "time"], typer.Option(help="The best first, or as said.")] = "score",
-    group_by: Annotated[
-        Literal["session", "fact"] | None,
-        typer.Option(help="Sessions with their hits, or facts with the messages they are from; N counts those."),
-    ] = None,
 ) -> None:
     """Find what was said about something, the best first.
 
-    On a pipe, a line a hit, its cells parted by tabs: score, tier, day, speaker, text; before them, with --group-by,
-    the number of the group.
+    On a pipe, a line a hit, its cells parted by tabs: score, tier, day, speaker, text.
 
     JSON: [{"tier", "id", "text", "score", "parts", "sources", "occurred_at", "conversation_id", "seq", "role",
-    "speaker"}]; with --group-by: [{"score", "since", "until", "conversation_id", "hits": [as above], "fact": as above,
-    or null}].
+    "speaker"}].
     """
     with open_store() as store:
-        find: Any = store.user(user).recall  # its result depends on group_by
-        hits = to_json(
-            find(
-                query,
-                limit=limit,
-                **({"tiers": tier} if tier else {}),
-                conversation=conversation,
-                roles=role or None,
-                tags=tag or None,
-                since=since,
-                until=until,
-                as_of=as_of,
-                viewer=viewer,
-                order=order,
-                group_by=group_by,
-            )
+        hits = store.user(user).recall(
+            query,
+            limit=limit,
+            tiers=tier or TIERS,
+            conversation=conversation,
+            roles=role or None,
+            tags=tag or None,
+            since=since,
+            until=until,
+            as_of=as_of,
+            viewer=viewer,
         )
         if not hits:
             hint_why_empty(store, user, conversation)
-    if group_by:
-        groups = [([group["fact"]] if group["fact"] else []) + group["hits"] for group in hits]
-        rows = [(str(number), *_hit_row(hit)) for number, group in enumerate(groups, 1) for hit in group]
-        print_rows(hits, ("group", *HIT_COLUMNS), rows)
-    else:
-        print_hits(hits)
+    print_hits(hits)
 
 
-def print_hits(hits: Sequence[Json]) -> None:
-    """Print hits, given as JSON has them, so or as a table; on a pipe with tabs."""
-    print_rows(hits, HIT_COLUMNS, [_hit_row(hit) for hit in hits])
-
-
-def _hit_row(hit: Json) -> tuple[str, ...]:
-    day = hit["occurred_at"][: len("2024-05-01")]
-    return f"{hit['score']:.3f}", hit["tier"], day, hit["speaker"] or "", hit["text"]
+def print_hits(hits: Sequence[Hit]) -> None:
+    """Print hits as JSON or as a table; on a pipe with tabs."""
+    rows = [(f"{hit.score:.3f}", hit.tier, f"{hit.occurred_at:%Y-%m-%d}", hit.speaker or "", hit.text) for hit in hits]
+    print_rows(hits, ("score", "tier", "said", "speaker", "text"), rows)
 
 
 def context(

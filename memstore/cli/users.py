@@ -57,34 +57,22 @@ def summaries(
     user: UserOption,
     conversation: ConversationOption,
     level: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Of this level only; 0 are those made with --make.")
+        int | None, typer.Option(min=0, metavar="N", help="Of this level only; 0 are those that were asked for.")
     ] = None,
-    make: Annotated[
-        bool, typer.Option("--make", help="Make one of the messages --from … --to, if it is not there.")
-    ] = False,
-    first: Annotated[
-        int | None, typer.Option("--from", min=1, metavar="SEQ", help="With --make: the first message; else of all.")
-    ] = None,
-    last: Annotated[int | None, typer.Option("--to", min=1, metavar="SEQ", help="With --make: the last one.")] = None,
 ) -> None:
-    """List the summaries of a conversation, by level and in order, or make one.
+    """List the summaries of a conversation, by level and in order.
 
     Level 1 is of stretches of the conversation, each further one of several summaries of the level below.
 
     On a pipe, a line a summary, its cells parted by tabs: level, messages, first and last day, tokens, text.
 
     JSON: [{"user_id", "id", "conversation_id", "level", "from_seq", "to_seq", "text", "tokens", "counter", "recipe",
-    "occurred_at", "occurred_until", "recorded_at"}], also of the one that was made.
+    "occurred_at", "occurred_until", "recorded_at"}].
     """
-    if make and level is not None:
-        raise typer.BadParameter("what is made is of level 0: leave it out.", param_hint="--level")
-    if not make and (first or last):
-        raise typer.BadParameter("give --from and --to with --make.")
     with open_store() as store:
-        scope = store.user(user).conversation(conversation)
-        listed = [scope.summarize(first, last)] if make else scope.summaries(level=level)
+        listed = store.user(user).conversation(conversation).summaries(level=level)
         if not listed and not hint_if_unknown(store, user, conversation):
-            echo_hint("none yet: a stretch is summarized when a silence follows or it is full; --make makes one now")
+            echo_hint("none yet: a stretch is summarized when a silence follows or it is full")
     rows = [
         (
             row.level,
