@@ -5,11 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-import pytest
-
 from memstore.models import Decision, FactSpan, Message, Receipt, Summary, Tier, Timeline
-from memstore.server.ui import charts
-from memstore.server.ui.conversations import segments
+from memstore.server.ui import contexts
+from memstore.server.ui.conversations import LANE_HEIGHT, TIMELINE_PARTS, segments, timeline_lanes
 from memstore.server.ui.facts import excerpt
 
 
@@ -19,7 +17,7 @@ def receipt(**sections: int) -> Receipt:
 
 
 def test_the_bars_of_a_budget_fill_it() -> None:
-    bars = charts.budget_bars(receipt(system=10, mine=30, facts=0, other=20))
+    bars = contexts.budget_bars(receipt(system=10, mine=30, facts=0, other=20))
     assert [(one.label, one.colour, one.value) for one in bars] == [
         ("system", "system", 10),
         ("mine", "own0", 30),
@@ -28,46 +26,31 @@ def test_the_bars_of_a_budget_fill_it() -> None:
         ("unused", "free", 20),
     ]
     assert [round(one.x) for one in bars] == [0, 100, 400, 600, 800]
-    assert all(one.x + one.width <= charts.WIDTH for one in bars)
-    assert [one.label for one in charts.budget_bars(receipt(system=120))] == ["system"]
+    assert all(one.x + one.width <= contexts.WIDTH for one in bars)
+    assert [one.label for one in contexts.budget_bars(receipt(system=120))] == ["system"]
 
 
 def test_the_parts_of_a_score_stand_in_their_order_and_what_takes_away_is_apart() -> None:
-    bars = charts.score_bars({"role": 0.5, "semantic": 0.25, "mystery": 0.25, "date": 0.0, "brevity": -0.1}, 2.0)
+    bars = contexts.score_bars({"role": 0.5, "semantic": 0.25, "mystery": 0.25, "date": 0.0, "brevity": -0.1}, 2.0)
     assert [one.label for one in bars] == ["semantic", "role", "brevity", "mystery"]
     assert [round(one.x) for one in bars] == [0, 125, 375, 375]
-    assert charts.score_bars({"role": 0.0}, 0.0) == ()
-    assert charts.highest_score([{"a": 1.0, "b": -5.0}, {"a": 0.5}]) == 1.0
-    assert charts.highest_score([]) == 0.0
+    assert contexts.score_bars({"role": 0.0}, 0.0) == ()
+    assert contexts.highest_score([{"a": 1.0, "b": -5.0}, {"a": 0.5}]) == 1.0
+    assert contexts.highest_score([]) == 0.0
 
 
 def test_a_timeline_is_three_lanes_of_the_same_time() -> None:
     since = datetime(2025, 1, 1, tzinfo=UTC)
-    empty = tuple([0] * charts.TIMELINE_PARTS)
+    empty = tuple([0] * TIMELINE_PARTS)
     items = {Tier.MESSAGES: (9, *empty[2:], 1), Tier.SUMMARIES: empty, Tier.FACTS: (1, *empty[1:])}
-    made = charts.timeline_lanes(Timeline(since, since + timedelta(days=100), items))
-    assert [(one.tier, one.total, len(one.bars)) for one in made.lanes] == [
+    made = timeline_lanes(Timeline(since, since + timedelta(days=100), items))
+    assert [(one.tier, one.total, len(one.bars)) for one in made] == [
         ("facts", 1, 1),
         ("summaries", 0, 0),
         ("messages", 10, 2),
     ]
-    first, last = made.lanes[2].bars
-    assert (first.height, round(last.height)) == (charts.LANE_HEIGHT, 10)
-    assert made.ticks[-1] == (1.0, since + timedelta(days=100))
-
-
-@pytest.mark.parametrize(
-    ("days", "told"),
-    [
-        (24, ["20 Dec 2024", "20 Dec 2024", "20 Dec – 21 Dec 2024", "21 Dec 2024"]),
-        (900, ["20 Dec 2024 – 01 Jan 2025", "01 Jan – 14 Jan 2025"]),
-    ],
-)
-def test_a_bar_tells_every_day_that_it_is_of(days: int, told: list[str]) -> None:
-    since = datetime(2024, 12, 20, 0, 30, tzinfo=UTC)
-    items = dict.fromkeys((Tier.MESSAGES, Tier.SUMMARIES, Tier.FACTS), tuple([1] * charts.TIMELINE_PARTS))
-    made = charts.timeline_lanes(Timeline(since, since + timedelta(days=days), items))
-    assert [one.label for one in made.lanes[2].bars[: len(told)]] == told
+    first, last = made[2].bars
+    assert (first.height, round(last.height)) == (LANE_HEIGHT, 10)
 
 
 def test_the_words_of_a_fact_are_found_in_their_message() -> None:

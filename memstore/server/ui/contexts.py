@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import cycle
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from starlette.responses import Response
@@ -16,18 +16,44 @@ from memstore.errors import MemstoreError
 from memstore.models import Decision, Hit, Reason, Receipt, Tier
 from memstore.models.contexts import IN_WORDS
 from memstore.server.http.errors import problem_from
-from memstore.server.ui import charts
 from memstore.server.ui.request import UIRequest, url_to
 
 PAGE_SIZE = 20
 LIMITS = (5, 10, 20, 40)
+WIDTH = 1000.0  # units of every chart; a page stretches it
+CUSTOM_COLOURS = 4  # for sections that are not built in
+BUILT_IN = ("system", "facts", "summaries", "hits", "recent", "question", "tools", "overhead")
+SIGNALS = (
+    "semantic",
+    "semantic_around",
+    "lexical",
+    "lexical_around",
+    "speaker",
+    "date",
+    "role",
+    "brevity",
+    "question",
+    "answers",
+    "reranker",
+)
 PARAMS = ("q", "conversation", "since", "until", "as_of", "viewer")
 PAGES_BY_KIND = {"fact": "facts", "facts": "facts", "summary": "summaries", "summaries": "summaries"}
 PAGES_BY_KIND |= dict.fromkeys(("turn", "turns", "message", "messages", "block"), "messages")
 
 
-@dataclass(frozen=True, slots=True)
-class SectionRow:
+class Bar(NamedTuple):
+    """A bar of a chart."""
+
+    label: str
+    colour: str
+    x: float
+    width: float
+    value: float
+    y: float = 0.0
+    height: float = 0.0
+
+
+class SectionRow(NamedTuple):
     """A section of a context: its tokens, and what was included and left out."""
 
     name: str
@@ -48,7 +74,7 @@ async def list_contexts(ui: UIRequest) -> Response:
     return ui.page(
         "contexts.html",
         user=user.name,
-        receipts=[(receipt, await question(user, receipt, names), charts.budget_bars(receipt)) for receipt in shown],
+        receipts=[(receipt, await question(user, receipt, names), budget_bars(receipt)) for receipt in shown],
         conversations=names,
         more=len(receipts) > PAGE_SIZE,
     )
@@ -65,10 +91,10 @@ async def show_context(ui: UIRequest) -> Response:
         receipt=receipt,
         question=await question(user, receipt, names),
         conversation=names.get(receipt.conversation_id),
-        bars=charts.budget_bars(receipt),
+        bars=budget_bars(receipt),
         sections=_sections(receipt),
-        highest=charts.highest_score(decision.parts for decision in receipt.decisions()),
-        score=charts.score_bars,
+        highest=highest_score(decision.parts for decision in receipt.decisions()),
+        score=score_bars,
         words=IN_WORDS,
         reasons=_reasons(receipt),
         link=lambda decision: _link(user.name, decision),
@@ -104,7 +130,7 @@ async def conversation_names(user: AsyncUserScope, receipts: Sequence[Receipt]) 
 def _sections(receipt: Receipt) -> list[SectionRow]:
     """Return the sections of a receipt, also those of which everything was left out."""
     names = dict.fromkeys([*receipt.sections, *(decision.section for decision in receipt.decisions())])
-    colours = charts.section_colours(names)
+    colours = section_colours(names)
     return [
         SectionRow(
             name,
@@ -158,8 +184,8 @@ async def show_recall(ui: UIRequest) -> Response:
         wrong=wrong,
         hits=hits,
         names=await user.conversation_names(list(ids)),
-        highest=charts.highest_score(hit.parts for hit in hits),
-        score=charts.score_bars,
+        highest=highest_score(hit.parts for hit in hits),
+        score=score_bars,
         every={"tiers": list(Tier), "limits": LIMITS},
     )
 
@@ -182,3 +208,46 @@ def _datetime(day: str | None) -> datetime | None:
         return None if day is None else datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError:
         return None
+
+
+def section_colours(sections: Iterable[str]) -> dict[str, str]:
+    """Return the colour of each section: its own for those that are built in, in turn for others."""
+    custom = cycle(range(CUSTOM_COLOURS))
+    return {name: name if name in BUILT_IN else f"own{next(custom)}" for name in sections}
+
+
+def budget_bars(receipt: Receipt) -> tuple[Bar, ...]:
+    """Return the budget of a context as bars: sections in their order, what is kept free, what is left."""
+    whole = max(receipt.budget, receipt.tokens, 1)
+    colours = section_colours(receipt.sections)
+    parts = [(name, colours[name], tokens) for name, tokens in receipt.sections.items() if tokens]
+    kept = min(receipt.reserve, max(0, receipt.budget - receipt.tokens))
+    parts += [("kept free", "reserve", kept)] if kept else []
+    free = receipt.budget - receipt.tokens - kept
+    parts += [("unused", "free", free)] if free > 0 else []
+    bars, x = [], 0.0
+    for label, colour, tokens in parts:
+        width = WIDTH * tokens / whole
+        bars.append(Bar(label, colour, x, max(1.0, width - 2), tokens))
+        x += width
+    return tuple(bars)
+
+
+def score_bars(parts: Mapping[str, float], highest: float) -> tuple[Bar, ...]:
+    """Return what each signal adds to a score, the highest as wide as the chart; negative parts have no width."""
+    bars, x = [], 0.0
+    order = {name: place for place, name in enumerate(SIGNALS)}
+    for name in sorted(parts, key=lambda name: (order.get(name, len(order)), name)):
+        value = parts[name]
+        if value > 0 and highest > 0:
+            width = WIDTH * value / highest
+            bars.append(Bar(name, f"signal{order.get(name, len(order))}", x, max(1.0, width - 1), value))
+            x += width
+        elif value < 0:
+            bars.append(Bar(name, "minus", x, 0.0, value))
+    return tuple(bars)
+
+
+def highest_score(every: Iterable[Mapping[str, float]]) -> float:
+    """Return the largest sum of positive parts of a score."""
+    return max((sum(value for value in parts.values() if value > 0) for parts in every), default=0.0)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from starlette.responses import Response
@@ -18,8 +18,7 @@ EXCERPT_MARGIN = 240  # characters of a message on either side of what it says
 ANY = "all"
 
 
-@dataclass(frozen=True, slots=True)
-class SourceExcerpt:
+class SourceExcerpt(NamedTuple):
     """Where a fact was said: the message, the words themselves with those before and after; summaries over it."""
 
     message: Message
