@@ -25,7 +25,7 @@ async def describe() -> str:
     """Return the part of the page that is generated."""
     server = MemoryServer(cast(AsyncMemoryStore, None))  # nothing is called
     lines = [line for tool in await server.list_tools() for line in _tool(tool)]
-    lines += ["", "### Dependencies", "", "| address | what |", "|---|---|"]
+    lines += ["", "### Resources", "", "| address | what |", "|---|---|"]
     lines += [f"| `{resource.uri}` | {resource.description} |" for resource in await server.list_resources()]
     lines += [f"| `{one.uri_template}` | {one.description} |" for one in await server.list_resource_templates()]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,9 @@
-"""What tools return to a model: short, structured, with times in UTC. What does not apply is left out."""
+"""What tools return to a model: short, structured, with times in UTC; and ids that a model can repeat.
+
+fact:3f2a91c4       how the id begins, 4 digits or more; ids of facts and summaries are as good as random
+summary:9ac01f22
+message:lisbon#12   the conversation and the number in it: ids of messages begin with their time, and are long
+"""
 
 from __future__ import annotations
 
@@ -10,13 +15,16 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
 from memstore.client.user import AsyncUserScope
+from memstore.errors import InvalidInput
 from memstore.models import Fact, Hit, Message, Tier
 from memstore.models.facts import state_of
-from memstore.server.mcp.short_ids import FACT, SUMMARY, message_id, shorten
 
 MAX_TEXT = 20_000  # characters: a message may have megabytes
 MAX_EXCERPT = 600  # characters of a message that stands beside a memory
 MAX_SOURCES = 10
+DIGITS = 8  # of 10,000 facts two share them in one memory of a hundred, and then both are named
+FACT, MESSAGE, SUMMARY, RECEIPT = "fact", "message", "summary", "receipt"
+HINT = "search_memories and list_memories give ids."
 NO_CONVERSATION = "(a conversation that is gone)"
 
 UtcTime = Annotated[datetime, AfterValidator(lambda moment: moment.astimezone(UTC).replace(microsecond=0))]
@@ -241,3 +249,52 @@ def _source(message: Message, conversation: str) -> SourceMessage:
         said_at=message.occurred_at,
         text=text if len(text) <= MAX_EXCERPT else f"{text[: MAX_EXCERPT - 1]}…",
     )
+
+
+def shorten(kind: str, id: UUID) -> str:
+    """Return the short id of a fact or a summary."""
+    return f"{kind}:{id.hex[:DIGITS]}"
+
+
+def message_id(conversation: str, seq: int) -> str:
+    """Return the short id of a message."""
+    return f"{MESSAGE}:{conversation}#{seq}"
+
+
+def parse(id: str) -> tuple[str, str]:
+    """Return the kind of an id and what follows it; without a kind it is a message where it has a #, else a fact."""
+    kind, colon, rest = id.strip().partition(":")
+    if colon and kind in (FACT, MESSAGE, SUMMARY):
+        return kind, rest
+    return (MESSAGE if "#" in id else FACT), id.strip()
+
+
+async def find(user: AsyncUserScope, beginning: str, kind: str) -> UUID:
+    """Return the whole id that begins so. Raises `InvalidInput` if none does, or several do."""
+    try:
+        return await user.resolve_id(beginning, kind=kind)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error} {HINT}") from None
+
+
+async def find_fact(user: AsyncUserScope, id: str) -> UUID:
+    """Return the whole id of a fact. Raises `InvalidInput` if this user has no such fact."""
+    kind, rest = parse(id)
+    if kind != FACT:
+        raise InvalidInput(
+            f"{id!r} is a {kind}: only facts can be changed or deleted, and what was said stays as it was said. "
+            "list_memories gives facts."
+        )
+    return await find(user, rest, FACT)
+
+
+async def find_message(user: AsyncUserScope, id: str) -> tuple[str, Message]:
+    """Return a message and the name of its conversation. Raises `InvalidInput` if this user has no such message."""
+    kind, rest = parse(id)
+    conversation, _, seq = rest.rpartition("#")
+    if kind != MESSAGE or not (conversation and seq.isdecimal() and len(seq) <= 18):
+        raise InvalidInput(f"{id!r} is no id of a message; give one like 'message:lisbon#12'. {HINT}")
+    messages = await user.conversation(conversation).messages(from_seq=int(seq), to_seq=int(seq))
+    if not messages:
+        raise InvalidInput(f"This user has no message {int(seq)} in the conversation {conversation!r}. {HINT}")
+    return conversation, messages[0]

@@ -25,9 +25,8 @@ from starlette.types import Receive, Scope, Send
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.errors import DatabaseUnreachable, EmbeddedError, InvalidInput, MemstoreError
-from memstore.server.mcp import short_ids
+from memstore.server.mcp import results
 from memstore.server.mcp.background_derive import BackgroundDerive
-from memstore.server.mcp.results import describe_fact
 from memstore.server.mcp.tools import TOOLS, Query, UserMemory, current_memory, get_context
 from memstore.text import format_day
 
@@ -152,8 +151,7 @@ async def read_facts() -> str:
     """The active facts, the latest first, a line each with its id."""
     facts = await current_memory.get().user.facts()
     lines = [
-        f"- {' '.join(fact.text.split())} "
-        f"({format_day(fact.occurred_at)}, {short_ids.shorten(short_ids.FACT, fact.id)})"
+        f"- {' '.join(fact.text.split())} ({format_day(fact.occurred_at)}, {results.shorten(results.FACT, fact.id)})"
         for fact in facts[:MAX_FACTS]
     ]
     more = [f"and {len(facts) - MAX_FACTS:,} more: list_memories gives them"] if len(facts) > MAX_FACTS else []
@@ -163,13 +161,13 @@ async def read_facts() -> str:
 async def read_fact(id: str) -> str:
     """A fact with the messages that it comes from, and its history."""
     user = current_memory.get().user
-    return (await describe_fact(user, await short_ids.find_fact(user, id))).model_dump_json()
+    return (await results.describe_fact(user, await results.find_fact(user, id))).model_dump_json()
 
 
 async def read_context(id: str) -> str:
     """A context of get_context, by its receipt: the same text again, and what was left out and why."""
     user = current_memory.get().user
-    receipt = await user.receipt(await short_ids.find(user, id, short_ids.RECEIPT))
+    receipt = await user.receipt(await results.find(user, id, results.RECEIPT))
     replay = await user.replay(receipt)
     return json.dumps(
         {

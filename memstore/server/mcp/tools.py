@@ -22,7 +22,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.validation import TRUST, UNTRUSTED
 from memstore.models import QUARANTINED, Fact, FactType, Receipt
 from memstore.models.contexts import Reason
-from memstore.server.mcp import results, short_ids
+from memstore.server.mcp import results
 from memstore.server.mcp.background_derive import BackgroundDerive
 
 MEMORY_SECTIONS = ("summaries", "recent", "facts", "hits")  # of a context
@@ -154,7 +154,7 @@ async def add_memory(
     first, as the answer then says; the same words are not stored twice.
     """
     memory = current_memory.get()
-    messages = [await short_ids.find_message(memory.user, source) for source in sources]
+    messages = [await results.find_message(memory.user, source) for source in sources]
     before = await memory.user.facts(subject=subject)
     fact = await memory.user.add_fact(
         text,
@@ -194,12 +194,12 @@ async def get_memory(
     it, and what was said just before and after. Of a summary: which messages it is of.
     """
     user = current_memory.get().user
-    kind, rest = short_ids.parse(id)
-    if kind == short_ids.MESSAGE:
-        conversation, message = await short_ids.find_message(user, id)
+    kind, rest = results.parse(id)
+    if kind == results.MESSAGE:
+        conversation, message = await results.find_message(user, id)
         return await results.describe_message(user, message, conversation)
-    describe = results.describe_summary if kind == short_ids.SUMMARY else results.describe_fact
-    return await describe(user, await short_ids.find(user, rest, kind))
+    describe = results.describe_summary if kind == results.SUMMARY else results.describe_fact
+    return await describe(user, await results.find(user, rest, kind))
 
 
 async def list_memories(
@@ -223,10 +223,10 @@ async def list_memories(
     facts = [fact for fact in facts if fact.state != QUARANTINED]  # a model neither reads nor confirms what waits
     rest = facts
     if cursor is not None:
-        last = await user.fact(await short_ids.find_fact(user, cursor))
+        last = await user.fact(await results.find_fact(user, cursor))
         rest = [fact for fact in facts if _order(fact) > _order(last)]  # the last one itself may be gone by now
     page = rest[:limit]
-    next_cursor = f"{short_ids.FACT}:{page[-1].id.hex}" if len(rest) > limit else None
+    next_cursor = f"{results.FACT}:{page[-1].id.hex}" if len(rest) > limit else None
     return results.MemoryPage(
         memories=[results.format_fact(fact) for fact in page], total=len(facts), next_cursor=next_cursor
     )
@@ -262,14 +262,14 @@ async def update_memory(
     if not changes:
         raise InvalidInput(f"Nothing is to be different: give one of {', '.join(given)}.")
     memory = current_memory.get()
-    old = await memory.user.fact(await short_ids.find_fact(memory.user, id))
+    old = await memory.user.fact(await results.find_fact(memory.user, id))
     if not memory.is_trusted:
         return await _propose(memory.user, old, {name: getattr(old, name) for name in given} | changes)
     before = await memory.user.facts(subject=subject or old.subject)
     fact = await memory.user.edit_fact(old, **changes)
     return results.SavedMemory(
         memory=results.format_fact(fact),
-        replaced=None if fact.id == old.id else short_ids.shorten(short_ids.FACT, old.id),
+        replaced=None if fact.id == old.id else results.shorten(results.FACT, old.id),
         superseded=await _superseded(memory.user, [other for other in before if other.id != old.id], fact),
     )
 
@@ -289,7 +289,7 @@ async def delete_memory(id: FactId) -> results.DeletedMemory:
     said, and may still be found.
     """
     user = current_memory.get().user
-    fact = await user.retract_fact(await short_ids.find_fact(user, id))
+    fact = await user.retract_fact(await results.find_fact(user, id))
     sources = " The messages that say it stay." if fact.sources else ""
     return results.DeletedMemory(
         deleted=results.format_fact(await user.fact(fact.id)),
@@ -367,7 +367,7 @@ async def remember_messages(
         conversation=conversation,
         stored=stored,
         known=len(kept) - stored,
-        last=short_ids.message_id(conversation, kept[-1].seq),
+        last=results.message_id(conversation, kept[-1].seq),
         note="Searchable in a few seconds." if stored else "All of it was known.",
     )
 
