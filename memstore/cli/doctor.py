@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from memstore import MemoryStore, Settings
     from memstore.store.capabilities import Capabilities
 
-LOCAL = ("sentence-transformers", "cross-encoder")  # kinds of models that take seconds to load
-ENGLISH = "it knows English above all; for other languages see docs/reference/embedders.md"
 UNUSABLE = "answers of chat models could not be used, and rules stood in"
 
 
@@ -134,14 +132,17 @@ def run_checks() -> Iterator[Check]:
     except MemstoreError as error:
         yield Check("settings", str(error), exit_code(error))
         return
-    usable = _check("settings", lambda: validate_settings(settings), _non_default(settings))
+    set_here = sorted(settings.model_fields_set - {"database_url"})  # which may hold a password
+    shown = ", ".join(f"{name}={getattr(settings, name)}" for name in set_here) or "the defaults"
+    usable = _check("settings", lambda: validate_settings(settings), shown)
     yield usable
     counter = f"{settings.counter}, vocabulary checked, no network"
     yield _check("token counter", lambda: load_counter(settings.counter).count("memstore"), counter)
-    yield _check_model("embedder", settings.embedder, load_embedder)
+    yield _check("embedder", lambda: _load(settings.embedder, load_embedder), settings.embedder)
     if settings.reranker != "none":
-        yield _check_model("reranker", settings.reranker, load_reranker)
-    yield from _chat_models(settings)
+        yield _check("reranker", lambda: _load(settings.reranker, load_reranker), settings.reranker)
+    for what, name in {"facts model": settings.facts_model, "summary model": settings.summary_model}.items():
+        yield _check_chat_model(what, name, settings)
     if usable.ok:  # else no store is opened
         try:
             with open_store() as store:
@@ -158,40 +159,28 @@ def _check(what: str, check: Callable[[], object], detail: str) -> Check:
     return Check(what, detail)
 
 
-def _non_default(settings: Settings) -> str:
-    """Return the settings that are not the defaults, without the URL, which may hold a password."""
-    set_here = sorted(settings.model_fields_set - {"database_url"})
-    return ", ".join(f"{name}={getattr(settings, name)}" for name in set_here) or "the defaults"
-
-
-def _check_model(what: str, name: str, load: Callable[[str], object]) -> Check:
-    """Check that a local model is installed; load any other, which takes no time."""
-    from memstore.providers import MINILM
-    from memstore.settings import ONNX_MINILM
-
+def _load(name: str, load: Callable[[str], object]) -> None:
+    """Check that a model that takes seconds to load is installed; load any other."""
     kind, _, model = name.partition(":")
-    if kind in LOCAL:
+    if kind in ("sentence-transformers", "cross-encoder"):
         from memstore.providers.sentence_transformers import check_model
 
-        detail = f"{name} is installed"
-        return _check(what, lambda: check_model(model), f"{detail}; {ENGLISH}" if name == MINILM else detail)
-    return _check(what, lambda: load(name), f"{name}; {ENGLISH}" if name == ONNX_MINILM else name)
+        check_model(model)
+    else:
+        load(name)
 
 
-def _chat_models(settings: Settings) -> Iterator[Check]:
+def _check_chat_model(what: str, name: str, settings: Settings) -> Check:
     from memstore.providers import load_chat_model
 
-    names = {"facts model": settings.facts_model, "summary model": settings.summary_model}
-    if set(names.values()) == {"none"}:
-        yield Check("chat models", "none: rules find facts, and summaries are chosen sentences")
-        return
-    for what, name in names.items():
-        try:
-            model = load_chat_model(name, settings)
-            window = f"{model.name} answers, with a window of {model.context_tokens} tokens" if model else "none: rules"
-            yield Check(what, window)
-        except MemstoreError as error:
-            yield Check(what, str(error), exit_code(error))
+    try:
+        model = load_chat_model(name, settings)
+        window = (
+            "none: rules" if model is None else f"{model.name} answers, with {model.context_tokens} tokens of window"
+        )
+    except MemstoreError as error:
+        return Check(what, str(error), exit_code(error))
+    return Check(what, window)
 
 
 def _store(store: MemoryStore) -> Iterator[Check]:
@@ -207,12 +196,20 @@ def _store(store: MemoryStore) -> Iterator[Check]:
         yield Check("isolation", "this login ignores row-level security; give one that is no superuser", 1)
     else:
         yield Check("isolation", f"row-level security holds; {_describe_role(able)}")
-    yield from _large_users(store)
+    if users := store.large_users():  # slow recall is no failure: it finds the same
+        lacking = ", ".join(repr(user.name) for user in users if not user.indexed)
+        advice = f"recall is slow for {lacking}: memstore db index" if lacking else "all are indexed"
+        most = store.settings.max_chunks_in_memory
+        yield Check("large users", f"{len(users)} with more than {most:,} chunks; {advice}")
     counts = store.stats()
-    yield _derivations(counts)
-    lacking = _vectors(counts, store.settings.embedder)
-    if lacking is not None:
-        yield Check("vectors", lacking)
+    if counts["failed"]:
+        again = "memstore --verbose derive tries again, and shows why"
+        yield Check("derivations", f"{counts['failed']} failed; {again}", 1)
+    else:
+        pending = counts["pending"] and f"{counts['pending']} pending: memstore derive"
+        yield Check("derivations", pending or "nothing is pending")
+    if advised := _vectors(counts, store.settings.embedder):
+        yield Check("vectors", advised)
     if counts["dead_letters"]:
         yield _unusable_answers(store)
 
@@ -223,35 +220,15 @@ def _describe_role(able: Capabilities) -> str:
     return f"statements run {role}{', through a pooler' if able.pooled else ''}{escapes}"
 
 
-def _large_users(store: MemoryStore) -> Iterator[Check]:
-    """Report users over whom recall is slow: no failure, as it finds the same."""
-    if users := store.large_users():
-        lacking = ", ".join(repr(user.name) for user in users if not user.indexed)
-        advice = f"recall is slow for {lacking}: memstore db index" if lacking else "all are indexed"
-        most = store.settings.max_chunks_in_memory
-        yield Check("large users", f"{len(users)} with more than {most:,} chunks; {advice}")
-
-
 def _vectors(counts: dict[str, int], embedder: str) -> str | None:
     """Return what to do about units without vectors, or vectors without an embedder."""
-    if embedder == "none":
-        made = (
-            counts["vectors"] and f"{counts['vectors']} were made by an embedder, and none is set: nothing is derived"
-        )
-        return f"{made} of their users until MEMSTORE_EMBEDDER names it again" if made else None
-    lacking = counts["without_vectors"]
-    return (
-        f"{lacking} units have none and are found by words alone: memstore derive --redo vectors" if lacking else None
-    )
-
-
-def _derivations(counts: dict[str, int]) -> Check:
-    if counts["failed"]:
-        return Check(
-            "derivations", f"{counts['failed']} failed; memstore --verbose derive tries again, and shows why", 1
-        )
-    waiting = f"{counts['pending']} pending: memstore derive" if counts["pending"] else "nothing is pending"
-    return Check("derivations", waiting)
+    made, without = counts["vectors"], counts["without_vectors"]
+    if embedder == "none" and made:
+        unset = f"{made} were made by an embedder, and none is set: nothing is derived of their users"
+        return f"{unset} until MEMSTORE_EMBEDDER names it again"
+    if embedder != "none" and without:
+        return f"{without} units have none and are found by words alone: memstore derive --redo vectors"
+    return None
 
 
 def _unusable_answers(store: MemoryStore) -> Check:

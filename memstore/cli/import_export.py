@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
@@ -41,14 +40,6 @@ STDIN, STDOUT = Path("-"), "-"
 RESTORED = ("users", "conversations", "summaries", "facts", "documents")
 
 
-def parse_zone(value: str) -> str:
-    """Parse the name of a time zone."""
-    try:
-        return ZoneInfo(value).key
-    except (ValueError, OSError, ZoneInfoNotFoundError):
-        raise typer.BadParameter(f"{value!r} is no time zone; give one like Europe/Berlin or UTC.") from None
-
-
 def import_(
     files: Annotated[
         list[Path],
@@ -62,9 +53,7 @@ def import_(
     me: Annotated[str | None, name_option("Who of a chat between people you are: whatsapp, slack.")] = None,
     timezone: Annotated[
         str | None,
-        typer.Option(
-            parser=parse_zone, metavar="ZONE", help="Of times that have none, such as Europe/Berlin: whatsapp."
-        ),
+        typer.Option(metavar="ZONE", help="Of times that have none, such as Europe/Berlin: whatsapp."),
     ] = None,
     date_order: Annotated[
         Literal["dmy", "mdy", "ymd"] | None,

@@ -18,7 +18,6 @@ import psycopg
 import pytest
 
 import memstore
-from memstore.cli import import_export
 from memstore.store import migrations
 from memstore.store.embedded.server import EmbeddedServer
 from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, environment, script
@@ -90,8 +89,7 @@ def test_import_says_what_is_new_known_and_skipped_and_why(cli: Run, url: str, t
     assert [one["new"] for one in took.json["files"]] == [1, 0, 1]
     assert [one["skipped"] for one in took.json["files"]] == [2, 1, 0]
     assert [one["file"] for one in took.json["files"]] == [str(bad), str(missing), str(good)]
-    assert len(took.json["reasons"]) == 3
-    assert all(set(one) == {"file", "where", "reason"} for one in took.json["reasons"])
+    assert [set(one) for one in took.json["reasons"]] == 3 * [{"file", "where", "reason"}]
     assert "there is no file" in took.json["reasons"][2]["reason"]
 
     again = cli("import", str(bad), str(missing), str(good), "-d", url)
@@ -105,17 +103,6 @@ def test_import_says_what_is_new_known_and_skipped_and_why(cli: Run, url: str, t
     assert (owned.json["new"], owned.json["known"], owned.json["skipped"]) == (1, 1, 1)
     whole = cli("import", str(good), "-d", url)
     assert (whole.code, whole.err) == (0, "")
-
-
-def test_import_of_much_nonsense_shows_the_first_of_it(cli: Run, url: str, tmp_path: Path) -> None:
-    file = tmp_path / "file.jsonl"
-    file.write_text('{"user": "u", "conversation": "c", "role": "user", "content": "hello"}\n' + "{\n" * 50)
-    took = cli("import", str(file), "-d", url)
-    assert took.err.count("skipped ") == import_export.MAX_SHOWN
-    assert "and 30 more; --json names them all" in took.err
-    assert "next: memstore derive" in took.err
-    took = cli("import", str(file), "-d", url, "--json")
-    assert len(took.json["reasons"]) == took.json["skipped"] == 50
 
 
 def test_a_dry_run_shows_what_would_come_and_stores_nothing(cli: Run, url: str, tmp_path: Path) -> None:
@@ -161,29 +148,20 @@ def test_import_takes_an_export_that_is_a_folder_and_the_files_of_one_that_is_no
 # The three questions
 
 
-def test_recall_gives_hits_as_a_list(of_sample: Run) -> None:
-    hits = of_sample("recall", "fish in Lisbon", "--user", "alice", "-n", "4", "--json").json
-    assert len(hits) == 4
-    for hit in hits:
-        assert {"tier", "text", "score", "parts", "sources", "occurred_at"} <= hit.keys()
-        assert hit["sources"]
-    assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)
-
-
 def test_recall_is_narrowed_by_its_options(of_sample: Run) -> None:
     def found(*options: str) -> list[dict[str, Any]]:
         hits: list[dict[str, Any]] = of_sample("recall", "Lisbon", "-u", "alice", *options, "--json").json
         return hits
 
+    hits = found("-n", "4")
+    assert len(hits) == 4
+    assert all({"tier", "text", "score", "parts", "sources", "occurred_at"} <= hit.keys() for hit in hits)
     assert {hit["tier"] for hit in found("--tier", "facts", "--tier", "summaries")} <= {"facts", "summaries"}
     assert {hit["role"] for hit in found("--tier", "messages", "--role", "assistant")} == {"assistant"}
-    since, until = found("--since", "2026-04-01"), found("--until", "2026-04-01T00:00:00+00:00")
-    assert since
-    assert until
-    assert min(hit["occurred_at"] for hit in since) >= "2026-03-31"  # the day begins by the terminal's own clock
-    assert max(hit["occurred_at"] for hit in until) < "2026-04-01"
+    assert min(hit["occurred_at"] for hit in found("--since", "2026-04-01T00:00:00+00:00")) >= "2026-04-01"
+    assert max(hit["occurred_at"] for hit in found("--until", "2026-04-01T00:00:00+00:00")) < "2026-04-01"
     assert found("--conversation", "everyday") != found("--conversation", "lisbon")
-    assert found("--tag", "none such") == []
+    assert found("--tag", "none such") == found("--as-of", "2020-01-01") == []
     for wrong in (("-u", " "), ("-u", "\udcff"), ("-u", "alice", "--tier", "files"), ("-u", "alice", "--role", "king")):
         assert of_sample("recall", "x", *wrong).code == 2, wrong
 
@@ -205,18 +183,6 @@ def test_summaries_are_listed_by_level(of_sample: Run) -> None:
     shown = of_sample(*trip, "--level", "1").out
     assert re.match(r"1\t\d+-\d+\t\d{4}-\d\d-\d\d\t\d{4}-\d\d-\d\d\t\d+\t.+\n", shown)
     assert "none yet" in of_sample(*trip, "--level", "0").err
-
-
-def test_facts_are_a_list_with_sources(of_sample: Run) -> None:
-    facts = of_sample("facts", "-u", "alice", "--json").json
-    names = {"text", "type", "subject", "confidence", "sources", "state", "valid_from", "valid_to"}
-    assert all(names <= fact.keys() and fact["state"] == "active" and fact["sources"] for fact in facts)
-    kinds = {fact["type"] for fact in facts}
-    assert len(kinds) > 1
-    one = min(kinds)
-    assert {fact["type"] for fact in of_sample("facts", "-u", "alice", "--type", one, "--json").json} == {one}
-    every = of_sample("facts", "-u", "alice", "--state", "all", "--json").json
-    assert len(every) >= len(facts)
 
 
 def test_context_is_within_its_budget_and_says_so(of_sample: Run) -> None:
@@ -252,38 +218,18 @@ def test_receipts_are_listed_explained_and_replayed(of_sample: Run) -> None:
     assert "not how an id begins" in of_sample("replay", "last", "-u", "alice").err
 
 
-def test_context_and_recall_of_a_past_moment(of_sample: Run) -> None:
-    past = ("-u", "alice", "--as-of", "2020-01-01")
-    assert of_sample("recall", "peanuts", *past, "--json").json == []
-    given = of_sample("context", "What may I eat?", "-c", "lisbon", "-b", "400", *past, "--json").json
-    assert len(given["messages"]) == 1
-
-
-def test_context_is_written_in_the_format_that_is_asked_for(of_sample: Run) -> None:
-    asked = ("context", "What may I eat?", "-u", "alice", "-c", "lisbon", "-b", "400", "--system", "Be kind.")
-    given = of_sample(*asked, "--format", "anthropic", "--json").json
-    assert set(given) == {"messages", "tokens", "receipt", "system"}
-    assert given["system"].startswith("Be kind.")
-    assert given["messages"][-1]["content"][-1] == {"type": "text", "text": "What may I eat?"}
-    assert "── system\nBe kind." in of_sample(*asked, "--format", "anthropic").out
-    assert of_sample(*asked, "--format", "text").out.startswith("Be kind.\n\n# ")
-    told = of_sample(*asked, "--format", "xml")
-    assert (told.code, "'openai', 'ollama', 'anthropic'" in told.err) == (2, True)
-
-
 def test_context_with_everything_and_its_replay(of_sample: Run) -> None:
     asked = ("context", "What may I eat?", "-u", "alice", "-c", "lisbon", "-b", "700", "--system", "Be kind.")
-    more = ("--model", "gpt-4o", "--format", "anthropic", "--viewer", "bob")
-    given = of_sample(*asked, *more, "--json").json
+    given = of_sample(*asked, "--model", "gpt-4o", "--format", "anthropic", "--viewer", "bob", "--json").json
     receipt = given["receipt"]
     assert (receipt["counter"], receipt["count"]) == ("tiktoken:gpt-4o", "estimated")
     assert sum(receipt["sections"].values()) == given["tokens"] <= 700
     assert receipt["arguments"]["viewer"] == "bob"
     again = of_sample("replay", receipt["id"], "-u", "alice", "--json").json
     assert (again["exact"], again["messages"], again["system"]) == (True, given["messages"], given["system"])
-    text = of_sample(*asked, "--format", "text", "--json").json
-    replay = of_sample("replay", text["receipt"]["id"], "-u", "alice")
-    assert (replay.code, replay.out.startswith("Be kind.\n\n# ")) == (0, True)
+    assert of_sample(*asked, "--format", "text").out.startswith("Be kind.\n\n# ")
+    past = of_sample(*asked, "--as-of", "2020-01-01", "--json").json
+    assert len(past["messages"]) == 2, "the system prompt and the question"
 
 
 def test_context_that_cannot_be_says_what_it_needs(of_sample: Run) -> None:
@@ -312,22 +258,6 @@ def test_an_unknown_name_is_no_error_but_a_hint(of_sample: Run) -> None:
     for command in (("recall", "x"), ("context", "x", "-b", "100")):
         assert "no conversation 'lisboa'" in of_sample(*command, "-u", "alice", "-c", "lisboa").err
     assert of_sample("context", "x", "-u", "alice", "-c", "lisbon", "-b", "100").err == ""
-
-
-def test_a_new_store_says_that_it_is_empty(cli: Run, url: str) -> None:
-    told = cli("facts", "-u", "alice", "-d", url)
-    assert (told.code, told.out, "no user 'alice'" in told.err) == (0, "", True)
-    assert cli("derive", "-d", url) == (0, "nothing was pending\n", "")
-    counts = cli("stats", "-d", url, "--json").json
-    assert set(counts.values()) == {0}
-
-
-def test_stats_are_integers(of_sample: Run) -> None:
-    counts = of_sample("stats", "--json").json
-    assert {type(count) for count in counts.values()} == {int}
-    assert counts["users"] == 3
-    assert of_sample("stats", "-u", "waiting", "--json").json["messages"] == 1
-    assert f"messages\t{counts['messages']:,}\n" in of_sample("stats").out
 
 
 # What was stored is shown, and never obeyed
@@ -550,8 +480,8 @@ def test_doctor_finds_all_well_and_keeps_secrets(of_sample: Run, stored: str) ->
     told = of_sample("doctor", "--json")
     assert (told.code, told.json["ok"]) == (0, True), told.out
     looked_at = [one["what"] for one in told.json["checks"]]
-    expected = ["python", "settings", "token counter", "embedder", "chat models", "database"]
-    assert looked_at[:6] == expected
+    expected = ["python", "settings", "token counter", "embedder", "facts model", "summary model", "database"]
+    assert looked_at[:7] == expected
     assert {"server", "schema", "isolation", "derivations"} <= set(looked_at)
     assert told.json["checks"][1]["detail"] == f"embedder={EMBEDDER}"
     told = of_sample("doctor", "-d", NOWHERE.replace("nobody@", "nobody:secret@"))
@@ -682,26 +612,13 @@ def test_demo_and_the_main_job_as_installed(tmp_path: Path) -> None:
     assert any("peanut" in hit["text"] for hit in hits)
 
 
-def test_what_waits_in_quarantine_is_listed_and_confirmed(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMSTORE_DATABASE_URL", url)
-    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
-        waiting = store.user("alice").add_fact("Alice lives in Porto.", type="identity", quarantined=True)
-    listed = cli("facts", "--state", "quarantined", "-u", "alice", "--json").json
-    assert [fact["id"] for fact in listed] == [str(waiting.id)]
-    assert cli("fact", "confirm", str(waiting.id)[:8], "-u", "alice", "--json").json["state"] == "active"
-    assert len(cli("facts", "-u", "alice", "--json").json) == 1
-
-
 def test_a_fact_lives_on_the_command_line(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMSTORE_DATABASE_URL", url)
     of_alice = ("-u", "alice", "--json")
     added = cli("fact", "add", "Bo is Al's brother.", "--type", "relationship", "--subject", "Bo", *of_alice).json
-    entered = {"state": "active", "recipe": "hand", "kind": "semantic", "subject": "Bo", "spans": []}
-    assert entered.items() <= added.items()
     said = ("--attribute", "brother", "--value", "Al", "--from", "2020-01-01T00:00:00+00:00")
     edited = cli("fact", "edit", added["id"], *said, *of_alice).json
-    assert (edited["id"], edited["value"]) == (added["id"], "Al")
-    assert edited["valid_from"] == "2020-01-01T00:00:00+00:00"
+    assert (edited["id"], edited["value"], edited["valid_from"]) == (added["id"], "Al", "2020-01-01T00:00:00+00:00")
     assert cli("fact", "retract", added["id"], *of_alice).json["state"] == "retracted"
     assert cli("facts", *of_alice).json == []
     history = cli("fact", "history", added["id"], *of_alice).json
@@ -709,27 +626,18 @@ def test_a_fact_lives_on_the_command_line(cli: Run, url: str, monkeypatch: pytes
     assert [fact["id"] for fact in cli("facts", "--as-of", history[1]["at"], *of_alice).json] == [added["id"]]
     assert cli("fact", "undo", history[2]["id"], *of_alice).json["action"] == "restored"
     again = cli("fact", "undo", history[2]["id"], *of_alice)
-    assert (again.code, again.out) == (1, "")
-    assert "undo the later change first" in again.err
-    assert cli("fact", "undo", history[1]["id"], *of_alice).json["undoes"] == history[1]["id"]
-    held = cli("facts", "--kind", "semantic", "--subject", "bo", *of_alice).json
-    assert [fact["id"] for fact in held] == [added["id"]]
-    told = cli("facts", "--type", "hobby", *of_alice)
-    assert (told.code, "preference" in told.err) == (2, True)
+    assert (again.code, "undo the later change first" in again.err) == (1, True)
+    assert len(cli("facts", "--kind", "semantic", "--subject", "bo", *of_alice).json) == 1
+    assert "preference" in cli("facts", "--type", "hobby", *of_alice).err
     other = cli("fact", "edit", added["id"], "--text", "Bo is Al's twin.", *of_alice).json
-    [step] = [one for one in cli("fact", "history", other["id"], *of_alice).json if one["action"] == "edited"]
-    assert (step["fact_id"], step["other_id"]) == (other["id"], added["id"])
     shown = cli("fact", "history", other["id"], "-u", "alice").out.splitlines()[-1].split("\t")
     assert (shown[1], shown[-1]) == (f"edited from {added['id'][:8]}", "Bo is Al's brother.")
     shown = cli("fact", "history", added["id"], "-u", "alice").out.splitlines()
     assert [row.split("\t")[-1] for row in shown if "\tretracted\t" in row] == ["state: active → retracted"]
-    assert [row.split("\t")[-1] for row in (shown[0], shown[-1])] == ["Bo is Al's brother.", "Bo is Al's twin."]
     rows = [row.split("\t") for row in cli("facts", "--state", "all", "-u", "alice").out.splitlines()]
     assert {row[-1]: row[-2] for row in rows} == {"Bo is Al's brother.": "superseded", "Bo is Al's twin.": "active"}
-    over = ("--from", "2001-01-01", "--to", "2002-02-02")
-    cli("fact", "add", "Bo rows.", "--type", "preference", "--subject", "Bo", *over, *of_alice)
-    rows = [row.split("\t") for row in cli("facts", "--state", "all", "-u", "alice").out.splitlines()]
-    assert [row[-2] for row in rows if row[-1] == "Bo rows."] == ["ended"]
-    assert {fact["state"] for fact in cli("facts", "--state", "all", *of_alice).json} == {"active", "superseded"}
-    assert cli("fact", "history", "7", "-u", "alice").code == 2
-    assert "no fact" in cli("fact", "retract", history[1]["id"], "-u", "alice").err
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        waiting = store.user("alice").add_fact("Alice lives in Porto.", type="identity", quarantined=True)
+    [listed] = cli("facts", "--state", "quarantined", *of_alice).json
+    assert listed["id"] == str(waiting.id)
+    assert cli("fact", "confirm", str(waiting.id)[:8], *of_alice).json["state"] == "active"

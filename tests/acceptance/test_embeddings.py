@@ -111,9 +111,6 @@ def test_the_doctor_and_the_statistics_count_the_vectors_that_serve(
     assert (stats["vectors"], stats["without_vectors"]) == (stats["units"], 0)
     told = {one["what"]: one["detail"] for one in cli("doctor", "--json", "-d", url, embedder=OLD).json["checks"]}
     assert "vectors" not in told
-    assert f"{stats['units']} vectors" in told["embeddings"]
-    store.embeddings.clean()
-    assert "embeddings" not in {one["what"] for one in cli("doctor", "--json", "-d", url, embedder=OLD).json["checks"]}
 
 
 # -- killed

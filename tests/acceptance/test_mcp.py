@@ -144,6 +144,8 @@ async def test_what_is_said_is_found_with_its_source_and_its_neighbours(url: str
         assert "Nothing is remembered" in nothing["note"]
         kept = await model.call("remember_messages", conversation="lisbon", messages=said)
         assert (kept["stored"], kept["known"], kept["last"]) == (2, 0, "message:lisbon#2")
+        again = await model.call("remember_messages", conversation="lisbon", messages=said[:1])
+        assert (again["stored"], again["known"], again["last"]) == (0, 1, "message:lisbon#1")
         hits = await model.found("peanuts")
         fact = next(one for one in hits if one["tier"] == "facts")
         message = next(one for one in hits if one["id"] == "message:lisbon#1")
@@ -156,19 +158,12 @@ async def test_what_is_said_is_found_with_its_source_and_its_neighbours(url: str
         assert in_full["history"][0]["action"] == "added"
         around = await model.call("get_memory", id=message["id"])
         assert [one["text"] for one in around["around"]] == ["Noted: no peanuts."]
+        kept = await model.call("add_memory", text="It is bad.", type="constraint", sources=[message["id"]])
+        in_full = await model.call("get_memory", id=kept["memory"]["id"])
+        assert [(one["id"], one["text"]) for one in in_full["sources"]] == [(message["id"], PEANUTS)]
         assert await model.found("peanuts", until="2026-11-20") == []
         assert await model.found("peanuts", conversation="porto") == []
         assert {one["tier"] for one in await model.found("peanuts", tiers=["messages"])} == {"messages"}
-
-
-async def test_messages_with_an_id_are_kept_once(url: str) -> None:
-    said = [{"role": "user", "content": "One.", "id": "a"}, {"role": "user", "content": "Two.", "id": "b"}]
-    async with model_of(url) as model:
-        await model.call("remember_messages", conversation="c", messages=said)
-        again = await model.call("remember_messages", conversation="c", messages=said)
-        assert (again["stored"], again["known"], again["last"]) == (0, 2, "message:c#2")
-        changed = [{"role": "user", "content": "Another.", "id": "a"}]
-        assert "a" in await model.is_refused("remember_messages", conversation="c", messages=changed)
 
 
 async def test_a_fact_is_added_corrected_and_deleted(url: str) -> None:
@@ -220,16 +215,6 @@ async def test_what_a_model_remembers_may_have_to_wait_for_its_user(url: str) ->
     async with model_of(url, mcp_memories="quarantined") as model:
         kept = await model.call("add_memory", text="The user banks with Evil Corp.", type="identity")
         assert kept["memory"]["state"] == "retracted", "said again it stays so"
-
-
-async def test_a_fact_names_the_messages_that_say_it(url: str) -> None:
-    async with model_of(url) as model:
-        await model.call("remember_messages", conversation="#1 a:b", messages=[{"role": "user", "content": "Meow."}])
-        kept = await model.call(
-            "add_memory", text="The user has a cat.", type="relationship", sources=["message:#1 a:b#1"]
-        )
-        in_full = await model.call("get_memory", id=kept["memory"]["id"])
-        assert [(one["id"], one["text"]) for one in in_full["sources"]] == [("message:#1 a:b#1", "Meow.")]
 
 
 async def test_the_list_goes_on_where_the_page_before_ended(url: str) -> None:
@@ -326,25 +311,17 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("search_memories", {}, "query.*required"),
     ("search_memories", {"query": "x", "limit": 51}, "limit.*50"),
     ("search_memories", {"query": " "}, "asks for nothing"),
-    ("search_memories", {"query": "a\0b"}, "NUL"),
     ("search_memories", {"query": "x", "tiers": ["fact"]}, "tiers.*'facts'"),
     ("search_memories", {"query": "x", "since": "yesterday"}, "since.*'yesterday'"),
-    ("search_memories", {"query": "x" * 10_000_000}, "query.*4000"),
-    ("add_memory", {"text": "x"}, "type.*required"),
     ("add_memory", {"text": "x", "type": "fact"}, "type.*'preference'"),
-    ("add_memory", {"text": "a\0b", "type": "plan"}, "NUL"),
     ("add_memory", {"text": "x", "type": "plan", "sources": ["fact:1234"]}, "no id of a message.*message:lisbon#12"),
     ("get_memory", {"id": "fact:0000"}, "no fact.*search_memories and list_memories give ids"),
     ("get_memory", {"id": "peanuts"}, "not how an id begins.*list_memories give ids"),
-    ("get_memory", {"id": "message:lisbon"}, "no id of a message"),
     ("get_memory", {"id": "message:lisbon#99999999999999999999"}, "no id of a message"),
     ("get_memory", {"id": "message:lisbon#7"}, "no message 7 in the conversation 'lisbon'"),
-    ("get_memory", {"id": "summary:0000"}, "no summary"),
-    ("list_memories", {"cursor": "fact:0000"}, "no fact"),
     ("update_memory", {"id": "fact:0000"}, "Nothing is to be different"),
     ("delete_memory", {"id": "message:lisbon#1"}, "only facts can be changed or deleted"),
     ("get_context", {"query": "x", "budget": 10}, "budget.*50"),
-    ("remember_messages", {"conversation": "c", "messages": []}, "messages.*at least 1"),
     ("remember_messages", {"conversation": "c", "messages": [{"role": "me", "content": "x"}]}, r"messages\.0\.role"),
     (
         "remember_messages",
@@ -385,12 +362,6 @@ async def test_a_database_that_goes_away_is_told_and_asked_again(server_url: str
         dropped()
 
 
-def test_a_database_that_is_not_there_ends_it_with_a_reason() -> None:
-    told = script("mcp", "--user", "alice", "--database", "postgresql://nobody@127.0.0.1:1/none")
-    assert (told.code, told.out) == (3, "")
-    assert "127.0.0.1:1 does not answer" in told.err
-
-
 async def test_what_nobody_expected_is_logged_and_not_told(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -421,13 +392,6 @@ async def test_where_workers_derive_this_process_does_not(url: str) -> None:
         assert (found["memories"], "until they are derived" in found["note"]) == ([], True)
 
 
-async def test_meaning_is_found(url: str) -> None:
-    async with model_of(url, embedder="onnx:all-MiniLM-L6-v2") as model:
-        for text in ("The user gets a rash from nuts.", "The user's sister lives in Oslo.", "The user plays chess."):
-            await model.call("add_memory", text=text, type="identity")
-        assert "rash" in (await model.found("What food is dangerous for me?"))[0]["text"]
-
-
 # Over stdio. ----------------------------------------------------------------------------------------------------------
 def postgres_of(folder: Path) -> list[str]:
     """Give the processes of an embedded Postgres in this folder."""
@@ -446,17 +410,6 @@ def started_by(server: dict[str, Any], **more: str) -> StdioServerParameters:
     """Give what a client does with its configuration; it hands on little of its own environment."""
     checkout = {name: value for name, value in os.environ.items() if name == "PYTHONPATH"}
     return StdioServerParameters(**server | {"env": server["env"] | checkout | more})
-
-
-async def test_the_lines_of_the_readme_start_it(tmp_path: Path) -> None:
-    pasted = re.search(r"```json\n(.*?mcpServers.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert pasted
-    server = json.loads(pasted[1])["mcpServers"]["memstore"]
-    assert server["command"].endswith("/.venv/bin/memstore")
-    home = {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
-    own = {name: value for name, value in environment().items() if name.startswith("MEMSTORE_")}
-    async with Client(started_by(server | {"command": str(SCRIPT)}, **own, **home)) as client:
-        assert (await Model(client).call("list_memories"))["total"] == 0
 
 
 async def test_a_client_starts_it_as_its_configuration_says(tmp_path: Path) -> None:
@@ -541,11 +494,6 @@ def test_a_signal_ends_it_though_stdin_stays_open(name: str, tmp_path: Path) -> 
         process.send_signal(number)
         assert process.wait(ENDS) == 128 + number
     assert postgres_of(folder) == []
-
-
-def test_what_cannot_be_used_is_said_before_anything_is_served(cli: Run) -> None:
-    assert cli("mcp").code == 2
-    assert cli("mcp", "-u", "alice", pool_size="none").code == 2
 
 
 def test_the_extra_that_is_missing_is_named(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ def test_ollama_away_is_told_and_nothing_else_waits_for_it(cli: Run, url: str) -
     assert "FAIL facts model:" in doctor.out
     assert "ok   summary model: none" in doctor.out
     assert "ok   derivations: 1 pending" in doctor.out
-    assert "ok   chat models: none" in cli("doctor", database_url=url).out
+    assert "ok   facts model: none" in cli("doctor", database_url=url).out
 
 
 def test_ollama_finds_facts_and_writes_summaries(cli: Run, url: str) -> None:

@@ -95,20 +95,6 @@ async def test_a_stream_may_go_on_for_longer_than_an_answer(url: str) -> None:
             assert json.loads((await anext(told))["data"])["body"]["from_seq"] == 2
 
 
-async def test_a_client_that_goes_away_leaves_nothing_behind(store: AsyncMemoryStore) -> None:
-    await store.user("alice").conversation("talk").add("user", "one")
-    async with serving(store) as (client, server), asyncio.timeout(60):
-        stopping = server.config.app.state.stopping  # type: ignore[union-attr]
-        for _ in range(3):
-            async with client.stream("GET", path("alice", "events", "stream")) as response:
-                await anext(events(response))
-                while not stopping._waiters:
-                    await asyncio.sleep(0.01)
-            while stopping._waiters:
-                await asyncio.sleep(0.01)
-        assert (await client.get("/readyz")).is_success
-
-
 async def test_a_client_that_leaves_while_much_is_sent_is_no_error(
     store: AsyncMemoryStore, caplog: pytest.LogCaptureFixture
 ) -> None:
