@@ -91,30 +91,33 @@ class _Items:
         for op in ops:
             validate_op_namespace(op)
         results: list[Result] = [None] * len(ops)
-        for documents, refresh, gets in self._group_gets(ops):
-            places = [(op.namespace, op.key) for _, op in gets]
-            rows = yield partial(documents.get_many, places, refresh=refresh, **self._shown)
-            for (at, _), document in zip(gets, rows, strict=True):
-                results[at] = None if document is None else Item(**_columns(document))
+        for refresh in (True, False):
+            gets = [(at, op) for at, op in enumerate(ops) if isinstance(op, GetOp) and op.refresh_ttl is refresh]
+            for documents, group in self._by_user(gets):
+                places = [(op.namespace, op.key) for _, op in group]
+                rows = yield partial(documents.get_many, places, refresh=refresh, **self._shown)
+                for (at, _), document in zip(group, rows, strict=True):
+                    results[at] = None if document is None else Item(**_columns(document))
         for at, op in enumerate(ops):
             if isinstance(op, SearchOp):
                 rows = yield self._search(op)
                 results[at] = [SearchItem(**_columns(document), score=document.score) for document in rows]
             elif isinstance(op, ListNamespacesOp):
                 results[at] = yield self._list_namespaces(op)
-        for documents, puts in self._group_writes(ops):
-            new = [self._to_document(op) for op in puts if op.value is not None]
-            gone = [(op.namespace, op.key) for op in puts if op.value is None]
+        # Of several writes of one name the last one counts.
+        puts = {(op.namespace, op.key): (at, op) for at, op in enumerate(ops) if isinstance(op, PutOp)}
+        for documents, group in self._by_user(puts.values()):
+            new = [self._to_document(op) for _, op in group if op.value is not None]
+            gone = [(op.namespace, op.key) for _, op in group if op.value is None]
             yield partial(documents.write, new, gone)
         return results
 
-    def _group_gets(self, ops: Sequence[Op]) -> list[tuple[Any, bool, list[tuple[int, GetOp]]]]:
-        """Return what is read by name, with its places, by user and by whether that refreshes it."""
-        groups: dict[tuple[str, bool], tuple[Any, bool, list[tuple[int, GetOp]]]] = {}
-        for at, op in enumerate(ops):
-            if isinstance(op, GetOp):
-                documents = self._documents(op.namespace)
-                groups.setdefault((documents.user, op.refresh_ttl), (documents, op.refresh_ttl, []))[2].append((at, op))
+    def _by_user(self, numbered: Iterable[tuple[int, Any]]) -> list[tuple[Any, list[tuple[int, Any]]]]:
+        """Return operations with their numbers by the documents, one user's, that they are of."""
+        groups: dict[str, tuple[Any, list[tuple[int, Any]]]] = {}
+        for at, op in numbered:
+            documents = self._documents(op.namespace)
+            groups.setdefault(documents.user, (documents, []))[1].append((at, op))
         return list(groups.values())
 
     def _search(self, op: SearchOp) -> Call:
@@ -128,15 +131,6 @@ class _Items:
         user = tuple(takewhile(lambda label: label != "*", prefix))  # a user named "*" would be somebody else
         page = {"depth": op.max_depth, "limit": op.limit, "offset": op.offset} | self._shown
         return partial(self._documents(user).namespaces, matches, **page)
-
-    def _group_writes(self, ops: Sequence[Op]) -> list[tuple[Any, list[PutOp]]]:
-        """Return what is written, by user; of several of one name the last one counts."""
-        last = {(op.namespace, op.key): op for op in ops if isinstance(op, PutOp)}
-        users: dict[str, tuple[Any, list[PutOp]]] = {}
-        for op in last.values():
-            documents = self._documents(op.namespace)
-            users.setdefault(documents.user, (documents, []))[1].append(op)
-        return list(users.values())
 
     def _to_document(self, op: PutOp) -> NewDocument:
         paths = (self._fields if op.index is None else op.index or ()) if self._indexed else ()

@@ -28,7 +28,7 @@ from memstore.models import Document, Json, NewDocument
 from memstore.text import replace_invalid_chars
 
 RECORDS, ENTRIES = ("pydantic-ai", "records"), ("pydantic-ai", "entries")
-PAGE = 10_000
+MAX_DOCUMENTS = 1_000_000
 RECORD = TypeAdapter(ConversationRecord)
 ENTRY = TypeAdapter(ConversationEntry)
 
@@ -118,14 +118,9 @@ class MemstoreConversationStore(ConversationStore):
         return document
 
     async def _all(self, namespace: tuple[str, ...], where: Json | None = None) -> list[Document]:
-        documents: list[Document] = []
-        while len(documents) % PAGE == 0:
-            page = await maybe_await(
-                self._documents.search, namespace, where=where, limit=PAGE, offset=len(documents), refresh=False
-            )
-            if not page:
-                break
-            documents += page
+        documents: list[Document] = await maybe_await(
+            self._documents.search, namespace, where=where, limit=MAX_DOCUMENTS, refresh=False
+        )
         return documents
 
     async def _write(

@@ -23,7 +23,6 @@ from memstore.cli import (
     import_export,
     recall,
     server,
-    users,
 )
 from memstore.cli.options import command
 from memstore.cli.output import escape_unencodable, log_warnings
@@ -41,8 +40,8 @@ app = typer.Typer(
 command(app, takes_database=False)(demo.demo)
 for function in (  # in the order of --help
     import_export.import_, import_export.export, derive.derive, derive.worker, server.serve,
-    recall.recall, recall.context, chat.chat, facts.facts, users.summaries, recall.receipts, recall.receipt,
-    recall.replay, server.mcp, users.users, users.conversations, erase.erase, erase.erasures, erase.verify_erasure,
+    recall.recall, recall.context, chat.chat, facts.facts, recall.summaries, recall.receipts, recall.receipt,
+    recall.replay, server.mcp, recall.users, recall.conversations, erase.erase, erase.erasures, erase.verify_erasure,
     erase.retention, doctor.stats, doctor.settings, doctor.doctor,
 ):  # fmt: skip
     command(app, function.__name__.strip("_").replace("_", "-"))(function)

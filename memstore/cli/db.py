@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memstore.cli.options import UserOption, command, given, group
-from memstore.cli.output import echo_hint, print_json, print_result, print_rows, progress_bars
+from memstore.cli.output import echo_hint, print_json, print_result, print_rows, show_progress
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
 
@@ -207,7 +207,7 @@ def migrate(
     """
     from memstore.providers import vectors_name
 
-    with open_store() as store, progress_bars("loading") as move:
+    with open_store() as store, show_progress("loading") as move:
         moved = store.embeddings.migrate(to, progress=lambda done, total: move("units", done, total))
         own = store.settings.embedder
     text = f"{moved.users:,} users are found by {to} now; {moved.vectors:,} vectors made"
@@ -246,7 +246,7 @@ def rollback(
 
     JSON: {"users": gone back, "vectors": made, integers}.
     """
-    with open_store() as store, progress_bars("loading") as move:
+    with open_store() as store, show_progress("loading") as move:
         moved = store.embeddings.rollback(leaving, progress=lambda done, total: move("units", done, total))
         if not moved.users:
             where = "" if leaving is None else f" from {leaving!r}"

@@ -14,7 +14,7 @@ import typer
 import memstore
 from memstore.cli.facts import print_facts
 from memstore.cli.options import given
-from memstore.cli.output import echo, echo_hint, print_context, progress_bars
+from memstore.cli.output import echo, echo_hint, print_context, show_progress
 from memstore.cli.recall import print_hits
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _sample_store() -> Iterator[MemoryStore]:
 
 
 def _derive(store: MemoryStore) -> str:
-    with progress_bars("loading") as move:
+    with show_progress("loading") as move:
         made = store.derive(progress=move)
     return f"{made.units} units of recall, {made.summaries} summaries, {made.facts} facts"
 

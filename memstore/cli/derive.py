@@ -17,7 +17,7 @@ from memstore.cli.output import (
     print_result,
     print_rows,
     print_table,
-    progress_bars,
+    show_progress,
 )
 from memstore.cli.session import hint_if_unknown, open_store
 from memstore.errors import ModelUnavailable
@@ -61,7 +61,7 @@ def derive(
     "quarantined": integers, "failed", "waiting": [texts]}.
     """
     with open_store() as store:
-        with progress_bars("loading") as move:
+        with show_progress("loading") as move:
             report = store.derive(user=user, redo=redo, progress=move)
         if user is not None and not report.messages:
             hint_if_unknown(store, user)

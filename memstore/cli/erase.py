@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -153,10 +152,24 @@ def _print(certificate: Certificate) -> None:
     if certificate.is_empty:
         echo("there was nothing to erase")
         return
-    for what, value in _lines(certificate):
-        echo(f"{what}: {value}")
+    for id in certificate.erased[:MAX_SHOWN]:
+        echo(f"{certificate.scope}: {id}")
+    if len(certificate.erased) > MAX_SHOWN:
+        echo(f"further ones: {len(certificate.erased) - MAX_SHOWN:,}, named by --json")
+    for place, rows in certificate.counts.items():
+        if rows:
+            echo(f"{place}: {rows:,}")
+    for deriver, count in certificate.again.items():
+        echo(f"to be made again, {deriver}: {count:,}")
     if certificate.id is None:
         echo_hint("nothing was removed: this is what would be")
+    else:
+        scan = certificate.scan
+        echo(f"tombstones: {certificate.tombstones:,}")
+        echo(f"looked for afterwards: {scan.ids:,} ids in {scan.tables} tables")
+        echo(f"rows found: {sum(scan.found.values()):,}")
+        echo(f"certificate: {certificate.id}")
+        echo(f"recorded: {_when(certificate)}")
     for place, rows in certificate.scan.found.items():
         echo_hint(f"{rows:,} rows of {place} still name it: look at them")
     if certificate.again and certificate.id is not None:
@@ -165,21 +178,5 @@ def _print(certificate: Certificate) -> None:
         echo_hint(hint)
 
 
-def _lines(certificate: Certificate) -> Iterator[tuple[str, object]]:
-    for id in certificate.erased[:MAX_SHOWN]:
-        yield certificate.scope, id
-    if len(certificate.erased) > MAX_SHOWN:
-        yield "further ones", f"{len(certificate.erased) - MAX_SHOWN:,}, named by --json"
-    yield from ((place, f"{rows:,}") for place, rows in certificate.counts.items() if rows)
-    yield from ((f"to be made again, {deriver}", f"{count:,}") for deriver, count in certificate.again.items() if count)
-    if certificate.id is not None:
-        yield "tombstones", f"{certificate.tombstones:,}"
-        scan = certificate.scan
-        yield "looked for afterwards", f"{scan.ids:,} ids in {scan.tables} tables"
-        yield "rows found", f"{sum(scan.found.values()):,}"
-        yield "certificate", certificate.id
-        yield "recorded", f"{certificate.recorded_at:%Y-%m-%d %H:%M:%S %Z}" if certificate.recorded_at else "not"
-
-
 def _when(certificate: Certificate) -> str:
-    return f"{certificate.recorded_at:%Y-%m-%d %H:%M}" if certificate.recorded_at else ""
+    return f"{certificate.recorded_at:%Y-%m-%d %H:%M:%S}" if certificate.recorded_at else "not"

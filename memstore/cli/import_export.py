@@ -14,12 +14,11 @@ from memstore.cli.output import (
     echo,
     echo_hint,
     err,
-    escape,
     one_line,
     print_json,
     print_result,
     print_table,
-    progress_bars,
+    show_progress,
 )
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
@@ -121,7 +120,7 @@ def _import_file(store: MemoryStore, file: Path, **how: Any) -> tuple[Imported, 
     from memstore.ingest.importers import Imported
 
     try:
-        with progress_bars(file.name, of_bytes=True) as move:
+        with show_progress(file.name) as move:
             source = sys.stdin.buffer if file == STDIN else file
             done = store.import_file(source, **how, progress=lambda read, size: move(file.name, read, size))
     except InvalidInput as error:
@@ -222,15 +221,11 @@ def export(
         if path == STDOUT:  # on a terminal a bar would stand between the lines
             done = store.export(sys.stdout.buffer, **options)
         else:
-            with err.status("exporting") as shown:
-                done = store.export(path, **options, progress=lambda *now: shown.update(_progress(*now)))
+            with show_progress("exporting") as move:
+                done = store.export(path, **options, progress=move)
     counts: Json = to_json(done)
     summary = ", ".join(f"{count:,} {what}" for what, count in counts.items())
     if path == STDOUT:
         echo_hint(summary)
     else:
         print_result({"file": path} | counts, f"{one_line(path)}: {summary}")
-
-
-def _progress(user: str, done: int, total: int) -> str:
-    return escape(f"exporting {user}: {done:,} of {total:,} messages")

@@ -1,4 +1,4 @@
-"""Prints JSON, tables, progress bars and contexts; configures logging to stderr.
+"""Prints JSON, tables, progress and contexts; configures logging to stderr.
 
 Stored text may hold escape sequences and rich's markup, so it is escaped, and printed as plain text.
 """
@@ -143,30 +143,15 @@ def log_records() -> None:
 
 
 @contextmanager
-def progress_bars(waiting: str, *, of_bytes: bool = False) -> Iterator[Callable[[str, int, int | None], None]]:
-    """Show bars on stderr if it is a terminal; yield the function that moves them by name, done and total.
+def show_progress(waiting: str) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show a line on stderr if it is a terminal; yield the function that sets it to a name, how much is done, of what.
 
-    `waiting` is shown until the first one moves. Print nothing to stdout meanwhile.
+    `waiting` is shown until the first call. Print nothing to stdout meanwhile.
     """
-    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = [
-        TextColumn("{task.description:<10}", markup=False),
-        BarColumn(bar_width=30),
-        DownloadColumn() if of_bytes else MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    ]
-    quiet = not err.file.isatty() or err.is_dumb_terminal
-    # Redirected, what goes to stdout would come out on stderr, even where stdout is a file.
-    with Progress(*columns, console=err, transient=True, disable=quiet, redirect_stdout=False) as bars:
-        tasks = {"": bars.add_task(one_line(waiting), total=None)}
+    with err.status(Text(one_line(waiting))) as shown:  # of a str rich would obey the markup
 
         def move(name: str, done: int, total: int | None) -> None:
-            if "" in tasks:
-                bars.remove_task(tasks.pop(""))
-            if name not in tasks:
-                tasks[name] = bars.add_task(one_line(name), total=total)
-            bars.update(tasks[name], completed=done, total=total)
+            shown.update(Text(one_line(f"{name}: {done:,}" + (f" of {total:,}" if total else ""))))
 
         yield move
 

@@ -12,7 +12,7 @@ from uuid import UUID
 import typer
 
 from memstore.cli.options import UserOption, command, given, group, name_option
-from memstore.cli.output import echo, echo_hint, flush, log_records, print_json, print_result, print_rows
+from memstore.cli.output import echo_hint, flush, log_records, print_json, print_result, print_rows
 from memstore.cli.session import open_store
 
 if TYPE_CHECKING:
@@ -44,16 +44,13 @@ def serve(
 
     log_records()
     with require_extra("server", "fastapi", "uvicorn"):
-        from memstore.server.serve import Serving
         from memstore.server.serve import serve as run
 
-    def announce(serving: Serving) -> None:
-        if given.as_json:
-            print_json(serving)
-            flush()
-        else:
-            echo(f"serving {serving.url}/v1 (Ctrl-C stops it)" + (f", and {serving.url}/ui for people" if ui else ""))
-        if serving.open:
+    def announce(url: str, is_open: bool) -> None:
+        pages = f", and {url}/ui for people" if ui else ""
+        print_result({"url": url, "open": is_open}, f"serving {url}/v1 (Ctrl-C stops it){pages}")
+        flush()
+        if is_open:
             echo_hint("whoever uses this machine may ask: no token was made yet (memstore token create)")
 
     asyncio.run(run(given.database, host=host, port=port, ui=ui, ui_writes=allow_writes_in_ui, on_start=announce))

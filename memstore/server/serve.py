@@ -5,10 +5,9 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from ipaddress import ip_address
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from fastapi import FastAPI
@@ -18,22 +17,16 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.client.worker import stopped_by_signals
 from memstore.errors import ConfigurationError
 from memstore.server.http.app import create_app
-from memstore.server.http.auth import UserApp
 from memstore.server.http.middleware import LOCAL_HOSTS
 from memstore.server.http.operations import collect_metrics
 from memstore.settings import Settings
 
+if TYPE_CHECKING:  # another extra, which may not be there
+    from memstore.server.mcp.server import McpApp
+
 BACKLOG = 2048
 KEEP_ALIVE = 75  # seconds; longer than a proxy keeps its side, which would else ask on a connection that ends
 MCP_TIMEOUT_SHARE = 0.9  # of a request's timeout: a call of MCP says that it was given up before it is cut off
-
-
-@dataclass(frozen=True, slots=True)
-class Serving:
-    """Where a server answers, and whether it asks for tokens."""
-
-    url: str
-    open: bool
 
 
 class GracefulServer(uvicorn.Server):
@@ -70,9 +63,10 @@ async def serve(
     settings: Settings | Mapping[str, Any] | None = None,
     ui: bool = True,
     ui_writes: bool = False,
-    on_start: Callable[[Serving], None],
+    on_start: Callable[[str, bool], None],
 ) -> None:
-    """Serve a store until SIGTERM or SIGINT; `on_start` is called once it answers. Port 0 is any that is free.
+    """Serve a store until SIGTERM or SIGINT; `on_start` is called once it answers, with its URL and
+    whether it needs no token. Port 0 is any that is free.
 
     Raise `ConfigurationError` where others than this machine's user could ask and there is no token.
     """
@@ -92,8 +86,8 @@ async def serve(
         collect_metrics()
         app = create_app(store, allow_local=allow_local, hosts=hosts, mcp=load_mcp(store), ui=ui, ui_writes=ui_writes)
         with open_socket(host, port) as listener:
-            serving = Serving(f"http://{_bracketed(host)}:{listener.getsockname()[1]}", not has_tokens)
-            server = GracefulServer(uvicorn_config(app, store.settings), lambda: on_start(serving))
+            address = f"http://{_bracketed(host)}:{listener.getsockname()[1]}"
+            server = GracefulServer(uvicorn_config(app, store.settings), lambda: on_start(address, not has_tokens))
             await server.serve(sockets=[listener])
 
 
@@ -111,7 +105,7 @@ def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     )
 
 
-def load_mcp(store: AsyncMemoryStore) -> UserApp | None:
+def load_mcp(store: AsyncMemoryStore) -> McpApp | None:
     """Return what serves MCP; None where its extra is not installed."""
     if find_spec("mcp") is None:
         return None

@@ -445,9 +445,9 @@ def test_a_terminal_is_shown_colours_and_nothing_that_was_stored_is_obeyed(store
     assert not re.search(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d", dull.out)
 
 
-def test_bars_are_on_a_terminal_only_and_never_in_the_data(url: str) -> None:
+def test_progress_is_on_a_terminal_only_and_never_in_the_data(url: str) -> None:
     shown = on_terminal("import", str(SAMPLE), columns=80, MEMSTORE_DATABASE_URL=url)
-    assert "\x1b[?25l" in shown.out  # the cursor is hidden while bars are drawn
+    assert "\x1b[?25l" in shown.out  # the cursor is hidden while progress is drawn
     assert re.search(r"sample.jsonl\S*: \d+ new, 0 known, 0 skipped", shown.out)
     piped = script("derive", "-d", url)
     assert piped.err == ""

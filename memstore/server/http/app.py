@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -16,8 +16,8 @@ from starlette.routing import Route
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.errors import MemstoreError
-from memstore.server.http import contexts, conversations, events, facts, operations
-from memstore.server.http.auth import BEARER, Authenticator, RequireUser, UserApp
+from memstore.server.http import contexts, conversations, facts, operations
+from memstore.server.http.auth import BEARER, Authenticator, RequireUser
 from memstore.server.http.dependencies import get_principal
 from memstore.server.http.errors import (
     ERROR_RESPONSES,
@@ -36,13 +36,16 @@ from memstore.server.http.middleware import (
 )
 from memstore.server.ui.app import create_ui
 
+if TYPE_CHECKING:  # another extra, which may not be there
+    from memstore.server.mcp.server import McpApp
+
 ROUTERS = (
     conversations.users,
     conversations.conversations,
     conversations.messages,
     contexts.router,
     facts.router,
-    events.router,
+    operations.events,
     operations.derive,
 )
 SUMMARY = "Persistent, hierarchical memory for LLM assistants: messages in, contexts within a token budget out."
@@ -53,7 +56,7 @@ def create_app(
     *,
     allow_local: bool = False,
     hosts: Sequence[str] = (),
-    mcp: UserApp | None = None,
+    mcp: McpApp | None = None,
     ui: bool = False,
     ui_writes: bool = False,
 ) -> FastAPI:

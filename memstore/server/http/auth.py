@@ -6,10 +6,9 @@ is another token's.
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from http import HTTPMethod, HTTPStatus
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from fastapi.security import HTTPBearer
@@ -21,6 +20,9 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.errors import MemstoreError
 from memstore.server.http.errors import Problem, database_unavailable, user_not_found
 from memstore.server.http.middleware import disable_timeout
+
+if TYPE_CHECKING:  # another extra, which may not be there
+    from memstore.server.mcp.server import McpApp
 
 BEARER = HTTPBearer(auto_error=False, description="made by `memstore token create`")
 
@@ -76,20 +78,10 @@ async def bearer_token(request: Request) -> bytes | None:
     return None if credentials is None else hash_token(credentials.credentials)
 
 
-class UserApp(Protocol):
-    """An application of paths with a user in `path_params`; `running()` surrounds its use."""
-
-    def running(self) -> AbstractAsyncContextManager[None]:
-        """Keep what it works with until the block ends."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-
-
 class RequireUser:
     """Passes requests on to an application where the token opens the memory of the path's user."""
 
-    def __init__(self, app: UserApp, store: AsyncMemoryStore, authenticator: Authenticator) -> None:
+    def __init__(self, app: McpApp, store: AsyncMemoryStore, authenticator: Authenticator) -> None:
         self._app, self._store, self._authenticator = app, store, authenticator
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

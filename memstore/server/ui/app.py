@@ -10,15 +10,15 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 from starlette.applications import Starlette
-from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from memstore.client.admin import hash_token
 from memstore.client.store import AsyncMemoryStore
@@ -91,7 +91,11 @@ def create_ui(store: AsyncMemoryStore, authenticator: Authenticator, *, writes: 
         Route("/{path:path}", views.require_principal(_not_found), methods=["GET", "POST"]),
     ]
     handlers = {HTTPException: views.handle_http_error, MemstoreError: views.handle_memstore_error}
-    return Starlette(routes=routes, middleware=[Middleware(SecurityHeaders), session], exception_handlers=handlers)
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=_add_headers), session],
+        exception_handlers=handlers,
+    )
 
 
 class _Views:
@@ -164,20 +168,8 @@ async def _not_found(_: UIRequest) -> Response:
     raise HTTPException(HTTPStatus.NOT_FOUND)
 
 
-class SecurityHeaders:
-    """Middleware that sets the security headers of every answer."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers)
+async def _add_headers(request: Request, call_next: RequestResponseEndpoint) -> Response:
+    response = await call_next(request)
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
