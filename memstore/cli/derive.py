@@ -130,18 +130,15 @@ def jobs(
 @command(jobs_app)
 def retry(
     ids: Annotated[
-        list[int] | None, typer.Argument(metavar="JOB…", help="Numbers, as memstore jobs shows them.")
+        list[int] | None, typer.Argument(metavar="JOB…", help="Numbers, as memstore jobs list shows them; else all.")
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All that were given up.")] = False,
 ) -> None:
-    """Try jobs again that were given up.
+    """Try jobs again that were given up: these, or all.
 
     JSON: {"retried": integer}.
     """
-    if bool(ids) == every:
-        raise typer.BadParameter("name jobs, or give --all.")
     with open_store() as store:
-        retried = store.retry_jobs(None if every else ids)
+        retried = store.retry_jobs(ids or None)
     print_result({"retried": retried}, f"{retried} jobs wait again")
 
 

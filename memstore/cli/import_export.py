@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -33,7 +33,6 @@ MAX_SHOWN = 20  # skipped ones; `--json` has them all
 Format = Literal[
     "auto", "memstore", "jsonl", "chatgpt", "claude", "gemini", "openai", "sharegpt", "langchain", "slack", "whatsapp",
 ]  # fmt: skip
-FOLDER_FORMATS = ("chatgpt", "claude", "gemini", "slack", "whatsapp")  # whose folder is read as one
 OWN = "memstore"  # what `export` writes
 STDIN, STDOUT = Path("-"), "-"
 RESTORED = ("users", "conversations", "summaries", "facts", "documents")
@@ -73,7 +72,7 @@ def import_(
     What memstore export wrote comes in as it was, with what was made of it, for the users that it names.
 
     What is known is not taken twice. What cannot be read is skipped and named, a file that cannot be read at all as
-    one; the rest is stored, and the exit code is 1. Of a folder that is no export, each file is taken.
+    one; the rest is stored, and the exit code is 1.
 
     JSON: {"new", "known", "skipped": integers, "files": [{"file", "format", "new", "known", "skipped", "left_out",
     "masked", "conversations"}], "reasons": [{"file", "where", "reason"}]}, with a reason for each one skipped, 10,000 a
@@ -85,7 +84,7 @@ def import_(
     counts: list[Json] = []
     reasons: list[Json] = []
     with open_store() as store:
-        for file in _importable_files(files, format):
+        for file in files:
             done, skipped = _import_file(store, file, **how)
             counts.append(_counts(file, done, dry_run))
             reasons += skipped
@@ -97,22 +96,6 @@ def import_(
     elif not dry_run and any(each["new"] and each["format"] != OWN for each in counts):
         echo_hint("next: memstore derive makes them findable")
     raise typer.Exit(1 if reasons else 0)
-
-
-def _importable_files(paths: Sequence[Path], format: str) -> Iterator[Path]:
-    """Return the paths, and the files in a folder that is no export."""
-    from memstore.ingest.importers import importer_for
-
-    for path in paths:
-        if not path.is_dir() or format in FOLDER_FORMATS:
-            yield path
-            continue
-        try:
-            importer_for(path)
-            yield path
-        except InvalidInput:
-            files = (file for file in sorted(path.rglob("*")) if file.is_file() and not file.is_symlink())
-            yield from (file for file in files if not file.name.startswith("."))
 
 
 def _import_file(store: MemoryStore, file: Path, **how: Any) -> tuple[Imported, list[Json]]:

@@ -125,24 +125,15 @@ def test_a_dry_run_shows_what_would_come_and_stores_nothing(cli: Run, url: str, 
     assert (took.json["new"], "preview" in took.json["files"][0]) == (2, False)
 
 
-def test_import_takes_an_export_that_is_a_folder_and_the_files_of_one_that_is_none(
-    cli: Run, url: str, tmp_path: Path
-) -> None:
-    line = {"user": "u", "conversation": "c", "role": "user", "content": "hello"}
-    (tmp_path / "inside").mkdir()
-    (tmp_path / "inside" / "a.jsonl").write_text(json.dumps(line) + "\n")
-    (tmp_path / "b.jsonl").write_text(json.dumps(line | {"content": "world"}) + "\n")
-    (tmp_path / ".hidden.jsonl").write_text("nonsense\n")
-    took = cli("import", str(tmp_path), "-d", url, "--json")
-    assert (took.code, took.json["new"]) == (0, 2)
-    assert [Path(one["file"]).name for one in took.json["files"]] == ["b.jsonl", "a.jsonl"]
-    assert cli("import", str(tmp_path), "--format", "jsonl", "-d", url, "--json").json["known"] == 2
+def test_import_takes_a_folder_that_is_an_export_and_no_other(cli: Run, url: str, tmp_path: Path) -> None:
     export = tmp_path / "export" / "general"
     export.mkdir(parents=True)
     (export / "2024-05-01.json").write_text(json.dumps([{"user": "U1", "text": "hi", "ts": "1714564800.1"}]))
     (export.parent / "users.json").write_text("[]")
     took = cli("import", str(export.parent), "-u", "u", "-d", url, "--json")
     assert [(one["format"], one["new"]) for one in took.json["files"]] == [("slack", 1)]
+    took = cli("import", str(tmp_path), "-d", url)
+    assert (took.code, "name the files in it" in took.err) == (1, True)
 
 
 # The three questions
