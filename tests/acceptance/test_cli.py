@@ -132,7 +132,9 @@ def test_import_takes_a_folder_that_is_an_export_and_no_other(cli: Run, url: str
     (export.parent / "users.json").write_text("[]")
     took = cli("import", str(export.parent), "-u", "u", "-d", url, "--json")
     assert [(one["format"], one["new"]) for one in took.json["files"]] == [("slack", 1)]
-    took = cli("import", str(tmp_path), "-d", url)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.jsonl").write_text('{"user": "u", "conversation": "c", "role": "user", "content": "hi"}')
+    took = cli("import", str(tmp_path / "notes"), "-d", url)
     assert (took.code, "name the files in it" in took.err) == (1, True)
 
 

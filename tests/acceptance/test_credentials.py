@@ -26,7 +26,7 @@ COMMANDS = (
     "recall Porto --user alice", "context Porto --user alice --conversation c --budget 400 --explain",
     "facts --user alice",
     "receipts --user alice --conversation c", "summaries --user alice --conversation c", "jobs list", "backfill plan",
-    "backfill status", "settings list", "recall Porto --user nobody",
+    "backfill status", "settings", "recall Porto --user nobody",
     "context Porto --user alice --conversation c --budget 1",
     "fact retract 0000 --user alice", "facts --user alice --type nonsense",
 )  # fmt: skip
