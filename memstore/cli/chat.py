@@ -1,4 +1,4 @@
-"""`chat`: an assistant over Ollama that remembers between sessions.
+"""`chat`: an assistant that remembers between sessions, over Ollama or any OpenAI-compatible server.
 
 Each message is stored before the model is asked, so no failure of the model loses it. An answer is stored when it is
 complete: half a sentence would be remembered as what the assistant meant.
@@ -21,12 +21,21 @@ from memstore.cli.options import ConversationOption, DatabaseOption, JsonFlag, U
 from memstore.cli.output import echo_error, echo_hint, escape, print_json
 from memstore.cli.recall import print_hits
 from memstore.cli.session import open_store
-from memstore.errors import BudgetTooSmall, Conflict, InvalidInput, ModelAnswerInvalid, PromptTooLong, ProviderError
+from memstore.errors import (
+    BudgetTooSmall,
+    Conflict,
+    InvalidInput,
+    ModelAnswerInvalid,
+    PromptTooLong,
+    ProviderError,
+    ProviderMissing,
+)
 from memstore.serialization import to_json
 
 if TYPE_CHECKING:
     from memstore import Context, ConversationScope, MemoryStore
-    from memstore.providers.ollama import OllamaModel, StreamedAnswer
+    from memstore.providers.services import RawAnswer, ServedChatModel
+    from memstore.settings import Settings
 
 CONVERSATION = "chat"
 PROMPT = "> "
@@ -43,7 +52,7 @@ _COMMAND = re.compile(r"/[a-z]*(?!\S)")  # not a path, and not what stands in a 
 
 def chat(
     user: UserOption,
-    model: Annotated[str, name_option("The model, as ollama list shows it.", "--model", "-m")],
+    model: Annotated[str, name_option("The model: openai:NAME, or as ollama list shows it.", "--model", "-m")],
     conversation: ConversationOption = CONVERSATION,
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
     budget: Annotated[
@@ -59,7 +68,7 @@ def chat(
     database: DatabaseOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Talk to a model of Ollama's that remembers what was said, in this session and in those before.
+    """Talk to a model that remembers what was said, in this session and in those before.
 
     Each line is a message; /help names the commands. Ctrl-C stops an answer, at the prompt it ends the chat. What was
     said is stored before the model is asked, an answer once it came to its end. Where lines come from a pipe and one
@@ -68,7 +77,6 @@ def chat(
     JSON, with --message: {"answer", "ended": "stop" or "length", "tokens", "prompt_tokens", "answer_tokens", "window",
     "receipt": id}.
     """
-    from memstore.providers.ollama import load
     from memstore.settings import load as load_settings
 
     if as_json and message is None:
@@ -77,13 +85,25 @@ def chat(
     num_ctx = max(load_settings({}).ollama_num_ctx, budget or 0)
     with open_store(database, ollama_num_ctx=num_ctx) as store:
         scope = store.user(user).conversation(conversation)
-        session = _Session(store, scope, load(model.removeprefix("ollama:"), store.settings), system, budget, reserve)
+        session = _Session(store, scope, _load_model(model, store.settings), system, budget, reserve)
         if message is not None:
             session.answer_one(message, as_json=as_json)
         elif sys.stdin.isatty() and sys.stdout.isatty():
             session.talk()
         else:
             raise typer.Exit(session.read_lines())
+
+
+def _load_model(name: str, settings: Settings) -> ServedChatModel:
+    from memstore.plugins import installed_entry_points
+    from memstore.providers import load_chat_model
+    from memstore.providers.services import ServedChatModel
+
+    kinds = installed_entry_points("memstore.chat_models").names
+    model = load_chat_model(name if name.partition(":")[0] in kinds else f"ollama:{name}", settings)
+    if not isinstance(model, ServedChatModel):
+        raise ProviderMissing(f"{name} cannot be chatted with: name one of openai: or ollama:.")
+    return model
 
 
 class _Paused(BaseException):
@@ -100,7 +120,7 @@ class _Session:
         self,
         store: MemoryStore,
         scope: ConversationScope,
-        model: OllamaModel,
+        model: ServedChatModel,
         system: str | None,
         budget: int | None,
         reserve: int | None,
@@ -116,8 +136,8 @@ class _Session:
         """Answer one message, then derive."""
         context, answer = self._answer(text, (lambda _: None) if as_json else self._show)
         if as_json:
-            shown = {"answer": answer.text, "ended": answer.ended, "tokens": int(context.tokens)}
-            counts = {"prompt_tokens": answer.prompt_tokens, "answer_tokens": answer.answer_tokens}
+            shown = {"answer": answer.text, "ended": _ended(answer), "tokens": int(context.tokens)}
+            counts = {"prompt_tokens": answer.prompt_tokens, "answer_tokens": answer.completion_tokens}
             print_json(shown | counts | {"window": self._window, "receipt": context.receipt.id})
         self._derive()
 
@@ -168,13 +188,17 @@ class _Session:
             return False
         return True
 
-    def _answer(self, text: str, show: Callable[[str], object]) -> tuple[Context, StreamedAnswer]:
+    def _answer(self, text: str, show: Callable[[str], object]) -> tuple[Context, RawAnswer]:
         """Store a message, pass the answer piece by piece to `show`, and store it."""
         self._scope.add("user", text)
         name, max_tokens = self._model.counter_name, self._window // 4 if self._reserve is None else self._reserve
         budget = self._window - self._free_margin()
         self._context = context = self._scope.context(
-            budget=budget, reserve=max_tokens, system=self._system, model=name, format="ollama"
+            budget=budget,
+            reserve=max_tokens,
+            system=self._system,
+            model=name,
+            format="ollama" if name.startswith("ollama:") else "openai",
         )
         try:
             answer = self._model.stream(context.messages, max_tokens=max_tokens, show=show)
@@ -183,12 +207,12 @@ class _Session:
             raise
         self._end_line()
         if answer.text.strip():
-            self._scope.add("assistant", answer.text, metadata={"model": name, "ended": answer.ended})
+            self._scope.add("assistant", answer.text, metadata={"model": name, "ended": _ended(answer)})
         self._compare_counts(context, answer)
         if not answer.text.strip():
             hint = f"{name} said nothing in {max_tokens} tokens: if it thinks, give it more (--reserve)."
             raise ModelAnswerInvalid(hint, "")
-        if answer.ended == "length":
+        if not answer.is_whole:
             echo_hint("the answer was cut off: it may have no more tokens (--reserve)")
         return context, answer
 
@@ -205,7 +229,7 @@ class _Session:
             self._margin = max((drift.largest_miss for drift in drifts if drift.observed > drift.predicted), default=0)
         return min(self._margin, self._window // MAX_MARGIN)
 
-    def _compare_counts(self, context: Context, answer: StreamedAnswer) -> None:
+    def _compare_counts(self, context: Context, answer: RawAnswer) -> None:
         """Record the server's count; if it exceeds ours by more than the margin, raise the margin."""
         if answer.prompt_tokens is None:
             return
@@ -279,6 +303,10 @@ class _Session:
             print(escape(self._scope.user.receipt(receipts[0]).explain()))
         else:
             echo_hint("no context was made yet")
+
+
+def _ended(answer: RawAnswer) -> str:
+    return "stop" if answer.is_whole else "length"
 
 
 def _read_line() -> str | None:
