@@ -285,6 +285,8 @@ class ServedChatModel:
         def ask(seconds: float) -> RawAnswer:
             try:
                 return self._endpoint.stream(ChatRequest(messages, None, max_tokens, self._timeout), show_piece)
+            except TimeoutError as error:
+                raise self._silent(self._timeout) from error
             except TransientError as failure:
                 if has_begun:
                     service = self._endpoint.service
@@ -301,10 +303,7 @@ class ServedChatModel:
             try:
                 return with_timeout(seconds, lambda: self._endpoint.answer(replace(request, seconds=seconds)))
             except TimeoutError as error:
-                raise ModelUnavailable(
-                    f"{self._endpoint.service} did not answer within {seconds:.0f} s. Asked again it will take as "
-                    f"long: raise {self._timeout_setting}, or name a smaller model."
-                ) from error
+                raise self._silent(seconds) from error
 
         try:
             answer = Retries(self._endpoint.service, request.seconds, self._backoff).run(ask)
@@ -314,6 +313,12 @@ class ServedChatModel:
         self._given = answer.window or self._given
         self._prove_whole(request, answer)
         return answer
+
+    def _silent(self, seconds: float) -> ModelUnavailable:
+        return ModelUnavailable(
+            f"{self._endpoint.service} did not answer within {seconds:.0f} s. Asked again it will take as long: raise "
+            f"{self._timeout_setting}, or name a smaller model."
+        )
 
     def _prove_whole(self, request: ChatRequest, answer: RawAnswer) -> None:
         """Raise PromptTooLong where the server shows that the model did not see the whole prompt; learn its size."""
