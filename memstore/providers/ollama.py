@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
+from memstore.providers.served_embedder import ServedEmbedder
 from memstore.providers.services import (
     ASIDE,
     ChatRequest,
@@ -28,7 +29,6 @@ from memstore.providers.services import (
     RawAnswer,
     Retries,
     ServedChatModel,
-    ServedEmbedder,
     TransientError,
     count_words,
     raise_if_too_long,

@@ -23,13 +23,13 @@ from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
 from memstore.providers.base import Scores
+from memstore.providers.served_embedder import ServedEmbedder
 from memstore.providers.services import (
     ChatRequest,
     ModelInfo,
     RawAnswer,
     Retries,
     ServedChatModel,
-    ServedEmbedder,
     TransientError,
     raise_if_too_long,
     retry_after,
