@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from platformdirs import user_config_path
-from pydantic import AfterValidator, AnyHttpUrl, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, AnyHttpUrl, BeforeValidator, Field, SecretStr, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import (
     BaseSettings,
@@ -31,16 +31,21 @@ from memstore.errors import ConfigurationError
 
 T = TypeVar("T")
 ONNX_MINILM = "onnx:all-MiniLM-L6-v2"
+OPENAI = "https://api.openai.com/v1"
 CONFIG = "MEMSTORE_CONFIG"
 NO_OPTION = "which is no option of memstore."
 
 
-def _http_url(value: str) -> str:
+def _http_url(value: str | None) -> str | None:
+    if value is None:
+        return None
     try:
-        TypeAdapter(AnyHttpUrl).validate_python(value)
+        url = TypeAdapter(AnyHttpUrl).validate_python(value)
     except ValidationError:
         raise ValueError("give a URL, such as http://127.0.0.1:11434") from None
-    return value
+    if url.username or url.password or url.query:
+        raise ValueError("give a URL without a key: that has a setting of its own")
+    return value.rstrip("/")
 
 
 def _split(value: object) -> object:
@@ -163,6 +168,47 @@ class Settings(BaseSettings):
         gt=0,
         le=86_400,
         description="the longest wait for one answer of Ollama, retries included; in a chat its longest silence",
+    )
+    openai_url: Annotated[str, AfterValidator(_http_url)] = Field(
+        default=OPENAI, description="where openai: models chat: the base URL of any OpenAI-compatible server"
+    )
+    openai_api_key: SecretStr | None = Field(
+        default=None, description="the key for that URL; without it OPENAI_API_KEY, where the URL is OpenAI's own"
+    )
+    openai_context_tokens: Whole | None = Field(
+        default=None,
+        ge=1024,
+        le=10_000_000,
+        description="the window of openai: models; by default what the server tells, or 16,384",
+    )
+    openai_timeout_seconds: Real = Field(
+        default=300.0, gt=0, le=86_400, description="the longest wait for an answer of openai: models, retries included"
+    )
+    embedding_url: Annotated[str | None, AfterValidator(_http_url)] = Field(
+        default=None, description="where openai: embedders answer; by default at openai_url"
+    )
+    embedding_api_key: SecretStr | None = Field(default=None, description="the key for embedding_url")
+    embedding_timeout_seconds: Real = Field(
+        default=60.0, gt=0, le=86_400, description="the longest wait for the vectors of a batch, retries included"
+    )
+    embedding_dimensions: Whole | None = Field(
+        default=None, ge=1, le=2000, description="the dimensions to ask openai: embedders for that can shorten vectors"
+    )
+    embedding_max_tokens: Whole = Field(
+        default=8191, ge=64, le=10**6, description="the window of openai: and ollama: embedders, in tokens"
+    )
+    embedding_query_prefix: str = Field(
+        default="", description='what openai: and ollama: embedders get before a question, such as "query: "'
+    )
+    embedding_document_prefix: str = Field(
+        default="", description='what they get before a text to be found, such as "passage: "'
+    )
+    rerank_url: Annotated[str | None, AfterValidator(_http_url)] = Field(
+        default=None, description="where openai: rerankers answer at /rerank, in Cohere's shape; else at openai_url"
+    )
+    rerank_api_key: SecretStr | None = Field(default=None, description="the key for rerank_url")
+    rerank_timeout_seconds: Real = Field(
+        default=10.0, gt=0, le=86_400, description="the longest wait for a reranker's scores, retries included"
     )
     fact_roles: Many[Literal["user", "assistant", "tool"]] = Field(
         default=("user",), description="whose messages facts are taken from: of user, assistant, tool, with commas"

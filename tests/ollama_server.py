@@ -1,7 +1,8 @@
-"""A server that speaks Ollama's HTTP API on a real socket and answers as it was told to, badly where that is wanted.
+"""A server that speaks Ollama's and OpenAI's HTTP API on a real socket and answers as it was told to, badly if wanted.
 
 Not a mock of the client: the client under test is the real one, and what it meets here are bytes. The shapes are those
-of Ollama 0.33 (`/api/chat`, `/api/show`, `/api/tags`, `/api/ps`, `/api/version`), unknown paths are 404 as there.
+of Ollama 0.33 (`/api/chat`, `/api/show`, `/api/tags`, `/api/ps`, `/api/embed`, `/api/version`) and of OpenAI's
+`/v1/chat/completions`, `/v1/models`, `/v1/embeddings` with Cohere's `/v1/rerank`; unknown paths are 404 as there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 Json = dict[str, Any]
 Behaviour = Callable[["Handler"], None]
 
+CHATS = ("/api/chat", "/v1/chat/completions")
 DIGEST = "a80c4f17acd55265feec403c7aef86be0c25983ab279d83f3bcd3abbcb5b8b72"
 
 
@@ -45,13 +47,26 @@ class Handler(BaseHTTPRequestHandler):
             return ours.instead[self.path](self)
         if self.path == "/api/chat" and body.get("_debug_render_only") and ours.render is not None:
             return self.send(200, json.dumps(self._rendered(body)).encode())
-        if self.path == "/api/chat":
+        if self.path in CHATS:
             return ours.next(body)(self)
         known = {
             "/api/show": lambda: self._show(body),
             "/api/tags": lambda: {"models": [ours.entry()]},
             "/api/ps": lambda: {"models": [ours.entry() | {"context_length": ours.allotted}]},
             "/api/version": lambda: {"version": "0.33.0"},
+            "/api/embed": lambda: {"embeddings": [ours.vector(text) for text in body["input"]]},
+            "/v1/models": lambda: {"object": "list", "data": [{"id": ours.model, "max_model_len": ours.trained}]},
+            "/v1/embeddings": lambda: {
+                "data": [{"index": index, "embedding": ours.vector(text)} for index, text in enumerate(body["input"])][
+                    ::-1
+                ]  # in any order: the index tells
+            },
+            "/v1/rerank": lambda: {
+                "results": [
+                    {"index": index, "relevance_score": float(len(set(body["query"].split()) & set(text.split())))}
+                    for index, text in enumerate(body["documents"])
+                ]
+            },
         }
         if self.path not in known:
             return self.send(404, b"404 page not found")
@@ -117,6 +132,7 @@ class ScriptedOllama(ThreadingHTTPServer):
         self.script = deque(script)
         self.instead: dict[str, Behaviour] = {}
         self.requests: list[tuple[str, Any, Json]] = []
+        self.kind = "ollama"  # whose client is meant to ask
         self.model = "qwen3:4b"
         self.digest = DIGEST
         self.trained: int | None = 40_960
@@ -135,11 +151,15 @@ class ScriptedOllama(ThreadingHTTPServer):
         return {"name": self.model, "model": self.model, "digest": self.digest}
 
     def next(self, body: Json) -> Behaviour:
-        """Give what is done about a request to /api/chat."""
+        """Give what is done about a request for an answer."""
         return self.script.popleft() if self.script else status(500, "the script has no more answers")
 
-    def asked(self, path: str = "/api/chat") -> list[Json]:
-        return [body for each, body, _ in self.requests if each == path]
+    def asked(self, *paths: str) -> list[Json]:
+        return [body for each, body, _ in self.requests if each in (paths or CHATS)]
+
+    def vector(self, text: str) -> list[float]:
+        """Give a vector of three dimensions that is not of unit length."""
+        return [float(len(text)), float(text.count("e")), 1.0]
 
     def handle_error(self, *_: object) -> None:
         pass  # clients that give up close their connections
@@ -214,9 +234,22 @@ def chat(content: str, **fields: Any) -> Json:
     return {key: value for key, value in body.items() if value is not None}
 
 
+def completion(content: str, **fields: Any) -> Json:
+    """Give the same as the body of an answer of /v1/chat/completions."""
+    told = chat(content, **fields)
+    usage = {"prompt_tokens": told.get("prompt_eval_count"), "completion_tokens": told.get("eval_count")}
+    choice = {"index": 0, "message": told.get("message"), "finish_reason": told.get("done_reason")}
+    return {"id": "1", "object": "chat.completion", "model": told["model"], "choices": [choice], "usage": usage}
+
+
 def says(content: str | Json, **fields: Any) -> Behaviour:
     text = content if isinstance(content, str) else json.dumps(content)
-    return raw(json.dumps(chat(text, **fields)).encode())
+
+    def behave(handler: Handler) -> None:
+        body = chat(text, **fields) if handler.path == CHATS[0] else completion(text, **fields)
+        handler.send(200, json.dumps(body).encode())
+
+    return behave
 
 
 def streams(*pieces: str, then: Behaviour | None = None, **fields: Any) -> Behaviour:

@@ -1,4 +1,4 @@
-"""`chat`: an assistant over Ollama that remembers between sessions.
+"""`chat`: an assistant that remembers between sessions, over Ollama or any OpenAI-compatible server.
 
 Each message is stored before the model is asked, so no failure of the model loses it. An answer is stored when it is
 complete: half a sentence would be remembered as what the assistant meant.
@@ -22,11 +22,20 @@ from memstore.cli.options import ConversationOption, UserOption, given, name_opt
 from memstore.cli.output import echo_error, echo_hint, escape, print_json
 from memstore.cli.recall import print_hits
 from memstore.cli.session import open_store
-from memstore.errors import BudgetTooSmall, Conflict, InvalidInput, ModelAnswerInvalid, PromptTooLong, ProviderError
+from memstore.errors import (
+    BudgetTooSmall,
+    Conflict,
+    InvalidInput,
+    ModelAnswerInvalid,
+    PromptTooLong,
+    ProviderError,
+    ProviderMissing,
+)
 
 if TYPE_CHECKING:
     from memstore import Context, ConversationScope, MemoryStore
-    from memstore.providers.ollama import OllamaModel, StreamedAnswer
+    from memstore.providers.services import RawAnswer, ServedChatModel
+    from memstore.settings import Settings
 
 CONVERSATION = "chat"
 PROMPT = "> "
@@ -43,7 +52,7 @@ _COMMAND = re.compile(r"/[a-z]*(?!\S)")  # not a path, and not what stands in a 
 
 def chat(
     user: UserOption,
-    model: Annotated[str, name_option("The model, as ollama list shows it.", "--model", "-m")],
+    model: Annotated[str, name_option("The model: openai:NAME, or as ollama list shows it.", "--model", "-m")],
     conversation: ConversationOption = CONVERSATION,
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
     budget: Annotated[
@@ -57,7 +66,7 @@ def chat(
         str | None, typer.Option(metavar="TEXT", help="Say only this; else lines are read from stdin.")
     ] = None,
 ) -> None:
-    """Talk to a model of Ollama's that remembers what was said, in this session and in those before.
+    """Talk to a model that remembers what was said, in this session and in those before.
 
     Each line is a message; /help names the commands. Ctrl-C stops an answer, at the prompt it ends the chat. What was
     said is stored before the model is asked, an answer once it came to its end. Where lines come from a pipe and one
@@ -66,7 +75,6 @@ def chat(
     JSON, with --message: {"answer", "ended": "stop" or "length", "tokens", "prompt_tokens", "answer_tokens", "window",
     "receipt": id}.
     """
-    from memstore.providers.ollama import load
     from memstore.settings import load as load_settings
 
     if given.as_json and message is None:
@@ -75,11 +83,23 @@ def chat(
     num_ctx = max(load_settings({}).ollama_num_ctx, budget or 0)
     with open_store(ollama_num_ctx=num_ctx) as store:
         scope = store.user(user).conversation(conversation)
-        session = _Session(store, scope, load(model.removeprefix("ollama:"), store.settings), system, budget, reserve)
+        session = _Session(store, scope, _load_model(model, store.settings), system, budget, reserve)
         if message is not None:
             session.answer_one(message)
         else:
             session.talk()
+
+
+def _load_model(name: str, settings: Settings) -> ServedChatModel:
+    from memstore.plugins import installed_entry_points
+    from memstore.providers import load_chat_model
+    from memstore.providers.services import ServedChatModel
+
+    kinds = installed_entry_points("memstore.chat_models").names
+    model = load_chat_model(name if name.partition(":")[0] in kinds else f"ollama:{name}", settings)
+    if not isinstance(model, ServedChatModel):
+        raise ProviderMissing(f"{name} cannot be chatted with: name one of openai: or ollama:.")
+    return model
 
 
 class _Paused(BaseException):
@@ -95,7 +115,7 @@ class _Session:
 
     store: MemoryStore
     scope: ConversationScope
-    model: OllamaModel
+    model: ServedChatModel
     system: str | None
     budget: int | None
     reserve: int | None
@@ -108,8 +128,12 @@ class _Session:
         """Answer one message, then derive."""
         context, answer = self._answer(text, (lambda _: None) if given.as_json else self._show)
         if given.as_json:
-            shown = {"answer": answer.text, "ended": answer.ended, "tokens": int(context.tokens)}
-            counts = {"prompt_tokens": answer.prompt_tokens, "answer_tokens": answer.answer_tokens}
+            shown = {
+                "answer": answer.text,
+                "ended": _ended(answer),
+                "tokens": int(context.tokens),
+            }
+            counts = {"prompt_tokens": answer.prompt_tokens, "answer_tokens": answer.completion_tokens}
             print_json(shown | counts | {"window": self._window, "receipt": context.receipt.id})
         self._derive()
 
@@ -160,13 +184,13 @@ class _Session:
             return False
         return True
 
-    def _answer(self, text: str, show: Callable[[str], object]) -> tuple[Context, StreamedAnswer]:
+    def _answer(self, text: str, show: Callable[[str], object]) -> tuple[Context, RawAnswer]:
         """Store a message, pass the answer piece by piece to `show`, and store it."""
         self.scope.add("user", text)
         name, max_tokens = self.model.counter_name, self._window // 4 if self.reserve is None else self.reserve
         margin = self._margin()
         context = self.scope.context(
-            budget=self._window - margin, reserve=max_tokens, system=self.system, model=name, format="ollama"
+            budget=self._window - margin, reserve=max_tokens, system=self.system, model=name, format=_format(name)
         )
         try:
             answer = self.model.stream(context.messages, max_tokens=max_tokens, show=show)
@@ -175,7 +199,7 @@ class _Session:
             raise
         self._end_line()
         if answer.text.strip():
-            self.scope.add("assistant", answer.text, metadata={"model": name, "ended": answer.ended})
+            self.scope.add("assistant", answer.text, metadata={"model": name, "ended": _ended(answer)})
         if answer.prompt_tokens is not None:
             self.scope.record_usage(context, prompt_tokens=answer.prompt_tokens, model=name)
             if (excess := answer.prompt_tokens - context.tokens) > margin:
@@ -184,7 +208,7 @@ class _Session:
         if not answer.text.strip():
             hint = f"{name} said nothing in {max_tokens} tokens: if it thinks, give it more (--reserve)."
             raise ModelAnswerInvalid(hint, "")
-        if answer.ended == "length":
+        if not answer.is_whole:
             echo_hint("the answer was cut off: it may have no more tokens (--reserve)")
         return context, answer
 
@@ -274,3 +298,11 @@ def _piped_lines() -> Iterator[str]:
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     return map(str.strip, sys.stdin)
+
+
+def _format(model: str) -> str:
+    return "ollama" if model.startswith("ollama:") else "openai"
+
+
+def _ended(answer: RawAnswer) -> str:
+    return "stop" if answer.is_whole else "length"

@@ -26,6 +26,7 @@ from memstore.models import (
     MigrationReport,
 )
 from memstore.providers import ChatModel, Embedder, load_embedder, load_stored_embedder, vectors_name
+from memstore.settings import Settings
 from memstore.store import api_tokens, queue
 from memstore.store.api_tokens import Holder
 from memstore.store.watermarks import DERIVERS
@@ -204,7 +205,7 @@ class AsyncEmbeddings:
         from memstore.derive.embedding_migration import migrate
 
         check_names(to=to)
-        embedder = await to_thread(_load_target, to)
+        embedder = await to_thread(_load_target, to, self._runtime.settings)
         return await migrate(self._database, self._resources(embedder), embedder, progress or _ignore)
 
     async def status(self) -> list[EmbeddingStatus]:
@@ -240,12 +241,12 @@ class AsyncEmbeddings:
         return Dependencies(runtime.counter, embedder, runtime.settings, exactly=runtime.embedder_by_name)
 
 
-def _load_target(name: str) -> Embedder:
-    embedder = load_embedder(name)
+def _load_target(name: str, settings: Settings) -> Embedder:
+    embedder = load_embedder(name, settings)
     if embedder is None:
         raise InvalidInput('"none" makes no vectors: name the embedder that is to serve, as kind:model.')
     # Other processes must find it by the name that is stored with its vectors.
-    return embedder if name == embedder.name else load_stored_embedder(embedder.name, embedder.dimensions)
+    return embedder if name == embedder.name else load_stored_embedder(embedder.name, embedder.dimensions, settings)
 
 
 def _ignore(done: int, total: int) -> None:

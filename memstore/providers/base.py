@@ -1,8 +1,9 @@
 """The Protocols of token counters, embedders, rerankers and chat models, and the registry of those that are installed.
 
 A provider is named "kind:model". Its kind is an entry point of the group `memstore.counters`, `memstore.embedders`,
-`memstore.rerankers` or `memstore.chat_models`: a function that takes the model's name (for counters and chat models the
-settings too) and returns the provider. The built-in ones are entry points too.
+`memstore.rerankers` or `memstore.chat_models`: a function that takes the model's name, and the settings where it needs
+them, and returns the provider. The built-in ones are entry points too. A function of a module that no package brings is
+named "module:function", or "module:function:model".
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
+from inspect import signature
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 from weakref import WeakValueDictionary
 
@@ -114,12 +117,16 @@ class Reranker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Completion(Generic[T]):
-    """A chat model's answer, and what it has cost in the model's own tokens, a refused first answer included."""
+    """A chat model's answer, and what it has cost in the model's own tokens, a refused first answer included.
+
+    It is not `is_whole` where the model had more to say than fits: what is there can be used, and the rest asked for.
+    """
 
     answer: T
     prompt_tokens: int
     completion_tokens: int
     calls: int = 1
+    is_whole: bool = True
 
 
 class ChatModel(Protocol):
@@ -137,13 +144,13 @@ class ChatModel(Protocol):
         """The model's window in its own tokens: prompt and answer together. May ask the server as `name` does."""
 
     def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
-        """Return a number of tokens that the prompt of these messages does not exceed, everything around them included.
+        """Return a number of tokens that the prompt of these messages hardly exceeds, everything around them included.
 
         What is to be sent must keep `max_prompt_tokens(messages) + max_tokens <= context_tokens`.
         """
 
     def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
-        """Return the model's answer of at most `max_tokens` tokens, read as `schema`.
+        """Return the model's answer of at most `max_tokens` tokens, read as `schema`; of a cut one, what is whole.
 
         Returns or raises within a set time. Raises `PromptTooLong` before anything is sent where the prompt may not
         fit, `ModelUnavailable` where the model is away, `ModelAnswerInvalid` where it answers with something else.
@@ -158,11 +165,11 @@ def load_counter(name: str, settings: Settings | None = None) -> TokenCounter:
 
     `settings` say where a server is; by default they are those of the environment.
     """
-    counter: TokenCounter = _load("memstore.counters", name, load_settings({}) if settings is None else settings)
+    counter: TokenCounter = _load("memstore.counters", name, settings)
     return counter
 
 
-def load_embedder(name: str) -> Embedder | None:
+def load_embedder(name: str, settings: Settings | None = None) -> Embedder | None:
     """Return the embedder of this name, such as "onnx:all-MiniLM-L6-v2"; None for "none".
 
     As long as anybody in this process holds it, it is not loaded again. Raises `ConfigurationError` where its vectors
@@ -170,11 +177,11 @@ def load_embedder(name: str) -> Embedder | None:
     """
     if name == "none":
         return None
-    embedder: Embedder = _load_shared("memstore.embedders", name)
+    embedder: Embedder = _load("memstore.embedders", name, settings)
     if embedder.dimensions > MAX_DIMENSIONS:
         raise ConfigurationError(
             f"{embedder.name} makes vectors of {embedder.dimensions:,} dimensions; a row holds {MAX_DIMENSIONS:,}. "
-            "Give another embedder, or have it make shorter ones (Matryoshka models can)."
+            "Give another embedder, or have it make shorter ones (Matryoshka models can, by embedding_dimensions)."
         )
     return embedder
 
@@ -189,22 +196,25 @@ def setting_of(name: str) -> str:
     return ONNX_MINILM if name == MINILM else name
 
 
-def load_stored_embedder(name: str, dimensions: int) -> Embedder:
+def load_stored_embedder(name: str, dimensions: int, settings: Settings | None = None) -> Embedder:
     """Return the embedder that has made the vectors kept under this name; raises `EmbedderMismatch` without it."""
     try:
-        embedder = load_embedder(setting_of(name))
+        embedder = load_embedder(setting_of(name), settings)
     except MemstoreError as error:
         raise EmbedderMismatch(f"Vectors were made by {name!r}, and that cannot be had here: {error}") from error
     if embedder is None or (embedder.name, embedder.dimensions) != (name, dimensions):
-        raise EmbedderMismatch(f"Vectors were made by {name!r} with {dimensions} dimensions; here it is another one.")
+        raise EmbedderMismatch(
+            f"Vectors were made by {name!r} with {dimensions} dimensions; here it is "
+            + ("none." if embedder is None else f"{embedder.name!r} with {embedder.dimensions}.")
+        )
     return embedder
 
 
-def load_reranker(name: str) -> Reranker | None:
+def load_reranker(name: str, settings: Settings | None = None) -> Reranker | None:
     """Return the reranker of this name, such as "cross-encoder:FOLDER", as `load_embedder` does; None for "none"."""
     if name == "none":
         return None
-    reranker: Reranker = _load_shared("memstore.rerankers", name)
+    reranker: Reranker = _load("memstore.rerankers", name, settings)
     return reranker
 
 
@@ -215,25 +225,40 @@ def load_chat_model(name: str, settings: Settings | None = None) -> ChatModel | 
     """
     if name == "none":
         return None
-    model: ChatModel = _load("memstore.chat_models", name, load_settings({}) if settings is None else settings)
+    model: ChatModel = _load("memstore.chat_models", name, settings)
     return model
 
 
-def _load_shared(group: str, name: str) -> Any:
-    provider = _LOADED.get((group, name))
-    if provider is None:
-        provider = _load(group, name)
-        with suppress(TypeError):  # a class with __slots__ may refuse
-            _LOADED[group, name] = provider
+def _load(group: str, name: str, settings: Settings | None) -> Any:
+    """Return a provider; one that is made without the settings, such as a local model, is shared by all who ask."""
+    loaded = _LOADED.get((group, name))
+    if loaded is not None:
+        return loaded
+    load, model = find_loader(group, name)
+    if len(signature(load).parameters) > 1:
+        return load(model, load_settings({}) if settings is None else settings)
+    provider = load(model)
+    with suppress(TypeError):  # a class with __slots__ may refuse
+        _LOADED[group, name] = provider
     return provider
 
 
-def _load(group: str, name: str, *more: object) -> Any:
+def find_loader(group: str, name: str) -> tuple[Callable[..., Any], str]:
+    """Return the function that loads a provider, and the model's name for it; raises `ProviderMissing`."""
     kind, _, model = name.partition(":")
     known = installed_entry_points(group)
-    if kind not in known.names:
-        raise ProviderMissing(
-            f"Nobody knows the provider {name!r}: {group} has {', '.join(sorted(known.names))}. "
-            "Write it as kind:model, or install the package that brings it."
-        )
-    return known[kind].load()(model, *more)
+    if kind in known.names:
+        return known[kind].load(), model
+    function, _, model = model.partition(":")
+    if kind and function.isidentifier():
+        try:
+            return getattr(import_module(kind), function), model
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{kind}.".startswith(f"{error.name}."):
+                raise ProviderMissing(f"{kind} of {name!r} cannot be imported: {error}.") from error
+        except AttributeError:
+            raise ProviderMissing(f"The module {kind} of {name!r} has no function {function}.") from None
+    raise ProviderMissing(
+        f"Nobody knows the provider {name!r}. {group} has {', '.join(f'{each}:…' for each in sorted(known.names))}; "
+        "a function of your own is named module:function."
+    )

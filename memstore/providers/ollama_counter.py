@@ -40,7 +40,7 @@ def load(model: str, settings: Settings) -> OllamaCounter:
     name = model.partition("@")[0]
     if not name:
         raise ProviderMissing("Write ollama:NAME, with the name that `ollama list` shows.")
-    return OllamaCounter(name, OllamaServer(settings.ollama_url, ASIDE), settings.ollama_num_ctx)
+    return OllamaCounter(name, OllamaServer(settings.ollama_url), settings.ollama_num_ctx)
 
 
 @dataclass
@@ -150,7 +150,7 @@ class OllamaCounter:
         if before is not None and before.digest == digest != "":
             before.seen = time.monotonic()
             return before
-        shown = self._server.ask("/api/show", self._model, {"model": self._model, "verbose": True})
+        shown = self._server.ask("/api/show", self._model, {"model": self._model, "verbose": True}, seconds=ASIDE)
         info = shown.get("model_info")
         vocabulary = build_vocabulary(info) if isinstance(info, dict) else None
         return _Model(digest, vocabulary, CountCache(lambda chat: self._count_prompt(chat, vocabulary)))
@@ -166,7 +166,7 @@ class OllamaCounter:
             "options": {"num_ctx": self._num_ctx, "num_predict": 1},  # a server that does not render makes one token
             "_debug_render_only": True,
         }
-        rendered = self._server.ask("/api/chat", self._model, body).get("_debug_info")
+        rendered = self._server.ask("/api/chat", self._model, body, seconds=ASIDE).get("_debug_info")
         prompt = rendered.get("rendered_template") if isinstance(rendered, dict) else None
         if not isinstance(prompt, str):
             raise _NotRendered

@@ -1,29 +1,55 @@
-"""What providers that ask a server share: asking again, the server's own wait, and answers read as a schema."""
+"""What models behind a server share: asking again, time limits, sizes of prompts, answers read as a schema.
+
+A provider (`openai`, `ollama`) writes a `ChatEndpoint`: one request, one answer. What is around it is here once, in
+`ServedChatModel`; for embedders in `served_embedder`.
+"""
 
 from __future__ import annotations
 
 import random
 import re
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import count
-from typing import TypeVar
+from math import ceil
+from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
-from memstore.errors import ModelAnswerInvalid, ModelUnavailable
-from memstore.providers.base import Completion, T
+from memstore._compat import with_timeout
+from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
+from memstore.providers.base import ChatMessage, Completion, T
+from memstore.text import replace_surrogates
 
 R = TypeVar("R")
+Json = dict[str, Any]
 Prompt = list[dict[str, str]]
 
 TRIES = 4
+WINDOW = 16_384  # tokens, of a server that does not tell
 FEEDBACK = 500  # bytes of what is wrong with an answer, to be kept free in the window for the second try
+ASIDE = 10.0  # seconds for a question about the model, which a server answers from memory
+
+# Tokens of a prompt, before a server has counted one: o200k makes .23 of a byte of English, .29 of German, .33 of
+# Chinese; older vocabularies up to .7 of Chinese, which a server then says or its count shows.
+FIRST_RATE = 0.5
+MARGIN = 1.15
+FRAME = 128  # the template around the messages, and a server's own words about the schema
+MIN_LEARNED = 1_000  # bytes: in a shorter prompt the frame weighs more than the words
 
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_WORD = re.compile(r"\S*\w\S*")
+# How llama.cpp, vLLM, Ollama's runners and the clouds word it. Go's "context canceled" is something else.
+_TOO_LONG = re.compile(
+    r"context.{0,3}(?:size|length|window)|exceed_context|maximum context|(?:prompt|input) (?:is )?too long"
+    r"|too many (?:input )?tokens",
+    re.IGNORECASE,
+)
 
 
 class TransientError(Exception):
@@ -43,7 +69,7 @@ class Retries:
 
     service: str  # as it is called in errors
     seconds: float
-    backoff: float
+    backoff: float = 0.5
 
     def run(self, call: Callable[[float], R]) -> R:
         """Return what `call` does within the seconds that it is given; raise `ModelUnavailable` after the last try."""
@@ -78,55 +104,301 @@ def retry_after(header: str | None) -> float | None:
         return None
 
 
+def raise_if_too_long(model: str, why: str) -> None:
+    """Raise `PromptTooLong` if a server's refusal says that the prompt does not fit."""
+    if _TOO_LONG.search(why):
+        raise PromptTooLong(f"The prompt does not fit into the window of {model}: {why[:300]}")
+
+
+# Chat models
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What a server says of a model: its full name, and its window in tokens where it tells one."""
+
+    name: str
+    context_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One request: the messages, the schema of the answer (None for free text), its most tokens, and the time left."""
+
+    messages: Sequence[Mapping[str, Any]]
+    schema: Json | None
+    max_tokens: int
+    seconds: float
+
+
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
-    """What a model has said, whether it came to its end, and what it cost."""
+    """What a model has said, whether it came to its end, and the tokens as the server counted them.
+
+    `window` is what the server really gave the model, where it tells.
+    """
 
     text: str
-    is_whole: bool
-    prompt_tokens: int
-    completion_tokens: int
+    is_whole: bool = True
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    window: int | None = None
+
+
+class ModelChanged(ModelUnavailable):
+    """The server has another model under the name than it had before: what it says now is of that one."""
+
+
+class ChatEndpoint(Protocol):
+    """One model of one server. Blocking, and safe to share by threads.
+
+    Raises `TransientError` for what may pass, `ModelUnavailable` for a model that is away or a key that is refused,
+    `PromptTooLong` where the server says so, `ProviderError` for what it refuses otherwise.
+    """
+
+    @property
+    def service(self) -> str:
+        """The server, as errors call it."""
+
+    @property
+    def counter_name(self) -> str:
+        """The name of the counter that knows the model's tokens best."""
+
+    def describe(self, seconds: float) -> ModelInfo:
+        """Return what the server says of the model, each question answered within so many seconds."""
+
+    def answer(self, request: ChatRequest) -> RawAnswer:
+        """Return the whole answer."""
+
+    def stream(self, request: ChatRequest, show: Callable[[str], object]) -> RawAnswer:
+        """Return the whole answer, each piece shown as it comes."""
+
+
+class ServedChatModel:
+    """A ChatModel on a server, which can also be chatted with. Safe to share by threads.
+
+    `timeout` are the seconds for one answer with all its retries (of a streamed one the longest silence), `backoff` the
+    first pause before a retry. `window` are the tokens of prompt and answer together that are not exceeded; None takes
+    what the server tells. `complete` takes twice `timeout` at most. How long a prompt is, is told by what the server
+    counted of those before.
+    """
+
+    def __init__(
+        self,
+        endpoint: ChatEndpoint,
+        *,
+        window: int | None,
+        timeout: float,
+        timeout_setting: str,
+        backoff: float = 0.5,
+    ) -> None:
+        self._endpoint = endpoint
+        self._window = window
+        self._timeout = timeout
+        self._timeout_setting = timeout_setting
+        self._backoff = backoff
+        self._known: ModelInfo | None = None
+        self._given: int | None = None
+        self._rates: deque[float] = deque(maxlen=16)
+
+    def __repr__(self) -> str:
+        return f"<ServedChatModel {self._endpoint.service}>"
+
+    @property
+    def name(self) -> str:
+        """The full name, such as "openai:gpt-5-mini" or "ollama:qwen3:4b@a80c4f17acd5"."""
+        return self._info.name
+
+    @property
+    def counter_name(self) -> str:
+        """The name of the counter of its contexts."""
+        return self._endpoint.counter_name
+
+    @property
+    def context_tokens(self) -> int:
+        """The window that is really had: the setting's, or what the server tells or shows where that is less."""
+        told = self._info.context_tokens
+        window = self._window or told or WINDOW
+        return min(window, told or window, self._given or window)
+
+    @property
+    def _info(self) -> ModelInfo:
+        if self._known is None:
+            seconds = min(ASIDE, self._timeout)
+            self._known = Retries(self._endpoint.service, 2 * seconds, self._backoff).run(
+                lambda left: self._endpoint.describe(min(seconds, left))
+            )
+        return self._known
+
+    def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
+        """Return the tokens that the prompt of these messages, and of a second try, will hardly exceed."""
+        rate = max(self._rates) * MARGIN if self._rates else FIRST_RATE
+        return FRAME + ceil((_size(messages) + FEEDBACK) * rate)
+
+    def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
+        """Return the answer as `schema`; one that cannot be used is asked for once more, with what is wrong with it.
+
+        Of an answer that was cut, what is whole in it is returned where `schema` allows, and `is_whole` is False.
+        Raises as `ChatModel.complete` says, and `ProviderError` where the server refuses the request itself.
+        """
+        prompt = [{"role": each["role"], "content": replace_surrogates(each["content"])} for each in messages]
+        needed = self.max_prompt_tokens(prompt) + max_tokens
+        if needed > self.context_tokens:
+            raise PromptTooLong(
+                f"The prompt and its answer may have {needed} tokens, and {self.name} has a window of "
+                f"{self.context_tokens}. Nothing was sent: give it less text, or a larger window."
+            )
+        request = ChatRequest(prompt, schema.model_json_schema(), max_tokens, self._timeout)
+        end = time.monotonic() + 2 * self._timeout
+        first = self._ask(request)
+        try:
+            return _completion(schema, first)
+        except UnusableAnswer as wrong:
+            left = min(self._timeout, max(0.001, end - time.monotonic()))
+            second = self._ask(replace(request, messages=_with_feedback(prompt, str(wrong)), seconds=left))
+        try:
+            return _completion(schema, second, first)
+        except UnusableAnswer as wrong:
+            raise ModelAnswerInvalid(
+                f"{self.name} answered twice with what cannot be used: {wrong}", second.text, *_spent(first, second), 2
+            ) from None
+
+    def stream(
+        self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, show: Callable[[str], object]
+    ) -> RawAnswer:
+        """Return the whole answer of at most `max_tokens` tokens, each piece shown as it comes. Thoughts are not shown.
+
+        Tried again is only what fails before the first piece. Raises as `complete` does; pieces may have been shown by
+        then. Who stops it hangs up, and so ends the server's work.
+        """
+        has_begun = False
+
+        def show_piece(piece: str) -> None:
+            nonlocal has_begun
+            has_begun = True
+            show(piece)
+
+        def ask(seconds: float) -> RawAnswer:
+            try:
+                return self._endpoint.stream(ChatRequest(messages, None, max_tokens, self._timeout), show_piece)
+            except TimeoutError as error:
+                raise self._silent(self._timeout) from error
+            except TransientError as failure:
+                if has_begun:
+                    service = self._endpoint.service
+                    raise ModelUnavailable(f"{service} broke off its answer: {failure}") from failure
+                raise
+
+        answer = Retries(self._endpoint.service, self._timeout, self._backoff).run(ask)
+        self._given = answer.window or self._given
+        return answer
+
+    def _ask(self, request: ChatRequest) -> RawAnswer:
+        def ask(seconds: float) -> RawAnswer:
+            # A server's library limits the silence between two bytes, not the whole: the thread is not waited for.
+            try:
+                return with_timeout(seconds, lambda: self._endpoint.answer(replace(request, seconds=seconds)))
+            except TimeoutError as error:
+                raise self._silent(seconds) from error
+
+        try:
+            answer = Retries(self._endpoint.service, request.seconds, self._backoff).run(ask)
+        except ModelChanged:
+            self._known = None
+            raise
+        self._given = answer.window or self._given
+        self._prove_whole(request, answer)
+        return answer
+
+    def _silent(self, seconds: float) -> ModelUnavailable:
+        return ModelUnavailable(
+            f"{self._endpoint.service} did not answer within {seconds:.0f} s. Asked again it will take as long: raise "
+            f"{self._timeout_setting}, or name a smaller model."
+        )
+
+    def _prove_whole(self, request: ChatRequest, answer: RawAnswer) -> None:
+        """Raise PromptTooLong where the server shows that the model did not see the whole prompt; learn its size."""
+        size = _size(request.messages)
+        counted = answer.prompt_tokens
+        if counted is not None:
+            words = count_words(request.messages)
+            if counted < words:
+                raise PromptTooLong(
+                    f"{self._endpoint.service} read {counted} tokens of a prompt of {words} words: it was cut. "
+                    "The answer was thrown away. Give the server a larger window."
+                )
+            if size >= MIN_LEARNED:
+                self._rates.append(counted / size)
+        if answer.window is not None:
+            most = self.max_prompt_tokens(request.messages) if counted is None else counted
+            if most + (answer.completion_tokens or request.max_tokens) > answer.window:
+                raise PromptTooLong(
+                    f"{self._endpoint.service} gave {self.name} a window of {answer.window} tokens: the prompt or the "
+                    "answer may have been cut. The answer was thrown away; the next prompt is shorter."
+                )
+
+
+def count_words(messages: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of words, which no prompt's tokens are below: tokenizers join no words over white space."""
+    return sum(len(_WORD.findall(message["content"])) for message in messages)
+
+
+def _size(messages: Sequence[Mapping[str, Any]]) -> int:
+    return sum(len(str(message["content"]).encode("utf-8", "surrogatepass")) for message in messages)
+
+
+def _spent(*answers: RawAnswer) -> tuple[int, int]:
+    prompts, completions = zip(
+        *((each.prompt_tokens or 0, each.completion_tokens or 0) for each in answers), strict=True
+    )
+    return sum(prompts), sum(completions)
+
+
+def _completion(schema: type[T], answer: RawAnswer, *before: RawAnswer) -> Completion[T]:
+    read = parse_answer(answer, schema)
+    return Completion(read, *_spent(*before, answer), calls=1 + len(before), is_whole=answer.is_whole)
 
 
 class UnusableAnswer(Exception):
     """An answer that is not what was asked for; the message tells the model what is wrong with it."""
 
 
-def complete(model: str, prompt: Prompt, schema: type[T], ask: Callable[[Prompt], RawAnswer]) -> Completion[T]:
-    """Return the answer that `ask` has to a prompt, as `schema`; ask once more, with what was wrong, where it is none.
-
-    Raises `ModelAnswerInvalid` where the second answer cannot be used either.
-    """
-    first = ask(prompt)
-    try:
-        return Completion(parse_answer(first, schema), first.prompt_tokens, first.completion_tokens)
-    except UnusableAnswer as wrong:
-        second = ask(_with_feedback(prompt, str(wrong)))
-    spent = first.prompt_tokens + second.prompt_tokens, first.completion_tokens + second.completion_tokens
-    try:
-        return Completion(parse_answer(second, schema), *spent, calls=2)
-    except UnusableAnswer as wrong:
-        raise ModelAnswerInvalid(
-            f"{model} answered twice with what cannot be used: {wrong} A larger model may do better.",
-            second.text,
-            *spent,
-            calls=2,
-        ) from None
-
-
 def parse_answer(answer: RawAnswer, schema: type[T]) -> T:
-    """Return what the answer holds. Words or a fence around the JSON are forgiven: some models ignore the schema."""
-    if not answer.is_whole:
-        raise UnusableAnswer(f"It was cut off after {answer.completion_tokens} tokens: give less.")
+    """Return what the answer holds. Words or a fence around the JSON are forgiven: some models ignore the schema.
+
+    Of an answer that was cut, the last item of a list is left out where it is not whole.
+    """
     text = _THOUGHT.sub("", answer.text)
     start, stop = text.find("{"), text.rfind("}")
-    if start < 0 or stop < start:
+    if start < 0 or (stop < start and answer.is_whole):
         raise UnusableAnswer("It holds no JSON object.")
     try:
-        return schema.model_validate_json(text[start : stop + 1])
-    except ValidationError as error:
-        wrong = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}".removeprefix(": ") for e in error.errors()]
-        raise UnusableAnswer("; ".join(wrong[:5])[:300] + ".") from None
+        if answer.is_whole:
+            return schema.model_validate_json(text[start : stop + 1])
+        return _parse_cut(text[start:], schema)
+    except (ValidationError, ValueError) as error:
+        if not answer.is_whole:
+            raise UnusableAnswer(f"It was cut off after {answer.completion_tokens} tokens: give less.") from None
+        raise UnusableAnswer(_complaint(error)) from None
+
+
+def _parse_cut(text: str, schema: type[T]) -> T:
+    read = from_json(text, allow_partial=True)
+    try:
+        return schema.model_validate(read)
+    except ValidationError:
+        lists = [value for value in read.values() if isinstance(value, list) and value]
+        if len(lists) != 1:
+            raise
+        lists[0].pop()
+        return schema.model_validate(read)
+
+
+def _complaint(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        return f"{error}."[:300]
+    wrong = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}".removeprefix(": ") for e in error.errors()]
+    return "; ".join(wrong[:5])[:300] + "."
 
 
 def _with_feedback(prompt: Prompt, wrong: str) -> Prompt:
@@ -135,3 +407,25 @@ def _with_feedback(prompt: Prompt, wrong: str) -> Prompt:
     kept = more.encode("utf-8", "replace")[:FEEDBACK].decode("utf-8", "ignore")
     *others, last = prompt
     return [*others, last | {"content": last["content"] + kept}]
+
+
+_NOT_STRICT = {"default", "minimum", "maximum", "title", "minLength", "maxLength", "minItems", "maxItems", "format"}
+
+
+def strict_schema(schema: Any) -> Any:
+    """Return a JSON schema as strict modes take it: all properties required, no others, no bounds, no defaults."""
+    if isinstance(schema, list):
+        return [strict_schema(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    properties = schema.get("properties")
+    strict = {
+        key: {name: strict_schema(each) for name, each in value.items()}
+        if key in ("properties", "$defs")
+        else strict_schema(value)
+        for key, value in schema.items()
+        if key not in _NOT_STRICT
+    }
+    if properties is not None:
+        strict |= {"required": list(properties), "additionalProperties": False}
+    return strict

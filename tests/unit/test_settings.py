@@ -165,9 +165,9 @@ def test_where_the_file_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"facts_model": "foo:bar"}, r"facts_model='foo:bar'.*ollama:….*none"),
+        ({"facts_model": "foo:bar"}, r"facts_model='foo:bar'.*ollama:….*module:function"),
         ({"summary_model": "olama:x"}, r"summary_model='olama:x'.*ollama:…"),
-        ({"embedder": "none2"}, r"embedder='none2'.*hashing:….*none"),
+        ({"embedder": "none2"}, r"embedder='none2'.*hashing:….*module:function"),
         ({"counter": "none"}, r"counter='none'.*tiktoken:…"),
     ],
 )

@@ -30,6 +30,7 @@ from memstore.models import (
     MigrationReport,
 )
 from memstore.providers import ChatModel, Embedder, load_embedder, load_stored_embedder, vectors_name
+from memstore.settings import Settings
 
 TOKEN_PREFIX = "mst_"  # nosec B105  # by which people, and scanners of repositories, know one
 TOKEN_BYTES = 32
@@ -205,7 +206,7 @@ class Embeddings:
         from memstore._sync.derive.embedding_migration import migrate
 
         check_names(to=to)
-        embedder = call_inline(_load_target, to)
+        embedder = call_inline(_load_target, to, self._runtime.settings)
         return migrate(self._database, self._resources(embedder), embedder, progress or _ignore)
 
     def status(self) -> list[EmbeddingStatus]:
@@ -241,12 +242,12 @@ class Embeddings:
         return Dependencies(runtime.counter, embedder, runtime.settings, exactly=runtime.embedder_by_name)
 
 
-def _load_target(name: str) -> Embedder:
-    embedder = load_embedder(name)
+def _load_target(name: str, settings: Settings) -> Embedder:
+    embedder = load_embedder(name, settings)
     if embedder is None:
         raise InvalidInput('"none" makes no vectors: name the embedder that is to serve, as kind:model.')
     # Other processes must find it by the name that is stored with its vectors.
-    return embedder if name == embedder.name else load_stored_embedder(embedder.name, embedder.dimensions)
+    return embedder if name == embedder.name else load_stored_embedder(embedder.name, embedder.dimensions, settings)
 
 
 def _ignore(done: int, total: int) -> None:

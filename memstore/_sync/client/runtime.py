@@ -13,7 +13,7 @@ from memstore._sync.context.visibility import rule_of
 from memstore._sync.store.database import Database
 from memstore.context.strategies import as_json
 from memstore.derive.dependencies import Dependencies
-from memstore.errors import ConfigurationError, MemstoreError, ProviderMissing
+from memstore.errors import ConfigurationError, MemstoreError
 from memstore.ingest.redaction import Redactor, redactor_for
 from memstore.plugins import installed_entry_points
 from memstore.providers import (
@@ -27,6 +27,7 @@ from memstore.providers import (
     load_reranker,
     load_stored_embedder,
 )
+from memstore.providers.base import find_loader
 from memstore.providers.token_check import counter_for
 from memstore.settings import Settings, source_of
 
@@ -83,7 +84,7 @@ class Runtime:
     def embedder(self) -> Embedder | None:
         """The settings' embedder. Blocking, and half a second or more the first time."""
         with LOADING:
-            return self.__dict__.get("embedder") or load_embedder(self.settings.embedder)
+            return self.__dict__.get("embedder") or load_embedder(self.settings.embedder, self.settings)
 
     def load_embedder(self) -> Embedder | None:
         """Return the settings' embedder, loaded in a thread the first time."""
@@ -100,7 +101,9 @@ class Runtime:
         embedder = self._embedders.get((name, dimensions))
         if embedder is None:
             with LOADING:
-                embedder = self._embedders.get((name, dimensions)) or load_stored_embedder(name, dimensions)
+                embedder = self._embedders.get((name, dimensions)) or load_stored_embedder(
+                    name, dimensions, self.settings
+                )
                 self._embedders[name, dimensions] = embedder
         return embedder
 
@@ -120,7 +123,7 @@ class Runtime:
 
     def _load_reranker(self) -> Reranker | None:
         with LOADING:  # a cross-encoder takes seconds to load
-            return self._reranker or load_reranker(self.settings.reranker)
+            return self._reranker or load_reranker(self.settings.reranker, self.settings)
 
     def resources(self) -> Dependencies:
         """Return what derivers work with."""
@@ -150,9 +153,6 @@ def validate_settings(settings: Settings) -> None:
 
 
 def _check_provider(option: str, value: str) -> None:
-    kinds = installed_entry_points(PROVIDERS[option]).names
-    if value.partition(":")[0] not in kinds and (value != NONE or option == "counter"):
-        known = [f"{kind}:…" for kind in sorted(kinds)] + ([] if option == "counter" else [NONE])
-        raise ProviderMissing(
-            f"nobody knows this provider. Known are {', '.join(known)}; or install the package that brings it."
-        )
+    known = installed_entry_points(PROVIDERS[option]).names
+    if value.partition(":")[0] not in known and (value != NONE or option == "counter"):
+        find_loader(PROVIDERS[option], value)

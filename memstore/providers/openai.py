@@ -1,0 +1,412 @@
+"""Models behind any OpenAI-compatible endpoint, by the `openai` client: chat models, embedders and rerankers.
+
+Servers differ in what they understand: an answer's schema, the name of its most tokens, a temperature. What one refuses
+by name is asked for in another way, which is remembered. Of the environment, `OPENAI_API_KEY` is read for OpenAI's own
+URL alone. No redirect is followed, and no key stands in an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
+from weakref import finalize
+
+import numpy as np
+from pydantic import SecretStr
+
+from memstore._compat import with_timeout
+from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
+from memstore.plugins import require_extra
+from memstore.providers.base import Scores
+from memstore.providers.served_embedder import ServedEmbedder
+from memstore.providers.services import (
+    ChatRequest,
+    ModelInfo,
+    RawAnswer,
+    Retries,
+    ServedChatModel,
+    TransientError,
+    raise_if_too_long,
+    retry_after,
+    strict_schema,
+)
+from memstore.settings import OPENAI, Settings
+from memstore.text import replace_surrogates
+
+with require_extra("openai", "openai"):
+    import openai
+
+Json = dict[str, Any]
+
+CONNECT = 5.0  # seconds; an answer may take minutes, an open door does not
+_SHAPES = ("json_schema", "json_object", "text")  # ways to ask for JSON, the surest first
+_KEY = re.compile(r"\b(?:sk|gsk|key)-[\w*.-]{4,}|\bBearer \S+")
+# Where servers tell a model's window, in the entry of /models: vLLM, OpenRouter, Groq, Mistral, llama.cpp.
+_WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
+
+
+def load(model: str, settings: Settings) -> ServedChatModel:
+    """Return the chat model of this name. Asks the server nothing yet."""
+    server = _server(settings, None, None)
+    return ServedChatModel(
+        OpenAIChat(_checked(model), server),
+        window=settings.openai_context_tokens,
+        timeout=settings.openai_timeout_seconds,
+        timeout_setting="MEMSTORE_OPENAI_TIMEOUT_SECONDS",
+    )
+
+
+def load_embedder(model: str, settings: Settings) -> ServedEmbedder:
+    """Return the embedder of this name; "@URL" behind it is left out: `embedding_url` says where it is."""
+    server = _server(settings, settings.embedding_url, settings.embedding_api_key)
+    name = _checked(model).partition("@http")[0].partition("#")[0]
+    return ServedEmbedder.of(OpenAIEmbeddings(name, server, settings.embedding_dimensions), settings)
+
+
+def load_reranker(model: str, settings: Settings) -> OpenAIReranker:
+    """Return the reranker of this name. Asks the server nothing yet."""
+    server = _server(settings, settings.rerank_url, settings.rerank_api_key)
+    return OpenAIReranker(_checked(model), server, settings.rerank_timeout_seconds)
+
+
+def _checked(model: str) -> str:
+    if not model:
+        raise ProviderMissing("Write openai:MODEL, with the name that the server has for it.")
+    return model
+
+
+def _server(settings: Settings, url: str | None, key: SecretStr | None) -> OpenAIServer:
+    """Return the server of a URL; without one that of chat models, with its key."""
+    if url in (None, settings.openai_url):
+        url, key = settings.openai_url, key or settings.openai_api_key
+    assert url is not None
+    secret = key.get_secret_value() if key is not None else ""
+    return OpenAIServer(url, secret or (os.environ.get("OPENAI_API_KEY", "") if url == OPENAI else ""))
+
+
+# What the library would add of its own environment, for servers that it does not belong to.
+_NOT_SENT: dict[str, Any] = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
+
+
+class OpenAIServer:
+    """One server. Raises as a `ChatEndpoint` does."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self.url = url
+        self.service = f"The server at {url}"
+        self._key = key
+        self._clients: dict[int, openai.OpenAI] = {}
+        host = urlsplit(url).hostname or ""
+        self._is_local = host in ("localhost", "::1") or host.startswith("127.")
+
+    def get(self, path: str, seconds: float) -> Any:
+        """Return the JSON that the server answers."""
+        with self._client("", seconds) as client:
+            return client.get(path, cast_to=object)
+
+    def post(self, path: str, model: str, body: Json, seconds: float) -> Json:
+        """Return the JSON object that the server answers."""
+        with self._client(model, seconds) as client:
+            answer = client.post(path, body=body, cast_to=object)
+        if not isinstance(answer, dict):
+            raise TransientError(f"its answer is no JSON object ({type(answer).__name__})")
+        if answer.get("error"):
+            self._raise_told(model, answer["error"])
+        return answer
+
+    def stream(self, path: str, model: str, body: Json, seconds: float) -> Iterator[Json]:
+        """Yield the JSON objects of a streamed answer as they come."""
+        with self._client(model, seconds) as client:
+            parts = client.post(path, body=body, cast_to=object, stream=True, stream_cls=openai.Stream[object])
+            with parts:
+                for part in parts:
+                    if isinstance(part, dict):
+                        yield part
+
+    def _connected(self) -> openai.OpenAI:
+        process = os.getpid()  # a forked child has connections of its own
+        if process not in self._clients:
+            self._clients[process] = openai.OpenAI(
+                api_key=self._key or "none",  # the library will not go without
+                default_headers=_NOT_SENT,
+                base_url=self.url,
+                max_retries=0,
+                http_client=openai.DefaultHttpxClient(
+                    follow_redirects=False,  # what was said goes to the server that was named, and to no other
+                    trust_env=not self._is_local,  # a proxy's own 127.0.0.1 is another one
+                ),
+            )
+            finalize(self, _close, self._clients[process], process).atexit = False
+        return self._clients[process]
+
+    @contextmanager
+    def _client(self, model: str, seconds: float) -> Iterator[openai.OpenAI]:
+        """Yield a client for one request, whose errors are ours."""
+        try:
+            yield self._connected().with_options(timeout=openai.Timeout(seconds, connect=min(CONNECT, seconds)))
+        except openai.APITimeoutError as error:
+            raise TimeoutError from error
+        except openai.APIStatusError as error:
+            try:
+                self._refuse(model, error)
+            except (ProviderError, TransientError) as refusal:
+                raise refusal from None  # what the server said may repeat the key
+        except openai.APIConnectionError as error:
+            raise TransientError(self._without_key(f"{error} {error.__cause__ or ''}".strip())) from None
+        except openai.APIError as error:  # within a stream
+            self._raise_told(model, error.body or str(error))
+        except (openai.OpenAIError, ValueError, RecursionError) as error:
+            raise TransientError(f"its answer is not JSON ({type(error).__name__})") from None
+
+    def _refuse(self, model: str, error: openai.APIStatusError) -> NoReturn:
+        code, why = error.status_code, self._without_key(_message_of(error.body) or str(error))[:300]
+        if code < 400:
+            place = error.response.headers.get("location", "elsewhere")
+            raise ProviderError(
+                f"{self.service} sends requests on ({code}) to {place}, which is not followed: set its URL."
+            )
+        if code == 404:
+            raise _NotThere(f"{self.service} has no {model}, or the URL is not its base URL: {why}")
+        if code in (401, 403):
+            raise ModelUnavailable(f"{self.service} refuses the key ({code}): {why}")
+        if code in (400, 413, 422, 500):
+            raise_if_too_long(model, why)
+        if error.code == "insufficient_quota":
+            raise ModelUnavailable(f"{self.service} says that the account has no quota left: {why}")
+        if code in (408, 409, 425, 429) or code >= 500:
+            raise TransientError(f"{code} {why}", retry_after(error.response.headers.get("retry-after")))
+        raise _Refused(f"{self.service} refuses the request ({code}): {why}")
+
+    def _raise_told(self, model: str, told: object) -> NoReturn:
+        """Raise what an error within an answer says: proxies send those with a status of 200."""
+        why = self._without_key(_message_of({"error": told}) or str(told))[:300]
+        raise_if_too_long(model, why)
+        raise TransientError(why)
+
+    def _without_key(self, text: str) -> str:
+        return _KEY.sub("…", text.replace(self._key, "…") if self._key else text)
+
+
+def _close(client: openai.OpenAI, process: int) -> None:
+    if os.getpid() == process:
+        client.close()
+
+
+class _NotThere(ModelUnavailable):
+    """A model or a path that the server does not have."""
+
+
+class _Refused(ProviderError):
+    """A request that the server does not take as it is."""
+
+
+def _message_of(body: object) -> str:
+    """Return what the body of an error says, as OpenAI, vLLM, TEI and others write it."""
+    while isinstance(body, dict):
+        body = body.get("error") or body.get("message") or body.get("detail")
+    return body if isinstance(body, str) else json.dumps(body) if body else ""
+
+
+class OpenAIChat:
+    """A chat model of an OpenAI-compatible server."""
+
+    def __init__(self, model: str, server: OpenAIServer) -> None:
+        self._model = model
+        self._server = server
+        self._shape = _SHAPES[0]
+        # OpenAI's newer models take the second name alone, older servers know the first alone.
+        is_own = any(host in server.url for host in ("api.openai.com", ".azure.com"))
+        self._most = "max_completion_tokens" if is_own else "max_tokens"
+        self._left_out: set[str] = set()
+
+    @property
+    def service(self) -> str:
+        """The server, as errors call it."""
+        return self._server.service
+
+    @property
+    def counter_name(self) -> str:
+        """The name of the counter of its contexts."""
+        return f"openai:{self._model}"
+
+    def describe(self, seconds: float) -> ModelInfo:
+        """Return the name, and the window where the server lists it."""
+        try:
+            listing = with_timeout(seconds, lambda: self._server.get("/models", seconds))
+        except (_NotThere, _Refused, TimeoutError):  # some servers have no list of their models
+            listing = None
+        return ModelInfo(f"openai:{self._model}", window_of(listing, self._model))
+
+    def answer(self, request: ChatRequest) -> RawAnswer:
+        """Return the whole answer."""
+        answer = self._ask(
+            request, lambda body: self._server.post("/chat/completions", self._model, body, request.seconds)
+        )
+        choices = answer.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        if not choice:
+            raise TransientError("its answer has no choices")
+        usage = answer.get("usage") or {}
+        return RawAnswer(
+            _text_of(choice.get("message")),
+            choice.get("finish_reason") != "length",
+            _count(usage, "prompt_tokens"),
+            _count(usage, "completion_tokens"),
+        )
+
+    def stream(self, request: ChatRequest, show: Callable[[str], object]) -> RawAnswer:
+        """Return the whole answer, each piece shown as it comes."""
+        pieces: list[str] = []
+        usage: Json = {}
+        ended: object = None
+
+        def read(body: Json) -> None:
+            nonlocal usage, ended
+            sent = body | {"stream": True} | ({} if "stream_options" in self._left_out else _USAGE)
+            for part in self._server.stream("/chat/completions", self._model, sent, request.seconds):
+                usage = part.get("usage") or usage
+                for choice in (part.get("choices") or [])[:1]:
+                    ended = choice.get("finish_reason") or ended
+                    if piece := (choice.get("delta") or {}).get("content"):
+                        pieces.append(piece)
+                        show(piece)
+
+        self._ask(request, read)
+        if ended is None:
+            raise TransientError("it ended before it was done")
+        counts = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+        return RawAnswer("".join(pieces), ended != "length", *counts)
+
+    def _ask(self, request: ChatRequest, send: Callable[[Json], Any]) -> Any:
+        while True:
+            try:
+                return send(self._body(request))
+            except _Refused as refusal:
+                if not self._adapt(str(refusal), request):
+                    raise ProviderError(str(refusal)) from None
+
+    def _body(self, request: ChatRequest) -> Json:
+        body: Json = {"model": self._model, "messages": list(request.messages), self._most: request.max_tokens}
+        if request.schema is None:
+            return body
+        if "temperature" not in self._left_out:
+            body["temperature"] = 0
+        schema = strict_schema(request.schema)
+        if self._shape == "json_schema":
+            named = {"name": "answer", "schema": schema, "strict": True}
+            return body | {"response_format": {"type": "json_schema", "json_schema": named}}
+        first, *others = request.messages
+        told = f"{first['content']}\n\nThe schema of the JSON object: {json.dumps(schema)}"
+        body["messages"] = [{**first, "content": told}, *others]
+        return body if self._shape == "text" else body | {"response_format": {"type": "json_object"}}
+
+    def _adapt(self, refusal: str, request: ChatRequest) -> bool:
+        """Note what the server has refused by its name; return whether there is another way to ask."""
+        if "max_tokens" in refusal or "max_completion_tokens" in refusal:
+            other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}[self._most]
+            if other in self._left_out:
+                return False
+            self._left_out.add(self._most)
+            self._most = other
+            return True
+        for name in ("temperature", "stream_options"):
+            if name in refusal and name not in self._left_out:
+                self._left_out.add(name)
+                return True
+        if request.schema is not None and re.search(r"response_format|json_schema|json_object|grammar", refusal):
+            later = _SHAPES[_SHAPES.index(self._shape) + 1 :]
+            if later:
+                self._shape = later[0]
+                return True
+        return False
+
+
+_USAGE = {"stream_options": {"include_usage": True}}
+
+
+def window_of(listing: object, model: str) -> int | None:
+    """Return the window of a model by the server's list of models, where that tells it."""
+    entries = listing.get("data") if isinstance(listing, dict) else None
+    for entry in entries if isinstance(entries, list) else []:
+        if isinstance(entry, dict) and entry.get("id") == model:
+            meta = entry.get("meta")
+            told = [_count(entry, key) for key in _WINDOWS] + [
+                _count(meta, "n_ctx") if isinstance(meta, dict) else None
+            ]
+            return next((tokens for tokens in told if tokens), None)
+    return None
+
+
+def _text_of(message: object) -> str:
+    text = (message.get("content") or message.get("refusal")) if isinstance(message, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def _count(usage: Mapping[str, Any], key: str) -> int | None:
+    value = usage.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+class OpenAIEmbeddings:
+    """An embedding model of an OpenAI-compatible server, which is part of its name where it is not OpenAI's own."""
+
+    def __init__(self, model: str, server: OpenAIServer, dimensions: int | None) -> None:
+        self._model = model
+        self._server = server
+        self._dimensions = dimensions
+        self.name = f"openai:{model}" if server.url == OPENAI else f"openai:{model}@{server.url}"
+        self.service = server.service
+
+    def embed(self, texts: Sequence[str], seconds: float) -> Sequence[Sequence[float]]:
+        """Return a vector for each text."""
+        body: Json = {"model": self._model, "input": list(texts), "encoding_format": "float"}
+        if self._dimensions is not None:  # not every server takes it, so it is sent where it is set
+            body["dimensions"] = self._dimensions
+        rows = self._server.post("/embeddings", self._model, body, seconds).get("data")
+        rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+        return [row.get("embedding") or () for row in sorted(rows, key=lambda row: row.get("index") or 0)]
+
+
+class OpenAIReranker:
+    """A Reranker that answers at /rerank as Cohere's does: vLLM, llama.cpp, TEI, Jina, OpenRouter."""
+
+    def __init__(self, model: str, server: OpenAIServer, timeout: float) -> None:
+        self._model = model
+        self._server = server
+        self._timeout = timeout
+        self.name = f"openai:{model}"
+
+    def __repr__(self) -> str:
+        return f"<OpenAIReranker {self.name}>"
+
+    def scores(self, query: str, texts: Sequence[str]) -> Scores:
+        """Return the server's score of each text: shape (texts,)."""
+        if not texts:
+            return np.empty(0)
+        body = {
+            "model": self._model,
+            "query": replace_surrogates(query) or " ",
+            "documents": [replace_surrogates(text) or " " for text in texts],
+            "top_n": len(texts),
+        }
+        service = self._server.service
+
+        def ask(seconds: float) -> Json:
+            try:
+                return with_timeout(seconds, lambda: self._server.post("/rerank", self._model, body, seconds))
+            except TimeoutError as error:
+                raise ModelUnavailable(f"{service} did not rerank within {seconds:.0f} s.") from error
+
+        answer = Retries(service, self._timeout).run(ask)
+        scores = np.full(len(texts), np.nan)
+        with suppress(KeyError, IndexError, TypeError, ValueError):
+            for row in answer.get("results") or answer.get("data") or []:
+                scores[row["index"]] = row["relevance_score"]
+        if not np.isfinite(scores).all():
+            raise ProviderError(f"{service} gave no score for each of {len(texts)} texts.")
+        return scores

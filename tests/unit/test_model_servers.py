@@ -1,0 +1,694 @@
+"""Chat models of Ollama and of OpenAI-compatible servers, through the real clients, against one that misbehaves."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import socket
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import BaseModel, Field
+
+from memstore import settings
+from memstore.errors import (
+    ConfigurationError,
+    ModelAnswerInvalid,
+    ModelUnavailable,
+    PromptTooLong,
+    ProviderError,
+    ProviderMissing,
+)
+from memstore.providers import load_chat_model, ollama, openai
+from memstore.providers.ollama import OllamaChat, OllamaServer, load
+from memstore.providers.openai import OpenAIChat, OpenAIServer
+from memstore.providers.services import FEEDBACK, ChatEndpoint, ServedChatModel
+from memstore.testing import check_chat_model, check_reranker
+from tests import ollama_server as does
+from tests.ollama_server import ScriptedOllama, says, status
+
+
+class Trip(BaseModel):
+    city: str
+    days: int
+
+
+KEY = "sk-verysecretkey"
+GOOD = {"city": "Lisbon", "days": 3}
+PROMPT = [{"role": "system", "content": "Say where."}, {"role": "user", "content": "Three days in Lisbon."}]
+
+
+@pytest.fixture(params=["ollama", "openai"])
+def server(request: pytest.FixtureRequest) -> Iterator[ScriptedOllama]:
+    with ScriptedOllama() as server:
+        server.kind = request.param
+        yield server
+
+
+@pytest.fixture
+def ollamas() -> Iterator[ScriptedOllama]:
+    with ScriptedOllama() as server:
+        yield server
+
+
+@pytest.fixture
+def openais() -> Iterator[ScriptedOllama]:
+    with ScriptedOllama() as server:
+        server.kind = "openai"
+        yield server
+
+
+def model_of(server: Any, name: str = "qwen3:4b", **options: Any) -> ServedChatModel:
+    num_ctx = options.pop("window", 8192)
+    endpoint: ChatEndpoint
+    if server.kind == "ollama":
+        endpoint = OllamaChat(name, OllamaServer(server.url), num_ctx)
+    else:
+        endpoint = OpenAIChat(name, OpenAIServer(f"{server.url}/v1", options.pop("key", KEY)))
+    given = {"window": num_ctx, "timeout": 10.0, "timeout_setting": "THE_TIMEOUT", "backoff": 0.01} | options
+    return ServedChatModel(endpoint, **given)
+
+
+def ask(model: ServedChatModel, prompt: list[dict[str, str]] = PROMPT, max_tokens: int = 100) -> Trip:
+    return model.complete(prompt, Trip, max_tokens=max_tokens).answer
+
+
+def user(text: str) -> list[dict[str, str]]:
+    return [PROMPT[0], {"role": "user", "content": text}]
+
+
+def test_an_answer_is_read_and_its_cost_told(server: ScriptedOllama) -> None:
+    server.script.append(says(GOOD))
+    made = model_of(server).complete(PROMPT, Trip, max_tokens=100)
+    assert made.answer == Trip(city="Lisbon", days=3)
+    assert (made.prompt_tokens, made.completion_tokens) == (100, 20)
+
+
+def test_every_request_forbids_cutting_and_chance(ollamas: ScriptedOllama) -> None:
+    ollamas.script += [says("no"), says(GOOD)]
+    ask(model_of(ollamas))
+    assert len(ollamas.asked()) == 2
+    for body in ollamas.asked():
+        assert (body["model"], body["stream"], body["truncate"], body["shift"]) == ("qwen3:4b", False, False, False)
+        assert body["format"] == Trip.model_json_schema()
+        assert body["options"] == {
+            "num_ctx": 8192, "num_predict": 100, "temperature": 0, "seed": 1, "repeat_penalty": 1.0,
+        }  # fmt: skip
+        assert body["keep_alive"]
+        assert body["think"] is False
+
+
+def test_a_model_that_cannot_think_is_not_told_to_stop_it(ollamas: ScriptedOllama) -> None:
+    ollamas.capabilities = ["completion"]
+    ollamas.script.append(says(GOOD))
+    ask(model_of(ollamas))
+    assert "think" not in ollamas.asked()[0]
+
+
+def test_the_fake_conforms(server: ScriptedOllama) -> None:
+    server.script.append(says({"word": "ferry"}))
+    check_chat_model(model_of(server))
+
+
+# What is had of the server before anything is asked
+
+
+def test_the_name_holds_the_digest(ollamas: ScriptedOllama) -> None:
+    model = model_of(ollamas)
+    assert ollamas.requests == []
+    assert model.name == model.name == "ollama:qwen3:4b@a80c4f17acd5"
+    assert [path for path, _, _ in ollamas.requests] == ["/api/show", "/api/tags"]
+
+
+def test_a_name_without_a_tag_is_the_latest(ollamas: ScriptedOllama) -> None:
+    ollamas.model = "qwen3:latest"
+    assert model_of(ollamas, "qwen3").name == "ollama:qwen3@a80c4f17acd5"
+
+
+def test_a_server_that_lists_no_digest_leaves_it_out(ollamas: ScriptedOllama) -> None:
+    ollamas.instead["/api/tags"] = does.raw(b'{"models": null}')
+    assert model_of(ollamas).name == "ollama:qwen3:4b"
+
+
+def test_the_window_is_not_larger_than_the_model_was_trained_for(server: ScriptedOllama) -> None:
+    server.trained = 2048
+    assert model_of(server).context_tokens == 2048
+    server.trained = None
+    assert model_of(server).context_tokens == 8192
+
+
+@pytest.mark.parametrize("path", ["/api/show", "/api/tags"])
+def test_no_name_is_guessed_while_the_server_is_away(ollamas: ScriptedOllama, path: str) -> None:
+    ollamas.instead[path] = status(503, "starting")
+    with pytest.raises(ModelUnavailable, match="503 starting"):
+        print(model_of(ollamas).name)
+
+
+def test_a_missing_model_says_how_to_get_it(ollamas: ScriptedOllama) -> None:
+    with pytest.raises(ModelUnavailable, match=r"ollama pull llama3\.2"):
+        ask(model_of(ollamas, "llama3.2"))
+
+
+def test_a_model_for_embeddings_is_refused(ollamas: ScriptedOllama) -> None:
+    ollamas.capabilities = ["embedding"]
+    with pytest.raises(ProviderMissing, match="only embedding"):
+        ask(model_of(ollamas))
+
+
+# Away for a moment
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        status(500, "llama runner process has terminated"), status(502, "bad gateway"), status(503, "server busy"),
+        status(429, "too many requests"), status(408, "timeout"), does.raw(b"<html>502</html>", 502),
+        does.raw(b'"bad gateway"', 502), does.raw(b"[]", 504), does.raw(b"", 500),
+        does.raw(b'{"error": "an error was encountered while running the model"}'), does.raw(b"not json"),
+        does.raw(b"[1]"), does.raw(b"[" * 100_000), does.raw(b"\xff\xfe"), does.raw(b""),
+        does.resets_before_headers, does.resets_in_the_body, does.closes_in_the_body,
+        does.raw(b'{"choices": []}'),
+        does.raw(json.dumps(does.chat("{")).encode() + b"\n" + json.dumps(does.chat("}")).encode()),
+    ],
+)  # fmt: skip
+def test_what_may_pass_is_tried_again(server: ScriptedOllama, trouble: does.Behaviour) -> None:
+    server.script += [trouble, says(GOOD)]
+    assert ask(model_of(server)).city == "Lisbon"
+    server.script += [trouble] * 4
+    with pytest.raises(ModelUnavailable, match="is away"):
+        ask(model_of(server))
+    assert len(server.asked()) == 6
+
+
+@pytest.mark.parametrize("fields", [{"done": None, "done_reason": None}, {"done": False}])
+def test_an_answer_of_ollamas_that_breaks_off_is_asked_for_again(
+    ollamas: ScriptedOllama, fields: dict[str, Any]
+) -> None:
+    ollamas.script += [says(GOOD, **fields), says(GOOD)]
+    assert ask(model_of(ollamas)).city == "Lisbon"
+    assert len(ollamas.asked()) == 2
+
+
+def test_nobody_at_the_address() -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        for kind in ("ollama", "openai"):
+            nobody = SimpleNamespace(kind=kind, url=f"http://127.0.0.1:{bound.getsockname()[1]}")
+            with pytest.raises(ModelUnavailable, match=f"{bound.getsockname()[1]}.* is away: .*[Cc]onnect"):
+                ask(model_of(nobody))
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that were made, which are none here."""
+    made: list[float] = []
+    monkeypatch.setattr(time, "sleep", made.append)
+    return made
+
+
+def test_a_server_that_says_when_is_asked_then(server: ScriptedOllama, waits: list[float]) -> None:
+    server.script += [status(429, "slow down", retry_after="7"), says(GOOD)]
+    assert ask(model_of(server)).days == 3
+    assert waits == [7]
+
+
+def test_pauses_grow_and_differ(server: ScriptedOllama, waits: list[float]) -> None:
+    for _ in range(2):
+        server.script += [status(503, "busy")] * 3 + [says(GOOD)]
+        ask(model_of(server, backoff=0.1))
+    first, second = waits[:3], waits[3:]
+    assert first != second
+    for pauses in (first, second):
+        assert all(0.5 <= pause / (0.1 * 2**number) <= 1.5 for number, pause in enumerate(pauses))
+
+
+@pytest.mark.parametrize(
+    "when", ["3600", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)], ids=["seconds", "date"]
+)
+def test_no_wait_goes_beyond_the_time_limit(server: ScriptedOllama, when: str) -> None:
+    server.script.append(status(429, "slow down", retry_after=when))
+    with pytest.raises(ModelUnavailable, match="429 slow down"):
+        ask(model_of(server, backoff=0))
+    assert len(server.asked()) == 1
+
+
+@pytest.mark.parametrize("when", ["soon", "", "-5", "Fri, 31 Feb 2026 09:00:00 GMT"])
+def test_a_retry_after_without_sense_is_no_obstacle(server: ScriptedOllama, when: str) -> None:
+    server.script += [status(503, "busy", retry_after=when), says(GOOD)]
+    assert ask(model_of(server)).days == 3
+
+
+@pytest.mark.parametrize("hanging", [does.hangs_before_headers, does.hangs_in_the_body, does.drips, does.drips_headers])
+@pytest.mark.parametrize("path", ["/api/chat", "/api/show", "/api/ps"])
+def test_nothing_hangs(ollamas: ScriptedOllama, hanging: does.Behaviour, path: str) -> None:
+    ollamas.instead[path] = hanging
+    ollamas.script.append(says(GOOD))
+    if path == "/api/ps":  # what cannot be asked aside is done without
+        assert ask(model_of(ollamas, timeout=0.5)).city == "Lisbon"
+        return
+    with pytest.raises(ModelUnavailable, match=r"did not answer within|is away"):
+        ask(model_of(ollamas, timeout=0.5))
+
+
+# What the server refuses
+
+
+@pytest.mark.parametrize("code", [400, 422])
+def test_a_refused_request_is_not_repeated(server: ScriptedOllama, code: int) -> None:
+    server.script.append(status(code, "invalid format"))
+    with pytest.raises(ProviderError, match=r"refuses the request .*invalid format") as raised:
+        ask(model_of(server))
+    assert raised.type is ProviderError
+    assert len(server.asked()) == 1
+
+
+def test_a_key_that_is_missing_makes_it_unavailable(ollamas: ScriptedOllama) -> None:
+    ollamas.script.append(status(401, "unauthorized"))
+    with pytest.raises(ModelUnavailable, match="OLLAMA_API_KEY"):
+        ask(model_of(ollamas))
+
+
+def test_what_was_said_is_sent_to_no_other_server(server: ScriptedOllama) -> None:
+    with ScriptedOllama() as other:
+        server.script.append(does.raw(b"{}", 307, location=f"{other.url}/api/chat"))
+        with pytest.raises(ProviderError, match="307"):
+            ask(model_of(server))
+        assert other.requests == []
+
+
+def test_the_environment_leads_nowhere_else(server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OLLAMA_HOST", "HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    server.script.append(says(GOOD))
+    assert ask(model_of(server)).city == "Lisbon"
+
+
+# What the model answers
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '```json\n{"city": "Lisbon", "days": 3}\n```',
+        'Sure! Here it is:\n{"city": "Lisbon", "days": 3}\nAnything else?',
+        '<think>Is {"city": "Porto"} meant?</think>{"city": "Lisbon", "days": 3}',
+        '\n {"city": "Lisbon", "days": 3, "more": [1]} \n',
+    ],
+)
+def test_words_around_the_json_are_forgiven(server: ScriptedOllama, said: str) -> None:
+    server.script.append(says(said))
+    assert ask(model_of(server)) == Trip(city="Lisbon", days=3)
+
+
+@pytest.mark.parametrize(
+    ("said", "fields", "feedback"),
+    [
+        ("", {}, "holds no JSON object"),
+        ("Lisbon, three days.", {}, "holds no JSON object"),
+        ('["Lisbon", 3]', {}, "holds no JSON object"),
+        ('{"city": "Lisbon", "days": 3', {}, "holds no JSON object"),
+        ('{"city": "Lisbon"} {"days": 3}', {}, "Invalid JSON"),
+        ('{"city": "Lisbon", "days": "three"}', {}, "days: Input should be a valid integer"),
+        ('{"town": "Lisbon"}', {}, "city: Field required; days: Field required"),
+        ('{"a":' * 5000 + "1" + "}" * 5000, {}, "Invalid JSON"),
+        ('{"city": "Lis', {"done_reason": "length", "eval_count": 100}, "cut off after 100 tokens"),
+    ],
+)
+def test_an_answer_that_cannot_be_used_is_asked_for_once_more_and_then_kept(
+    server: ScriptedOllama, said: str, fields: dict[str, Any], feedback: str
+) -> None:
+    server.script += [says(said, **fields), says(GOOD)]
+    made = model_of(server).complete(PROMPT, Trip, max_tokens=100)
+    assert made.answer.city == "Lisbon"
+    assert made.prompt_tokens == 200
+    first, second = server.asked()
+    assert first["messages"] == PROMPT
+    assert [each["role"] for each in second["messages"]] == ["system", "user"]
+    assert second["messages"][1]["content"].startswith(PROMPT[1]["content"])
+    assert feedback in second["messages"][1]["content"]
+
+    server.script += [says("no"), says(said, **fields)]
+    with pytest.raises(ModelAnswerInvalid) as raised:
+        ask(model_of(server))
+    assert raised.value.payload == said
+    assert raised.value.prompt_tokens == 200
+    assert raised.value.completion_tokens >= 40
+    copy = pickle.loads(pickle.dumps(raised.value))
+    assert (str(copy), copy.payload, copy.prompt_tokens) == (str(raised.value), said, 200)
+
+
+@pytest.mark.parametrize("message", [None, "Lisbon", {"role": "assistant"}, {"role": "assistant", "content": None}])
+def test_an_answer_without_a_text_is_one_that_cannot_be_used(server: ScriptedOllama, message: object) -> None:
+    server.script += [says("", message=message), says(GOOD)]
+    assert ask(model_of(server)).city == "Lisbon"
+
+
+def test_the_feedback_has_the_room_that_was_kept_for_it(server: ScriptedOllama) -> None:
+    class Long(BaseModel):
+        model_config = {"extra": "forbid"}
+
+    server.script += [says({"ш" * 5000: 1, "и" * 5000: 2}), says({})]
+    model = model_of(server)
+    model.complete(PROMPT, Long, max_tokens=100)
+    first, second = (body["messages"][1]["content"].encode() for body in server.asked())
+    assert len(first) < len(second) <= len(first) + FEEDBACK
+
+
+# Whether the prompt fits
+
+
+def test_what_may_not_fit_is_not_sent(server: ScriptedOllama) -> None:
+    model = model_of(server)
+    room = 2 * (model.context_tokens - 100 - model.max_prompt_tokens(user("")))  # bytes, two to a token at first
+    server.script.append(says(GOOD))
+    for text in ("x" * (room + 2), "語" * (room // 3 + 1), "\ud800" * (room // 3 + 1)):
+        with pytest.raises(PromptTooLong, match="Nothing was sent"):
+            ask(model, user(text))
+    ask(model, user("x" * room))
+    with pytest.raises(PromptTooLong):
+        ask(model, max_tokens=8192)
+    assert len(server.asked()) == 1
+
+
+def test_a_lone_surrogate_is_sent_as_the_replacement_character(server: ScriptedOllama) -> None:
+    server.script.append(says(GOOD))
+    ask(model_of(server), user("a\ud800b 👩‍👧 \u0000"))
+    assert server.asked()[0]["messages"][1]["content"] == "a\ufffdb 👩‍👧 \u0000"
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (400, "request (8889 tokens) exceeds the available context size (4096 tokens), try increasing it"),
+        (400, "the prompt is longer than the context length currently available to the model; shorten it"),
+        (400, "prompt too long; exceeded max context length by 4 tokens"),
+        (500, "input is too long"),
+        (200, "the prompt exceeds the context window"),
+    ],
+)
+def test_a_server_that_says_it_is_too_long_is_believed(server: ScriptedOllama, code: int, told: str) -> None:
+    server.script.append(status(code, told))
+    with pytest.raises(PromptTooLong, match="does not fit into the window of"):
+        ask(model_of(server))
+    assert len(server.asked()) == 1
+
+
+def test_gos_cancelled_contexts_are_not_the_models(server: ScriptedOllama) -> None:
+    server.script += [status(500, "context deadline exceeded"), says(GOOD)]
+    assert ask(model_of(server)).days == 3
+
+
+def test_an_answer_to_a_prompt_that_was_cut_is_thrown_away(server: ScriptedOllama) -> None:
+    server.script += [says(GOOD, prompt_eval_count=200), says("", done_reason="length", prompt_eval_count=200)]
+    with pytest.raises(PromptTooLong, match="read 200 tokens of a prompt of 302 words"):
+        ask(model_of(server), user("word " * 300))
+
+
+@pytest.mark.parametrize("counted", [12, 0, None])
+def test_a_count_that_leaves_out_the_cache_is_not_taken_for_a_cut(ollamas: ScriptedOllama, counted: int | None) -> None:
+    ollamas.script += [
+        says(GOOD, prompt_eval_count=counted),
+        says("{", done_reason="length", prompt_eval_count=410),
+    ]
+    assert ask(model_of(ollamas), user("word " * 300)).city == "Lisbon"
+    first, again = (body["messages"] for body in ollamas.asked())
+    assert again[0]["content"] != first[0]["content"]
+    assert again[0]["content"].endswith(first[0]["content"])
+    assert ollamas.asked()[1]["options"]["num_predict"] == 1
+
+
+def test_a_smaller_window_than_asked_for_is_noticed_and_kept_to(ollamas: ScriptedOllama) -> None:
+    ollamas.allotted = 4096
+    ollamas.script += [says(GOOD, prompt_eval_count=5000)] + [says(GOOD)] * 3
+    model = model_of(ollamas)
+    with pytest.raises(PromptTooLong, match="window of 4096"):
+        ask(model, user("x" * 5000))
+    assert model.context_tokens == 4096
+    assert ask(model).city == "Lisbon"
+    ollamas.allotted = 8192  # loaded anew
+    ask(model)
+    assert model.context_tokens == 8192
+
+
+def test_the_size_of_prompts_is_learnt_from_what_the_server_counts(server: ScriptedOllama) -> None:
+    model = model_of(server)
+    text = user("word " * 1_000)
+    first = model.max_prompt_tokens(text)
+    server.script.append(says(GOOD, prompt_eval_count=1_100))
+    ask(model, text)
+    assert 1_100 < model.max_prompt_tokens(text) < 1_600 < first
+    server.script.append(says(GOOD, prompt_eval_count=4_000))  # another language: what was counted at most is expected
+    ask(model, text)
+    assert model.max_prompt_tokens(text) > 4_000
+
+
+def test_of_an_answer_that_was_cut_what_is_whole_is_used(server: ScriptedOllama) -> None:
+    class Trips(BaseModel):
+        trips: list[Trip]
+
+    cut = '{"trips": [{"city": "Lisbon", "days": 3}, {"city": "Porto", "days": 2}, {"city": "Fa'
+    server.script.append(says(cut, done_reason="length"))
+    made = model_of(server).complete(PROMPT, Trips, max_tokens=100)
+    assert [trip.city for trip in made.answer.trips] == ["Lisbon", "Porto"]
+    assert not made.is_whole
+    assert made.calls == 1
+
+
+def test_a_model_pulled_anew_meanwhile_gets_another_name(ollamas: ScriptedOllama) -> None:
+    model = model_of(ollamas)
+    before = model.name
+    ollamas.digest = "f" * 64
+    ollamas.script += [says(GOOD)] * 2
+    with pytest.raises(ModelUnavailable, match="pulled anew"):
+        ask(model)
+    assert model.name == "ollama:qwen3:4b@ffffffffffff" != before
+    assert ask(model).days == 3
+
+
+@pytest.mark.parametrize("told", [status(404, "404 page not found"), does.raw(b'{"models": [{"name": 1}, 2]}')])
+def test_a_server_that_tells_no_window_is_done_without(ollamas: ScriptedOllama, told: does.Behaviour) -> None:
+    ollamas.instead["/api/ps"] = told
+    ollamas.script.append(says(GOOD))
+    assert ask(model_of(ollamas)).city == "Lisbon"
+
+
+# The settings
+
+
+def test_none_is_no_model_and_a_name_is_needed() -> None:
+    assert load_chat_model("none") is None
+    with pytest.raises(ProviderMissing, match="ollama list"):
+        load("", settings.load({}))
+    with pytest.raises(ProviderMissing, match=r"memstore\.chat_models"):
+        load_chat_model("nobody:x")
+
+
+def test_it_is_found_by_its_name_and_told_the_settings(ollamas: ScriptedOllama) -> None:
+    ollamas.script.append(says(GOOD))
+    ollamas.allotted = 4096
+    model = load_chat_model("ollama:qwen3:4b", settings.load({"ollama_url": ollamas.url, "ollama_num_ctx": 4096}))
+    assert model is not None
+    assert model.context_tokens == 4096
+    assert model.complete(PROMPT, Trip, max_tokens=10).answer.city == "Lisbon"
+    assert ollamas.asked()[0]["options"]["num_ctx"] == 4096
+
+
+@pytest.mark.parametrize("url", ["", "localhost:11434", "ftp://x", "http://", "http://x:port"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="ollama_url"):
+        settings.load({"ollama_url": url})
+
+
+def test_without_the_library_its_absence_is_told() -> None:
+    code = (
+        "import sys; sys.modules['ollama'] = None\n"
+        "from memstore.errors import ProviderMissing\n"
+        "try:\n    import memstore.providers.ollama\n"
+        "except ProviderMissing as error:\n    print(error)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ".[ollama]" in result.stdout
+
+
+# What OpenAI-compatible servers differ in
+
+
+def refuses(why: str) -> does.Behaviour:
+    return does.raw(json.dumps({"error": {"message": why, "type": "invalid_request_error"}}).encode(), 400)
+
+
+def test_what_a_server_refuses_by_name_is_asked_for_in_another_way_from_then_on(openais: ScriptedOllama) -> None:
+    openais.script += [
+        refuses("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."),
+        refuses("Unsupported value: 'temperature' does not support 0 with this model."),
+        refuses("'response_format' of type json_schema is not supported"),
+        says(GOOD),
+        says(GOOD),
+    ]
+    model = model_of(openais)
+    assert [ask(model).city, ask(model).city] == ["Lisbon", "Lisbon"]
+    *_, last, again = openais.asked()
+    for body in (last, again):
+        assert (body["max_completion_tokens"], body["response_format"]) == (100, {"type": "json_object"})
+        assert not {"max_tokens", "temperature"} & set(body)
+        assert '"days": {"type": "integer"}' in body["messages"][0]["content"]
+        assert [each["role"] for each in body["messages"]] == ["system", "user"]
+
+
+def test_a_server_that_takes_no_response_format_at_all_is_asked_in_words(openais: ScriptedOllama) -> None:
+    openais.script += [refuses("response_format: unknown field"), refuses("response_format: unknown field"), says(GOOD)]
+    assert ask(model_of(openais)).days == 3
+    assert "response_format" not in openais.asked()[-1]
+
+
+def test_schemas_are_what_strict_modes_take(openais: ScriptedOllama) -> None:
+    class Stop(BaseModel):
+        town: str = Field(max_length=30)
+        nights: int = Field(default=1, ge=0)
+
+    class Tour(BaseModel):
+        stops: list[Stop]
+        title: str | None = None
+
+    openais.script.append(says({"stops": [{"town": "Faro", "nights": 2}], "title": None}))
+    model_of(openais).complete(PROMPT, Tour, max_tokens=100)
+    told = openais.asked()[0]["response_format"]["json_schema"]
+    assert told["strict"] is True
+    assert told["schema"] == {
+        "type": "object",
+        "properties": {
+            "stops": {"type": "array", "items": {"$ref": "#/$defs/Stop"}},
+            "title": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        },
+        "required": ["stops", "title"],
+        "additionalProperties": False,
+        "$defs": {
+            "Stop": {
+                "type": "object",
+                "properties": {"town": {"type": "string"}, "nights": {"type": "integer"}},
+                "required": ["town", "nights"],
+                "additionalProperties": False,
+            }
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "error"),
+    [
+        (
+            401,
+            {"error": {"message": f"Incorrect API key provided: {KEY}.", "code": "invalid_api_key"}},
+            ModelUnavailable,
+        ),
+        (400, {"error": {"message": f"key {KEY} has no right to do this"}}, ProviderError),
+        (
+            429,
+            {"error": {"message": f"{KEY} has no more", "code": "insufficient_quota"}},
+            ModelUnavailable,
+        ),
+        (503, {"detail": f"upstream refused Bearer {KEY}"}, ModelUnavailable),
+        (200, {"error": {"message": f"provider says no to {KEY}"}}, ModelUnavailable),
+    ],
+)
+def test_no_key_stands_in_an_error(
+    openais: ScriptedOllama, code: int, body: dict[str, Any], error: type[ProviderError]
+) -> None:
+    openais.script += [does.raw(json.dumps(body).encode(), code)] * 4
+    with pytest.raises(error) as raised:
+        ask(model_of(openais))
+    told = "".join(traceback.format_exception(raised.value))
+    assert KEY not in str(raised.value)
+    assert KEY.removeprefix("sk-") not in told
+
+
+def test_an_account_without_quota_is_not_asked_again(openais: ScriptedOllama) -> None:
+    openais.script += [does.raw(b'{"error": {"message": "no quota", "code": "insufficient_quota"}}', 429), says(GOOD)]
+    with pytest.raises(ModelUnavailable, match="no quota left"):
+        ask(model_of(openais))
+    assert len(openais.asked()) == 1
+
+
+@pytest.mark.parametrize(
+    ("listed", "window"),
+    [
+        ({"id": "qwen3:4b", "max_model_len": 4096}, 4096),
+        ({"id": "qwen3:4b", "context_length": 4096}, 4096),
+        ({"id": "qwen3:4b", "meta": {"n_ctx": 4096}}, 4096),
+        ({"id": "another", "max_model_len": 4096}, 16_384),
+        ({"id": "qwen3:4b"}, 16_384),
+        (None, 16_384),
+    ],
+)
+def test_the_window_is_what_the_server_lists(openais: ScriptedOllama, listed: Any, window: int) -> None:
+    openais.instead["/v1/models"] = (
+        status(404, "no list") if listed is None else does.raw(json.dumps({"data": [listed]}).encode())
+    )
+    assert model_of(openais, window=None).context_tokens == window
+
+
+def test_the_key_of_openai_goes_to_openai_alone(openais: ScriptedOllama, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-ours")
+    openais.script.append(says(GOOD))
+    model = openai.load("qwen3:4b", settings.load({"openai_url": f"{openais.url}/v1"}))
+    assert ask(model).days == 3
+    assert not any(KEY in str(headers) or "org-ours" in str(headers) for _, _, headers in openais.requests)
+
+
+def test_settings_show_no_key() -> None:
+    given = settings.load({"openai_api_key": KEY, "embedding_api_key": KEY, "rerank_api_key": KEY})
+    assert KEY not in repr(given)
+    assert all(KEY not in str(each.value) for each in settings.describe({"openai_api_key": KEY}))
+    with pytest.raises(ConfigurationError, match="URL without a key"):
+        settings.load({"openai_url": f"https://user:{KEY}@example.org/v1"})
+
+
+def test_embeddings_and_rerank(openais: ScriptedOllama) -> None:
+    given = settings.load(
+        {
+            "openai_url": "http://127.0.0.1:9/v1", "embedding_url": f"{openais.url}/v1", "embedding_api_key": KEY,
+            "rerank_url": f"{openais.url}/v1", "embedding_query_prefix": "query: ", "embedding_dimensions": 3,
+        }
+    )  # fmt: skip
+    embedder = openai.load_embedder("bge-m3", given)
+    assert embedder.dimensions == 3
+    assert np.allclose(np.linalg.norm(embedder.embed_documents(["a", "bee", ""]), axis=1), 1)
+    embedder.embed_query("ferry")
+    sent = openais.asked("/v1/embeddings")
+    assert [body["input"] for body in sent[-2:]] == [["a", "bee", " "], ["query: ferry"]]
+    assert {body["dimensions"] for body in sent} == {3}
+    assert embedder.name.startswith(f"openai:bge-m3@{openais.url}/v1#")
+    assert openai.load_embedder(embedder.name.removeprefix("openai:"), given).name == embedder.name
+    reranker = openai.load_reranker("reader", given)
+    assert list(reranker.scores("the ferry", ["a ferry", "trams", "the ferry"])) == [1, 0, 2]
+    check_reranker(reranker)
+
+
+@pytest.mark.parametrize("load", [openai.load_embedder, ollama.load_embedder])
+@pytest.mark.parametrize("rows", [[], [[1.0]], [[1.0], [1.0, 2.0]], [[0.0], [0.0]], [["x"], ["y"]], None])
+def test_vectors_that_are_none_are_refused(openais: ScriptedOllama, load: Any, rows: Any) -> None:
+    data = None if rows is None else [{"index": index, "embedding": row} for index, row in enumerate(rows)]
+    openais.instead["/v1/embeddings"] = does.raw(json.dumps({"data": data}).encode())
+    openais.instead["/api/embed"] = does.raw(json.dumps({"embeddings": rows}).encode())
+    embedder = load("m", settings.load({"openai_url": f"{openais.url}/v1", "ollama_url": openais.url}))
+    with pytest.raises(ProviderError, match="no vector for each of 2 texts"):
+        embedder.embed_documents(["a", "b"])
+
+
+def test_a_function_of_ones_own_is_a_provider() -> None:
+    given = settings.load({"openai_url": "http://127.0.0.1:9/v1"})
+    model = load_chat_model("memstore.providers.openai:load:gpt-5-mini", given)
+    assert repr(model) == "<ServedChatModel The server at http://127.0.0.1:9/v1>"
+    for name, why in (("json:nothing", "has no function nothing"), ("nowhere.to:load", "Nobody knows the provider")):
+        with pytest.raises(ProviderMissing, match=why):
+            load_chat_model(name, given)
