@@ -16,7 +16,7 @@ from memstore.context.history import ConversationHistory, load_history, newest_q
 from memstore.context.items import BudgetSpec, Candidates
 from memstore.context.layout import Layout, compress_turns
 from memstore.context.receipt import stable_prefix
-from memstore.context.request import Request, ResolvedRequest, resolve
+from memstore.context.request import Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore.context.strategies import describe_strategies
 from memstore.context.summary_cover import summaries_for_context
 from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
@@ -79,7 +79,7 @@ async def build_context(
 
 async def _resolve_question(database: Database, request: Request) -> tuple[ResolvedRequest, Message | None]:
     """Resolve a request that has no query, and find the message that asks."""
-    async with database.user_transaction(request.user_id, prefetch=erasure.user_version) as scope:
+    async with database.user_transaction(request.user_id, reads_to_resolve(request)) as scope:
         resolved = await resolve(scope, request)
         return resolved, await newest_question(scope, resolved)
 
@@ -87,7 +87,7 @@ async def _resolve_question(database: Database, request: Request) -> tuple[Resol
 async def _read_history(
     database: Database, request: Request, begun: tuple[ResolvedRequest, Message | None] | None, model: UUID
 ) -> tuple[ResolvedRequest, ConversationHistory]:
-    async with database.user_transaction(request.user_id, prefetch=None if begun else erasure.user_version) as scope:
+    async with database.user_transaction(request.user_id, [] if begun else reads_to_resolve(request)) as scope:
         resolved, newest = begun or (await resolve(scope, request), None)
         return resolved, await load_history(scope, resolved, newest, model)
 
@@ -195,11 +195,9 @@ def _finish_receipt(
 
 async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receipt) -> Receipt:
     """Keep the receipt and tell of it; return it with its id. Unless something was erased, which it may quote."""
-    epoch = (
-        erasure.lock_user_shared if database.capabilities.writes else erasure.user_version
-    )  # who only reads may lock nothing
-    async with database.user_transaction(resolved.request.user_id, async_commit=True, prefetch=epoch) as scope:
-        if await epoch(scope) != resolved.epoch:
+    epoch = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION  # who only reads locks nothing
+    async with database.user_transaction(resolved.request.user_id, [epoch], async_commit=True) as scope:
+        if scope.first != [resolved.epoch]:
             return receipt
         if resolved.request.keep:
             receipt = replace(receipt, id=ids.uuid7())

@@ -22,7 +22,7 @@ from memstore.ingest.validation import KEPT_FOR, check_name, check_text, validat
 from memstore.models import Json, Section
 from memstore.settings import Settings
 from memstore.store import erasure, messages
-from memstore.store.database import Transaction
+from memstore.store.database import Read, Transaction
 from memstore.store.erasure import UserVersion
 from memstore.store.messages import CLEARED
 from memstore.tool_calls import name_of
@@ -120,10 +120,17 @@ class ResolvedRequest:
         return rule if isinstance(rule, str) else getattr(rule, "__name__", type(rule).__name__)
 
 
+def reads_to_resolve(request: Request) -> list[Read[Any]]:
+    """Return what a transaction that resolves the request reads first."""
+    return [erasure.VERSION, messages.read_conversation(request.conversation_id)]
+
+
 async def resolve(scope: Transaction, request: Request) -> ResolvedRequest:
-    """Resolve what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense."""
-    epoch = await erasure.user_version(scope)
-    conversation = await messages.conversation(scope, request.conversation_id)
+    """Resolve what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense.
+
+    The transaction was opened with `reads_to_resolve`.
+    """
+    epoch, conversation = scope.first
     if request.as_of is None:
         kept = conversation.settings if conversation else {}
     else:

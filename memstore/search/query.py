@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from uuid import UUID
 
 from memstore._compat import to_thread
@@ -102,19 +101,16 @@ class QueryBuilder:
         while not query.fits(version):
             assert version is not None
             query = await self._embed_by_active_model(query, version)
-            async with self.database.user_transaction(
-                self.user_id, prefetch=partial(chunks.index_version, model=query.model)
-            ) as scope:
-                version = await chunks.index_version(scope, query.model)
+            async with self.database.user_transaction(self.user_id, [chunks.index_version(query.model)]) as scope:
+                [version] = scope.first
         return query, version
 
     @asynccontextmanager
     async def open(self, query: Query) -> AsyncIterator[tuple[Transaction, Query, IndexVersion | None]]:
         """Open a transaction; yield it with the query by the active model and the version of the user's units."""
         while True:
-            reading = partial(chunks.index_version, model=query.model)
-            async with self.database.user_transaction(self.user_id, prefetch=reading) as scope:
-                version = await chunks.index_version(scope, query.model)
+            async with self.database.user_transaction(self.user_id, [chunks.index_version(query.model)]) as scope:
+                [version] = scope.first
                 if query.fits(version):
                     yield scope, query, version
                     return

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from memstore.models import Decision, Json, MessageDigest, Reason, Receipt
 from memstore.models.contexts import as_json
-from memstore.store.database import Transaction
+from memstore.store.database import Read, Transaction, read_one
 from memstore.store.sql import statements
 
 SQL = statements("receipts")
@@ -68,10 +68,13 @@ async def receipt_page(
     return await scope.all(SQL["receipt_page"], _receipt, **values)
 
 
-async def previous(scope: Transaction, conversation: UUID, viewer: str | None = None) -> Previous | None:
-    """Return what the same viewer was sent before in this conversation."""
-    rows = await scope.tuples(SQL["previous_receipt"], conversation_id=conversation, viewer=viewer)
-    return next((Previous(id, tuple(MessageDigest(**message) for message in sent or ())) for id, sent in rows), None)
+def previous(conversation: UUID, viewer: str | None = None) -> Read[Previous | None]:
+    """Return the read of what the same viewer was sent before in this conversation."""
+    return read_one(SQL["previous_receipt"], _previous, conversation_id=conversation, viewer=viewer)
+
+
+def _previous(id: UUID, sent: Sequence[Json] | None) -> Previous:
+    return Previous(id, tuple(MessageDigest(**message) for message in sent or ()))
 
 
 async def trim(scope: Transaction, before: datetime) -> int:

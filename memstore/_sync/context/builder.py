@@ -13,7 +13,7 @@ from memstore import ids
 from memstore._compat import call_inline, run_both_threads
 from memstore._sync.context.candidates import collect_candidates, hits_for_budget
 from memstore._sync.context.history import ConversationHistory, load_history, newest_question
-from memstore._sync.context.request import Request, ResolvedRequest, resolve
+from memstore._sync.context.request import Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore._sync.search.query import Query, QueryBuilder
 from memstore._sync.store import erasure, receipts, summaries
 from memstore._sync.store.database import Database, Transaction
@@ -80,7 +80,7 @@ def build_context(
 
 def _resolve_question(database: Database, request: Request) -> tuple[ResolvedRequest, Message | None]:
     """Resolve a request that has no query, and find the message that asks."""
-    with database.user_transaction(request.user_id, prefetch=erasure.user_version) as scope:
+    with database.user_transaction(request.user_id, reads_to_resolve(request)) as scope:
         resolved = resolve(scope, request)
         return resolved, newest_question(scope, resolved)
 
@@ -88,7 +88,7 @@ def _resolve_question(database: Database, request: Request) -> tuple[ResolvedReq
 def _read_history(
     database: Database, request: Request, begun: tuple[ResolvedRequest, Message | None] | None, model: UUID
 ) -> tuple[ResolvedRequest, ConversationHistory]:
-    with database.user_transaction(request.user_id, prefetch=None if begun else erasure.user_version) as scope:
+    with database.user_transaction(request.user_id, [] if begun else reads_to_resolve(request)) as scope:
         resolved, newest = begun or (resolve(scope, request), None)
         return resolved, load_history(scope, resolved, newest, model)
 
@@ -196,11 +196,9 @@ def _finish_receipt(
 
 def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receipt) -> Receipt:
     """Keep the receipt and tell of it; return it with its id. Unless something was erased, which it may quote."""
-    epoch = (
-        erasure.lock_user_shared if database.capabilities.writes else erasure.user_version
-    )  # who only reads may lock nothing
-    with database.user_transaction(resolved.request.user_id, async_commit=True, prefetch=epoch) as scope:
-        if epoch(scope) != resolved.epoch:
+    epoch = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION  # who only reads locks nothing
+    with database.user_transaction(resolved.request.user_id, [epoch], async_commit=True) as scope:
+        if scope.first != [resolved.epoch]:
             return receipt
         if resolved.request.keep:
             receipt = replace(receipt, id=ids.uuid7())

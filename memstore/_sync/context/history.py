@@ -82,29 +82,38 @@ def load_history(
     scope: Transaction, resolved: ResolvedRequest, question: Message | None, model: UUID
 ) -> ConversationHistory:
     """Read the history; `question` is the message that asks, where no query is given, `model` the embedder's."""
-    request, visibility = resolved.request, resolved.visibility
-    said = (_newest_for_strategies if resolved.strategies else _newest_for_budget)(scope, resolved)
+    request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
+    as_of, newest = request.as_of, LONGEST + STEP if resolved.strategies else _page_size(resolved.budget)
+    page, every, pinned, previous, version = scope.all_together(
+        [
+            messages.read_newest(conversation, limit=newest, as_of=as_of),
+            summaries.outlines(conversation, as_of=as_of),
+            facts.standing(PINNED, limit=MOST_VIEWED if visibility.is_active else MOST_PINNED, as_of=as_of),
+            receipts.previous(conversation, request.viewer),
+            chunks.index_version(model),
+        ]
+    )
+    if resolved.strategies:
+        said = _newest_for_strategies(page, resolved)
+    else:
+        said = _newest_for_budget(scope, page, resolved)
     if request.query is not None:
-        newest = newest_question(scope, resolved, said)
-        question = newest if newest is not None and newest.text == request.query else None
+        asking = newest_question(scope, resolved, said)
+        question = asking if asking is not None and asking.text == request.query else None
     turns, unpaired = split_turns(visibility.messages(said))
-    every = summaries.outlines(scope, request.conversation_id, as_of=request.as_of)
     since = [one for one in every if one.from_seq > resolved.after]
-    limit = MOST_VIEWED if visibility.is_active else MOST_PINNED
-    pinned = facts.standing(scope, PINNED, limit=limit, as_of=request.as_of)
     whole_summaries, known_facts = _read_for_strategies(scope, resolved)
-    previous, hints = _read_previous(scope, request.conversation_id, request.as_of, request.viewer)
     return ConversationHistory(
         question=question,
         turns=as_seen_by(request.viewer, turns),
         unpaired=unpaired,
         tokens=sum(one.tokens for one in said),
-        outlines=visibility.outlines(scope, request.conversation_id, since),
+        outlines=visibility.outlines(scope, conversation, since),
         earlier={one.id for one in every if one.from_seq <= resolved.after},
         pinned=(visibility.fact_ids(scope, pinned))[:MOST_PINNED],
-        version=chunks.index_version(scope, model),
-        previous=previous,
-        hints=hints,
+        version=version,
+        previous=previous if as_of is None else None,
+        hints=() if as_of is None else _learnt_later(scope, conversation, as_of),
         summaries=whole_summaries,
         facts=known_facts,
     )
@@ -123,50 +132,46 @@ def _read_for_strategies(scope: Transaction, resolved: ResolvedRequest) -> tuple
     return seen, [fact for fact in known if fact.id in kept]
 
 
-def _read_previous(
-    scope: Transaction, conversation: UUID, as_of: datetime | None, viewer: str | None
-) -> tuple[Previous | None, Sequence[str]]:
-    """Return the context that was sent before, or for a past moment a hint at what was not known then."""
-    if as_of is None:
-        return receipts.previous(scope, conversation, viewer), ()
+def _learnt_later(scope: Transaction, conversation: UUID, as_of: datetime) -> Sequence[str]:
+    """Return a hint at what was said before a moment and not known then."""
     later = receipts.learnt_later(scope, conversation, as_of)
     if not later.messages:
-        return None, ()
-    return None, (
+        return ()
+    return (
         f"as of {as_of.isoformat()} memstore did not know {later.messages:,} messages that were said before: it "
         f"learnt them later, from {later.first} on. since= and until= of recall go by when something was said.",
     )
 
 
-def _newest_for_budget(scope: Transaction, resolved: ResolvedRequest) -> list[Message]:
-    """Return the newest messages in order, as many as could fill the budget with those that are seen."""
+def _page_size(tokens: int, size: float = A_MESSAGE) -> int:
+    """Return how many messages of this size to read for so many tokens."""
+    return max(LEAST_READ, min(MOST_READ, int(tokens / size)))
+
+
+def _newest_for_budget(scope: Transaction, page: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
+    """Return the newest messages in order, as many as could fill the budget with those that are seen.
+
+    `page` are the newest of them; more are read where they are too few.
+    """
     request, visibility = resolved.request, resolved.visibility
     read: list[Message] = []
     tokens = 0
-    while tokens < resolved.budget or (read and read[-1].role == Role.TOOL):  # results are nothing without their call
-        wanted = resolved.budget - tokens
-        guess = wanted * len(read) // tokens if tokens else wanted // A_MESSAGE
-        page = messages.newest(
-            scope,
-            request.conversation_id,
-            limit=max(LEAST_READ, min(MOST_READ, guess)),
-            before=read[-1].seq if read else messages.LAST,
-            as_of=request.as_of,
-        )
+    while page:
         read += page
         tokens += sum(one.tokens + OVERHEAD for one in page if visibility.may_see(one))
-        if not page or page[-1].seq <= resolved.after + 1 or (visibility.is_active and len(read) >= MOST_LOOKED_AT):
+        enough = tokens >= resolved.budget and read[-1].role != Role.TOOL  # results are nothing without their call
+        if enough or read[-1].seq <= resolved.after + 1 or (visibility.is_active and len(read) >= MOST_LOOKED_AT):
             break
+        limit = _page_size(resolved.budget - tokens, max(1, tokens) / len(read))
+        page = messages.newest(scope, request.conversation_id, limit=limit, before=read[-1].seq, as_of=request.as_of)
     return [one for one in reversed(read) if one.seq > resolved.after]
 
 
-def _newest_for_strategies(scope: Transaction, resolved: ResolvedRequest) -> list[Message]:
+def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
     """Return every message in order: where there are very many, the newest `LONGEST` or more.
 
     The beginning then moves by `STEP` messages at once, so that what follows from it stays for as long.
     """
-    request = resolved.request
-    read = messages.newest(scope, request.conversation_id, limit=LONGEST + STEP, as_of=request.as_of)
     last = read[0].seq if read else 0
     first = max((last - LONGEST) // STEP * STEP, resolved.after)
     return [one for one in reversed(read) if one.seq > first]

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from memstore._sync.context.visibility import Rule, VisibilityFilter, rule_of
 from memstore._sync.store import erasure, messages
-from memstore._sync.store.database import Transaction
+from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.erasure import UserVersion
 from memstore._sync.store.messages import CLEARED
 from memstore.context import sections
@@ -121,10 +121,17 @@ class ResolvedRequest:
         return rule if isinstance(rule, str) else getattr(rule, "__name__", type(rule).__name__)
 
 
+def reads_to_resolve(request: Request) -> list[Read[Any]]:
+    """Return what a transaction that resolves the request reads first."""
+    return [erasure.VERSION, messages.read_conversation(request.conversation_id)]
+
+
 def resolve(scope: Transaction, request: Request) -> ResolvedRequest:
-    """Resolve what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense."""
-    epoch = erasure.user_version(scope)
-    conversation = messages.conversation(scope, request.conversation_id)
+    """Resolve what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense.
+
+    The transaction was opened with `reads_to_resolve`.
+    """
+    epoch, conversation = scope.first
     if request.as_of is None:
         kept = conversation.settings if conversation else {}
     else:

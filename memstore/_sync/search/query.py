@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from uuid import UUID
 
 from memstore._compat import call_inline
@@ -103,19 +102,16 @@ class QueryBuilder:
         while not query.fits(version):
             assert version is not None
             query = self._embed_by_active_model(query, version)
-            with self.database.user_transaction(
-                self.user_id, prefetch=partial(chunks.index_version, model=query.model)
-            ) as scope:
-                version = chunks.index_version(scope, query.model)
+            with self.database.user_transaction(self.user_id, [chunks.index_version(query.model)]) as scope:
+                [version] = scope.first
         return query, version
 
     @contextmanager
     def open(self, query: Query) -> Iterator[tuple[Transaction, Query, IndexVersion | None]]:
         """Open a transaction; yield it with the query by the active model and the version of the user's units."""
         while True:
-            reading = partial(chunks.index_version, model=query.model)
-            with self.database.user_transaction(self.user_id, prefetch=reading) as scope:
-                version = chunks.index_version(scope, query.model)
+            with self.database.user_transaction(self.user_id, [chunks.index_version(query.model)]) as scope:
+                [version] = scope.first
                 if query.fits(version):
                     yield scope, query, version
                     return
