@@ -32,7 +32,7 @@ from memstore.store.embedding_models import id_of
 from memstore.tool_calls import name_of
 
 # Few hits are offered at first: most budgets are full with them. Where one is not, since they say what the recent turns
-# say, so many times as many are offered, and once more.
+# say, so many times as many are offered.
 FULL, MORE = 0.97, 4
 # Added to the budget that was found to be needed, try by try: nothing at first, as the least of them is wanted.
 STEPS = (*[0] * 8, *(2**n for n in range(10)))
@@ -107,7 +107,7 @@ class ContextBuilder:
     async def build(self, resolved: ResolvedRequest) -> tuple[Candidates, Context]:
         """Compose what is recalled; where that leaves room and there are more hits, with more of them."""
         most = hits_for_budget(resolved.budget, self.history.tokens)
-        for last in (False, False, True):
+        for last in (False, True):
             async with self.database.user_transaction(resolved.request.user_id) as scope:
                 found = await collect_candidates(scope, self.query, resolved, self.history, most)
                 layout = await self._lay_out(scope, resolved, found)

@@ -109,7 +109,7 @@ async def load_history(
         turns=as_seen_by(request.viewer, turns),
         unpaired=unpaired,
         tokens=sum(one.tokens for one in said),
-        outlines=await visibility.outlines(scope, conversation, since),
+        outlines=await visibility.summaries(scope, since),
         earlier={one.id for one in every if one.from_seq <= resolved.after},
         pinned=(await visibility.fact_ids(scope, pinned))[:MOST_PINNED],
         version=version,

@@ -17,7 +17,7 @@ from memstore.context.items import BudgetSpec, Candidates, ContextItem, ItemFact
 from memstore.context.receipt import BuiltContext, write_receipt
 from memstore.context.sections import FACTS, HITS, RECENT, SUMMARIES, Allowance, allowances, merge_sections
 from memstore.context.selection import Selection, required_items, select_items, select_static, total_tokens
-from memstore.context.spare_budget import SpareBudget, uncovered_first
+from memstore.context.spare_budget import SpareBudget
 from memstore.context.strategies.base import ConversationView, Strategy, Turn, compress, view_of
 from memstore.errors import BudgetTooSmall
 from memstore.models import Context, Decision, Fact, Json, Reason, Section, Summary
@@ -128,8 +128,7 @@ class Layout:
 
     def _filled(self, selection: Selection) -> BuiltContext:
         """Use what is left, and write it down; then use what the estimates were too high by, and the like."""
-        items = {**self.items, HITS: uncovered_first(selection, self.items[HITS], self._question)}
-        spare = SpareBudget(selection, items, self.plan, self.static, self.factory)
+        spare = SpareBudget(selection, dict(self.items), self.plan, self.static, self.factory)
         room = self.base - self.question_tokens
         spare.fill(room)
         built = self._built(selection)
@@ -149,12 +148,6 @@ class Layout:
     def _over_maximum(self, built: BuiltContext) -> list[str]:
         limited = [section.name for section in self.candidates.sections if section.maximum is not None]
         return [name for name in limited if built.sections.get(name, 0) > self.plan[name].maximum]
-
-    @property
-    def _question(self) -> str:
-        content = (self.candidates.question or {}).get("content")
-        parts = content if isinstance(content, list) else [{"text": content}]
-        return " ".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("text"))
 
     def _written(self, content: PromptContent) -> tuple[RenderedPrompt, Count]:
         """The one place where what was chosen is rendered, and where what was rendered is counted."""

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.context.dedupe import SaidIndex, TextFingerprint
 from memstore.context.formats import OPENAI, PromptContent, RenderedPrompt
-from memstore.context.items import Candidates, ItemFactory, truncate
+from memstore.context.items import Candidates, truncate
 from memstore.context.layout import compose
-from memstore.context.selection import MOST, OVER_SHARE, Selection, recent_window
-from memstore.context.spare_budget import knapsack, uncovered_first
+from memstore.context.selection import MOST, OVER_SHARE, recent_window
 from memstore.context.strategies.base import split_turns
 from memstore.models import Hit, Reason, Section, Tier
 from memstore.testing import WordCounter
 from tests.unit.strategies import START, UUID, message
-
-sizes = st.lists(st.integers(1, 60), max_size=9)
-
-
-@given(sizes, st.integers(0, 300))
-def test_the_fill_is_the_fullest_there_is(pieces: list[int], room: int) -> None:
-    chosen = knapsack(pieces, room)
-    best = max(
-        (sum(some) for count in range(len(pieces) + 1) for some in combinations(pieces, count) if sum(some) <= room),
-        default=0,
-    )
-    assert sum(pieces[place] for place in chosen) == best
-    assert chosen == sorted(set(chosen))
 
 
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=60), st.integers(0, 900))
@@ -178,17 +162,6 @@ class Wordy:
 
 def hit(number: int, text: str) -> Hit:
     return Hit(Tier.MESSAGES, UUID(int=number), text, 1.0 / number, {}, (), START, UUID(int=2), number, speaker="Ann")
-
-
-def test_what_the_question_asks_and_nobody_said_yet_comes_first() -> None:
-    told = ["We sailed to Corfu.", "The boat was blue.", "Corfu again!", "Our ferry had two boats.", "A plain day."]
-    factory = ItemFactory(WordCounter())
-    pieces = [factory.hit(hit(n, text)) for n, text in enumerate(told, 1)]
-    packing = Selection()
-    packing.add(pieces[0])
-    ordered = uncovered_first(packing, pieces, "Which boats and which ferry took us to Corfu?")
-    assert [piece.fingerprint.text for piece in ordered] == [told[place] for place in (3, 0, 1, 2, 4)]
-    assert uncovered_first(packing, pieces, "And Corfu?") == pieces
 
 
 def test_what_stands_beside_a_hit_comes_before_what_is_merely_newer() -> None:

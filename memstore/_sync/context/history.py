@@ -108,7 +108,7 @@ def load_history(
         turns=as_seen_by(request.viewer, turns),
         unpaired=unpaired,
         tokens=sum(one.tokens for one in said),
-        outlines=visibility.outlines(scope, conversation, since),
+        outlines=visibility.summaries(scope, since),
         earlier={one.id for one in every if one.from_seq <= resolved.after},
         pinned=(visibility.fact_ids(scope, pinned))[:MOST_PINNED],
         version=version,

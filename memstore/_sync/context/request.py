@@ -149,7 +149,7 @@ def resolve(scope: Transaction, request: Request) -> ResolvedRequest:
         reserve,
         own if request.strategies is None else request.strategies,
         sections.merge_sections(sections.read_sections(settings.get(SECTIONS) or []), request.sections),
-        VisibilityFilter(request.viewer, request.visibility, request.conversation_id),
+        VisibilityFilter(request.viewer, request.visibility),
         messages.cleared(kept),
         conversation.last_seq if conversation else 0,
         conversation is not None,
