@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby
 from uuid import UUID
 
 from memstore import ids
 from memstore._compat import run_both, to_thread
-from memstore.context import formats
-from memstore.context.candidates import collect_candidates, hits_for_budget
-from memstore.context.history import ConversationHistory, load_history, newest_question
-from memstore.context.items import BudgetSpec, Candidates
-from memstore.context.layout import Layout, compress_turns
-from memstore.context.receipt import stable_prefix
+from memstore.context.candidates import (
+    ConversationHistory,
+    collect_candidates,
+    hits_for_budget,
+    load_history,
+    newest_question,
+)
+from memstore.context.formats import describe_format
+from memstore.context.items import BudgetSpec, Candidates, merge_sections
+from memstore.context.layout import Layout, stable_prefix
 from memstore.context.request import Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore.context.strategies import describe_strategies
-from memstore.context.summary_cover import summaries_for_context
+from memstore.context.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
 from memstore.events import EventType
-from memstore.models import Context, Json, Message, Receipt, Tier
+from memstore.models import Context, Decision, Fact, Json, Message, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
 from memstore.search.query import Query, QueryBuilder
 from memstore.search.reranking import rerank
@@ -34,6 +39,15 @@ from memstore.tool_calls import name_of
 # Few hits are offered at first: most budgets are full with them. Where one is not, since they say what the recent turns
 # say, so many times as many are offered.
 FULL, MORE = 0.97, 4
+INDENTED = 0.9  # of the tokens of summaries in a context: the rest are blanks, and the fence
+# With strategies the conversation as they leave it comes first: their trigger is a share of the room, and what they
+# have told of the oldest turns would be the first to go.
+COMPRESSED_WEIGHTS = (
+    Section("recent", weight=0.8),
+    Section("hits", weight=0.1),
+    Section("facts", weight=0.05),
+    Section("summaries", weight=0.05),
+)
 # Added to the budget that was found to be needed, try by try: nothing at first, as the least of them is wanted.
 STEPS = (*[0] * 8, *(2**n for n in range(10)))
 
@@ -142,8 +156,9 @@ class ContextBuilder:
             return layout
         finest = sum(outline.tokens for outline in outlines if outline.level == 1)
         upto_seq, tokens, static = await to_thread(layout.room_for_summaries, finest)
-        covering = [outline.id for outline in summaries_for_context(outlines, upto_seq, tokens)]
-        rows = await summaries.some(scope, covering)
+        newest = max(outline.to_seq for outline in outlines)
+        covering = cover(outlines, min(upto_seq, newest), int(tokens * INDENTED))
+        rows = await summaries.some(scope, [outline.id for outline in covering])
         return layout.with_summaries(
             [one for one in rows if one.text != EMPTY_SUMMARY], static
         )  # they cover, say nothing
@@ -165,6 +180,51 @@ class ContextBuilder:
         return replace(candidates, facts=facts, hits=[hit for hit in ordered if hit.tier != Tier.FACTS])
 
 
+def compress_turns(
+    candidates: Candidates,
+    strategies: Sequence[Strategy],
+    turns: Sequence[Turn],
+    room: int,
+    counter: TokenCounter,
+    summaries: Sequence[Summary] = (),
+    facts: Sequence[Fact] = (),
+) -> Candidates:
+    """Return the candidates with their turns compressed for `room` tokens.
+
+    Strategies read every turn in order, the question's too, and the conversation's summaries and facts.
+    """
+    must = {turn.first_seq for turn in candidates.ending} | {candidates.question_seq}
+    view = view_of(
+        turns,
+        max(1, room),
+        counter,
+        keep=frozenset(seq for seq in must if seq is not None),
+        summaries=summaries,
+        facts=facts,
+        relevance={hit.id: hit.score for hit in candidates.hits},
+    )
+    view = compress(view, strategies)
+    return replace(
+        candidates,
+        turns=[entry for entry in reversed(view.entries) if entry.first_seq not in must],
+        left_out=[*candidates.left_out, *_dropped_turns(view)],
+        compressed=view.steps,
+        sections=merge_sections(COMPRESSED_WEIGHTS, candidates.sections),
+        static=not any(getattr(strategy, "by_question", False) for strategy in strategies),
+    )
+
+
+def _dropped_turns(view: ConversationView) -> Iterable[Decision]:
+    """Yield a decision for the turns that each strategy left out; there may be thousands of them."""
+    for (strategy, reason), group in groupby(view.dropped, key=lambda one: (one.strategy, one.reason)):
+        turns = [one.turn for one in group]
+        seqs = sorted(turn.first_seq for turn in turns)
+        tokens = sum(view.sizes[seq] for seq in seqs)
+        note = f"{strategy}: {len(turns)} turns between the messages {seqs[0]} and {seqs[-1]}: {reason}"
+        first = turns[0].messages[0]
+        yield Decision("recent", "turns", first.id, tokens, Reason.COMPRESSED, note=note, seqs=(seqs[0], seqs[-1]))
+
+
 def _finish_receipt(
     receipt: Receipt, resolved: ResolvedRequest, history: ConversationHistory, models: Mapping[str, str]
 ) -> Receipt:
@@ -178,7 +238,7 @@ def _finish_receipt(
         "sections": sections or None,
         "viewer": request.viewer,
         "visibility": resolved.rule if request.viewer else None,
-        "format": formats.describe_format(request.format),
+        "format": describe_format(request.format),
         "tools": [name_of(tool) for tool in request.tools] or None,
         "masked": dict(request.redacted) or None,
     }

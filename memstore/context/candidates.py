@@ -1,24 +1,38 @@
-"""Candidates of a context: what is recalled for the question, beside the history of the conversation."""
+"""Candidates of a context: the history of the conversation, read while the question is embedded, and what is recalled
+for the question."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import islice
 from uuid import UUID
 
-from memstore.context.history import MOST_PINNED, ConversationHistory
 from memstore.context.items import Candidates
-from memstore.context.receipt import PREVIEW
+from memstore.context.layout import PREVIEW
 from memstore.context.request import ResolvedRequest
-from memstore.models import Decision, Message, Reason, Role, Tier, Unit
+from memstore.context.strategies.base import Turn, split_turns
+from memstore.context.visibility import as_seen_by
+from memstore.models import Decision, Fact, Message, Reason, Role, Summary, Tier, Unit
 from memstore.search.candidates import DEPTH, rank_candidates, to_hits
 from memstore.search.query import Query
 from memstore.search.ranking import Candidate, best_of_each
-from memstore.store import fact_history
-from memstore.store.chunks import Filters
+from memstore.store import chunks, fact_history, facts, messages, receipts, summaries
+from memstore.store.chunks import Filters, IndexVersion
 from memstore.store.database import Transaction
+from memstore.store.receipts import Previous
+from memstore.store.summaries import Outline
 
+# Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
+# embedder; nobody asks for standing instructions at all.
+PINNED, MOST_PINNED = ("constraint", "procedure", "identity"), 8
+MOST_VIEWED = 100  # of them, where a viewer sees some only
+A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
+LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
+LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
+MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
+OVERHEAD = 4  # tokens that a message costs besides its content, at least
 FACTS, HITS = 40, 80  # offered to selection; of a large budget more hits, one for so many tokens:
 A_HIT = 100
 # Recent turns, where there are enough of them, have half of a budget at least. Of a small one fewer hits fit into the
@@ -26,6 +40,160 @@ A_HIT = 100
 SMALL_HIT, FEWEST_HITS = 25, 40
 VIEWED_DEPTH = 1000  # candidates of a leg, where a viewer sees some of them only
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationHistory:
+    """What the viewer sees of a conversation since it was last cleared, as far back as a context may reach.
+
+    `question` is the message that asks, where one does, and among the `turns`, which are in order. The messages read
+    have so many `tokens`, seen or not. `outlines` are of its summaries; `earlier` are the summaries of what was
+    cleared. `pinned` are facts that are in whatever is asked; `version` is that of what can be recalled. `summaries`
+    and `facts` are read for strategies only.
+    """
+
+    question: Message | None
+    turns: Sequence[Turn]
+    unpaired: Sequence[Message]
+    tokens: int
+    outlines: Sequence[Outline]
+    earlier: Collection[UUID]
+    pinned: Sequence[UUID]
+    version: IndexVersion | None
+    previous: Previous | None  # the context of this conversation before
+    hints: Sequence[str]
+    summaries: Sequence[Summary] = ()
+    facts: Sequence[Fact] = ()
+
+
+async def newest_question(
+    scope: Transaction, resolved: ResolvedRequest, known: Sequence[Message] = ()
+) -> Message | None:
+    """Return the newest message of a person since the conversation was cleared, of those that the viewer sees.
+
+    `known` are its newest messages, in order, where they are read already.
+    """
+    request, sees = resolved.request, resolved.visibility.sees
+    if message := next((one for one in reversed(known) if one.role == Role.USER and sees(one)), None):
+        return message
+    if not resolved.exists:
+        return None
+    if not resolved.visibility.is_active:
+        newest = await messages.newest_of(scope, request.conversation_id, Role.USER, as_of=request.as_of)
+        return newest if newest and newest.seq > resolved.after else None
+    before = messages.LAST
+    for limit in (STEP, MOST_LOOKED_AT - STEP):
+        page = await messages.newest(scope, request.conversation_id, limit=limit, before=before, as_of=request.as_of)
+        for one in page:
+            if one.seq > resolved.after and one.role == Role.USER and sees(one):
+                return one
+        if not page or page[-1].seq <= resolved.after:
+            break
+        before = page[-1].seq
+    return None
+
+
+async def load_history(
+    scope: Transaction, resolved: ResolvedRequest, question: Message | None, model: UUID
+) -> ConversationHistory:
+    """Read the history; `question` is the message that asks, where no query is given, `model` the embedder's."""
+    request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
+    as_of, newest = request.as_of, LONGEST + STEP if resolved.strategies else _page_size(resolved.budget)
+    page, every, pinned, previous, version = await scope.all_together(
+        [
+            messages.read_newest(conversation, limit=newest, as_of=as_of),
+            summaries.outlines(conversation, as_of=as_of),
+            facts.standing(PINNED, limit=MOST_VIEWED if visibility.is_active else MOST_PINNED, as_of=as_of),
+            receipts.previous(conversation, request.viewer),
+            chunks.index_version(model),
+        ]
+    )
+    if resolved.strategies:
+        said = _newest_for_strategies(page, resolved)
+    else:
+        said = await _newest_for_budget(scope, page, resolved)
+    if request.query is not None:
+        asking = await newest_question(scope, resolved, said)
+        question = asking if asking is not None and asking.text == request.query else None
+    turns, unpaired = split_turns(visibility.messages(said))
+    since = [one for one in every if one.from_seq > resolved.after]
+    whole_summaries, known_facts = await _read_for_strategies(scope, resolved)
+    return ConversationHistory(
+        question=question,
+        turns=as_seen_by(request.viewer, turns),
+        unpaired=unpaired,
+        tokens=sum(one.tokens for one in said),
+        outlines=await visibility.summaries(scope, since),
+        earlier={one.id for one in every if one.from_seq <= resolved.after},
+        pinned=(await visibility.fact_ids(scope, pinned))[:MOST_PINNED],
+        version=version,
+        previous=previous if as_of is None else None,
+        hints=() if as_of is None else await _learnt_later(scope, conversation, as_of),
+        summaries=whole_summaries,
+        facts=known_facts,
+    )
+
+
+async def _read_for_strategies(
+    scope: Transaction, resolved: ResolvedRequest
+) -> tuple[Sequence[Summary], Sequence[Fact]]:
+    if not resolved.strategies:
+        return (), ()
+    request, visibility = resolved.request, resolved.visibility
+    every = await summaries.summaries(scope, request.conversation_id, as_of=request.as_of)
+    seen = await visibility.summaries(scope, [one for one in every if one.from_seq > resolved.after])
+    if not any(getattr(strategy, "by_facts", False) for strategy in resolved.strategies):
+        return seen, ()
+    known = await facts.facts(scope, as_of=request.as_of)
+    kept = set(await visibility.fact_ids(scope, [fact.id for fact in known]))
+    return seen, [fact for fact in known if fact.id in kept]
+
+
+async def _learnt_later(scope: Transaction, conversation: UUID, as_of: datetime) -> Sequence[str]:
+    """Return a hint at what was said before a moment and not known then."""
+    later = await receipts.learnt_later(scope, conversation, as_of)
+    if not later.messages:
+        return ()
+    return (
+        f"as of {as_of.isoformat()} memstore did not know {later.messages:,} messages that were said before: it "
+        f"learnt them later, from {later.first} on. since= and until= of recall go by when something was said.",
+    )
+
+
+def _page_size(tokens: int, size: float = A_MESSAGE) -> int:
+    """Return how many messages of this size to read for so many tokens."""
+    return max(LEAST_READ, min(MOST_READ, int(tokens / size)))
+
+
+async def _newest_for_budget(scope: Transaction, page: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
+    """Return the newest messages in order, as many as could fill the budget with those that are seen.
+
+    `page` are the newest of them; more are read where they are too few.
+    """
+    request, visibility = resolved.request, resolved.visibility
+    read: list[Message] = []
+    tokens = 0
+    while page:
+        read += page
+        tokens += sum(one.tokens + OVERHEAD for one in page if visibility.may_see(one))
+        enough = tokens >= resolved.budget and read[-1].role != Role.TOOL  # results are nothing without their call
+        if enough or read[-1].seq <= resolved.after + 1 or (visibility.is_active and len(read) >= MOST_LOOKED_AT):
+            break
+        limit = _page_size(resolved.budget - tokens, max(1, tokens) / len(read))
+        page = await messages.newest(
+            scope, request.conversation_id, limit=limit, before=read[-1].seq, as_of=request.as_of
+        )
+    return [one for one in reversed(read) if one.seq > resolved.after]
+
+
+def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
+    """Return every message in order: where there are very many, the newest `LONGEST` or more.
+
+    The beginning then moves by `STEP` messages at once, so that what follows from it stays for as long.
+    """
+    last = read[0].seq if read else 0
+    first = max((last - LONGEST) // STEP * STEP, resolved.after)
+    return [one for one in reversed(read) if one.seq > first]
 
 
 def hits_for_budget(budget: int, recent: int) -> int:

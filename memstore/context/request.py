@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
-from memstore.context import sections
-from memstore.context.formats import OPENAI, Format
+from memstore.context.formats import OPENAI
+from memstore.context.formats.parts import Format
+from memstore.context.items import WEIGHTS, merge_sections
 from memstore.context.strategies import as_json, read_stored
 from memstore.context.strategies.base import Strategy
 from memstore.context.visibility import Rule, VisibilityFilter, rule_of
@@ -33,6 +36,14 @@ STRATEGIES, VISIBILITY, SECTIONS = "strategies", "visibility", "sections"
 NAMES = (BUDGET, RESERVE, VIEWER, STRATEGIES, VISIBILITY, SECTIONS)
 LARGEST_BUDGET = 10**9
 LARGEST_SETTINGS = 64_000  # characters of JSON
+ALWAYS = ("system", "question")  # sections that are in whole, or there is no context
+MOST_SECTIONS = 20  # sections of a user
+MOST_TEXTS = 1000
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+_RESERVED = frozenset({"memory", "standing", "record", "overhead", "tools", "reserve"})
+
+Sections: TypeAlias = "Sequence[Section | Json]"
+
 MISSPELT = 0.85  # so like a known name that it must be meant
 
 
@@ -142,12 +153,14 @@ async def resolve(scope: Transaction, request: Request) -> ResolvedRequest:
     )
     budget, reserve = _check_budget(request)
     own, _, unknown = read_stored(settings[STRATEGIES])
+    sections = merge_sections(read_sections(settings.get(SECTIONS) or []), request.sections)
+    _check_sum(sections)
     return ResolvedRequest(
         request,
         budget,
         reserve,
         own if request.strategies is None else request.strategies,
-        sections.merge_sections(sections.read_sections(settings.get(SECTIONS) or []), request.sections),
+        sections,
         VisibilityFilter(request.viewer, request.visibility),
         messages.cleared(kept),
         conversation.last_seq if conversation else 0,
@@ -222,7 +235,7 @@ def _check_setting(name: str, value: Any) -> Any:
     if name == KEPT_FOR:
         return validate_days(value)
     if name == SECTIONS:
-        return sections.as_json(value)
+        return [section.as_dict() for section in read_sections(value)]
     if name in (BUDGET, RESERVE):
         least = 1 if name == BUDGET else 0
         if type(value) is not int or not least <= value <= LARGEST_BUDGET:
@@ -237,3 +250,93 @@ def _check_setting(name: str, value: Any) -> Any:
         except MemstoreError as error:
             raise InvalidInput(str(error)) from None
     return value
+
+
+def read_sections(given: Sections) -> tuple[Section, ...]:
+    """Return sections from sections or JSON objects. Raises `InvalidInput`, which says what to give instead."""
+    if not isinstance(given, list | tuple):
+        raise InvalidInput(f"sections={given!r:.60}: give a list of sections.")
+    made = tuple(_check(_to_section(one)) for one in given)
+    if len(made) > MOST_SECTIONS:
+        raise InvalidInput(f"{len(made)} sections are more than the {MOST_SECTIONS} that a context may have.")
+    names = [section.name for section in made]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise InvalidInput(f"The section {', '.join(sorted(twice))} is given twice; say everything about it in one.")
+    _check_sum(made)
+    return made
+
+
+def _to_section(one: object) -> Section:
+    if isinstance(one, Section):
+        return one
+    if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+        raise InvalidInput(f'{one!r:.60} is no section: give Section("facts", maximum=0.1) or {{"name": "facts", …}}.')
+    known = [field.name for field in fields(Section)]
+    if unknown := set(one) - set(known):
+        raise InvalidInput(f"A section has no {', '.join(sorted(map(str, unknown)))}; it has {', '.join(known)}.")
+    return Section(**one)
+
+
+def _check(section: Section) -> Section:
+    name = section.name
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
+        raise InvalidInput(
+            f"{name!r:.60} is no name of a section: small letters, digits, - and _, and no word of ours."
+        )
+    if name in ALWAYS:
+        raise InvalidInput(f"The section {name!r} is always in, whole; it takes no limits.")
+    if (name in WEIGHTS) != (section.text is None):
+        raise InvalidInput(
+            f"The section {name!r} has its own content; leave out its text."
+            if name in WEIGHTS
+            else f"There is no section {name!r}: give it a text, or one of {', '.join(WEIGHTS)}."
+        )
+    _check_limits(section)
+    _check_texts(section)
+    return section
+
+
+def _check_limits(section: Section) -> None:
+    name, least, most = section.name, section.minimum, section.maximum
+    for what, amount in (("minimum", least), ("maximum", most)):
+        if not _is_amount(amount) and not (amount is None and what == "maximum"):  # without one there is no limit
+            raise InvalidInput(
+                f"{name}: {what}={amount!r}: give tokens (a whole number) or a share of the room (0.0 to 1.0)."
+            )
+    if most is not None and type(least) is type(most) and least > most:
+        raise InvalidInput(f"{name}: the minimum {least} is more than the maximum {most}.")
+    if section.weight is not None and not (_is_number(section.weight) and 0 <= section.weight <= 1000):
+        raise InvalidInput(f"{name}: weight={section.weight!r}: give a number from 0 to 1000.")
+    if type(section.priority) is not int:
+        raise InvalidInput(f"{name}: priority={section.priority!r}: give a whole number, the higher the sooner.")
+    for what, flag in (("steady", section.steady), ("cut", section.cut)):
+        if type(flag) is not bool:
+            raise InvalidInput(f"{name}: {what}={flag!r}: give True or False.")
+
+
+def _check_texts(section: Section) -> None:
+    if section.text is None:
+        return
+    if not isinstance(section.text, str | list | tuple) or len(section.texts) > MOST_TEXTS:
+        raise InvalidInput(
+            f"{section.name}: text={section.text!r:.60}: give a text, or a list of at most {MOST_TEXTS}."
+        )
+    for text in section.texts:
+        check_text(text, f"a text of the section {section.name!r}")
+
+
+def _check_sum(sections: Sequence[Section]) -> None:
+    """Shares that are promised must not be more than there is; tokens are seen once there is a budget."""
+    together = sum(section.minimum for section in sections if isinstance(section.minimum, float))
+    if together > 1.0:
+        raise InvalidInput(f"The minimums of {', '.join(s.name for s in sections)} are {together:.2f} of the room.")
+
+
+def _is_amount(amount: Any) -> bool:
+    if type(amount) is int:
+        return amount >= 0
+    return type(amount) is float and 0.0 <= amount <= 1.0
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)

@@ -16,7 +16,6 @@ from memstore import Context, InvalidInput, NotFound, Receipt, Section
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.context.items import OLDER
-from memstore.formats import PlainText
 from memstore.ids import user_id
 from memstore.models import Json, MissingReason, Reason
 
@@ -344,17 +343,6 @@ async def test_a_replay_by_another_renderer_says_so(store: AsyncMemoryStore) -> 
     body = context.receipt.as_dict() | {"renderer": "another/9", "content_hash": "0" * 64}
     replay = await scope.user.replay(Receipt.from_dict(body))
     assert (replay.exact, [one.why for one in replay.missing]) == (False, [MissingReason.RENDERER])
-
-
-async def test_a_receipt_of_a_jinja_template_says_that_none_is_rendered_any_more(store: AsyncMemoryStore) -> None:
-    scope = await talk(store, turns=3)
-    body = (await scope.context("And now?", budget=500, format="text")).receipt.as_dict()
-    body["arguments"] |= {"format": {"name": "template:0123456789ab"}}
-    body["texts"] |= {"template": "{{ question }}"}
-    old = Receipt.from_dict(body)
-    with pytest.raises(InvalidInput, match=r"Jinja template.*format=…"):
-        await scope.user.replay(old)
-    assert (await scope.user.replay(old, format=PlainText())).exact
 
 
 async def test_receipts_are_kept_for_a_time(url: str) -> None:

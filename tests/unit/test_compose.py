@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstore import BudgetTooSmall
-from memstore.context.formats import OPENAI, PromptContent
+from memstore.context.formats import OPENAI
+from memstore.context.formats.parts import PromptContent
 from memstore.context.items import OLDER, BudgetSpec, Candidates, ContextItem
 from memstore.context.layout import Layout, compose
 from memstore.context.selection import required_items

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.context.dedupe import SaidIndex, TextFingerprint
-from memstore.context.formats import OPENAI, PromptContent, RenderedPrompt
+from memstore.context.formats import OPENAI
+from memstore.context.formats.parts import PromptContent, RenderedPrompt
 from memstore.context.items import Candidates, truncate
 from memstore.context.layout import compose
-from memstore.context.selection import MOST, OVER_SHARE, recent_window
+from memstore.context.selection import MOST, recent_window
 from memstore.context.strategies.base import split_turns
 from memstore.models import Hit, Reason, Section, Tier
 from memstore.testing import WordCounter
@@ -124,30 +125,6 @@ def test_a_reason_is_true_of_what_is_in_at_last() -> None:
         for one in made.receipt.left_out:
             if one.reason == Reason.DUPLICATE:
                 assert one.preview in str(made.messages)
-
-
-def test_what_a_share_refused_is_told_from_what_did_not_fit() -> None:
-    given = Candidates(question={"role": "user", "content": "?"}, pinned=ALWAYS, hits=TALK)
-    left = {one.id: one for one in compose(given, 90, WordCounter()).receipt.left_out}
-    assert left[ALWAYS[2].id].note == OVER_SHARE
-    assert {one.note for one in left.values() if one.section == "hits"} == {""}
-
-
-def test_a_fact_that_was_over_its_share_is_not_told_as_one_that_did_not_fit() -> None:
-    """What facts leave out goes to hits first, though their scores are lower."""
-    facts = [
-        Hit(Tier.FACTS, UUID(int=500 + n), f"Ann has been to town number {n}, and liked it.", 0.9, {}, (), START)
-        for n in range(8)
-    ]
-    hits = [hit(n, f"In the evening of day {n} we ate {n} different cakes near the harbour.") for n in range(10, 60)]
-    given = Candidates(question={"role": "user", "content": "?"}, facts=facts, hits=hits)
-    receipt = compose(given, 400, WordCounter()).receipt
-    out = [one for one in receipt.left_out if one.section == "facts"]
-    assert out
-    assert {(one.reason, one.note) for one in out} == {(Reason.OVER_BUDGET, "")}
-    assert min(one.score or 0 for one in out) > max(one.score or 0 for one in receipt.included if one.section == "hits")
-    assert {one.note for one in receipt.left_out if one.section == "hits"} == {""}, "what came last did not fit"
-    assert not [one for one in compose(given, 4000, WordCounter()).receipt.left_out if one.section == "facts"]
 
 
 class Wordy:

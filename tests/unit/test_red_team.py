@@ -15,7 +15,8 @@ from uuid import UUID
 
 import pytest
 
-from memstore.context.formats import FORMATS, RenderedPrompt, count_prompt
+from memstore.context.formats import FORMATS
+from memstore.context.formats.parts import RenderedPrompt, count_prompt
 from memstore.context.items import Candidates
 from memstore.context.layout import compose
 from memstore.context.strategies.base import Block, Turn, split_turns

@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memstore import InvalidInput
+from memstore.context.builder import compress_turns
 from memstore.context.formats import turn_messages
 from memstore.context.items import Candidates
-from memstore.context.layout import compose, compress_turns
+from memstore.context.layout import compose
 from memstore.context.strategies import KNOWN, as_json, get_strategies
 from memstore.context.strategies.base import (
     PROTECTED,

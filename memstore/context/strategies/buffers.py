@@ -20,10 +20,10 @@ from memstore.context.strategies.base import (
     Turn,
     check_falling,
     check_options,
+    cover,
     turns_of,
 )
 from memstore.context.strategies.tool_calls import ToolSummaries, is_call
-from memstore.context.summary_cover import cover
 from memstore.derive.sentences import sentences
 from memstore.derive.summaries.extractive import MAX_SENTENCES, choose_sentences, score_sentence, top_sentences
 from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
