@@ -29,8 +29,8 @@ from memstore.errors import BudgetTooSmall
 from memstore.events import EventType
 from memstore.models import Context, Decision, Fact, Json, Message, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
+from memstore.search.grouping import rerank
 from memstore.search.query import Query, QueryBuilder
-from memstore.search.reranking import rerank
 from memstore.store import erasure, receipts, summaries
 from memstore.store.database import Database, Transaction
 from memstore.store.embedding_models import id_of

@@ -3,7 +3,7 @@ for the question."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -242,11 +242,10 @@ async def _recall(
     known = {one.unit.item_id: one for one in ranking.included()}
     pinned = [known[fact] for fact in history.pinned if fact in known]
     about = (one for one in best_of_each(ranking.of(Tier.FACTS)) if one.unit.item_id not in known)
-    allowed = _AllowedHits(resolved.request.conversation_id, history)
-    said = best_of_each(allowed.of(ranking.of(Tier.MESSAGES, Tier.SUMMARIES)))
+    said = (one for one in ranking.of(Tier.MESSAGES, Tier.SUMMARIES) if _may_be_hit(one.unit, resolved, history))
     chosen = [
         await _take_visible(scope, iter(candidates), most, resolved)
-        for candidates, most in ((pinned, MOST_PINNED), (about, FACTS), (said, count))
+        for candidates, most in ((pinned, MOST_PINNED), (about, FACTS), (best_of_each(said), count))
     ]
     every = [one for candidates in chosen for one in candidates]
     texts = {hit.id: hit for hit in await to_hits(scope, every, as_of)}
@@ -256,15 +255,11 @@ async def _recall(
     offered = {hit.id for hit in hits}
     # A fact that is a message in its own words says nothing beside the message.
     quoted = [f for f in facts if f.text.startswith(f'{f.speaker}: "') and offered.issuperset(f.sources)]
-    hidden = visibility.count_hidden("facts", "hits")
-    twice = max(0, allowed.passed - len(chosen[2]) - hidden) + len(quoted)
-    below = max(0, len(ranking.tiers) - len(every) - hidden - allowed.filtered - twice)
     return Candidates(
         pinned=pinned_facts,
         facts=[fact for fact in facts if fact not in quoted],
         hits=hits,
         left_out=await _superseded(scope, [one for one in every if one.unit.item_id not in texts], resolved),
-        unlisted={Reason.FILTERED: allowed.filtered, Reason.DUPLICATE: twice, Reason.BELOW_SCORE: below},
     )
 
 
@@ -282,30 +277,11 @@ async def _take_visible(
     return taken[:count]
 
 
-class _AllowedHits:
-    """Lets through what may stand among the hits, and counts.
-
-    The question and the summaries that may stand in a section of their own have their own places.
-    """
-
-    def __init__(self, conversation_id: UUID, history: ConversationHistory) -> None:
-        self.conversation_id = conversation_id
-        self.history = history
-        self.passed = self.filtered = 0
-
-    def of(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
-        for one in candidates:
-            if self._allows(one.unit):
-                self.passed += 1
-                yield one
-            else:
-                self.filtered += 1
-
-    def _allows(self, unit: Unit) -> bool:
-        if unit.tier == Tier.SUMMARIES:
-            return unit.conversation_id != self.conversation_id or unit.item_id in self.history.earlier
-        question = self.history.question
-        return unit.role not in NEVER_RECALLED and (question is None or unit.item_id != question.id)
+def _may_be_hit(unit: Unit, resolved: ResolvedRequest, history: ConversationHistory) -> bool:
+    """Whether a unit may stand among the hits: the question and this conversation's summaries have their own places."""
+    if unit.tier == Tier.SUMMARIES:
+        return unit.conversation_id != resolved.request.conversation_id or unit.item_id in history.earlier
+    return unit.role not in NEVER_RECALLED and (history.question is None or unit.item_id != history.question.id)
 
 
 async def _superseded(scope: Transaction, gone: Sequence[Candidate], resolved: ResolvedRequest) -> list[Decision]:

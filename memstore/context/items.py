@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 from uuid import UUID
@@ -27,7 +27,7 @@ from memstore.context.formats.parts import (
 )
 from memstore.context.strategies.base import FENCE, Block, Entry, Turn
 from memstore.derive.sentences import sentences
-from memstore.models import Amount, Compression, Decision, Hit, Json, Message, Reason, Role, Section, Summary, Tier
+from memstore.models import Amount, Compression, Decision, Hit, Json, Message, Role, Section, Summary, Tier
 from memstore.providers import TokenCounter
 from memstore.text import (
     MEMORY_FOOT,
@@ -125,8 +125,7 @@ class Candidates:
     texts. Turns may be blocks that strategies made of them, and `compressed` is what those did; turns are `static`
     where another question would have made the same of them. `question` is the message to be answered, with its number
     where it is one of the conversation's; `ending` are the turns after it that must be there too: results of tools that
-    the model waits for. `left_out` are decisions taken, `unlisted` how many candidates were looked at and are not
-    offered, by reason.
+    the model waits for. `left_out` are decisions taken.
     """
 
     system: str | None = None
@@ -142,7 +141,6 @@ class Candidates:
     left_out: Sequence[Decision] = ()
     compressed: Sequence[Compression] = ()
     static: bool = True
-    unlisted: Mapping[Reason, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -271,7 +271,7 @@ def write_receipt(built: BuiltContext) -> Receipt:
         sections=built.sections,
         included=tuple(decision_of(item) for items in built.selection.chosen.values() for item in items),
         left_out=tuple(listed),
-        unlisted={str(reason): count for reason, count in sorted((unlisted + Counter(candidates.unlisted)).items())},
+        unlisted={str(reason): count for reason, count in sorted(unlisted.items())},
         stable_prefix=0,
         cacheable=_cacheable(built),
         compressed=tuple(candidates.compressed),

@@ -188,10 +188,6 @@ class VisibilityFilter:
                 self._hide("summaries", "summary", one.id, one.tokens)
         return [summary for summary in summaries if summary.id in kept]
 
-    def count_hidden(self, *sections: str) -> int:
-        """Return how many items of these sections were looked at and are not seen."""
-        return sum(len(sizes) for (section, _), sizes in self._hidden.items() if section in sections)
-
     def decisions(self) -> list[Decision]:
         """Return what was left out because the viewer does not see it: one decision for each section and kind."""
         decisions = []

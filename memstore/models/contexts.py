@@ -59,14 +59,12 @@ class Reason(StrEnum):
     """Why a candidate is not in a context, or not as it was said. A closed set: programs may rely on it."""
 
     OVER_BUDGET = "over budget"
-    BELOW_SCORE = "below score"
     DUPLICATE = "duplicate"
     ALREADY_IN_RECENT = "shown among the recent turns"
     COVERED = "covered by a summary"
     COMPRESSED = "compressed by a strategy"
     CUT = "cut"
     SUPERSEDED = "superseded"
-    FILTERED = "filtered"
     NOT_VISIBLE = "not visible"
     UNPAIRED = "unpaired tool call"
 
@@ -225,19 +223,6 @@ class Receipt:
 
 
 BAR_WIDTH, MOST_LISTED, MOST_CHARACTERS = 40, 12, 64  # columns of the meter, items of a section, characters of one
-IN_WORDS = {
-    Reason.OVER_BUDGET: "did not fit",
-    Reason.BELOW_SCORE: "answers less to the question than what was looked at",
-    Reason.DUPLICATE: "is said already",
-    Reason.ALREADY_IN_RECENT: "stands among the recent turns",
-    Reason.COVERED: "a summary that is in tells it",
-    Reason.COMPRESSED: "a strategy compressed it",
-    Reason.CUT: "was cut to what fits",
-    Reason.SUPERSEDED: "does not hold any more",
-    Reason.FILTERED: "has its own place, or is no talk",
-    Reason.NOT_VISIBLE: "is not for this viewer",
-    Reason.UNPAIRED: "a tool call and its results are not all there",
-}
 
 
 def _explain(decision: Decision, receipt: Receipt) -> str:
@@ -245,7 +230,7 @@ def _explain(decision: Decision, receipt: Receipt) -> str:
     parts = ", ".join(f"{name} {value:.2f}" for name, value in largest if value)
     score = "" if decision.score is None else f"score {decision.score:.3f}" + (f" ({parts})" if parts else "")
     size = f"{decision.tokens:,} tokens" if decision.tokens or not score else ""  # superseded facts are not counted
-    why = [IN_WORDS[decision.reason] if decision.reason else "", decision.note]
+    why = [str(decision.reason or ""), decision.note]
     if decision.reason == Reason.SUPERSEDED and decision.others:
         by = decision.others[0]
         successors = (other for other in receipt.decisions() if other.id == by)

@@ -138,9 +138,6 @@ class Shout:
 
     name = "shout"
 
-    def should_run(self, view: ConversationView) -> bool:
-        return True
-
     def run(self, view: ConversationView) -> ConversationView:
         return view.with_blocks([view.block(self, view.entries[1:20], "We spoke of offers.", 1)])
 

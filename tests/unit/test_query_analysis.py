@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memstore.search.query_analysis import (
-    NamedDate,
-    asks_for_assistant_words,
-    asks_for_overview,
-    named_dates,
-    split_question,
-    to_first_person,
-)
+from memstore.search.query import split_question, to_first_person
+from memstore.search.signals import NamedDate, asks_for_assistant_words, asks_for_overview, named_dates
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from memstore._sync.context.candidates import (
     newest_question,
 )
 from memstore._sync.context.request import Request, ResolvedRequest, reads_to_resolve, resolve
+from memstore._sync.search.grouping import rerank
 from memstore._sync.search.query import Query, QueryBuilder
 from memstore._sync.store import erasure, receipts, summaries
 from memstore._sync.store.database import Database, Transaction
@@ -34,7 +35,6 @@ from memstore.errors import BudgetTooSmall
 from memstore.events import EventType
 from memstore.models import Context, Decision, Fact, Json, Message, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
-from memstore.search.reranking import rerank
 from memstore.tool_calls import name_of
 
 # Few hits are offered at first: most budgets are full with them. Where one is not, since they say what the recent turns

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from memstore.context.formats.anthropic import Anthropic
 from memstore.context.formats.ollama import Ollama
@@ -42,11 +42,7 @@ class OpenAI:
     """
 
     dates: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name in receipts."""
-        return "openai"
+    name: ClassVar[str] = "openai"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
         """Return the context as messages."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import ClassVar
 
 from memstore.context.formats.parts import (
     INDENT,
@@ -32,10 +33,7 @@ from memstore.tool_calls import arguments_text, name_of
 class PlainText:
     """One text with sections under headings. Its tokens are the text's alone, without any chat around it."""
 
-    @property
-    def name(self) -> str:
-        """The name in receipts."""
-        return "text"
+    name: ClassVar[str] = "text"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
         """Return the context as a text in which nothing that was said can pass for its frame."""

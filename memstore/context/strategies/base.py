@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import pairwise, takewhile
+from itertools import groupby, pairwise, takewhile
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -122,7 +122,7 @@ class Dropped:
 
 
 class Strategy(Protocol):
-    """A way to compress a view. Frozen and compared by its options, so that a view knows which ones it has been by.
+    """A way to compress a view. Frozen, and compared by its options.
 
     One whose result depends on the question, by `view.relevance`, says so with an attribute `by_question = True`: what
     it leaves is then not part of a context's stable prefix. One that reads `view.facts` says `by_facts = True`: for
@@ -133,11 +133,8 @@ class Strategy(Protocol):
     def name(self) -> str:
         """The name in settings and receipts."""
 
-    def should_run(self, view: ConversationView) -> bool:
-        """Return whether there is anything to compress."""
-
     def run(self, view: ConversationView) -> ConversationView:
-        """Return the view compressed. The same view gives the same result."""
+        """Return the view compressed, or as it is. The same view gives the same result."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +156,6 @@ class ConversationView:
     relevance: Mapping[UUID, float] = field(default_factory=dict)
     dropped: tuple[Dropped, ...] = ()
     steps: tuple[Compression, ...] = ()
-    considered: tuple[Strategy, ...] = ()
 
     @cached_property
     def tokens(self) -> int:
@@ -206,26 +202,17 @@ class ConversationView:
         Raises ValueError where a block takes a protected turn or a part of another block.
         """
         block_of = {turn.first_seq: block for block in blocks for turn in block.turns}
-        taken: dict[int, list[Entry]] = {}
-        for entry in self.entries:
-            over = {id(block_of.get(turn.first_seq)): block_of.get(turn.first_seq) for turn in turns_of(entry)}
-            block = next(iter(over.values()))
-            if len(over) > 1 or (block is not None and self.is_protected(entry)):
-                raise ValueError(f"A block takes what is not to be taken: the turn {entry.first_seq}")
-            if block is not None:
-                taken.setdefault(id(block), []).append(entry)
-        shorter = {
-            id(block)
-            for block in blocks
-            if block.tokens + FENCE < sum(self.size(entry) for entry in taken.get(id(block), ()))
-        }
         entries: list[Entry] = []
-        for entry in self.entries:
-            block = block_of.get(entry.first_seq)
-            if block is None or id(block) not in shorter:
-                entries.append(entry)
-            elif not entries or entries[-1] is not block:
-                entries.append(block)
+        for block, group in groupby(self.entries, key=lambda entry: block_of.get(entry.first_seq)):
+            taken = list(group)
+            if block is None:
+                entries += taken
+                continue
+            covered = tuple(turn for entry in taken for turn in turns_of(entry))
+            if covered != block.turns or any(map(self.is_protected, taken)):
+                raise ValueError(f"A block takes what is not to be taken: the turn {taken[0].first_seq}")
+            shorter = block.tokens + FENCE < sum(map(self.size, taken))
+            entries += [block] if shorter else taken
         return replace(self, entries=tuple(entries))
 
     def without(self, strategy: Strategy, turns: Sequence[Turn], reason: str) -> ConversationView:
@@ -255,7 +242,6 @@ def view_of(
     room: int,
     counter: TokenCounter,
     *,
-    newest: int = PROTECTED,
     keep: frozenset[int] = frozenset(),
     summaries: Sequence[Summary] = (),
     facts: Sequence[Fact] = (),
@@ -263,16 +249,15 @@ def view_of(
 ) -> ConversationView:
     """Return the view of a conversation in which nothing is compressed.
 
-    The `newest` turns are protected, and those whose first numbers are in `keep`.
+    The newest turns are protected, and those whose first numbers are in `keep`.
     """
     instructions = {turn.first_seq for turn in turns if turn.messages[0].role in INSTRUCTIONS}
-    last = turns[len(turns) - max(1, newest) :] if len(turns) > newest else turns
     return ConversationView(
         entries=tuple(turns),
         room=room,
         counter=counter,
         sizes={turn.first_seq: sum(_tokens_of(message, counter) for message in turn.messages) for turn in turns},
-        protected=frozenset(instructions | keep | {turn.first_seq for turn in last}),
+        protected=frozenset(instructions | keep | {turn.first_seq for turn in turns[-PROTECTED:]}),
         summaries=tuple(summaries),
         facts=tuple(facts),
         relevance=relevance or {},
@@ -285,17 +270,17 @@ def _tokens_of(message: Message, counter: TokenCounter) -> int:
 
 
 def compress(view: ConversationView, strategies: Sequence[Strategy]) -> ConversationView:
-    """Return the view after these strategies, one after the other; each is asked once in a view's life."""
-    for strategy in strategies:
-        if strategy in view.considered:
+    """Return the view after these strategies, one after the other, each once."""
+    for place, strategy in enumerate(strategies):
+        if strategy in strategies[:place]:
             continue
-        after = strategy.run(view) if strategy.should_run(view) else view
-        steps = view.steps
+        after = strategy.run(view)
         if after.entries != view.entries:
             kept = set(map(id, after.entries))
             turns = sum(len(turns_of(entry)) for entry in view.entries if id(entry) not in kept)
-            steps = (*steps, Compression(strategy.name, view.tokens, after.tokens, turns))
-        view = replace(after, steps=steps, considered=(*view.considered, strategy))
+            step = Compression(strategy.name, view.tokens, after.tokens, turns)
+            after = replace(after, steps=(*view.steps, step))
+        view = after
     return view
 
 
