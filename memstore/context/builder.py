@@ -234,7 +234,7 @@ def _finish_receipt(
     sections = [{name: value for name, value in one.as_dict().items() if name != "text"} for one in resolved.sections]
     arguments = {
         "as_of": None if request.as_of is None else request.as_of.isoformat(),
-        "strategies": describe_strategies(resolved.strategies),
+        "strategies": describe_strategies(resolved.strategies) if resolved.strategies else [],
         "sections": sections or None,
         "viewer": request.viewer,
         "visibility": resolved.rule if request.viewer else None,
@@ -248,7 +248,7 @@ def _finish_receipt(
         previous=previous.id if previous else None,
         arguments={name: value for name, value in arguments.items() if value is not None},
         models={**models, "memstore": _version()},
-        hints=(*receipt.hints, *history.hints, *resolved.hints, *resolved.visibility.hints(), *request.hints()),
+        hints=(*resolved.hints, *resolved.visibility.hints(), *request.hints()),
         conversation_id=request.conversation_id,
     )
 

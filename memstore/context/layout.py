@@ -221,17 +221,15 @@ class Layout:
     def _built(self, selection: Selection) -> BuiltContext:
         content = self._content(selection.chosen)
         prompt, tokens = self._written(content)
-        return BuiltContext(self.candidates, self.target, self.items, selection, content, prompt, tokens)
+        return BuiltContext(self, selection, content, prompt, tokens)
 
 
 @dataclass(frozen=True)
 class BuiltContext:
-    """A finished context, and how it came about: of the `items` of the candidates, `selection` took what is `content`,
-    which was rendered as `prompt`, of so many `tokens`."""
+    """A finished context, and how it came about: what `selection` took of a layout is `content`, which was rendered as
+    `prompt`, of so many `tokens`."""
 
-    candidates: Candidates
-    target: BudgetSpec
-    items: Mapping[str, Sequence[ContextItem]]
+    layout: Layout
     selection: Selection
     content: PromptContent
     prompt: RenderedPrompt
@@ -240,7 +238,7 @@ class BuiltContext:
     @cached_property
     def counts(self) -> list[int]:
         """The tokens of each message that is sent."""
-        return [self.target.counter.count_message(message) for message in self.prompt.sent]
+        return [self.layout.target.counter.count_message(message) for message in self.prompt.sent]
 
     @cached_property
     def sections(self) -> dict[str, int]:
@@ -250,7 +248,7 @@ class BuiltContext:
 
 def write_receipt(built: BuiltContext) -> Receipt:
     """Return the receipt of a context."""
-    candidates, target, content = built.candidates, built.target, built.content
+    candidates, target, content = built.layout.candidates, built.layout.target, built.content
     messages = [_canonical(message) for message in built.prompt.sent]
     listed, unlisted = _left_out(built)
     texts = _written_texts(built.selection)
@@ -368,7 +366,7 @@ def block_key(first_seq: int, last_seq: int) -> str:
 def _left_out(built: BuiltContext) -> tuple[list[Decision], Counter[Reason]]:
     """Return the first of each section that are left out, and how many others there are by reason."""
     listed, unlisted, seen = [], Counter[Reason](), Counter[str]()
-    for decision in chain(built.candidates.left_out, _older_turns(built)):
+    for decision in chain(built.layout.candidates.left_out, _older_turns(built)):
         seen[decision.section] += 1
         if seen[decision.section] <= LISTED:
             listed.append(decision)
@@ -378,7 +376,7 @@ def _left_out(built: BuiltContext) -> tuple[list[Decision], Counter[Reason]]:
     begun = {item.whole for items in selection.chosen.values() for item in items}
     rejected = (
         item
-        for section, items in built.items.items()
+        for section, items in built.layout.items.items()
         if section != RECENT
         for item in items
         if item not in selection and item not in begun
@@ -397,7 +395,7 @@ def _older_turns(built: BuiltContext) -> Iterator[Decision]:
     ranges = sorted((summary.from_seq, summary.to_seq) for summary in built.content.summaries)
     starts, reach = [start for start, _ in ranges], [0, *accumulate((stop for _, stop in ranges), max)]
     by_reason: dict[Reason, list[ContextItem]] = {}
-    for item in built.items[RECENT]:
+    for item in built.layout.items[RECENT]:
         if item not in built.selection:
             covered = item.first_seq <= reach[bisect_right(starts, item.first_seq)]
             by_reason.setdefault(Reason.COVERED if covered else Reason.OVER_BUDGET, []).append(item)
@@ -411,14 +409,14 @@ def _older_turns(built: BuiltContext) -> Iterator[Decision]:
 
 
 def _section_tokens(built: BuiltContext) -> dict[str, int]:
-    content, counter, ending = built.content, built.target.counter, built.candidates.ending
+    content, counter, ending = built.content, built.layout.target.counter, built.layout.candidates.ending
     own = (*content.static_sections, *content.custom_sections)
     names = [*(section.name for section in own), "system", "summaries", "recent", "facts", "hits", "question"]
     sections = dict.fromkeys(names, 0)
     shown = iter([section.name for section in own if section.texts])
     ends = {message.id for turn in ending for message in turn.messages}
     counts = built.counts
-    if built.target.format != OPENAI:  # which may merge messages, or be one text
+    if built.layout.target.format != OPENAI:  # which may merge messages, or be one text
         counts = [counter.count_message(as_openai(part)) for part in content.parts]
     for part, tokens in zip(content.parts, counts, strict=True):
         name = SECTIONS.get(part.kind) or next(shown)
@@ -426,20 +424,20 @@ def _section_tokens(built: BuiltContext) -> dict[str, int]:
     facts = sum(map(counter.count_message, memory_messages(content.facts, ())))
     sections["facts"] += facts
     sections["hits"] = max(0, sections["hits"] - facts)
-    tools = int(built.tokens - count_prompt(built.prompt, counter)) if built.target.tools else 0
+    tools = int(built.tokens - count_prompt(built.prompt, counter)) if built.layout.target.tools else 0
     left = built.tokens - tools - sum(sections.values())
     # What is around messages may be less in another format or a model's own template: the largest sections have that.
     beyond = max(0, -left)
     for name in sorted(sections, key=lambda name: -sections[name]):
         taken = min(beyond, sections[name])
         sections[name], beyond = sections[name] - taken, beyond - taken
-    return sections | ({TOOLS: tools} if built.target.tools else {}) | {OVERHEAD: max(0, left)}
+    return sections | ({TOOLS: tools} if built.layout.target.tools else {}) | {OVERHEAD: max(0, left)}
 
 
 def _cacheable(built: BuiltContext) -> int:
     """Return the tokens before the first message that another question about the same conversation might change."""
-    content, target = built.content, built.target
-    if not built.candidates.static or not built.selection.is_static():
+    content, target = built.content, built.layout.target
+    if not built.layout.candidates.static or not built.selection.is_static():
         content = PromptContent(system=content.system)
     if target.format == OPENAI:
         return min(int(built.tokens), sum(built.counts[: len(content.static_parts)]))

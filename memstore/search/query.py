@@ -112,12 +112,10 @@ class QueryBuilder:
 
         Raises `EmbedderMismatch` where no setting and no migration names the model of the user's vectors.
         """
-        while not query.fits(version):
-            assert version is not None
-            query = await self._embed_by_active_model(query, version)
-            async with self.database.user_transaction(self.user_id, [chunks.index_version(query.model)]) as scope:
-                [version] = scope.first
-        return query, version
+        if query.fits(version):
+            return query, version
+        async with self.open(query) as (_, fitting, active):
+            return fitting, active
 
     @asynccontextmanager
     async def open(self, query: Query) -> AsyncIterator[tuple[Transaction, Query, IndexVersion | None]]:

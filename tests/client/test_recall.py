@@ -90,23 +90,6 @@ async def test_each_part_of_a_question_is_answered_among_the_first(store: AsyncM
     assert all(hit.text.startswith("We fly") for hit in alone)
 
 
-async def test_a_summary_that_is_asked_for_counts_answers_with_what_they_answer(store: AsyncMemoryStore) -> None:
-    alice = (await filled(store)).user
-
-    async def answers(query: str) -> set[str]:
-        return {hit.text for hit in await alice.recall(query, tiers=["messages"]) if hit.parts["answers"] > 0}
-
-    assert await answers("Sum up what I said about the fence and peanuts as an overview.") == {LINES[1][2], LINES[4][2]}
-    assert await answers("What did I say about the fence and peanuts?") == set()
-
-
-async def test_what_the_assistant_said_is_found_by_a_question_for_it(store: AsyncMemoryStore) -> None:
-    alice = (await filled(store)).user
-    hits = await alice.recall("What did you say about the colour of the fence?", tiers=["messages"])
-    assert hits[0].text == LINES[4][2]
-    assert {hit.parts["role"] for hit in hits} == {0}
-
-
 async def test_the_newest_user_message_is_the_question(store: AsyncMemoryStore) -> None:
     scope = await filled(store)
     context = await scope.context(budget=400, system="Be brief.")

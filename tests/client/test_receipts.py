@@ -252,18 +252,6 @@ async def test_a_replay_has_the_sections_of_ones_own_and_what_was_cut(store: Asy
     assert replay.messages == context.messages
 
 
-async def test_a_section_that_is_switched_off_stays_so_in_the_conversation_and_the_receipt(
-    store: AsyncMemoryStore,
-) -> None:
-    scope = await talk(store, turns=10)
-    off = [Section("hits", maximum=0), Section("facts", maximum=0.0)]
-    await scope.update(sections=off)
-    receipt = (await scope.context("What am I allergic to?", budget=1200)).receipt
-    assert receipt.sections.get("hits", 0) == receipt.sections.get("facts", 0) == 0
-    kept = await scope.user.receipt(receipt.id)
-    assert kept.arguments["sections"] == [{"name": "hits", "maximum": 0}, {"name": "facts", "maximum": 0.0}]
-
-
 async def test_a_replay_has_sections_of_which_nothing_fitted(store: AsyncMemoryStore) -> None:
     scope = await talk(store, turns=4)
     own = [Section("calendar", text="Friday: Porto. " * 400, maximum=20), Section("rules", text="", steady=True)]
@@ -333,14 +321,6 @@ async def test_what_a_strategy_wrote_of_an_erased_message_is_not_replayed(store:
     replay = await scope.user.replay(context.receipt)
     assert [(one.kind, one.why) for one in replay.missing if one.kind == "block"] == [("block", MissingReason.ERASED)]
     assert text[:40] not in json.dumps(replay.messages, ensure_ascii=False)
-
-
-async def test_a_replay_by_another_renderer_says_so(store: AsyncMemoryStore) -> None:
-    scope = await talk(store, turns=5)
-    context = await scope.context("And now?", budget=500)
-    body = context.receipt.as_dict() | {"renderer": "another/9", "content_hash": "0" * 64}
-    replay = await scope.user.replay(Receipt.from_dict(body))
-    assert (replay.exact, [one.why for one in replay.missing]) == (False, [MissingReason.RENDERER])
 
 
 async def test_receipts_are_kept_for_a_time(url: str) -> None:

@@ -167,13 +167,6 @@ async def test_what_is_no_strategy_is_refused_before_it_is_kept(store: AsyncMemo
             await scope.update(settings=settings)  # type: ignore[arg-type]
 
 
-async def test_none_takes_strategies_away(store: AsyncMemoryStore) -> None:
-    scope = await worked(store)
-    await scope.update(strategies="tool_calls")
-    await scope.update(settings={"strategies": None})
-    assert (await scope.context("x", budget=900)).receipt.compressed == ()
-
-
 async def test_a_context_goes_on_without_strategies_of_another_version(store: AsyncMemoryStore) -> None:
     scope = await worked(store)
     await scope.update(strategies=["tool_calls"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -133,41 +132,6 @@ async def test_a_summary_is_seen_where_all_of_it_is(store: AsyncMemoryStore) -> 
     assert "walnut" not in hits[0].text
     assert "walnut" not in shown(await other.context("gate vault code", budget=3000, viewer="bob"))
     assert "walnut" in shown(await other.context("gate vault code", budget=3000, viewer="carol"))
-
-
-async def test_the_summaries_of_a_conversation_do_not_tell_what_is_hidden(store: AsyncMemoryStore) -> None:
-    room = store.user("world").conversation("room")
-    for day in range(1, 9):
-        at, secret = datetime(2026, 3, day, tzinfo=UTC), f"@carol The vault code of day {day} is walnut."
-        for text in (f"The gate opened at noon on day {day}. " * 8, secret):
-            await room.add("user", text, occurred_at=at)
-    await store.derive()
-    secrets = {2 * day for day in range(1, 9)}
-
-    async def told(viewer: str | None) -> list[set[int]]:
-        receipt = (await room.context("vault code", budget=600, viewer=viewer)).receipt
-        ranges = [one.seqs for one in receipt.included if one.section == "summaries" and one.seqs]
-        return [secrets & set(range(first, last + 1)) for first, last in ranges]
-
-    assert any(await told(None))
-    assert not any(await told("bob"))
-
-
-async def test_strategies_work_on_what_is_seen(store: AsyncMemoryStore) -> None:
-    room = store.user("world").conversation("room")
-    await room.add_many(
-        [
-            {
-                "role": "user",
-                "content": f"{'@carol ' if number % 2 else ''}Item {number}: {'walnut' if number % 2 else 'oak'}.",
-            }
-            for number in range(60)
-        ]
-    )
-    for strategy in ("summary_buffer", "sliding_window", "hierarchical", "threshold"):
-        context = await room.context(ASKED, budget=400, viewer="bob", strategy=strategy)
-        assert "oak" in shown(context)
-        assert "walnut" not in shown(context), strategy
 
 
 async def test_other_rules(store: AsyncMemoryStore) -> None:

@@ -4,9 +4,8 @@ for the question."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import islice
 from uuid import UUID
 
@@ -62,7 +61,6 @@ class ConversationHistory:
     pinned: Sequence[UUID]
     version: IndexVersion | None
     previous: Previous | None  # the context of this conversation before
-    hints: Sequence[str]
     summaries: Sequence[Summary] = ()
     facts: Sequence[Fact] = ()
 
@@ -127,7 +125,6 @@ def load_history(
         pinned=(visibility.fact_ids(scope, pinned))[:MOST_PINNED],
         version=version,
         previous=previous if as_of is None else None,
-        hints=() if as_of is None else _learnt_later(scope, conversation, as_of),
         summaries=whole_summaries,
         facts=known_facts,
     )
@@ -144,17 +141,6 @@ def _read_for_strategies(scope: Transaction, resolved: ResolvedRequest) -> tuple
     known = facts.facts(scope, as_of=request.as_of)
     kept = set(visibility.fact_ids(scope, [fact.id for fact in known]))
     return seen, [fact for fact in known if fact.id in kept]
-
-
-def _learnt_later(scope: Transaction, conversation: UUID, as_of: datetime) -> Sequence[str]:
-    """Return a hint at what was said before a moment and not known then."""
-    later = receipts.learnt_later(scope, conversation, as_of)
-    if not later.messages:
-        return ()
-    return (
-        f"as of {as_of.isoformat()} memstore did not know {later.messages:,} messages that were said before: it "
-        f"learnt them later, from {later.first} on. since= and until= of recall go by when something was said.",
-    )
 
 
 def _page_size(tokens: int, size: float = A_MESSAGE) -> int:

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -153,7 +152,7 @@ def resolve(scope: Transaction, request: Request) -> ResolvedRequest:
         request, **{name: settings[key] for name, key in left_open.items() if getattr(request, name) is None}
     )
     budget, reserve = _check_budget(request)
-    own, _, unknown = read_stored(settings[STRATEGIES])
+    own, _, unknown = read_stored(settings[STRATEGIES]) if settings[STRATEGIES] else ([], [], [])
     sections = merge_sections(read_sections(settings.get(SECTIONS) or []), request.sections)
     _check_sum(sections)
     return ResolvedRequest(
@@ -193,7 +192,7 @@ def effective_settings(kept: Mapping[str, Any] | None, system: Settings) -> Json
     """Return every setting of a conversation by name: its own, else the system's; then what else is kept with it."""
     own = {name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED}
     whole = {name: own.pop(name, getattr(system, name, None)) for name in NAMES}
-    whole[STRATEGIES] = read_stored(whole[STRATEGIES] or [])[1]
+    whole[STRATEGIES] = read_stored(whole[STRATEGIES])[1] if whole[STRATEGIES] else []
     return whole | own
 
 
@@ -279,51 +278,38 @@ def _to_section(one: object) -> Section:
 
 
 def _check(section: Section) -> Section:
-    name = section.name
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
-        raise InvalidInput(
-            f"{name!r:.60} is no name of a section: small letters, digits, - and _, and no word of ours."
-        )
-    if name in ALWAYS:
-        raise InvalidInput(f"The section {name!r} is always in, whole; it takes no limits.")
-    if (name in WEIGHTS) != (section.text is None):
-        raise InvalidInput(
-            f"The section {name!r} has its own content; leave out its text."
-            if name in WEIGHTS
-            else f"There is no section {name!r}: give it a text, or one of {', '.join(WEIGHTS)}."
-        )
-    _check_limits(section)
-    _check_texts(section)
+    for problem in _problems(section):
+        raise InvalidInput(problem)
+    for text in section.texts:
+        check_text(text, f"a text of the section {section.name!r}")
     return section
 
 
-def _check_limits(section: Section) -> None:
-    name, least, most = section.name, section.minimum, section.maximum
-    for what, amount in (("minimum", least), ("maximum", most)):
-        if not _is_amount(amount) and not (amount is None and what == "maximum"):  # without one there is no limit
-            raise InvalidInput(
-                f"{name}: {what}={amount!r}: give tokens (a whole number) or a share of the room (0.0 to 1.0)."
-            )
+def _problems(section: Section) -> Iterator[str]:
+    name, least, most, weight = section.name, section.minimum, section.maximum, section.weight
+    text: object = section.text
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
+        yield f"{name!r:.60} is no name of a section: small letters, digits, - and _, and no word of ours."
+    if name in ALWAYS:
+        yield f"The section {name!r} is always in, whole; it takes no limits."
+    if name in WEIGHTS and section.text is not None:
+        yield f"The section {name!r} has its own content; leave out its text."
+    if name not in WEIGHTS and section.text is None:
+        yield f"There is no section {name!r}: give it a text, or one of {', '.join(WEIGHTS)}."
+    for what, amount in (("minimum", least), ("maximum", 0 if most is None else most)):
+        if type(amount) not in (int, float) or not 0 <= amount <= (1.0 if type(amount) is float else amount):
+            yield f"{name}: {what}={amount!r}: give tokens (a whole number) or a share of the room (0.0 to 1.0)."
     if most is not None and type(least) is type(most) and least > most:
-        raise InvalidInput(f"{name}: the minimum {least} is more than the maximum {most}.")
-    if section.weight is not None and not (_is_number(section.weight) and 0 <= section.weight <= 1000):
-        raise InvalidInput(f"{name}: weight={section.weight!r}: give a number from 0 to 1000.")
+        yield f"{name}: the minimum {least} is more than the maximum {most}."
+    if weight is not None and not (type(weight) in (int, float) and 0 <= weight <= 1000):
+        yield f"{name}: weight={weight!r}: give a number from 0 to 1000."
     if type(section.priority) is not int:
-        raise InvalidInput(f"{name}: priority={section.priority!r}: give a whole number, the higher the sooner.")
+        yield f"{name}: priority={section.priority!r}: give a whole number, the higher the sooner."
     for what, flag in (("steady", section.steady), ("cut", section.cut)):
         if type(flag) is not bool:
-            raise InvalidInput(f"{name}: {what}={flag!r}: give True or False.")
-
-
-def _check_texts(section: Section) -> None:
-    if section.text is None:
-        return
-    if not isinstance(section.text, str | list | tuple) or len(section.texts) > MOST_TEXTS:
-        raise InvalidInput(
-            f"{section.name}: text={section.text!r:.60}: give a text, or a list of at most {MOST_TEXTS}."
-        )
-    for text in section.texts:
-        check_text(text, f"a text of the section {section.name!r}")
+            yield f"{name}: {what}={flag!r}: give True or False."
+    if not isinstance(text, str | list | tuple | None) or len(section.texts) > MOST_TEXTS:
+        yield f"{name}: text={text!r:.60}: give a text, or a list of at most {MOST_TEXTS}."
 
 
 def _check_sum(sections: Sequence[Section]) -> None:
@@ -331,13 +317,3 @@ def _check_sum(sections: Sequence[Section]) -> None:
     together = sum(section.minimum for section in sections if isinstance(section.minimum, float))
     if together > 1.0:
         raise InvalidInput(f"The minimums of {', '.join(s.name for s in sections)} are {together:.2f} of the room.")
-
-
-def _is_amount(amount: Any) -> bool:
-    if type(amount) is int:
-        return amount >= 0
-    return type(amount) is float and 0.0 <= amount <= 1.0
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)

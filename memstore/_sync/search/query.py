@@ -113,12 +113,10 @@ class QueryBuilder:
 
         Raises `EmbedderMismatch` where no setting and no migration names the model of the user's vectors.
         """
-        while not query.fits(version):
-            assert version is not None
-            query = self._embed_by_active_model(query, version)
-            with self.database.user_transaction(self.user_id, [chunks.index_version(query.model)]) as scope:
-                [version] = scope.first
-        return query, version
+        if query.fits(version):
+            return query, version
+        with self.open(query) as (_, fitting, active):
+            return fitting, active
 
     @contextmanager
     def open(self, query: Query) -> Iterator[tuple[Transaction, Query, IndexVersion | None]]:

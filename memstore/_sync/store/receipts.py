@@ -28,13 +28,6 @@ class Previous(NamedTuple):
     sent: tuple[MessageDigest, ...]
 
 
-class Later(NamedTuple):
-    """How many messages were said before a moment and recorded after it, and when the first of them was recorded."""
-
-    messages: int
-    first: datetime | None
-
-
 def add(scope: Transaction, receipt: Receipt) -> None:
     """Keep a receipt with its conversation, and the events so far; it has an id."""
     body = as_json(receipt, exclude=NOWHERE) | {"sections": list(receipt.sections.items())}
@@ -79,13 +72,6 @@ def _previous(id: UUID, sent: Sequence[Json] | None) -> Previous:
 def trim(scope: Transaction, before: datetime) -> int:
     """Forget receipts that were recorded before a moment; return how many."""
     return scope.run(SQL["trim_receipts"], before=before)
-
-
-def learnt_later(scope: Transaction, conversation: UUID, as_of: datetime) -> Later:
-    """Return what was said in a conversation before a moment and recorded after it."""
-    found = scope.one(SQL["learnt_later"], Later, conversation_id=conversation, as_of=as_of)
-    assert found is not None
-    return found
 
 
 def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, str], recorded_at: datetime) -> Receipt:

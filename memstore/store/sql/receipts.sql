@@ -45,12 +45,6 @@ SELECT w.id, w.start, NULL, left(substr(f.text, w.start + 1), %(most)s)
 FROM wanted w JOIN facts f ON f.id = w.id
 WHERE f.user_id = %(user_id)s
 
--- learnt_later --
--- What was said before a moment and recorded after it.
-SELECT count(*) AS messages, min(recorded_at) AS first FROM messages
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-  AND occurred_at <= %(as_of)s AND recorded_at > %(as_of)s
-
 -- between --
 -- Which receipts have ids from one to another: a few, to tell whether it is one.
 SELECT id FROM receipts
