@@ -17,10 +17,9 @@ from memstore.models import Decision, Fact, Message, Reason, Role, Summary, Tier
 from memstore.search.candidates import DEPTH, rank_candidates, to_hits
 from memstore.search.query import Query
 from memstore.search.ranking import Candidate, best_of_each
-from memstore.store import chunks, fact_history, facts, messages, receipts, summaries
+from memstore.store import chunks, fact_history, facts, messages, summaries
 from memstore.store.chunks import Filters, IndexVersion
 from memstore.store.database import Transaction
-from memstore.store.receipts import Previous
 from memstore.store.summaries import Outline
 
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
@@ -59,7 +58,6 @@ class ConversationHistory:
     earlier: Collection[UUID]
     pinned: Sequence[UUID]
     version: IndexVersion | None
-    previous: Previous | None  # the context of this conversation before
     summaries: Sequence[Summary] = ()
     facts: Sequence[Fact] = ()
 
@@ -97,12 +95,11 @@ async def load_history(
     """Read the history; `question` is the message that asks, where no query is given, `model` the embedder's."""
     request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
     as_of, newest = request.as_of, LONGEST + STEP if resolved.strategies else _page_size(resolved.budget)
-    page, every, pinned, previous, version = await scope.all_together(
+    page, every, pinned, version = await scope.all_together(
         [
             messages.read_newest(conversation, limit=newest, as_of=as_of),
             summaries.outlines(conversation, as_of=as_of),
             facts.standing(PINNED, limit=MOST_VIEWED if visibility.is_active else MOST_PINNED, as_of=as_of),
-            receipts.previous(conversation, request.viewer),
             chunks.index_version(model),
         ]
     )
@@ -125,7 +122,6 @@ async def load_history(
         earlier={one.id for one in every if one.from_seq <= resolved.after},
         pinned=(await visibility.fact_ids(scope, pinned))[:MOST_PINNED],
         version=version,
-        previous=previous if as_of is None else None,
         summaries=whole_summaries,
         facts=known_facts,
     )

@@ -35,7 +35,7 @@ from memstore.context.items import (
 from memstore.context.selection import Selection, SpareBudget, required_items, select_items, select_static, total_tokens
 from memstore.context.strategies.base import Block, Turn
 from memstore.errors import BudgetTooSmall
-from memstore.models import Context, Decision, Hit, Json, MessageDigest, Reason, Receipt, Summary, Tier
+from memstore.models import Context, Decision, Hit, Json, Reason, Receipt, Summary, Tier
 from memstore.providers import Count, TokenCounter
 
 OVERHEAD, TOOLS = "overhead", "tools"
@@ -50,7 +50,6 @@ SECTIONS = {  # of parts; the others are the user's own
 }
 RENDERER = 4  # another number gives other bytes of the same items
 LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
-DIGITS = 16  # of a digest
 PREVIEW = 160  # characters of what an item says
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 LONG = 0.25  # of the most that the recent turns may have: a message that is longer is cut, where that is asked for
@@ -249,7 +248,6 @@ class BuiltContext:
 def write_receipt(built: BuiltContext) -> Receipt:
     """Return the receipt of a context."""
     candidates, target, content = built.layout.candidates, built.layout.target, built.content
-    messages = [_canonical(message) for message in built.prompt.sent]
     listed, unlisted = _left_out(built)
     texts = _written_texts(built.selection)
     if content.question is not None and content.question_seq is None:
@@ -270,42 +268,19 @@ def write_receipt(built: BuiltContext) -> Receipt:
         included=tuple(decision_of(item) for items in built.selection.chosen.values() for item in items),
         left_out=tuple(listed),
         unlisted={str(reason): count for reason, count in sorted(unlisted.items())},
-        stable_prefix=0,
         cacheable=_cacheable(built),
         compressed=tuple(candidates.compressed),
-        content_hash=_hash(messages),
+        content_hash=content_hash(built.prompt.sent),
         renderer=f"{target.format.name}/{RENDERER}",
-        sent=tuple(_sent(messages, built.counts)),
         asked=tuple(question_seqs),
         texts=texts,
     )
 
 
-def stable_prefix(now: Sequence[MessageDigest], before: Sequence[MessageDigest]) -> int:
-    """Return the tokens of the first messages that are the same in both contexts."""
-    same = takewhile(lambda pair: pair[0].digest == pair[1].digest, zip(now, before, strict=False))
-    return sum(sent.tokens for sent, _ in same)
-
-
 def content_hash(messages: Sequence[Json]) -> str:
     """Return the SHA-256 of the canonical JSON of what is sent: keys sorted, no blanks, UTF-8."""
-    return _hash([_canonical(message) for message in messages])
-
-
-def _canonical(message: Json) -> bytes:
-    return _CANONICAL.encode(message).encode("utf-8", "surrogatepass")
-
-
-def _hash(messages: Sequence[bytes]) -> str:
-    return sha256(b"[" + b",".join(messages) + b"]").hexdigest()
-
-
-def _sent(messages: Sequence[bytes], counts: Sequence[int]) -> Iterator[MessageDigest]:
-    """Yield each message's tokens and the digest of all messages up to it."""
-    so_far = sha256()
-    for message, tokens in zip(messages, counts, strict=True):
-        so_far.update(message + b"\n")
-        yield MessageDigest(so_far.hexdigest()[:DIGITS], tokens)
+    encoded = [_CANONICAL.encode(message).encode("utf-8", "surrogatepass") for message in messages]
+    return sha256(b"[" + b",".join(encoded) + b"]").hexdigest()
 
 
 def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:

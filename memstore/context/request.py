@@ -304,7 +304,8 @@ def _problems(section: Section) -> Iterator[str]:
         yield f"{name}: weight={weight!r}: give a number from 0 to 1000."
     if type(section.priority) is not int:
         yield f"{name}: priority={section.priority!r}: give a whole number, the higher the sooner."
-    for what, flag in (("steady", section.steady), ("cut", section.cut)):
+    flags: list[tuple[str, object]] = [("steady", section.steady), ("cut", section.cut)]
+    for what, flag in flags:
         if type(flag) is not bool:
             yield f"{name}: {what}={flag!r}: give True or False."
     if not isinstance(text, str | list | tuple | None) or len(section.texts) > MOST_TEXTS:

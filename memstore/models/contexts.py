@@ -122,26 +122,14 @@ class Compression:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageDigest:
-    """A message that was sent: its tokens, and a digest of all messages from the first to this one, 16 hex digits.
-
-    Two contexts begin with the same messages as far as their digests are the same.
-    """
-
-    digest: str
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
 class Receipt:
     """The record of one context. Tokens are the counter's, of the kind `count`: exact, server, modelled or bound.
 
     `included` are in the order in which they were chosen, `left_out` the best of each section; `unlisted` counts the
-    others that were left out, by reason. `stable_prefix` are the tokens from the start that are the same as in
-    `previous`, the conversation's context before; `cacheable` those that do not depend on the question. `compressed`
-    is what each strategy did, in order.
+    others that were left out, by reason. `cacheable` are the tokens from the start that do not depend on the question.
+    `compressed` is what each strategy did, in order.
 
-    `content_hash` is the SHA-256 of the canonical JSON of what was sent, `sent` its messages. `asked` are the numbers
+    `content_hash` is the SHA-256 of the canonical JSON of what was sent. `asked` are the numbers
     of the message that was the question and of those after it. `arguments` and `models` are what the context was made
     with; `texts` what is stored nowhere else: `system`, `query`, what a strategy wrote or what was cut, by its
     messages ("3-9"), and the texts of sections of the user's own ("<calendar> 0").
@@ -153,7 +141,6 @@ class Receipt:
     sections: Mapping[str, int]
     included: tuple[Decision, ...]
     left_out: tuple[Decision, ...]
-    stable_prefix: int
     reserve: int = 0
     compressed: tuple[Compression, ...] = ()
     cacheable: int = 0
@@ -161,7 +148,6 @@ class Receipt:
     unlisted: Mapping[str, int] = field(default_factory=dict)
     content_hash: str = ""
     renderer: str = ""
-    sent: tuple[MessageDigest, ...] = ()
     asked: tuple[int, ...] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
@@ -169,7 +155,6 @@ class Receipt:
     hints: tuple[str, ...] = ()
     id: UUID | None = None
     conversation_id: UUID | None = None
-    previous: UUID | None = None
     recorded_at: datetime | None = field(default=None, compare=False)
 
     def as_dict(self) -> Json:
@@ -200,9 +185,8 @@ class Receipt:
     def explain(self) -> str:
         """Return the receipt as text: tokens by section, what is included, and what was left out and why."""
         kept = f", {self.reserve:,} of them kept free" if self.reserve else ""
-        same = f"{self.stable_prefix:,} as in the context before, " if self.previous else ""
         used = f"{self.tokens:,} of {self.budget:,} tokens{kept} ({self.counter}, {self.count})"
-        lines = [f"{used}; {same}{self.cacheable:,} whatever is asked"]
+        lines = [f"{used}; {self.cacheable:,} whatever is asked"]
         for section, tokens in self.sections.items():
             bar = "█" * round(BAR_WIDTH * tokens / self.budget)
             lines.append(f"  {section:<10} {tokens:>7,}  {bar}".rstrip())

@@ -79,8 +79,6 @@ async def test_a_receipt_names_every_candidate_its_score_and_the_reason(store: A
     assert listed <= 24
     canonical = json.dumps(context.messages, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     assert receipt.content_hash == sha256(canonical.encode()).hexdigest()
-    assert len(receipt.sent) == len(context.messages)
-    assert sum(one.tokens for one in receipt.sent) + 3 == receipt.tokens
     assert len(json.dumps(receipt.as_dict())) < 60_000
 
 
@@ -181,25 +179,6 @@ async def test_explain_says_what_held_once_and_what_holds_in_its_place(store: As
     await alice.erase_fact(porto)
     with pytest.raises(NotFound):
         await alice.receipt(context)
-
-
-async def test_the_stable_prefix_is_what_the_context_before_had_too(store: AsyncMemoryStore) -> None:
-    scope = await talk(store, turns=12)
-    first = await scope.context("What of Porto?", budget=4000, system="Be brief.")
-    assert (first.receipt.stable_prefix, first.receipt.previous) == (0, None)
-    await scope.context("What of Rome?", budget=300, as_of=START + timedelta(days=9000))
-    second = await scope.context("And what of the boats in Rome?", budget=4000, system="Be brief.")
-    same = 0
-    for one, other in zip(first.messages, second.messages, strict=False):
-        if one != other:
-            break
-        same += store.counter.count_message(one)
-    assert second.receipt.previous == first.receipt.id
-    assert second.receipt.stable_prefix == same > 0.6 * second.tokens
-    other = await scope.context("What of Porto?", budget=4000, system="Be long.")
-    assert other.receipt.stable_prefix == 0
-    again = await scope.context("What of Porto?", budget=4000, system="Be long.")
-    assert again.receipt.stable_prefix == again.tokens - 3
 
 
 @pytest.mark.parametrize("budget", [120, 400, 900, 2500, 9000])

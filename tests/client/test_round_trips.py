@@ -137,15 +137,3 @@ async def test_the_stretch_is_read_while_the_question_is_embedded_and_nobody_wai
         context = await store.user("alice").conversation("c").context(query, budget=500)
         assert free == [True]
         assert "Porto" in str(context.messages)
-
-
-async def test_what_is_read_ahead_is_asked_for_in_the_connections_encoding(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
-    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as store:
-        await talked(store)
-        place = store.user("alice").conversation("c")
-        first = await place.context("Where does my sister live?", budget=500, viewer="Zoë")
-        again = await place.context("Where does my sister live?", budget=500, viewer="Zoë")
-        assert again.receipt.previous == first.receipt.id is not None

@@ -74,7 +74,7 @@ def test_json_is_json_in_every_encoding(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def receipt(budget: int, **sections: int) -> Receipt:
-    return Receipt(budget, sum(sections.values()), "words", sections, (), (), 0)
+    return Receipt(budget, sum(sections.values()), "words", sections, (), ())
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=7), st.integers(0, 1000), st.integers(8, 200))

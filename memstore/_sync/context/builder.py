@@ -27,7 +27,7 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import id_of
 from memstore.context.formats import describe_format
 from memstore.context.items import BudgetSpec, Candidates, merge_sections
-from memstore.context.layout import Layout, stable_prefix
+from memstore.context.layout import Layout
 from memstore.context.strategies import describe_strategies
 from memstore.context.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
@@ -86,7 +86,7 @@ def build_context(
         needed = builder.find_sufficient_budget(resolved, error.needed)
         raise BudgetTooSmall(needed, resolved.budget, error.section) from None
     models = {"embedder": query.embedded_by} | ({"reranker": reranker.name} if reranker else {})
-    receipt = _finish_receipt(context.receipt, resolved, history, models)
+    receipt = _finish_receipt(context.receipt, resolved, models)
     if resolved.exists:
         receipt = _save_receipt(database, resolved, receipt)
     return replace(context, receipt=receipt, **_statistics(resolved, history, candidates, receipt))
@@ -226,11 +226,9 @@ def _dropped_turns(view: ConversationView) -> Iterable[Decision]:
         yield Decision("recent", "turns", first.id, tokens, Reason.COMPRESSED, note=note, seqs=(seqs[0], seqs[-1]))
 
 
-def _finish_receipt(
-    receipt: Receipt, resolved: ResolvedRequest, history: ConversationHistory, models: Mapping[str, str]
-) -> Receipt:
-    """Return the receipt with what it was made with, and the tokens that are the same as in the context before."""
-    request, previous = resolved.request, history.previous
+def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping[str, str]) -> Receipt:
+    """Return the receipt with what it was made with."""
+    request = resolved.request
     # The texts of sections stand among the receipt's texts.
     sections = [{name: value for name, value in one.as_dict().items() if name != "text"} for one in resolved.sections]
     arguments = {
@@ -245,8 +243,6 @@ def _finish_receipt(
     }
     return replace(
         receipt,
-        stable_prefix=stable_prefix(receipt.sent, previous.sent) if previous else 0,
-        previous=previous.id if previous else None,
         arguments={name: value for name, value in arguments.items() if value is not None},
         models={**models, "memstore": _version()},
         hints=(*resolved.hints, *resolved.visibility.hints(), *request.hints()),

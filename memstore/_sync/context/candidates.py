@@ -13,10 +13,9 @@ from memstore._sync.context.request import ResolvedRequest
 from memstore._sync.context.visibility import as_seen_by
 from memstore._sync.search.candidates import DEPTH, rank_candidates, to_hits
 from memstore._sync.search.query import Query
-from memstore._sync.store import chunks, fact_history, facts, messages, receipts, summaries
+from memstore._sync.store import chunks, fact_history, facts, messages, summaries
 from memstore._sync.store.chunks import Filters, IndexVersion
 from memstore._sync.store.database import Transaction
-from memstore._sync.store.receipts import Previous
 from memstore._sync.store.summaries import Outline
 from memstore.context.items import Candidates
 from memstore.context.layout import PREVIEW
@@ -60,7 +59,6 @@ class ConversationHistory:
     earlier: Collection[UUID]
     pinned: Sequence[UUID]
     version: IndexVersion | None
-    previous: Previous | None  # the context of this conversation before
     summaries: Sequence[Summary] = ()
     facts: Sequence[Fact] = ()
 
@@ -96,12 +94,11 @@ def load_history(
     """Read the history; `question` is the message that asks, where no query is given, `model` the embedder's."""
     request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
     as_of, newest = request.as_of, LONGEST + STEP if resolved.strategies else _page_size(resolved.budget)
-    page, every, pinned, previous, version = scope.all_together(
+    page, every, pinned, version = scope.all_together(
         [
             messages.read_newest(conversation, limit=newest, as_of=as_of),
             summaries.outlines(conversation, as_of=as_of),
             facts.standing(PINNED, limit=MOST_VIEWED if visibility.is_active else MOST_PINNED, as_of=as_of),
-            receipts.previous(conversation, request.viewer),
             chunks.index_version(model),
         ]
     )
@@ -124,7 +121,6 @@ def load_history(
         earlier={one.id for one in every if one.from_seq <= resolved.after},
         pinned=(visibility.fact_ids(scope, pinned))[:MOST_PINNED],
         version=version,
-        previous=previous if as_of is None else None,
         summaries=whole_summaries,
         facts=known_facts,
     )

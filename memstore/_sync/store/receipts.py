@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
 from uuid import UUID
 
-from memstore._sync.store.database import Read, Transaction, read_one
-from memstore.models import Decision, Json, MessageDigest, Reason, Receipt
+from memstore._sync.store.database import Transaction
+from memstore.models import Decision, Json, Reason, Receipt
 from memstore.models.contexts import as_json
 from memstore.store.sql import statements
 
@@ -19,13 +18,6 @@ SQL = statements("receipts")
 SAYS = 160  # characters of an item, for people
 # Not in the body as they are: some have columns, a step's names differ, and jsonb does not keep the order of an object.
 NOWHERE = {"texts", "id", "conversation_id", "recorded_at", "compressed", "sections"}
-
-
-class Previous(NamedTuple):
-    """The context before: its receipt's id, and its messages' digests."""
-
-    id: UUID
-    sent: tuple[MessageDigest, ...]
 
 
 def add(scope: Transaction, receipt: Receipt) -> None:
@@ -58,15 +50,6 @@ def receipt_page(scope: Transaction, conversation: UUID | None, *, before: UUID 
     """Return a page of receipts, of one or all conversations, the latest first, without what their items say."""
     values = {"conversation_id": conversation, "before": before, "limit": limit}
     return scope.all(SQL["receipt_page"], _receipt, **values)
-
-
-def previous(conversation: UUID, viewer: str | None = None) -> Read[Previous | None]:
-    """Return the read of what the same viewer was sent before in this conversation."""
-    return read_one(SQL["previous_receipt"], _previous, conversation_id=conversation, viewer=viewer)
-
-
-def _previous(id: UUID, sent: Sequence[Json] | None) -> Previous:
-    return Previous(id, tuple(MessageDigest(**message) for message in sent or ()))
 
 
 def trim(scope: Transaction, before: datetime) -> int:

@@ -14,18 +14,6 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
 ORDER BY recorded_at DESC, id DESC
 LIMIT %(limit)s
 
--- previous_receipt --
--- What the same viewer was sent before in a conversation; a look at the past is no turn of it.
--- "OFFSET 0" has the newest bodies read until one will do: else all are, 0.15 ms for each context there has ever been.
-SELECT id, body->'sent' AS sent
-FROM (SELECT id, body FROM receipts
-      WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-      ORDER BY recorded_at DESC, id DESC
-      OFFSET 0) AS newest
-WHERE body->'arguments'->>'as_of' IS NULL
-  AND body->'arguments'->>'viewer' IS NOT DISTINCT FROM %(viewer)s::text
-LIMIT 1
-
 -- trim_receipts --
 -- Receipts are kept for a time.
 DELETE FROM receipts WHERE user_id = %(user_id)s AND recorded_at < %(before)s
