@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime, timedelta
 
 import psycopg
@@ -139,19 +138,6 @@ async def test_many_results_of_tools_are_not_cut_off_from_their_calls(store: Asy
     assert caught.value.needed == needed + 50
 
 
-async def test_a_hit_in_what_a_tool_gave_is_whole_rows_and_not_a_tail(store: AsyncMemoryStore) -> None:
-    scope = store.user("alice").conversation("c")
-    rows = [{"hotel": f"Inn {n}", "note": f"It has {n} rooms. No lift.", "city": "Porto"} for n in range(300)]
-    rows[180]["note"] = "Its owner collects harmonicas. No lift."
-    await scope.add("assistant", tool_calls=[CALL])
-    await scope.add("tool", json.dumps({"total": 300, "rows": rows}), tool_call_id="call_1")
-    await store.derive()
-    hits = await scope.user.recall("harmonicas", tiers=["messages"])
-    assert json.dumps(rows[180]) in hits[0].text
-    for row in json.loads(f"[{hits[0].text.rstrip(',')}]"):
-        assert row in rows
-
-
 async def test_a_page_pasted_as_a_question_is_answered_in_time(store: AsyncMemoryStore) -> None:
     scope = await filled(store, repeat=5)
     await scope.add("user", " ".join(f"word{n}" for n in range(20_000)) + " And where is the blue fence?")
@@ -196,20 +182,6 @@ async def test_a_long_history_fills_any_budget_and_never_more(store: AsyncMemory
     assert reserved.tokens <= 400
     with pytest.raises(InvalidInput, match="leaves nothing"):
         await scope.context("x", budget=100, reserve=100)
-
-
-async def test_the_same_question_gives_the_same_context_and_the_past_comes_back(store: AsyncMemoryStore) -> None:
-    scope = await filled(store, repeat=10)
-    question = "Where does the sister live?"
-    then = await scope.context(question, budget=700)
-    assert (await scope.context(question, budget=700)).messages == then.messages
-    added = await scope.add("user", "Something new about Porto and the sister.")
-    moment = added.recorded_at - timedelta(microseconds=1)
-    await filled(store, "later", repeat=4)
-    assert (await scope.context(question, budget=700)).messages != then.messages
-    again = await scope.context(question, budget=700, as_of=moment)
-    assert again.messages == then.messages
-    assert again.tokens == then.tokens
 
 
 async def test_a_conversation_without_messages_still_gives_a_context(store: AsyncMemoryStore) -> None:

@@ -88,18 +88,6 @@ async def test_a_context_may_have_strategies_of_its_own_or_none(store: AsyncMemo
     assert kept.settings == {"strategies": [], "other": 1}
 
 
-async def test_a_small_budget_keeps_more_of_the_conversation_with_strategies(store: AsyncMemoryStore) -> None:
-    scope = await worked(store)
-    await store.derive()
-    for budget in (600, 1500, 4000):
-        context = await scope.context(budget=budget, strategy=["tool_calls", "summary_buffer"])
-        assert context.tokens == store.counter.count_messages(context.messages) <= budget
-    plain = await scope.context("And offer 3?", budget=4000)
-    squeezed = await scope.context("And offer 3?", budget=4000, strategy="tool_calls")
-    said = [sum(one["role"] == "user" for one in found.messages) for found in (plain, squeezed)]
-    assert said[1] >= 1.5 * said[0]
-
-
 TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {}}}}
 
 
