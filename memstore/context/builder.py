@@ -16,7 +16,6 @@ from memstore.context.candidates import (
     collect_candidates,
     hits_for_budget,
     load_history,
-    newest_question,
 )
 from memstore.context.formats import describe_format
 from memstore.context.items import BudgetSpec, Candidates, merge_sections
@@ -27,7 +26,7 @@ from memstore.context.strategies.base import ConversationView, Strategy, Turn, c
 from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
 from memstore.events import EventType
-from memstore.models import Context, Decision, Fact, Json, Message, Reason, Receipt, Section, Summary, Tier
+from memstore.models import Context, Decision, Fact, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
 from memstore.search.grouping import rerank
 from memstore.search.query import Query, QueryBuilder
@@ -67,14 +66,16 @@ async def build_context(
     others.
     """
     request.check_texts()
-    begun = None if request.query is not None else await _resolve_question(database, request)
-    newest = begun[1] if begun else None
-    text = request.query or (newest.text if newest else None) or ""
     queries = QueryBuilder(database, request.user_id, embedder, exactly)
     likely = await queries.guess_embedder()
-    query, (resolved, history) = await run_both(
-        partial(queries.build, text, likely), partial(_read_history, database, request, begun, id_of(likely))
-    )
+    reading = partial(_read_history, database, request, id_of(likely))
+    if request.query is None:  # the history has the question
+        resolved, history = await reading()
+        text = (history.question and history.question.text) or ""
+        query = await queries.build(text, likely)
+    else:
+        text = request.query
+        query, (resolved, history) = await run_both(partial(queries.build, text, likely), reading)
     query, units = await queries.ensure_model(query, history.version)
     query = await queries.add_subqueries(query)
     history = replace(history, version=units)
@@ -91,19 +92,12 @@ async def build_context(
     return replace(context, receipt=receipt, **_statistics(resolved, history, candidates, receipt))
 
 
-async def _resolve_question(database: Database, request: Request) -> tuple[ResolvedRequest, Message | None]:
-    """Resolve a request that has no query, and find the message that asks."""
+async def _read_history(
+    database: Database, request: Request, model: UUID
+) -> tuple[ResolvedRequest, ConversationHistory]:
     async with database.user_transaction(request.user_id, reads_to_resolve(request)) as scope:
         resolved = await resolve(scope, request)
-        return resolved, await newest_question(scope, resolved)
-
-
-async def _read_history(
-    database: Database, request: Request, begun: tuple[ResolvedRequest, Message | None] | None, model: UUID
-) -> tuple[ResolvedRequest, ConversationHistory]:
-    async with database.user_transaction(request.user_id, [] if begun else reads_to_resolve(request)) as scope:
-        resolved, newest = begun or (await resolve(scope, request), None)
-        return resolved, await load_history(scope, resolved, newest, model)
+        return resolved, await load_history(scope, resolved, model)
 
 
 @dataclass(frozen=True, slots=True)

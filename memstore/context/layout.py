@@ -18,7 +18,7 @@ from itertools import accumulate, chain, takewhile
 from typing import Any
 
 from memstore.context.formats import OPENAI, as_openai, memory_messages, turn_messages
-from memstore.context.formats.parts import CustomSection, Format, PartKind, PromptContent, RenderedPrompt, count_prompt
+from memstore.context.formats.parts import CustomSection, Format, PartKind, PromptContent, RenderedPrompt
 from memstore.context.items import (
     CUT_MARK,
     FACTS,
@@ -243,6 +243,18 @@ class BuiltContext:
     def sections(self) -> dict[str, int]:
         """The tokens of each section; they add up to the whole, with what belongs to none as `overhead`."""
         return _section_tokens(self)
+
+
+def count_prompt(prompt: RenderedPrompt, counter: TokenCounter, tools: Sequence[Json] = ()) -> Count:
+    """Return the tokens of a finished context: of its text, or of its chat with all that is around the messages.
+
+    Definitions of `tools` are sent beside either.
+    """
+    if prompt.text is None:
+        return counter.count_messages(prompt.chat, tools)
+    no_messages = counter.count_messages([])
+    tool_tokens = counter.count_messages([], tools) - no_messages if tools else 0
+    return Count(counter.count(prompt.text) + tool_tokens, no_messages.kind)
 
 
 def write_receipt(built: BuiltContext) -> Receipt:

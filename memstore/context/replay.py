@@ -48,16 +48,8 @@ async def replay(scope: Transaction, receipt: Receipt, format: Format | None = N
     prompt = format.render(stored.content())
     exact = content_hash(prompt.sent) == receipt.content_hash
     if not exact and not stored.missing:
-        stored.missing.append(_unexplained(receipt))
+        stored.missing.append(MissingItem("", "rendering", None, MissingReason.RENDERER))  # every item is there
     return Replay(receipt, prompt.messages, tuple(stored.missing), exact, prompt.system, prompt.text)
-
-
-def _unexplained(receipt: Receipt) -> MissingItem:
-    """Return why the bytes are others though every item is there."""
-    for section, text, elsewhere in (("system", "system", ()), ("question", "query", receipt.asked)):
-        if receipt.sections.get(section) and text not in receipt.texts and not elsewhere:
-            return MissingItem(section, "text", None, MissingReason.TEXTS)
-    return MissingItem("", "rendering", None, MissingReason.RENDERER)
 
 
 async def _read(scope: Transaction, receipt: Receipt) -> _StoredItems:

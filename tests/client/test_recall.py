@@ -114,7 +114,7 @@ async def test_results_of_tools_follow_the_question_that_waits_for_them(store: A
     await scope.add("assistant", tool_calls=[CALL])
     open_call = await scope.context(budget=300)
     assert open_call.messages[-1]["content"] == "How is the weather in Porto?"
-    assert "not all there" in open_call.explain()
+    assert "unpaired tool call" in open_call.explain()
     await scope.add("tool", "sunny", tool_call_id="call_1")
     for budget in (60, 120, 500):
         roles = [message["role"] for message in (await scope.context(budget=budget)).messages]

@@ -17,9 +17,9 @@ from pydantic import TypeAdapter
 
 from memstore import BudgetTooSmall, InvalidInput
 from memstore.context.formats import FORMATS, get_format
-from memstore.context.formats.parts import CustomSection, RenderedPrompt, count_prompt
+from memstore.context.formats.parts import CustomSection, RenderedPrompt
 from memstore.context.items import Candidates
-from memstore.context.layout import compose
+from memstore.context.layout import compose, count_prompt
 from memstore.context.strategies.base import Block, Turn, split_turns
 from memstore.formats import Anthropic, Format, Ollama, OpenAI, PlainText, PromptContent
 from memstore.models import Context, Hit, Message, Summary, Tier

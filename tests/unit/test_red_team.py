@@ -16,9 +16,9 @@ from uuid import UUID
 import pytest
 
 from memstore.context.formats import FORMATS
-from memstore.context.formats.parts import RenderedPrompt, count_prompt
+from memstore.context.formats.parts import RenderedPrompt
 from memstore.context.items import Candidates
-from memstore.context.layout import compose
+from memstore.context.layout import compose, count_prompt
 from memstore.context.strategies.base import Block, Turn, split_turns
 from memstore.formats import Format
 from memstore.models import Context, Hit, Message, Section, Summary, Tier

@@ -12,13 +12,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._compat import call_inline, run_both_threads
-from memstore._sync.context.candidates import (
-    ConversationHistory,
-    collect_candidates,
-    hits_for_budget,
-    load_history,
-    newest_question,
-)
+from memstore._sync.context.candidates import ConversationHistory, collect_candidates, hits_for_budget, load_history
 from memstore._sync.context.request import Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore._sync.search.grouping import rerank
 from memstore._sync.search.query import Query, QueryBuilder
@@ -33,7 +27,7 @@ from memstore.context.strategies.base import ConversationView, Strategy, Turn, c
 from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
 from memstore.events import EventType
-from memstore.models import Context, Decision, Fact, Json, Message, Reason, Receipt, Section, Summary, Tier
+from memstore.models import Context, Decision, Fact, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
 from memstore.tool_calls import name_of
 
@@ -68,14 +62,16 @@ def build_context(
     others.
     """
     request.check_texts()
-    begun = None if request.query is not None else _resolve_question(database, request)
-    newest = begun[1] if begun else None
-    text = request.query or (newest.text if newest else None) or ""
     queries = QueryBuilder(database, request.user_id, embedder, exactly)
     likely = queries.guess_embedder()
-    query, (resolved, history) = run_both_threads(
-        partial(queries.build, text, likely), partial(_read_history, database, request, begun, id_of(likely))
-    )
+    reading = partial(_read_history, database, request, id_of(likely))
+    if request.query is None:  # the history has the question
+        resolved, history = reading()
+        text = (history.question and history.question.text) or ""
+        query = queries.build(text, likely)
+    else:
+        text = request.query
+        query, (resolved, history) = run_both_threads(partial(queries.build, text, likely), reading)
     query, units = queries.ensure_model(query, history.version)
     query = queries.add_subqueries(query)
     history = replace(history, version=units)
@@ -92,19 +88,10 @@ def build_context(
     return replace(context, receipt=receipt, **_statistics(resolved, history, candidates, receipt))
 
 
-def _resolve_question(database: Database, request: Request) -> tuple[ResolvedRequest, Message | None]:
-    """Resolve a request that has no query, and find the message that asks."""
+def _read_history(database: Database, request: Request, model: UUID) -> tuple[ResolvedRequest, ConversationHistory]:
     with database.user_transaction(request.user_id, reads_to_resolve(request)) as scope:
         resolved = resolve(scope, request)
-        return resolved, newest_question(scope, resolved)
-
-
-def _read_history(
-    database: Database, request: Request, begun: tuple[ResolvedRequest, Message | None] | None, model: UUID
-) -> tuple[ResolvedRequest, ConversationHistory]:
-    with database.user_transaction(request.user_id, [] if begun else reads_to_resolve(request)) as scope:
-        resolved, newest = begun or (resolve(scope, request), None)
-        return resolved, load_history(scope, resolved, newest, model)
+        return resolved, load_history(scope, resolved, model)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,21 +63,21 @@ class ConversationHistory:
     facts: Sequence[Fact] = ()
 
 
-def newest_question(scope: Transaction, resolved: ResolvedRequest, known: Sequence[Message] = ()) -> Message | None:
+def _newest_question(scope: Transaction, resolved: ResolvedRequest, known: Sequence[Message]) -> Message | None:
     """Return the newest message of a person since the conversation was cleared, of those that the viewer sees.
 
-    `known` are its newest messages, in order, where they are read already.
+    `known` are its newest messages, in order.
     """
     request, sees = resolved.request, resolved.visibility.sees
     if message := next((one for one in reversed(known) if one.role == Role.USER and sees(one)), None):
         return message
-    if not resolved.exists:
+    if not known or known[0].seq <= resolved.after + 1:
         return None
     if not resolved.visibility.is_active:
         newest = messages.newest_of(scope, request.conversation_id, Role.USER, as_of=request.as_of)
         return newest if newest and newest.seq > resolved.after else None
-    before = messages.LAST
-    for limit in (STEP, MOST_LOOKED_AT - STEP):
+    before = known[0].seq
+    for limit in (STEP, MOST_LOOKED_AT):
         page = messages.newest(scope, request.conversation_id, limit=limit, before=before, as_of=request.as_of)
         for one in page:
             if one.seq > resolved.after and one.role == Role.USER and sees(one):
@@ -88,10 +88,8 @@ def newest_question(scope: Transaction, resolved: ResolvedRequest, known: Sequen
     return None
 
 
-def load_history(
-    scope: Transaction, resolved: ResolvedRequest, question: Message | None, model: UUID
-) -> ConversationHistory:
-    """Read the history; `question` is the message that asks, where no query is given, `model` the embedder's."""
+def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> ConversationHistory:
+    """Read the history, with the version of what can be recalled by a model."""
     request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
     as_of, newest = request.as_of, LONGEST + STEP if resolved.strategies else _page_size(resolved.budget)
     page, every, pinned, version = scope.all_together(
@@ -106,9 +104,9 @@ def load_history(
         said = _newest_for_strategies(page, resolved)
     else:
         said = _newest_for_budget(scope, page, resolved)
-    if request.query is not None:
-        asking = newest_question(scope, resolved, said)
-        question = asking if asking is not None and asking.text == request.query else None
+    question = _newest_question(scope, resolved, said)
+    if question is not None and request.query not in (None, question.text):
+        question = None
     turns, unpaired = split_turns(visibility.messages(said))
     since = [one for one in every if one.from_seq > resolved.after]
     whole_summaries, known_facts = _read_for_strategies(scope, resolved)

@@ -23,7 +23,6 @@ from uuid import UUID
 
 from memstore.context.strategies.base import Block, Entry
 from memstore.models import Hit, Json, Message, Role, Summary, Tier
-from memstore.providers import Count, TokenCounter
 from memstore.text import (
     MEMORY_FOOT,
     MEMORY_HEAD,
@@ -315,18 +314,6 @@ class Format(Protocol):
 
     def render(self, content: PromptContent, /) -> RenderedPrompt:
         """Return the finished context."""
-
-
-def count_prompt(prompt: RenderedPrompt, counter: TokenCounter, tools: Sequence[Json] = ()) -> Count:
-    """Return the tokens of a finished context: of its text, or of its chat with all that is around the messages.
-
-    Definitions of `tools` are sent beside either.
-    """
-    if prompt.text is None:
-        return counter.count_messages(prompt.chat, tools)
-    no_messages = counter.count_messages([])
-    tool_tokens = counter.count_messages([], tools) - no_messages if tools else 0
-    return Count(counter.count(prompt.text) + tool_tokens, no_messages.kind)
 
 
 # What is remembered, as text between fences, each line with its day or its speaker. Every line of what somebody said is
