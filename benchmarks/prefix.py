@@ -34,14 +34,14 @@ from report import Cell, Table, reported
 
 import memstore
 from memstore import ConversationScope, MemoryStore
-from memstore.context import sections, selection
+from memstore.context import items, selection
 from memstore.models import Json
 from memstore.providers import TokenCounter
 
 SYSTEM = "You are a helpful assistant with a long memory."
 ANEW = 0.3  # of a context: where less is stable, the window has moved
 Setting = tuple[int, float]  # turns of a step, tokens of the full weight
-DEFAULT: Setting = (selection.TURNS, sections.WHOLE)
+DEFAULT: Setting = (selection.TURNS, items.WHOLE)
 FULL = 1e9
 BESIDE: dict[str, Setting] = {"no steps": (0, DEFAULT[1]), "full weight, no steps": (0, FULL)}
 CURVE: dict[str, Setting] = {
@@ -63,13 +63,13 @@ class Figures:
 @contextmanager
 def setting(of: Setting) -> Iterator[None]:
     """Let contexts be packed with these constants."""
-    kept = selection.TURNS, selection.SHARE, sections.WHOLE
-    selection.TURNS, sections.WHOLE = of  # type: ignore[assignment]
+    kept = selection.TURNS, selection.SHARE, items.WHOLE
+    selection.TURNS, items.WHOLE = of  # type: ignore[assignment]
     selection.SHARE = selection.SHARE if of[0] else 0.0
     try:
         yield
     finally:
-        selection.TURNS, selection.SHARE, sections.WHOLE = kept
+        selection.TURNS, selection.SHARE, items.WHOLE = kept
 
 
 def common_prefix(before: Sequence[Json], after: Sequence[Json], counter: TokenCounter) -> int:

@@ -29,8 +29,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from report import Cell, Table, reported
 from toolsession import Asked, Chat, Session, drawn
 
+from memstore.context.builder import compress_turns
 from memstore.context.items import Candidates
-from memstore.context.layout import compose, compress_turns
+from memstore.context.layout import compose
 from memstore.context.strategies import get_strategies
 from memstore.context.strategies.base import Strategy, Turn, split_turns
 from memstore.models import Hit, Message, Tier

@@ -42,7 +42,7 @@ from uuid import UUID
 import numpy as np
 from report import Cell, Table, reported
 
-from memstore.context.summary_cover import cover
+from memstore.context.strategies.base import cover
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.segmentation import split_segments
 from memstore.derive.sentences import sentences

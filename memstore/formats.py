@@ -7,9 +7,9 @@
 A format of your own is a frozen class with `name` and `render`, as `Format` says; see docs/reference/rendering.md.
 """
 
+from memstore.context.formats import OpenAI
 from memstore.context.formats.anthropic import Anthropic
 from memstore.context.formats.ollama import Ollama
-from memstore.context.formats.openai import OpenAI
 from memstore.context.formats.parts import (
     CustomSection,
     Format,

@@ -27,8 +27,15 @@ except ImportError:
     raise SystemExit(0) from None
 
 with atheris.instrument_imports(include=["memstore"]):
-    from memstore.context.formats import FACTS_HEAD, FORMATS, HITS_HEAD, PromptContent
-    from memstore.context.formats.memory_text import memory_text, pinned_facts_text, summaries_text
+    from memstore.context.formats import FORMATS
+    from memstore.context.formats.parts import (
+        FACTS_HEAD,
+        HITS_HEAD,
+        PromptContent,
+        memory_text,
+        pinned_facts_text,
+        summaries_text,
+    )
     from memstore.errors import InvalidInput, MemstoreError
     from memstore.ingest.add import ConversationRef, build_row
     from memstore.ingest.importers import IMPORTERS, ImportOptions, Record, Skipped

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 TIERS = ("messages", "summaries", "facts")
 MEMORY_SECTIONS = ("summaries", "facts", "hits")  # of a context
-RECEIPT_COLUMNS = ("made", "id", "tokens", "budget", "as before", "question")
+RECEIPT_COLUMNS = ("made", "id", "tokens", "budget", "cacheable", "question")
 ReceiptArgument = Annotated[str, id_argument("receipt")]
 
 
@@ -130,7 +130,7 @@ def context(
     Where the system prompt and the question alone are more, the exit code is 4 and stderr says how much is needed.
 
     JSON: {"messages": [as models take them], "tokens": integer, "receipt": {"id", "budget", "tokens", "counter",
-    "sections", "included", "left_out", "stable_prefix", "content_hash", …}, "system"?: text, "text"?: text}.
+    "sections", "included", "left_out", "cacheable", "content_hash", …}, "system"?: text, "text"?: text}.
     """
     with open_store() as store:
         result = (
@@ -172,8 +172,8 @@ def receipts(
 ) -> None:
     """List the receipts of a conversation's contexts, the latest first.
 
-    On a pipe, a line a receipt, its cells parted by tabs: time, id, tokens, budget, tokens that are the same as in the
-    context before, question.
+    On a pipe, a line a receipt, its cells parted by tabs: time, id, tokens, budget, tokens that do not depend on the
+    question, question.
 
     JSON: a list of receipts, each as memstore context has it.
     """
@@ -187,7 +187,7 @@ def receipts(
 def _receipt_row(receipt: Receipt) -> tuple[object, ...]:
     time = "" if receipt.recorded_at is None else f"{receipt.recorded_at:%Y-%m-%d %H:%M}"
     question = receipt.texts.get("query") or (f"message {receipt.asked[0]}" if receipt.asked else "")
-    return time, receipt.id, receipt.tokens, receipt.budget, receipt.stable_prefix, question
+    return time, receipt.id, receipt.tokens, receipt.budget, receipt.cacheable, question
 
 
 def receipt(receipt: ReceiptArgument, user: UserOption) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from memstore.client.list_api import AsyncMessageListMixin
 from memstore.client.validation import check_names, check_number, check_object, to_list, to_utc
 from memstore.context.builder import build_context
-from memstore.context.formats import Format, get_format
-from memstore.context.request import SECTIONS, STRATEGIES, Request, check_settings, check_size
-from memstore.context.sections import Sections, read_sections
+from memstore.context.formats import get_format
+from memstore.context.formats.parts import Format
+from memstore.context.request import SECTIONS, STRATEGIES, Request, Sections, check_settings, check_size, read_sections
 from memstore.context.strategies import Strategies, get_strategies
 from memstore.context.visibility import Rule
 from memstore.errors import ModelUnavailable, ProviderError

@@ -118,7 +118,7 @@ class AsyncDocuments:
         written, embedder = await self._embed(list(new.values()))
         document_ids = [*new, *removed]
         async with self._database.user_transaction(self._user_id) as scope:
-            await erasure.lock_user_shared(scope)  # waits for one of the user, who is then made anew
+            await scope.get(erasure.SHARED_VERSION)  # waits for one of the user, who is then made anew
             await messages.make_user(scope, self.user)
             if embedder is not None and self._embedder is None:  # an application's own does not serve the user
                 await embedding_models.lock_active(scope, embedder)

@@ -16,9 +16,8 @@ from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_choice
 from memstore.models import Hit, HitGroup, Role, Tier
 from memstore.search.candidates import DEPTH, facts_with_evidence, recall
-from memstore.search.grouping import by_fact, by_session, groups_in_time, in_time, within_hits
+from memstore.search.grouping import READ, by_fact, by_session, groups_in_time, in_time, rerank, within_hits
 from memstore.search.query import QueryBuilder
-from memstore.search.reranking import READ, rerank
 from memstore.store.chunks import EVERY_TIER, Filters
 from memstore.store.database import Database
 from memstore.telemetry import operation_span

@@ -26,7 +26,7 @@ from memstore.client.validation import (
     to_uuid,
     to_uuids,
 )
-from memstore.context.formats import Format
+from memstore.context.formats.parts import Format
 from memstore.context.replay import replay
 from memstore.errors import InvalidInput, NotFound
 from memstore.events import Event, EventType

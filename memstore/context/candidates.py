@@ -1,24 +1,36 @@
-"""Candidates of a context: what is recalled for the question, beside the history of the conversation."""
+"""Candidates of a context: the history of the conversation, read while the question is embedded, and what is recalled
+for the question."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from uuid import UUID
 
-from memstore.context.history import MOST_PINNED, ConversationHistory
 from memstore.context.items import Candidates
-from memstore.context.receipt import PREVIEW
+from memstore.context.layout import PREVIEW
 from memstore.context.request import ResolvedRequest
-from memstore.models import Decision, Message, Reason, Role, Tier, Unit
+from memstore.context.strategies.base import Turn, split_turns
+from memstore.context.visibility import as_seen_by
+from memstore.models import Decision, Fact, Message, Reason, Role, Summary, Tier, Unit
 from memstore.search.candidates import DEPTH, rank_candidates, to_hits
 from memstore.search.query import Query
 from memstore.search.ranking import Candidate, best_of_each
-from memstore.store import fact_history
-from memstore.store.chunks import Filters
+from memstore.store import chunks, fact_history, facts, messages, summaries
+from memstore.store.chunks import Filters, IndexVersion
 from memstore.store.database import Transaction
+from memstore.store.summaries import Outline
 
+# Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
+# embedder; nobody asks for standing instructions at all.
+PINNED, MOST_PINNED = ("constraint", "procedure", "identity"), 8
+MOST_VIEWED = 100  # of them, where a viewer sees some only
+A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
+LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
+LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
+MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
+OVERHEAD = 4  # tokens that a message costs besides its content, at least
 FACTS, HITS = 40, 80  # offered to selection; of a large budget more hits, one for so many tokens:
 A_HIT = 100
 # Recent turns, where there are enough of them, have half of a budget at least. Of a small one fewer hits fit into the
@@ -26,6 +38,140 @@ A_HIT = 100
 SMALL_HIT, FEWEST_HITS = 25, 40
 VIEWED_DEPTH = 1000  # candidates of a leg, where a viewer sees some of them only
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationHistory:
+    """What the viewer sees of a conversation since it was last cleared, as far back as a context may reach.
+
+    `question` is the message that asks, where one does, and among the `turns`, which are in order. The messages read
+    have so many `tokens`, seen or not. `outlines` are of its summaries; `earlier` are the summaries of what was
+    cleared. `pinned` are facts that are in whatever is asked; `version` is that of what can be recalled. `summaries`
+    and `facts` are read for strategies only.
+    """
+
+    question: Message | None
+    turns: Sequence[Turn]
+    unpaired: Sequence[Message]
+    tokens: int
+    outlines: Sequence[Outline]
+    earlier: Collection[UUID]
+    pinned: Sequence[UUID]
+    version: IndexVersion | None
+    summaries: Sequence[Summary] = ()
+    facts: Sequence[Fact] = ()
+
+
+async def _newest_question(scope: Transaction, resolved: ResolvedRequest, known: Sequence[Message]) -> Message | None:
+    """Return the newest message of a person since the conversation was cleared, of those that the viewer sees.
+
+    `known` are its newest messages, in order.
+    """
+    request, sees = resolved.request, resolved.visibility.sees
+    if message := next((one for one in reversed(known) if one.role == Role.USER and sees(one)), None):
+        return message
+    if not known or known[0].seq <= resolved.after + 1:
+        return None
+    if not resolved.visibility.is_active:
+        newest = await messages.newest_of(scope, request.conversation_id, Role.USER, as_of=request.as_of)
+        return newest if newest and newest.seq > resolved.after else None
+    before = known[0].seq
+    for limit in (STEP, MOST_LOOKED_AT):
+        page = await messages.newest(scope, request.conversation_id, limit=limit, before=before, as_of=request.as_of)
+        for one in page:
+            if one.seq > resolved.after and one.role == Role.USER and sees(one):
+                return one
+        if not page or page[-1].seq <= resolved.after:
+            break
+        before = page[-1].seq
+    return None
+
+
+async def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> ConversationHistory:
+    """Read the history, with the version of what can be recalled by a model."""
+    request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
+    as_of, newest = request.as_of, LONGEST + STEP if resolved.strategies else _page_size(resolved.budget)
+    page, every, pinned, version = await scope.all_together(
+        [
+            messages.read_newest(conversation, limit=newest, as_of=as_of),
+            summaries.outlines(conversation, as_of=as_of),
+            facts.standing(PINNED, limit=MOST_VIEWED if visibility.is_active else MOST_PINNED, as_of=as_of),
+            chunks.index_version(model),
+        ]
+    )
+    if resolved.strategies:
+        said = _newest_for_strategies(page, resolved)
+    else:
+        said = await _newest_for_budget(scope, page, resolved)
+    question = await _newest_question(scope, resolved, said)
+    if question is not None and request.query not in (None, question.text):
+        question = None
+    turns, unpaired = split_turns(visibility.messages(said))
+    since = [one for one in every if one.from_seq > resolved.after]
+    whole_summaries, known_facts = await _read_for_strategies(scope, resolved)
+    return ConversationHistory(
+        question=question,
+        turns=as_seen_by(request.viewer, turns),
+        unpaired=unpaired,
+        tokens=sum(one.tokens for one in said),
+        outlines=await visibility.summaries(scope, since),
+        earlier={one.id for one in every if one.from_seq <= resolved.after},
+        pinned=(await visibility.fact_ids(scope, pinned))[:MOST_PINNED],
+        version=version,
+        summaries=whole_summaries,
+        facts=known_facts,
+    )
+
+
+async def _read_for_strategies(
+    scope: Transaction, resolved: ResolvedRequest
+) -> tuple[Sequence[Summary], Sequence[Fact]]:
+    if not resolved.strategies:
+        return (), ()
+    request, visibility = resolved.request, resolved.visibility
+    every = await summaries.summaries(scope, request.conversation_id, as_of=request.as_of)
+    seen = await visibility.summaries(scope, [one for one in every if one.from_seq > resolved.after])
+    if not any(getattr(strategy, "by_facts", False) for strategy in resolved.strategies):
+        return seen, ()
+    known = await facts.facts(scope, as_of=request.as_of)
+    kept = set(await visibility.fact_ids(scope, [fact.id for fact in known]))
+    return seen, [fact for fact in known if fact.id in kept]
+
+
+def _page_size(tokens: int, size: float = A_MESSAGE) -> int:
+    """Return how many messages of this size to read for so many tokens."""
+    return max(LEAST_READ, min(MOST_READ, int(tokens / size)))
+
+
+async def _newest_for_budget(scope: Transaction, page: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
+    """Return the newest messages in order, as many as could fill the budget with those that are seen.
+
+    `page` are the newest of them; more are read where they are too few.
+    """
+    request, visibility = resolved.request, resolved.visibility
+    read: list[Message] = []
+    tokens = 0
+    while page:
+        read += page
+        tokens += sum(one.tokens + OVERHEAD for one in page if visibility.may_see(one))
+        enough = tokens >= resolved.budget and read[-1].role != Role.TOOL  # results are nothing without their call
+        if enough or read[-1].seq <= resolved.after + 1 or (visibility.is_active and len(read) >= MOST_LOOKED_AT):
+            break
+        limit = _page_size(resolved.budget - tokens, max(1, tokens) / len(read))
+        page = await messages.newest(
+            scope, request.conversation_id, limit=limit, before=read[-1].seq, as_of=request.as_of
+        )
+    return [one for one in reversed(read) if one.seq > resolved.after]
+
+
+def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
+    """Return every message in order: where there are very many, the newest `LONGEST` or more.
+
+    The beginning then moves by `STEP` messages at once, so that what follows from it stays for as long.
+    """
+    last = read[0].seq if read else 0
+    first = max((last - LONGEST) // STEP * STEP, resolved.after)
+    return [one for one in reversed(read) if one.seq > first]
 
 
 def hits_for_budget(budget: int, recent: int) -> int:
@@ -74,11 +220,10 @@ async def _recall(
     known = {one.unit.item_id: one for one in ranking.included()}
     pinned = [known[fact] for fact in history.pinned if fact in known]
     about = (one for one in best_of_each(ranking.of(Tier.FACTS)) if one.unit.item_id not in known)
-    allowed = _AllowedHits(resolved.request.conversation_id, history)
-    said = best_of_each(allowed.of(ranking.of(Tier.MESSAGES, Tier.SUMMARIES)))
+    said = (one for one in ranking.of(Tier.MESSAGES, Tier.SUMMARIES) if _may_be_hit(one.unit, resolved, history))
     chosen = [
         await _take_visible(scope, iter(candidates), most, resolved)
-        for candidates, most in ((pinned, MOST_PINNED), (about, FACTS), (said, count))
+        for candidates, most in ((pinned, MOST_PINNED), (about, FACTS), (best_of_each(said), count))
     ]
     every = [one for candidates in chosen for one in candidates]
     texts = {hit.id: hit for hit in await to_hits(scope, every, as_of)}
@@ -88,15 +233,11 @@ async def _recall(
     offered = {hit.id for hit in hits}
     # A fact that is a message in its own words says nothing beside the message.
     quoted = [f for f in facts if f.text.startswith(f'{f.speaker}: "') and offered.issuperset(f.sources)]
-    hidden = visibility.count_hidden("facts", "hits")
-    twice = max(0, allowed.passed - len(chosen[2]) - hidden) + len(quoted)
-    below = max(0, len(ranking.tiers) - len(every) - hidden - allowed.filtered - twice)
     return Candidates(
         pinned=pinned_facts,
         facts=[fact for fact in facts if fact not in quoted],
         hits=hits,
         left_out=await _superseded(scope, [one for one in every if one.unit.item_id not in texts], resolved),
-        unlisted={Reason.FILTERED: allowed.filtered, Reason.DUPLICATE: twice, Reason.BELOW_SCORE: below},
     )
 
 
@@ -114,30 +255,11 @@ async def _take_visible(
     return taken[:count]
 
 
-class _AllowedHits:
-    """Lets through what may stand among the hits, and counts.
-
-    The question and the summaries that may stand in a section of their own have their own places.
-    """
-
-    def __init__(self, conversation_id: UUID, history: ConversationHistory) -> None:
-        self.conversation_id = conversation_id
-        self.history = history
-        self.passed = self.filtered = 0
-
-    def of(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
-        for one in candidates:
-            if self._allows(one.unit):
-                self.passed += 1
-                yield one
-            else:
-                self.filtered += 1
-
-    def _allows(self, unit: Unit) -> bool:
-        if unit.tier == Tier.SUMMARIES:
-            return unit.conversation_id != self.conversation_id or unit.item_id in self.history.earlier
-        question = self.history.question
-        return unit.role not in NEVER_RECALLED and (question is None or unit.item_id != question.id)
+def _may_be_hit(unit: Unit, resolved: ResolvedRequest, history: ConversationHistory) -> bool:
+    """Whether a unit may stand among the hits: the question and this conversation's summaries have their own places."""
+    if unit.tier == Tier.SUMMARIES:
+        return unit.conversation_id != resolved.request.conversation_id or unit.item_id in history.earlier
+    return unit.role not in NEVER_RECALLED and (history.question is None or unit.item_id != history.question.id)
 
 
 async def _superseded(scope: Transaction, gone: Sequence[Candidate], resolved: ResolvedRequest) -> list[Decision]:

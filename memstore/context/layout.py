@@ -1,38 +1,59 @@
 """Layout: candidates selected, rendered, counted as a whole, and trimmed until the count is within the budget. Pure.
 
 The guarantee is here: a context leaves `compose` only when the counter has counted its finished messages, all of them,
-at or under the budget. Estimates only decide what to try first.
+at or under the budget. Estimates only decide what to try first. Its receipt says what was considered and what became of
+it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby
+from hashlib import sha256
+from itertools import accumulate, chain, takewhile
+from typing import Any
 
-from memstore.context import formats
-from memstore.context.formats import OPENAI, CustomSection, Format, PromptContent, RenderedPrompt
-from memstore.context.items import BudgetSpec, Candidates, ContextItem, ItemFactory
-from memstore.context.receipt import BuiltContext, write_receipt
-from memstore.context.sections import FACTS, HITS, RECENT, SUMMARIES, Allowance, allowances, merge_sections
-from memstore.context.selection import Selection, required_items, select_items, select_static, total_tokens
-from memstore.context.spare_budget import SpareBudget, uncovered_first
-from memstore.context.strategies.base import ConversationView, Strategy, Turn, compress, view_of
+from memstore.context.formats import OPENAI, as_openai, memory_messages, turn_messages
+from memstore.context.formats.parts import CustomSection, Format, PartKind, PromptContent, RenderedPrompt
+from memstore.context.items import (
+    CUT_MARK,
+    FACTS,
+    HITS,
+    RECENT,
+    SUMMARIES,
+    Allowance,
+    BudgetSpec,
+    Candidates,
+    ContextItem,
+    ItemFactory,
+    allowances,
+)
+from memstore.context.selection import Selection, SpareBudget, required_items, select_items, select_static, total_tokens
+from memstore.context.strategies.base import Block, Turn
 from memstore.errors import BudgetTooSmall
-from memstore.models import Context, Decision, Fact, Json, Reason, Section, Summary
+from memstore.models import Context, Decision, Hit, Json, Reason, Receipt, Summary, Tier
 from memstore.providers import Count, TokenCounter
 
+OVERHEAD, TOOLS = "overhead", "tools"
+SECTIONS = {  # of parts; the others are the user's own
+    PartKind.SYSTEM: "system",
+    PartKind.PINNED_FACTS: "facts",
+    PartKind.SUMMARIES: "summaries",
+    PartKind.RECORD: "recent",
+    PartKind.MESSAGE: "recent",
+    PartKind.MEMORY: "hits",  # with the facts for this question, which are taken off again
+    PartKind.QUESTION: "question",
+}
+RENDERER = 4  # another number gives other bytes of the same items
+LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
+PREVIEW = 160  # characters of what an item says
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 LONG = 0.25  # of the most that the recent turns may have: a message that is longer is cut, where that is asked for
 ATTEMPTS = 3  # to use what the estimates were too high by, or to take out what they were too low by
-# With strategies the conversation as they leave it comes first: their trigger is a share of the room, and what they
-# have told of the oldest turns would be the first to go.
-COMPRESSED_WEIGHTS = (
-    Section("recent", weight=0.8),
-    Section("hits", weight=0.1),
-    Section("facts", weight=0.05),
-    Section("summaries", weight=0.05),
-)
 
 
 def compose(
@@ -128,8 +149,7 @@ class Layout:
 
     def _filled(self, selection: Selection) -> BuiltContext:
         """Use what is left, and write it down; then use what the estimates were too high by, and the like."""
-        items = {**self.items, HITS: uncovered_first(selection, self.items[HITS], self._question)}
-        spare = SpareBudget(selection, items, self.plan, self.static, self.factory)
+        spare = SpareBudget(selection, dict(self.items), self.plan, self.static, self.factory)
         room = self.base - self.question_tokens
         spare.fill(room)
         built = self._built(selection)
@@ -150,16 +170,10 @@ class Layout:
         limited = [section.name for section in self.candidates.sections if section.maximum is not None]
         return [name for name in limited if built.sections.get(name, 0) > self.plan[name].maximum]
 
-    @property
-    def _question(self) -> str:
-        content = (self.candidates.question or {}).get("content")
-        parts = content if isinstance(content, list) else [{"text": content}]
-        return " ".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("text"))
-
     def _written(self, content: PromptContent) -> tuple[RenderedPrompt, Count]:
         """The one place where what was chosen is rendered, and where what was rendered is counted."""
         prompt = self.target.format.render(content)
-        return prompt, formats.count_prompt(prompt, self.target.counter, self.target.tools)
+        return prompt, count_prompt(prompt, self.target.counter, self.target.tools)
 
     def _check(self, required: Mapping[str, Sequence[ContextItem]]) -> None:
         """Raise `BudgetTooSmall` where what must be in does not fit."""
@@ -176,7 +190,7 @@ class Layout:
             "the question": count(candidates.question) if candidates.question else 0,
             "the definitions of tools": counter.count_messages([], tools) - counter.count_messages([]) if tools else 0,
             "the reserve": self.target.reserve,
-            "the tool calls that wait for an answer": sum(map(count, formats.turn_messages(candidates.ending))),
+            "the tool calls that wait for an answer": sum(map(count, turn_messages(candidates.ending))),
         }
         sizes |= {f"the minimum of {name}": total_tokens(items) for name, items in required.items()}
         return max(sizes, key=lambda name: sizes[name])
@@ -206,49 +220,217 @@ class Layout:
     def _built(self, selection: Selection) -> BuiltContext:
         content = self._content(selection.chosen)
         prompt, tokens = self._written(content)
-        return BuiltContext(self.candidates, self.target, self.items, selection, content, prompt, tokens)
+        return BuiltContext(self, selection, content, prompt, tokens)
 
 
-def compress_turns(
-    candidates: Candidates,
-    strategies: Sequence[Strategy],
-    turns: Sequence[Turn],
-    room: int,
-    counter: TokenCounter,
-    summaries: Sequence[Summary] = (),
-    facts: Sequence[Fact] = (),
-) -> Candidates:
-    """Return the candidates with their turns compressed for `room` tokens.
+@dataclass(frozen=True)
+class BuiltContext:
+    """A finished context, and how it came about: what `selection` took of a layout is `content`, which was rendered as
+    `prompt`, of so many `tokens`."""
 
-    Strategies read every turn in order, the question's too, and the conversation's summaries and facts.
+    layout: Layout
+    selection: Selection
+    content: PromptContent
+    prompt: RenderedPrompt
+    tokens: Count
+
+    @cached_property
+    def counts(self) -> list[int]:
+        """The tokens of each message that is sent."""
+        return [self.layout.target.counter.count_message(message) for message in self.prompt.sent]
+
+    @cached_property
+    def sections(self) -> dict[str, int]:
+        """The tokens of each section; they add up to the whole, with what belongs to none as `overhead`."""
+        return _section_tokens(self)
+
+
+def count_prompt(prompt: RenderedPrompt, counter: TokenCounter, tools: Sequence[Json] = ()) -> Count:
+    """Return the tokens of a finished context: of its text, or of its chat with all that is around the messages.
+
+    Definitions of `tools` are sent beside either.
     """
-    must = {turn.first_seq for turn in candidates.ending} | {candidates.question_seq}
-    view = view_of(
-        turns,
-        max(1, room),
-        counter,
-        keep=frozenset(seq for seq in must if seq is not None),
-        summaries=summaries,
-        facts=facts,
-        relevance={hit.id: hit.score for hit in candidates.hits},
-    )
-    view = compress(view, strategies)
-    return replace(
-        candidates,
-        turns=[entry for entry in reversed(view.entries) if entry.first_seq not in must],
-        left_out=[*candidates.left_out, *_dropped_turns(view)],
-        compressed=view.steps,
-        sections=merge_sections(COMPRESSED_WEIGHTS, candidates.sections),
-        static=not any(getattr(strategy, "by_question", False) for strategy in strategies),
+    if prompt.text is None:
+        return counter.count_messages(prompt.chat, tools)
+    no_messages = counter.count_messages([])
+    tool_tokens = counter.count_messages([], tools) - no_messages if tools else 0
+    return Count(counter.count(prompt.text) + tool_tokens, no_messages.kind)
+
+
+def write_receipt(built: BuiltContext) -> Receipt:
+    """Return the receipt of a context."""
+    candidates, target, content = built.layout.candidates, built.layout.target, built.content
+    listed, unlisted = _left_out(built)
+    texts = _written_texts(built.selection)
+    if content.question is not None and content.question_seq is None:
+        texts = {"query": str(content.question["content"])} | texts
+    if content.system is not None:
+        texts = {"system": content.system} | texts
+    question_seqs: list[int] = []
+    if content.question_seq is not None:
+        ending = (message.seq for turn in candidates.ending for message in turn.messages)
+        question_seqs = [content.question_seq, *ending]
+    return Receipt(
+        budget=target.budget,
+        reserve=target.reserve,
+        tokens=int(built.tokens),
+        counter=target.counter.name,
+        count=built.tokens.kind,
+        sections=built.sections,
+        included=tuple(decision_of(item) for items in built.selection.chosen.values() for item in items),
+        left_out=tuple(listed),
+        unlisted={str(reason): count for reason, count in sorted(unlisted.items())},
+        cacheable=_cacheable(built),
+        compressed=tuple(candidates.compressed),
+        content_hash=content_hash(built.prompt.sent),
+        renderer=f"{target.format.name}/{RENDERER}",
+        asked=tuple(question_seqs),
+        texts=texts,
     )
 
 
-def _dropped_turns(view: ConversationView) -> Iterable[Decision]:
-    """Yield a decision for the turns that each strategy left out; there may be thousands of them."""
-    for (strategy, reason), group in groupby(view.dropped, key=lambda one: (one.strategy, one.reason)):
-        turns = [one.turn for one in group]
-        seqs = sorted(turn.first_seq for turn in turns)
-        tokens = sum(view.sizes[seq] for seq in seqs)
-        note = f"{strategy}: {len(turns)} turns between the messages {seqs[0]} and {seqs[-1]}: {reason}"
-        first = turns[0].messages[0]
-        yield Decision("recent", "turns", first.id, tokens, Reason.COMPRESSED, note=note, seqs=(seqs[0], seqs[-1]))
+def content_hash(messages: Sequence[Json]) -> str:
+    """Return the SHA-256 of the canonical JSON of what is sent: keys sorted, no blanks, UTF-8."""
+    encoded = [_CANONICAL.encode(message).encode("utf-8", "surrogatepass") for message in messages]
+    return sha256(b"[" + b",".join(encoded) + b"]").hexdigest()
+
+
+def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
+    """Return what became of an item: in, or left out for a reason."""
+    content = item.content
+    cut = reason or (Reason.CUT if item.note else None)
+    values: dict[str, Any]
+    if isinstance(content, Hit):
+        said_at = content.occurred_at if content.tier == Tier.FACTS else None
+        values = {"parts": content.parts, "start": content.start, "said_at": said_at, "valid_to": content.valid_to}
+        text = content.text.removesuffix(CUT_MARK)
+        cut = reason or (Reason.CUT if text != content.text else None)
+        values |= {"length": len(text), "preview": text[:PREVIEW]}
+    elif isinstance(content, Summary):
+        cut = reason
+        values = {"seqs": (content.from_seq, content.to_seq), "preview": content.text[:PREVIEW]}
+    elif isinstance(content, Block):
+        cut = reason or Reason.COMPRESSED
+        values = {"seqs": (content.first_seq, content.last_seq), "preview": content.text[:PREVIEW]}
+    elif isinstance(content, Turn):
+        first, *others = content.messages
+        values = {
+            "seqs": (first.seq, content.messages[-1].seq),
+            "others": tuple(message.id for message in others),
+            "preview": f"{first.name or first.role}: {(first.text or '')[:PREVIEW]}",
+        }
+    else:
+        values = {"preview": str(content)[:PREVIEW]}
+    about = (item.section, item.kind, item.id, item.tokens, cut, item.score)
+    return Decision(*about, note=item.note, pinned=item.pinned, **values)
+
+
+def _written_texts(selection: Selection) -> dict[str, str]:
+    """Return what stands in the context and nowhere else: what strategies wrote, what was cut, the user's sections."""
+    texts = {}
+    for section, items in selection.chosen.items():
+        for place, item in enumerate(items):
+            content = item.content
+            if isinstance(content, Block):
+                texts[block_key(content.first_seq, content.last_seq)] = content.text
+            elif isinstance(content, Turn) and item.note:
+                texts[block_key(content.first_seq, content.first_seq)] = content.messages[0].text or ""
+            elif isinstance(content, str):
+                texts[text_key(section, place)] = content
+    return texts
+
+
+def text_key(section: str, place: int) -> str:
+    """Return the key of a text of the user's own section in a receipt's texts; `place` in the order chosen."""
+    return f"<{section}> {place}"
+
+
+def block_key(first_seq: int, last_seq: int) -> str:
+    """Return the key of what a strategy wrote in a receipt's texts."""
+    return f"{first_seq}-{last_seq}"
+
+
+def _left_out(built: BuiltContext) -> tuple[list[Decision], Counter[Reason]]:
+    """Return the first of each section that are left out, and how many others there are by reason."""
+    listed, unlisted, seen = [], Counter[Reason](), Counter[str]()
+    for decision in chain(built.layout.candidates.left_out, _older_turns(built)):
+        seen[decision.section] += 1
+        if seen[decision.section] <= LISTED:
+            listed.append(decision)
+        elif decision.reason is not None:
+            unlisted[decision.reason] += 1
+    selection = built.selection
+    begun = {item.whole for items in selection.chosen.values() for item in items}
+    rejected = (
+        item
+        for section, items in built.layout.items.items()
+        if section != RECENT
+        for item in items
+        if item not in selection and item not in begun
+    )
+    for item in rejected:
+        seen[item.section] += 1
+        if seen[item.section] <= LISTED:
+            listed.append(decision_of(item, selection.why_not(item)))
+        else:  # nobody asks whether something else says the same: that it did not fit is enough
+            unlisted[selection.why_not(item, compare=False)] += 1
+    return listed, unlisted
+
+
+def _older_turns(built: BuiltContext) -> Iterator[Decision]:
+    """Yield the turns that are not in, of which there may be thousands, together by reason."""
+    ranges = sorted((summary.from_seq, summary.to_seq) for summary in built.content.summaries)
+    starts, reach = [start for start, _ in ranges], [0, *accumulate((stop for _, stop in ranges), max)]
+    by_reason: dict[Reason, list[ContextItem]] = {}
+    for item in built.layout.items[RECENT]:
+        if item not in built.selection:
+            covered = item.first_seq <= reach[bisect_right(starts, item.first_seq)]
+            by_reason.setdefault(Reason.COVERED if covered else Reason.OVER_BUDGET, []).append(item)
+    for reason, items in sorted(by_reason.items()):
+        items.sort(key=lambda item: -item.first_seq)
+        newest = items[0].content
+        seqs = (int(items[-1].first_seq), newest.messages[-1].seq if isinstance(newest, Turn) else newest.last_seq)
+        note = f"{len(items)} older turns, messages {seqs[0]} to {seqs[1]}"
+        tokens = sum(item.tokens for item in items)
+        yield Decision("recent", "turns", items[0].id, tokens, reason, note=note, seqs=seqs)
+
+
+def _section_tokens(built: BuiltContext) -> dict[str, int]:
+    content, counter, ending = built.content, built.layout.target.counter, built.layout.candidates.ending
+    own = (*content.static_sections, *content.custom_sections)
+    names = [*(section.name for section in own), "system", "summaries", "recent", "facts", "hits", "question"]
+    sections = dict.fromkeys(names, 0)
+    shown = iter([section.name for section in own if section.texts])
+    ends = {message.id for turn in ending for message in turn.messages}
+    counts = built.counts
+    if built.layout.target.format != OPENAI:  # which may merge messages, or be one text
+        counts = [counter.count_message(as_openai(part)) for part in content.parts]
+    for part, tokens in zip(content.parts, counts, strict=True):
+        name = SECTIONS.get(part.kind) or next(shown)
+        sections["question" if part.stored and part.stored.id in ends else name] += tokens
+    facts = sum(map(counter.count_message, memory_messages(content.facts, ())))
+    sections["facts"] += facts
+    sections["hits"] = max(0, sections["hits"] - facts)
+    tools = int(built.tokens - count_prompt(built.prompt, counter)) if built.layout.target.tools else 0
+    left = built.tokens - tools - sum(sections.values())
+    # What is around messages may be less in another format or a model's own template: the largest sections have that.
+    beyond = max(0, -left)
+    for name in sorted(sections, key=lambda name: -sections[name]):
+        taken = min(beyond, sections[name])
+        sections[name], beyond = sections[name] - taken, beyond - taken
+    return sections | ({TOOLS: tools} if built.layout.target.tools else {}) | {OVERHEAD: max(0, left)}
+
+
+def _cacheable(built: BuiltContext) -> int:
+    """Return the tokens before the first message that another question about the same conversation might change."""
+    content, target = built.content, built.layout.target
+    if not built.layout.candidates.static or not built.selection.is_static():
+        content = PromptContent(system=content.system)
+    if target.format == OPENAI:
+        return min(int(built.tokens), sum(built.counts[: len(content.static_parts)]))
+    static = target.format.render(replace(content, custom_sections=(), facts=(), hits=(), question=None))
+    if built.prompt.text is None or static.text is None:
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(built.prompt.sent, static.sent, strict=False))
+        return sum(tokens for tokens, _ in zip(built.counts, same, strict=False))
+    lines = zip(built.prompt.text.splitlines(keepends=True), static.text.splitlines(keepends=True), strict=False)
+    return target.counter.count("".join(line for line, _ in takewhile(lambda pair: pair[0] == pair[1], lines)))

@@ -3,7 +3,7 @@
     always                                   the minimums in tokens
     static, in the order of the context      pinned facts · the user's own · the window of recent turns · summaries
     for the question                         the user's own · facts · hits, each within its share
-    what is left                             `spare_budget`
+    what is left                             `SpareBudget`: what answers, older messages, a beginning, more turns
 
 The static part is chosen first and without a look at the question, so that it stays the same between turns. What the
 window leaves (it moves in steps) goes to what answers to the question, so that nothing is wasted.
@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 from uuid import UUID
 
 from memstore.context.dedupe import SaidIndex
-from memstore.context.items import ContextItem, Header
-from memstore.context.sections import FACTS, HITS, RECENT, SUMMARIES, WEIGHTS, Allowance
+from memstore.context.items import FACTS, HITS, RECENT, SUMMARIES, WEIGHTS, Allowance, ContextItem, Header, ItemFactory
 from memstore.models import Hit, Reason
 
 # Of the room, that pinned facts may have at most, their fence included: all of them, and the first one alone. These
@@ -29,7 +28,8 @@ PINNED, FIRST = 1 / 3, 0.6
 # By how much a window may be shorter than its room: so many turns, or such a part of the room, whichever is more, and
 # never more than `MOST`. The curve is in benchmarks/NOTES.md.
 TURNS, SHARE, MOST = 12, 0.05, 0.25
-OVER_SHARE = "over what its section may have"
+UNUSED = 0.03  # of the room, at most, while anything fits into it
+LOOKED_AT = 32  # hits that did not fit, for one whose beginning does
 
 CandidateItems = Mapping[str, Sequence[ContextItem]]
 Plan = Mapping[str, Allowance]
@@ -56,7 +56,6 @@ class Selection:
     _headers_of: defaultdict[str, Counter[Header]] = field(default_factory=lambda: defaultdict(Counter))
     _said: SaidIndex = field(default_factory=SaidIndex)
     _duplicates: set[ContextItem] = field(default_factory=set)
-    _over_share: set[ContextItem] = field(default_factory=set)
 
     def __contains__(self, item: ContextItem) -> bool:
         """Whether an item is chosen."""
@@ -70,7 +69,6 @@ class Selection:
         self._inside.add(item)
         self._headers.update(item.under)
         self._headers_of[item.section].update(item.under)
-        self._over_share.discard(item)
         self.shown |= item.shows
         if item.section == RECENT:
             self.oldest = min(self.oldest, item.first_seq)
@@ -146,32 +144,28 @@ class Selection:
         before = hit.conversation_id, hit.seq - 1
         return any((one.content.conversation_id, one.content.seq) == before for one in self.chosen[HITS])
 
-    def why_not(self, item: ContextItem, *, compare: bool = True) -> tuple[Reason, str]:
-        """Return the reason for which an item is not chosen, by what is chosen now, and a note.
+    def why_not(self, item: ContextItem, *, compare: bool = True) -> Reason:
+        """Return the reason for which an item is not chosen, by what is chosen now.
 
         Without `compare` it is not looked for who says the same, unless that is known.
         """
         if self.is_shown(item):
-            return Reason.ALREADY_IN_RECENT, ""
+            return Reason.ALREADY_IN_RECENT
         if item in self._duplicates or (compare and self.is_redundant(item)):
-            return Reason.DUPLICATE, ""
-        return Reason.OVER_BUDGET, OVER_SHARE if item in self._over_share else ""
+            return Reason.DUPLICATE
+        return Reason.OVER_BUDGET
 
     def take(self, items: Iterable[ContextItem], section: str, most: int, room: int, *, gaps: bool = True) -> None:
         """Choose items of a section in their order while it has at most `most` tokens, and all sections at most `room`.
 
         Without gaps, up to the first that does not fit.
         """
-        ended, fits, over_share = False, True, False
         for item in items:
             if item in self._inside:
                 continue
-            if not ended:
-                fits = self.tokens + item.tokens <= room and self.tokens + self.cost(item) <= room
-                over_share = fits and self.would_take(item) > most
-            if ended or over_share or not fits:
-                (self._over_share.add if over_share else self._over_share.discard)(item)
-                ended = not gaps
+            if self.tokens + self.cost(item) > room or self.would_take(item) > most:
+                if not gaps:
+                    break
             elif not self.is_redundant(item):
                 self.add(item)
 
@@ -368,3 +362,80 @@ def recent_window(starts: Sequence[int], tokens: Sequence[int], room: int, *, st
     first = next(count for count in range(1, most + 1) if sums[count - 1] >= sums[most - 1] - slack)
     # How round the roundest number from the turn before up to a turn's own is: the exponent of two that divides it.
     return max(range(first, most + 1), key=lambda count: (starts[count] ^ starts[count - 1]).bit_length())
+
+
+@dataclass
+class SpareBudget:
+    """What has not been selected yet, and may go into what is left of the room: first what answers to the question,
+    then older messages as lines of what was said, the beginning of a hit, and an earlier window."""
+
+    selection: Selection
+    items: dict[str, list[ContextItem]]
+    plan: Plan
+    static: Sequence[str]
+    factory: ItemFactory
+
+    def fill(self, room: int) -> None:
+        """Fill the selection up to so many tokens."""
+        selection = self.selection
+        self._take_rest(room)
+        if selection.tokens < room:
+            self.items[HITS] = [*self.items[HITS], *self._older_lines(room - selection.tokens)]
+            self._take_rest(room)
+        if room - selection.tokens > UNUSED * room:
+            self._take_beginning(room)
+        # What an earlier window shows itself makes room for a still earlier one.
+        while room - selection.tokens > UNUSED * room and self._extend_window(room):
+            pass
+
+    def _take_rest(self, room: int) -> None:
+        """Fill what is left, by priority."""
+        order = [HITS, FACTS, *(name for name in self.plan if name not in WEIGHTS and name not in self.static)]
+        for section in sorted(order, key=lambda name: -self.plan[name].priority):
+            self.selection.take(query_dependent(self.items, section), section, self.plan[section].maximum, room)
+
+    def _older_lines(self, room: int) -> Iterator[ContextItem]:
+        """Yield messages older than the window as lines, as many as could fill a room: those beside a hit first."""
+        turns = self.items[RECENT][len(self.selection.chosen[RECENT]) :]
+        by_seq: dict[float, ContextItem] = {turn.first_seq: turn for turn in turns}
+        here = {message.conversation_id for turn in turns[:1] for message in turn.content.messages}
+        hits = [item.content for item in self.selection.chosen[HITS] if isinstance(item.content, Hit)]
+        seqs = (
+            hit.seq + step for hit in hits if hit.seq is not None and hit.conversation_id in here for step in (1, -1)
+        )
+        near = dict.fromkeys(by_seq[seq] for seq in seqs if seq in by_seq)
+        known = {item.id for item in self.items[HITS]}
+        for item in self.factory.hits_of_turns([*near, *(turn for turn in turns if turn not in near)]):
+            if item.id not in known and not self.selection.is_redundant(item):
+                yield item
+                room -= item.tokens
+                if room <= 0:
+                    break
+
+    def _take_beginning(self, room: int) -> None:
+        """Take the beginning of the best hit that did not fit, and of which there is none yet."""
+        selection, most = self.selection, self.plan[HITS].maximum
+        begun = {item.id for item in selection.chosen[HITS]}
+        outside = (item for item in self.items[HITS] if item.id not in begun and not selection.is_redundant(item))
+        for item in islice(outside, LOOKED_AT):
+            over = selection.would_take(item) - item.tokens
+            fits = min(room - selection.tokens - selection.cost(item) + item.tokens, most - over)
+            if item.tokens > fits and (shorter := self.factory.beginning(item, fits)):
+                selection.add(shorter)
+                return
+
+    def _extend_window(self, room: int) -> bool:
+        """Let the static part grow where nothing else can use the room: better that it begins anew than room unused.
+
+        Return whether the window begins earlier now.
+        """
+        selection, plan, before = self.selection, self.plan, self.selection.oldest
+        for section in self.static:
+            selection.take(self.items[section], section, plan[section].maximum, room)
+        selection.take(self.items[RECENT], RECENT, plan[RECENT].maximum, room, gaps=False)
+        if selection.oldest < before:
+            for section in (HITS, FACTS, SUMMARIES):
+                for item in [one for one in selection.chosen[section] if selection.is_shown(one)]:
+                    selection.remove(item)
+            self._take_rest(room)
+        return selection.oldest < before

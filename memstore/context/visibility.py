@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeVar
 from uuid import UUID
 
 from memstore.context.formats.parts import OtherAssistantMessage, content_parts
@@ -28,86 +27,56 @@ from memstore.tool_calls import arguments_text, describe_call, describe_result, 
 GROUP = "memstore.visibility"  # entry points of rules by name
 TO = "to"  # the key in a message's metadata
 NOTICES = {Role.SYSTEM, Role.DEVELOPER}
-_MENTIONS = re.compile(r"\s*(?:[@＠][^\s,:;，、：；]+[\s,，、]*(?:(?:and|&)\s*(?=[@＠]))?)+")
-_NAME = re.compile(r"[@＠]([^\s,:;，、：；]+)")
+EVERYONE = {"all", "everyone"}
+_MENTIONS = re.compile(r"\s*(?:@[^\s,:;，：；]+[\s,，]*)+")
+_NAME = re.compile(r"@([^\s,:;，：；]+)")
 NOBODY = "another assistant"  # one without a name
 PREFIX = 2  # tokens of what is before the words, about, besides one for four letters of the name
-_POSSESSIVE = re.compile(r"['’]s\Z")
+
+Rule = Callable[[Message, str], bool]
+S = TypeVar("S", Outline, Summary)
 
 
-class Why(StrEnum):
-    """Why a message is visible to a viewer, or is not."""
-
-    OWN = "its own"
-    ADDRESSED = "addressed to it"
-    PUBLIC = "a person's, addressed to nobody"
-    ANOTHERS = "addressed to another"
-    UNADDRESSED = "an agent's, addressed to nobody"
-    NOTICE = "a notice that is not said to be its own"
-    RESULT = "a tool's result without its call"
-    RULE = "as the rule has it"
+def addressed(message: Message, viewer: str) -> bool:
+    """Return whether a viewer sees a message: the rule "addressed". Of a tool's result its call is asked."""
+    own, to = same_name(message.name, viewer), addressees(message)
+    if message.role not in NOTICES and own:
+        return True
+    if to:
+        return not to.isdisjoint({canonical(viewer), *EVERYONE})
+    return own or message.role == Role.USER
 
 
-class Verdict(NamedTuple):
-    """Whether a message is visible, and why."""
-
-    visible: bool
-    why: str
-
-
-Rule = Callable[[Message, str], "Verdict | bool"]
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """The rule that memstore brings, as a function of a message and a viewer's name.
-
-    A mention of one of `everyone` addresses every viewer. With `names`, a mention of any other name is none: a person's
-    "@property" is then public.
-    """
-
-    names: frozenset[str] | None = None
-    everyone: frozenset[str] = frozenset({"all", "everyone"})
-
-    def __call__(self, message: Message, viewer: str) -> Verdict:
-        """Return whether the viewer sees the message. A tool's result follows its call."""
-        own, to = same_name(message.name, viewer), self.addressees(message)
-        if message.role == Role.TOOL:
-            return Verdict(False, Why.RESULT)
-        if message.role not in NOTICES and own:
-            return Verdict(True, Why.OWN)
-        if to:
-            meant = canonical(viewer) in to or any(canonical(name) in to for name in self.everyone)
-            return Verdict(meant, Why.ADDRESSED if meant else Why.ANOTHERS)
-        if message.role in NOTICES:
-            return Verdict(own, Why.OWN if own else Why.NOTICE)
-        return Verdict(True, Why.PUBLIC) if message.role == Role.USER else Verdict(False, Why.UNADDRESSED)
-
-    def addressees(self, message: Message) -> frozenset[str]:
-        """Return whom a message is for, as names are compared; none for nobody in particular."""
-        to = message.meta.get(TO)
-        if to is not None:
-            return frozenset(canonical(str(name)) for name in (to if isinstance(to, list) else [to]))
-        mentions = frozenset(map(canonical, mentioned(message.text or "")))
-        if self.names is None or not mentions:
-            return mentions
-        return mentions & {canonical(name) for name in self.names | self.everyone}
-
-
-def visible(message: Message, viewer: str, rules: Rule = Rules()) -> Verdict:  # it is frozen
-    """Return whether a viewer sees a message by these rules, and why."""
-    verdict = rules(message, viewer)
-    if isinstance(verdict, tuple):
-        return verdict
-    return Verdict(bool(verdict), Why.RULE)
-
-
-def everything(message: Message, viewer: str) -> Verdict:
+def everything(message: Message, viewer: str) -> bool:
     """Let every message be seen: the rule "everything"."""
-    return Verdict(True, Why.RULE)
+    return True
 
 
-KNOWN: dict[str, Rule] = {"addressed": Rules(), "everything": everything}
+def addressees(message: Message) -> set[str]:
+    """Return whom a message is for, as names are compared; none for nobody in particular.
+
+    >>> sorted(addressees(Message.model_construct(text="@Bob, @carol: ask @dave", meta={})))
+    ['bob', 'carol']
+    """
+    to = message.meta.get(TO)
+    if to is not None:
+        return {canonical(str(name)) for name in (to if isinstance(to, list) else [to])}
+    beginning = _MENTIONS.match(message.text or "")
+    names = [name.rstrip(".!?") for name in _NAME.findall(beginning[0])] if beginning else []
+    return {canonical(name) for name in names if name}
+
+
+def canonical(name: str) -> str:
+    """Return a name as names are compared: without case, blanks as "_"."""
+    return "_".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).split())
+
+
+def same_name(name: str | None, other: str) -> bool:
+    """Whether two names are the same one's."""
+    return name is not None and canonical(name) == canonical(other)
+
+
+KNOWN: dict[str, Rule] = {"addressed": addressed, "everything": everything}
 
 
 def rule_of(rule: Rule | str | None) -> Rule:
@@ -116,7 +85,7 @@ def rule_of(rule: Rule | str | None) -> Rule:
     Raises `ConfigurationError` for another name, and `InvalidInput` for what cannot be called.
     """
     if rule is None:
-        return KNOWN["addressed"]
+        return addressed
     if not isinstance(rule, str):
         if not callable(rule):
             raise InvalidInput(f"visibility={rule!r:.60}: give a function of a message and a viewer's name, or a name.")
@@ -130,53 +99,6 @@ def rule_of(rule: Rule | str | None) -> Rule:
     return loaded
 
 
-def seen(messages: Sequence[Message], viewer: str, rules: Rule) -> list[bool]:
-    """Return for each of a conversation's messages, in order, whether it is visible. A tool's result follows its call.
-
-    By the call's id where results have one, else it is the call that they stand after; without one it is not visible.
-    """
-    calls: dict[str, bool] = {}
-    above = False  # whether the call before, with nothing but results between, is visible
-    verdicts = []
-    for message in messages:
-        if message.role == Role.TOOL:
-            own = message.tool_call_id
-            verdicts.append(above if own is None else calls.get(own, False))
-            continue
-        verdict = visible(message, viewer, rules).visible
-        for call in message.tool_calls or ():
-            if call.get("id") is not None:
-                calls[call["id"]] = verdict
-        above = verdict and bool(message.tool_calls)
-        verdicts.append(verdict)
-    return verdicts
-
-
-def mentioned(text: str) -> list[str]:
-    """Return the names that a text begins with.
-
-    >>> mentioned("@bob, @carol: look")
-    ['bob', 'carol']
-    >>> mentioned("I asked @bob")
-    []
-    """
-    beginning = _MENTIONS.match(text)
-    if beginning is None:
-        return []
-    names = (_POSSESSIVE.sub("", name.rstrip(".!?)…")) for name in _NAME.findall(beginning[0]))
-    return [name for name in names if name]
-
-
-def canonical(name: str) -> str:
-    """Return a name as names are compared: without case, blanks as "_"."""
-    return "_".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold()).split())
-
-
-def same_name(name: str | None, other: str) -> bool:
-    """Whether two names are the same one's."""
-    return name is not None and canonical(name) == canonical(other)
-
-
 class VisibilityFilter:
     """What one viewer sees in the course of one request; everything where there is no viewer.
 
@@ -184,16 +106,12 @@ class VisibilityFilter:
     all of them are, a fact where one of them is, or where it has none: then somebody entered it by hand.
     """
 
-    def __init__(self, viewer: str | None = None, rule: Rule | str | None = None, conversation: UUID | None = None):
+    def __init__(self, viewer: str | None = None, rule: Rule | str | None = None) -> None:
         self.viewer = viewer
         self._rule = rule_of(rule)
-        self._visible_seqs: dict[int, bool] = {}  # of the conversation that is looked at
-        self._visible_ids: dict[UUID, bool] = {}
+        self._visible: dict[UUID, bool] = {}  # messages that were looked at
         self._hidden: dict[tuple[str, str], dict[UUID, int]] = defaultdict(dict)
-        self._conversation = conversation
-        self._looked_at = 0  # messages of the conversation
-        self._is_known = False  # the viewer, in that conversation
-        self._nameless: set[UUID] = set()  # hidden, of assistants without a name, in other conversations
+        self._hints: list[str] = []
 
     @property
     def is_active(self) -> bool:
@@ -202,25 +120,42 @@ class VisibilityFilter:
 
     def sees(self, message: Message) -> bool:
         """Return whether a message other than a tool's result is seen."""
-        return self.viewer is None or visible(message, self.viewer, self._rule).visible
+        return self.viewer is None or bool(self._rule(message, self.viewer))
 
     def may_see(self, message: Message) -> bool:
         """Return the same, and True for a tool's result, whose call is not at hand."""
         return message.role == Role.TOOL or self.sees(message)
 
     def messages(self, history: Sequence[Message]) -> list[Message]:
-        """Return those of a conversation's messages, in order, that are seen."""
-        if self.viewer is None or not history:
+        """Return those of a conversation's messages, in order, that are seen. A tool's result follows its call.
+
+        By the call's id where results have one, else it is the call that they stand after.
+        """
+        viewer = self.viewer
+        if viewer is None or not history:
             return list(history)
-        verdicts = seen(history, self.viewer, self._rule)
-        self._looked_at = len(history)
-        self._is_known = self._is_known or any(map(self._concerns_viewer, reversed(history)))
-        for message, verdict in zip(history, verdicts, strict=True):
-            if message.role != Role.TOOL:  # its call may stand before the first of these
-                self._visible_ids[message.id] = self._visible_seqs[message.seq] = verdict
-            if not verdict:
+        calls: dict[str, bool] = {}
+        above = False  # whether the call before, with nothing but results between, is visible
+        seen = []
+        for message in history:
+            if message.role == Role.TOOL:
+                own = message.tool_call_id
+                visible = above if own is None else calls.get(own, False)
+            else:
+                visible = self._visible[message.id] = self.sees(message)
+                above = visible and bool(message.tool_calls)
+                calls |= {str(call["id"]): visible for call in message.tool_calls or () if call.get("id") is not None}
+            if visible:
+                seen.append(message)
+            else:
                 self._hide("recent", "message", message.id, message.tokens)
-        return [message for message, verdict in zip(history, verdicts, strict=True) if verdict]
+        names = EVERYONE | {canonical(viewer)}
+        if not any(same_name(one.name, viewer) or not names.isdisjoint(addressees(one)) for one in history):
+            self._hints = [
+                f"nobody called {viewer!r} spoke or was mentioned in the newest {len(history):,} messages that were "
+                "looked at: is that the viewer's name?"
+            ]
+        return seen
 
     async def hits(self, scope: Transaction, hits: Sequence[Hit]) -> list[Hit]:
         """Return those hits that are seen."""
@@ -242,31 +177,16 @@ class VisibilityFilter:
         kept = await self._kept(scope, sources, set(facts))
         return [fact for fact in facts if fact in kept]
 
-    async def outlines(self, scope: Transaction, conversation: UUID, outlines: Sequence[Outline]) -> list[Outline]:
-        """Return those of a conversation's summaries that are seen."""
-        if not self.is_active or not outlines:
-            return list(outlines)
-        # Where much is hidden, the ends of a range tell of most summaries that they are: few are read as a whole.
-        await self._look_by_seq(scope, conversation, (seq for one in outlines for seq in _ends(one)))
-        likely = [one for one in outlines if all(map(self._visible_seqs.get, _ends(one)))]
-        await self._look_by_seq(scope, conversation, (seq for one in likely for seq in _range(one)))
-        kept = {one.id for one in likely if all(map(self._visible_seqs.get, _range(one)))}
-        for one in outlines:
-            if one.id not in kept:
-                self._hide("summaries", "summary", one.id, one.tokens)
-        return [one for one in outlines if one.id in kept]
-
-    async def summaries(self, scope: Transaction, summaries: Sequence[Summary]) -> list[Summary]:
-        """Return those summaries, of any level, that are seen."""
+    async def summaries(self, scope: Transaction, summaries: Sequence[S]) -> list[S]:
+        """Return those summaries, whole or as outlines, that are seen."""
         if not self.is_active or not summaries:
             return list(summaries)
         sources = await chunks.load_sources(scope, [summary.id for summary in summaries], [])
         kept = await self._kept(scope, {summary.id: sources.get(summary.id, ()) for summary in summaries}, set())
+        for one in summaries:
+            if one.id not in kept:
+                self._hide("summaries", "summary", one.id, one.tokens)
         return [summary for summary in summaries if summary.id in kept]
-
-    def count_hidden(self, *sections: str) -> int:
-        """Return how many items of these sections were looked at and are not seen."""
-        return sum(len(sizes) for (section, _), sizes in self._hidden.items() if section in sections)
 
     def decisions(self) -> list[Decision]:
         """Return what was left out because the viewer does not see it: one decision for each section and kind."""
@@ -279,74 +199,25 @@ class VisibilityFilter:
         return decisions
 
     def hints(self) -> list[str]:
-        """Return what people should know: that nobody knows the viewer, and what is hidden for want of a name."""
-        hints = []
-        if self._looked_at and not self._is_known and isinstance(self._rule, Rules):
-            hints.append(
-                f"nobody called {self.viewer!r} spoke or was mentioned in the newest {self._looked_at:,} messages that "
-                "were looked at: is that the viewer's name?"
-            )
-        if self._nameless:
-            hints.append(
-                f"{len(self._nameless):,} messages of assistants without a name, in other conversations, are hidden "
-                f"from {self.viewer!r}: nobody can tell whose they are. Add messages of assistants with name=…"
-            )
-        return hints
+        """Return what people should know: that nobody knows the viewer."""
+        return self._hints if self._rule is addressed else []
 
-    def _concerns_viewer(self, message: Message) -> bool:
-        """Whether the viewer said the message or is mentioned by it."""
-        if self.viewer is None or same_name(message.name, self.viewer):
-            return True
-        return isinstance(self._rule, Rules) and canonical(self.viewer) in self._rule.addressees(message)
-
-    async def _kept(self, scope: Transaction, sources: dict[UUID, tuple[UUID, ...]], facts: set[UUID]) -> set[UUID]:
+    async def _kept(self, scope: Transaction, sources: Mapping[UUID, Sequence[UUID]], facts: set[UUID]) -> set[UUID]:
         """Return the items that are seen, of these and the messages that each was made of."""
-        await self._look_by_id(scope, {message for ids in sources.values() for message in ids})
-        seen = self._visible_ids.get
+        if unknown := sorted({message for ids in sources.values() for message in ids} - self._visible.keys()):
+            rows: dict[UUID, Message | None] = dict(await messages.known(scope, unknown))
+            if results := [id for id, row in rows.items() if row and row.role == Role.TOOL]:
+                rows |= await messages.sayings(scope, results)  # their calls decide
+            self._visible |= {id: bool((row := rows.get(id)) and self.sees(row)) for id in unknown}
+        seen = self._visible.get
         return {
             item
             for item, ids in sources.items()
             if (not ids or any(map(seen, ids)) if item in facts else ids and all(map(seen, ids)))
         }
 
-    async def _look_by_id(self, scope: Transaction, ids: set[UUID]) -> None:
-        if unknown := sorted(ids - self._visible_ids.keys()):
-            rows = await messages.known(scope, unknown)
-            deciding = dict.fromkeys(unknown) | await self._deciding(scope, rows.values())
-            for id, message in deciding.items():
-                self._visible_ids[id] = message is not None and self.sees(message)
-                if message is not None and not self._visible_ids[id] and self._is_nameless(message):
-                    self._nameless.add(message.id)
-
-    async def _look_by_seq(self, scope: Transaction, conversation: UUID, seqs: Iterable[int]) -> None:
-        if unknown := sorted(set(seqs) - self._visible_seqs.keys()):
-            rows = await messages.numbered(scope, conversation, unknown)
-            deciding = await self._deciding(scope, rows.values())
-            for seq, row in rows.items():
-                message = deciding[row.id]
-                self._visible_seqs[seq] = message is not None and self.sees(message)
-
-    async def _deciding(self, scope: Transaction, rows: Iterable[Message]) -> dict[UUID, Message | None]:
-        """Return for each message the one that decides whether it is seen: for a tool's result its call."""
-        deciding: dict[UUID, Message | None] = {row.id: row for row in rows}
-        if results := [id for id, row in deciding.items() if row and row.role == Role.TOOL]:
-            deciding |= await messages.sayings(scope, results)
-        return deciding
-
-    def _is_nameless(self, message: Message) -> bool:
-        return message.role == Role.ASSISTANT and not message.name and message.conversation_id != self._conversation
-
     def _hide(self, section: str, kind: str, id: UUID, tokens: int) -> None:
         self._hidden[section, str(kind)][id] = tokens
-
-
-def _range(one: Outline) -> range:
-    return range(one.from_seq, one.to_seq + 1)
-
-
-def _ends(one: Outline) -> tuple[int, ...]:
-    seqs = _range(one)
-    return (*seqs[:2], *seqs[-2:])
 
 
 def as_seen_by(viewer: str | None, turns: Iterable[Turn]) -> list[Turn]:

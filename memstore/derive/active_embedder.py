@@ -40,8 +40,8 @@ async def run_with_active_embedder(
 ) -> T:
     """Return the task's result; the task is repeated if another embedder becomes active meanwhile."""
     while True:
-        async with database.user_transaction(user, prefetch=embedding_models.models) as scope:
-            models = await embedding_models.models(scope)
+        async with database.user_transaction(user, [embedding_models.MODELS]) as scope:
+            [models] = scope.first
         try:
             return await task(await with_active_embedder(database, dependencies, models))
         except ModelChanged:

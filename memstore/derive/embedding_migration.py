@@ -248,8 +248,8 @@ async def embed_missing_units(
 async def _embed_missing_units(
     database: Database, user: UUID, progress: Callable[[int], None], dependencies: Dependencies
 ) -> int:
-    async with database.user_transaction(user, prefetch=erasure.lock_user) as scope:
-        if await erasure.lock_user(scope) is None:  # erased meanwhile
+    async with database.user_transaction(user, [erasure.LOCKED_VERSION]) as scope:
+        if scope.first == [None]:  # erased meanwhile
             return 0
         model = await embedding_models.lock_active(scope, dependencies.embedder)
     if model is None:
@@ -276,8 +276,8 @@ async def fill_units(
     made, begun = 0, after
     add = embedding_models.add_late if is_active else embedding_models.add_vectors
     while True:
-        async with database.user_transaction(user, prefetch=erasure.user_version) as scope:
-            epoch = await erasure.user_version(scope)
+        async with database.user_transaction(user, [erasure.VERSION]) as scope:
+            [epoch] = scope.first
             batch = await embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after, upto=upto)
         if not batch:
             return made

@@ -285,17 +285,16 @@ async def run_step(
     return [*steps, *(await run_step(database, deriver, again, run))] if again else steps
 
 
+# A user's version and embedders: rows computed now are to be saved under the same ones.
+USER_STATE = (erasure.VERSION, embedding_models.MODELS)
+
+
 async def load_batch(database: Database, deriver: Deriver[B, R], work: PendingWork) -> LoadedBatch[B, R]:
     """Return the next batch of a conversation."""
-    async with database.user_transaction(work.user_id, prefetch=_read_state) as scope:
-        epoch, models = await _read_state(scope)
+    async with database.user_transaction(work.user_id, USER_STATE) as scope:
+        epoch, models = scope.first
         batch = await deriver.load(scope, work, deriver.producer.batch_size)
     return LoadedBatch(await _with_models(database, deriver, models), batch, epoch)
-
-
-async def _read_state(scope: Transaction) -> tuple[UserVersion | None, list[Model]]:
-    """Return a user's epoch and embedders: rows computed now are to be saved under the same ones."""
-    return await erasure.user_version(scope), await embedding_models.models(scope)
 
 
 async def _with_models(database: Database, deriver: Deriver[B, R], models: Sequence[Model]) -> Deriver[B, R]:
@@ -320,7 +319,7 @@ async def _find_step_after_erasure(
 ) -> list[StepResult]:
     """Return where a deriver stands, if it was an erasure that came between: nobody else goes on there."""
     async with database.user_transaction(work.user_id) as scope:
-        if await erasure.user_version(scope) == epoch:
+        if await scope.get(erasure.VERSION) == epoch:
             return []
         watermark = await watermarks.watermark(scope, work)
     return [] if watermark is None else [StepResult(watermark, watermark.done_seq, watermark.last_seq)]
@@ -334,8 +333,8 @@ async def read_recipe(deriver: Deriver[Any, Any]) -> str:
 async def _record_llm_usage(database: Database, work: PendingWork, results: Sequence[BatchResult]) -> None:
     """Store what dropped answers cost: they count for the day's tokens all the same."""
     if sessions := [result.llm_session for result in results if result.llm_session]:
-        async with database.user_transaction(work.user_id, prefetch=erasure.lock_user) as scope:
-            if await erasure.lock_user(scope) is not None:  # an erased user counts for nobody
+        async with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as scope:
+            if scope.first != [None]:  # an erased user counts for nobody
                 for session in sessions:
                     await llm_usage.keep(scope, session.usage, ())
 
@@ -343,8 +342,7 @@ async def _record_llm_usage(database: Database, work: PendingWork, results: Sequ
 async def record_failure(database: Database, work: PendingWork, recipe: str, error: Exception, run: RunState) -> None:
     """Record that a deriver failed in a conversation, which stays as it is."""
     # The type says enough for the table, which the operator may read; the message could quote what was said.
-    async with database.user_transaction(work.user_id, prefetch=erasure.lock_user) as scope:
-        await erasure.lock_user(scope)
+    async with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as scope:
         if await messages.conversation(scope, work.conversation_id) is None:  # erased meanwhile
             return
         await watermarks.fail(scope, work, type(error).__name__)
@@ -380,8 +378,8 @@ async def _rebuild(database: Database, deriver: Rebuildable[B, R], work: StaleWo
     results: list[R] = []
     try:
         done_seq = 0
-        async with database.user_transaction(work.user_id, prefetch=_read_state) as scope:
-            epoch, models = await _read_state(scope)
+        async with database.user_transaction(work.user_id, USER_STATE) as scope:
+            epoch, models = scope.first
         own = cast(Rebuildable[B, R], await _with_models(database, deriver, models))
         while done_seq < work.done_seq:
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)

@@ -59,14 +59,12 @@ class Reason(StrEnum):
     """Why a candidate is not in a context, or not as it was said. A closed set: programs may rely on it."""
 
     OVER_BUDGET = "over budget"
-    BELOW_SCORE = "below score"
     DUPLICATE = "duplicate"
     ALREADY_IN_RECENT = "shown among the recent turns"
     COVERED = "covered by a summary"
     COMPRESSED = "compressed by a strategy"
     CUT = "cut"
     SUPERSEDED = "superseded"
-    FILTERED = "filtered"
     NOT_VISIBLE = "not visible"
     UNPAIRED = "unpaired tool call"
 
@@ -124,26 +122,14 @@ class Compression:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageDigest:
-    """A message that was sent: its tokens, and a digest of all messages from the first to this one, 16 hex digits.
-
-    Two contexts begin with the same messages as far as their digests are the same.
-    """
-
-    digest: str
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
 class Receipt:
     """The record of one context. Tokens are the counter's, of the kind `count`: exact, server, modelled or bound.
 
     `included` are in the order in which they were chosen, `left_out` the best of each section; `unlisted` counts the
-    others that were left out, by reason. `stable_prefix` are the tokens from the start that are the same as in
-    `previous`, the conversation's context before; `cacheable` those that do not depend on the question. `compressed`
-    is what each strategy did, in order.
+    others that were left out, by reason. `cacheable` are the tokens from the start that do not depend on the question.
+    `compressed` is what each strategy did, in order.
 
-    `content_hash` is the SHA-256 of the canonical JSON of what was sent, `sent` its messages. `asked` are the numbers
+    `content_hash` is the SHA-256 of the canonical JSON of what was sent. `asked` are the numbers
     of the message that was the question and of those after it. `arguments` and `models` are what the context was made
     with; `texts` what is stored nowhere else: `system`, `query`, what a strategy wrote or what was cut, by its
     messages ("3-9"), and the texts of sections of the user's own ("<calendar> 0").
@@ -155,7 +141,6 @@ class Receipt:
     sections: Mapping[str, int]
     included: tuple[Decision, ...]
     left_out: tuple[Decision, ...]
-    stable_prefix: int
     reserve: int = 0
     compressed: tuple[Compression, ...] = ()
     cacheable: int = 0
@@ -163,7 +148,6 @@ class Receipt:
     unlisted: Mapping[str, int] = field(default_factory=dict)
     content_hash: str = ""
     renderer: str = ""
-    sent: tuple[MessageDigest, ...] = ()
     asked: tuple[int, ...] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
@@ -171,7 +155,6 @@ class Receipt:
     hints: tuple[str, ...] = ()
     id: UUID | None = None
     conversation_id: UUID | None = None
-    previous: UUID | None = None
     recorded_at: datetime | None = field(default=None, compare=False)
 
     def as_dict(self) -> Json:
@@ -202,9 +185,8 @@ class Receipt:
     def explain(self) -> str:
         """Return the receipt as text: tokens by section, what is included, and what was left out and why."""
         kept = f", {self.reserve:,} of them kept free" if self.reserve else ""
-        same = f"{self.stable_prefix:,} as in the context before, " if self.previous else ""
         used = f"{self.tokens:,} of {self.budget:,} tokens{kept} ({self.counter}, {self.count})"
-        lines = [f"{used}; {same}{self.cacheable:,} whatever is asked"]
+        lines = [f"{used}; {self.cacheable:,} whatever is asked"]
         for section, tokens in self.sections.items():
             bar = "█" * round(BAR_WIDTH * tokens / self.budget)
             lines.append(f"  {section:<10} {tokens:>7,}  {bar}".rstrip())
@@ -225,19 +207,6 @@ class Receipt:
 
 
 BAR_WIDTH, MOST_LISTED, MOST_CHARACTERS = 40, 12, 64  # columns of the meter, items of a section, characters of one
-IN_WORDS = {
-    Reason.OVER_BUDGET: "did not fit",
-    Reason.BELOW_SCORE: "answers less to the question than what was looked at",
-    Reason.DUPLICATE: "is said already",
-    Reason.ALREADY_IN_RECENT: "stands among the recent turns",
-    Reason.COVERED: "a summary that is in tells it",
-    Reason.COMPRESSED: "a strategy compressed it",
-    Reason.CUT: "was cut to what fits",
-    Reason.SUPERSEDED: "does not hold any more",
-    Reason.FILTERED: "has its own place, or is no talk",
-    Reason.NOT_VISIBLE: "is not for this viewer",
-    Reason.UNPAIRED: "a tool call and its results are not all there",
-}
 
 
 def _explain(decision: Decision, receipt: Receipt) -> str:
@@ -245,7 +214,7 @@ def _explain(decision: Decision, receipt: Receipt) -> str:
     parts = ", ".join(f"{name} {value:.2f}" for name, value in largest if value)
     score = "" if decision.score is None else f"score {decision.score:.3f}" + (f" ({parts})" if parts else "")
     size = f"{decision.tokens:,} tokens" if decision.tokens or not score else ""  # superseded facts are not counted
-    why = [IN_WORDS[decision.reason] if decision.reason else "", decision.note]
+    why = [str(decision.reason or ""), decision.note]
     if decision.reason == Reason.SUPERSEDED and decision.others:
         by = decision.others[0]
         successors = (other for other in receipt.decisions() if other.id == by)

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from memstore.models import Tier, Unit, UnitKey
 from memstore.providers import Vectors
 from memstore.search import signals
-from memstore.search.query_analysis import asks_for_assistant_words, asks_for_overview
-from memstore.search.signals import Corpus, Floats
+from memstore.search.signals import Corpus, Floats, asks_for_assistant_words, asks_for_overview
 from memstore.store.user_index import TIERS, Rows, UserIndex
 
 # Worth: the points of evidence recall that ranking loses without the signal, on the dev halves of LoCoMo and BEAM, mean

@@ -15,7 +15,7 @@ from memstore._compat import to_thread
 from memstore.models import Tier, Unit, UnitKey
 from memstore.providers import Vectors
 from memstore.store import embedding_models
-from memstore.store.database import Transaction
+from memstore.store.database import Read, Transaction, read_all, read_one
 from memstore.store.embedding_models import Model
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
@@ -143,9 +143,9 @@ class IndexVersion:
         return [Model(UUID(id), name, dimensions, state) for id, name, dimensions, state in self.embedders]
 
 
-async def index_version(scope: Transaction, model: UUID) -> IndexVersion | None:
-    """Return the version of a user's units; None for a user of whom nothing is stored."""
-    return await scope.one(SQL["version"], IndexVersion, model_id=model)
+def index_version(model: UUID) -> Read[IndexVersion | None]:
+    """Return the read of the version of a user's units; None for a user of whom nothing is stored."""
+    return read_one(SQL["version"], IndexVersion, model_id=model)
 
 
 async def read_index(scope: Transaction, model: UUID, version: str) -> UserIndex | None:
@@ -261,7 +261,7 @@ SAID = {Tier.MESSAGES: SQL["messages_said"], Tier.SUMMARIES: SQL["summaries_said
 async def load_texts(scope: Transaction, found: Sequence[Unit], as_of: datetime | None = None) -> dict[UUID, ItemText]:
     """Return what the items of units say; items that are gone, or facts that were not active, are left out."""
     reads = [
-        scope.read(statement, ItemText, item_ids=wanted, as_of=as_of)
+        read_all(statement, ItemText, item_ids=wanted, as_of=as_of)
         for tier, statement in SAID.items()
         if (wanted := [one.item_id for one in found if one.tier == tier])
     ]

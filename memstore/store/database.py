@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, LiteralString, TypeVar
+from typing import Any, Generic, LiteralString, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -45,12 +45,23 @@ SQL = statements("database")
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """A statement that reads, with its values and what makes its rows."""
+class Read(Generic[T]):
+    """A statement that reads, and what its rows are to the caller; the user's id is added when it is sent."""
 
     statement: LiteralString
     values: Mapping[str, Any]
-    rows: AsyncRowFactory[Any]
+    result: Callable[[list[Any]], T]
+    rows: AsyncRowFactory[Any] = tuple_row
+
+
+def read_all(statement: LiteralString, build: Callable[..., T], **values: Any) -> Read[list[T]]:
+    """Return the read of every row, each built from its columns."""
+    return Read(statement, values, list, kwargs_row(build))
+
+
+def read_one(statement: LiteralString, build: Callable[..., T], **values: Any) -> Read[T | None]:
+    """Return the read of the first row, or None."""
+    return Read(statement, values, lambda rows: rows[0] if rows else None, kwargs_row(build))
 
 
 class Transaction:
@@ -66,7 +77,7 @@ class Transaction:
         self._outbox = outbox
         self.enqueue = enqueue  # whether whoever adds messages is to queue a job for them
         self._written = 0
-        self._read: list[tuple[Read, list[Any]]] = []
+        self.first: list[Any] = []  # the results of the reads that the transaction was opened with
 
     def happened(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
         """Say what happens here: kept in the outbox with this transaction, told once it is committed."""
@@ -74,11 +85,11 @@ class Transaction:
 
     async def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
         """Return every row, each built from its columns."""
-        return await self._answered(Read(statement, self._bound(values), kwargs_row(build)))
+        return await self.get(read_all(statement, build, **values))
 
     async def tuples(self, statement: LiteralString, **values: Any) -> list[Any]:
         """Return every row as a tuple: for statements with many narrow rows, where building objects is what costs."""
-        return await self._answered(Read(statement, self._bound(values), tuple_row))
+        return await self.get(Read(statement, values, list))
 
     async def column(self, statement: LiteralString, /, **values: Any) -> list[Any]:
         """Return the first column of every row."""
@@ -91,50 +102,39 @@ class Transaction:
 
     async def one(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> T | None:
         """Return the first row, or None."""
-        rows: list[T] = await self._answered(Read(statement, self._bound(values), kwargs_row(build)))
-        return rows[0] if rows else None
+        return await self.get(read_one(statement, build, **values))
 
-    def read(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> Read:
-        """Return a read for `all_together`, each of whose rows is built from its columns."""
-        return Read(statement, self._bound(values), kwargs_row(build))
+    async def get(self, read: Read[T]) -> T:
+        """Return the result of a read."""
+        async with self.connection.cursor(row_factory=read.rows) as cursor:
+            await cursor.execute(read.statement, self._bound(read.values))
+            return read.result(await cursor.fetchall())
 
-    async def all_together(self, reads: Sequence[Read]) -> list[list[Any]]:
-        """Return the rows of each of these reads, in one round trip."""
+    async def all_together(self, reads: Sequence[Read[Any]]) -> list[Any]:
+        """Return the result of each of these reads, in one round trip."""
         if len(reads) < 2:
-            return [await self._sent(read) for read in reads]
+            return [await self.get(read) for read in reads]
         async with AsyncClientCursor(self.connection) as cursor:
             return await self._read_together(cursor, reads)
 
-    async def begin(self, statement: LiteralString, confinement: Mapping[str, str], reads: Sequence[Read]) -> None:
-        """Begin with a statement that confines the transaction, and read ahead in the same round trip."""
+    async def begin(self, statement: LiteralString, confinement: Mapping[str, str], reads: Sequence[Read[Any]]) -> None:
+        """Begin with a statement that confines the transaction, and make its first reads in the same round trip."""
         async with AsyncClientCursor(self.connection) as cursor:
             before = cursor.mogrify(statement, {**confinement, "user_id": str(self.user_id)})
-            rows = await self._read_together(cursor, reads, [before])
-        self._read = list(zip(reads, rows, strict=True))
+            self.first = await self._read_together(cursor, reads, [before])
 
     async def _read_together(
-        self, cursor: AsyncClientCursor[Any], reads: Sequence[Read], before: Sequence[str] = ()
-    ) -> list[list[Any]]:
+        self, cursor: AsyncClientCursor[Any], reads: Sequence[Read[Any]], before: Sequence[str] = ()
+    ) -> list[Any]:
         """Read in one message: to both sides less work than a pipeline, whose plans are no others."""
-        sent = [*before, *(cursor.mogrify(read.statement, read.values) for read in reads)]
+        sent = [*before, *(cursor.mogrify(read.statement, self._bound(read.values)) for read in reads)]
         await cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
-        rows = []
+        results = []
         for read, place in zip(reads, range(-len(reads), 0), strict=True):
             await cursor.set_result(place)
             cursor.row_factory = read.rows
-            rows.append(await cursor.fetchall())
-        return rows
-
-    async def _answered(self, read: Read) -> list[Any]:
-        for place, (known, _) in enumerate(self._read):
-            if known.statement is read.statement and known.values == read.values:
-                return self._read.pop(place)[1]
-        return await self._sent(read)
-
-    async def _sent(self, read: Read) -> list[Any]:
-        async with self.connection.cursor(row_factory=read.rows) as cursor:
-            await cursor.execute(read.statement, read.values)
-            return await cursor.fetchall()
+            results.append(read.result(await cursor.fetchall()))
+        return results
 
     async def stream(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> AsyncIterator[T]:
         """Return every row as it comes, sent in Postgres' binary format; nothing else may be asked until the last."""
@@ -198,26 +198,6 @@ class Transaction:
 
     def _bound(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {**values, "user_id": self.user_id}
-
-
-class _Noted(Transaction):
-    """Notes what it is to read, and has no rows; it needs no connection."""
-
-    def __init__(self, user_id: UUID, cache: IndexCache) -> None:
-        self.user_id, self.cache = user_id, cache
-        self.reads: list[Read] = []
-
-    async def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
-        self.reads.append(Read(statement, self._bound(values), kwargs_row(build)))
-        return []
-
-    async def tuples(self, statement: LiteralString, **values: Any) -> list[Any]:
-        self.reads.append(Read(statement, self._bound(values), tuple_row))
-        return []
-
-    async def one(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> T | None:
-        self.reads.append(Read(statement, self._bound(values), kwargs_row(build)))
-        return None
 
 
 def stored(model: type[M]) -> Callable[..., M]:
@@ -300,18 +280,15 @@ class Database:
 
     @asynccontextmanager
     async def user_transaction(
-        self, user_id: UUID, *, async_commit: bool = False, prefetch: Callable[[Transaction], Any] | None = None
+        self, user_id: UUID, reads: Sequence[Read[Any]] = (), *, async_commit: bool = False
     ) -> AsyncIterator[Transaction]:
         """Open a transaction that sees and writes the rows of one user only.
 
-        With `async_commit` the commit does not wait for the disk: a crash may lose the last half second. The reads that
-        `prefetch` makes of the transaction that it is given take no round trip of their own.
+        With `async_commit` the commit does not wait for the disk: a crash may lose the last half second. `reads` take
+        no round trip of their own; their results are the transaction's `first`.
         """
         statement = self._confining(SQL["scope"], *([SQL["async_commit"]] if async_commit else []))
-        noted = _Noted(user_id, self.cache)
-        if prefetch is not None:
-            await prefetch(noted)
-        async with self._transaction(statement, user_id, noted.reads) as transaction:
+        async with self._transaction(statement, user_id, reads) as transaction:
             yield transaction
 
     @asynccontextmanager
@@ -347,7 +324,7 @@ class Database:
 
     @asynccontextmanager
     async def _transaction(
-        self, statement: LiteralString, user_id: UUID, first: Sequence[Read] = ()
+        self, statement: LiteralString, user_id: UUID, first: Sequence[Read[Any]] = ()
     ) -> AsyncIterator[Transaction]:
         with translate_errors(self.url):
             transaction = await self._begun(statement, user_id, first)
@@ -362,7 +339,7 @@ class Database:
             finally:
                 await self._release(transaction.connection)
 
-    async def _begun(self, statement: LiteralString, user_id: UUID, first: Sequence[Read]) -> Transaction:
+    async def _begun(self, statement: LiteralString, user_id: UUID, first: Sequence[Read[Any]]) -> Transaction:
         """Return a transaction begun and confined, all in one round trip.
 
         That is also the check whether the server is still there: a connection that died in the pool is replaced, as

@@ -18,7 +18,7 @@ from memstore import ids
 from memstore.errors import Conflict, EmbedderMismatch
 from memstore.models import UnitKey
 from memstore.providers import Embedder, Vectors, setting_of
-from memstore.store.database import Database, Transaction
+from memstore.store.database import Database, Transaction, read_all
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
 
@@ -47,9 +47,12 @@ def id_of(embedder: Embedder | None) -> UUID:
     return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
 
 
+MODELS = read_all(SQL["models"], Model)  # the embedders of the user
+
+
 async def models(scope: Transaction) -> list[Model]:
     """Return the embedders of the user."""
-    return await scope.all(SQL["models"], Model)
+    return await scope.get(MODELS)
 
 
 def active(known: Sequence[Model]) -> Model | None:
@@ -104,7 +107,7 @@ async def lock(scope: Transaction) -> ChunkCount:
 
 async def lock_and_read(scope: Transaction) -> tuple[ChunkCount, list[Model]]:
     """Lock, and give the embedders as they then are, in one round trip."""
-    locked, known = await scope.all_together([scope.read(SQL["lock"], ChunkCount), scope.read(SQL["models"], Model)])
+    locked, known = await scope.all_together([read_all(SQL["lock"], ChunkCount), MODELS])
     return next(iter(locked), ChunkCount(0, 0)), known
 
 

@@ -20,7 +20,7 @@ import psycopg
 from memstore.errors import DatabaseError
 from memstore.models import Certificate, Json, Message
 from memstore.store import chunks
-from memstore.store.database import Database, Transaction
+from memstore.store.database import Database, Transaction, read_one
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
 
@@ -44,19 +44,11 @@ class LockedUser(NamedTuple):
     posted: int
 
 
-async def user_version(scope: Transaction) -> UserVersion | None:
-    """Return the user's version; None where there is no such user."""
-    return await scope.one(SQL["epoch"], UserVersion)
-
-
-async def lock_user(scope: Transaction) -> UserVersion | None:
-    """Return the version and let nobody erase, and nobody else derive, until the transaction ends."""
-    return await scope.one(SQL["hold"], UserVersion)
-
-
-async def lock_user_shared(scope: Transaction) -> UserVersion | None:
-    """Return the version and let nobody erase until the transaction ends."""
-    return await scope.one(SQL["share"], UserVersion)
+# The user's version, None where there is no such user. While a transaction that read it so lasts, nobody erases, and of
+# the first nobody else derives.
+LOCKED_VERSION = read_one(SQL["hold"], UserVersion)
+SHARED_VERSION = read_one(SQL["share"], UserVersion)
+VERSION = read_one(SQL["epoch"], UserVersion)
 
 
 @asynccontextmanager
@@ -67,8 +59,8 @@ async def transaction_if_unchanged(
 
     Raises `ConcurrentUpdate` where something of the user was erased since. Costs no round trip of its own.
     """
-    async with database.user_transaction(user, prefetch=lock_user) as scope:
-        if await lock_user(scope) != began:
+    async with database.user_transaction(user, [LOCKED_VERSION]) as scope:
+        if scope.first != [began]:
             raise ConcurrentUpdate
         yield scope
 
@@ -78,7 +70,7 @@ async def lock_for_erasure(scope: Transaction, conversations: Sequence[UUID] | N
 
     `conversations` are those of which something is erased, None for all.
     """
-    if await lock_user(scope) is None:
+    if await scope.get(LOCKED_VERSION) is None:
         return None
     await scope.run(SQL["impatiently"])
     ids = None if conversations is None else list(conversations)

@@ -14,7 +14,7 @@ from pgvector import Vector
 from memstore.models import Edge, Fact, FactColumns, FactSpan, KnownFact
 from memstore.providers import Vectors
 from memstore.store import chunks, embedding_models
-from memstore.store.database import Transaction
+from memstore.store.database import Read, Transaction
 from memstore.store.sql import statements
 
 SQL = statements("facts")
@@ -141,11 +141,11 @@ async def _facts_of(scope: Transaction, ids: list[UUID]) -> list[Fact]:
     return await facts(scope, state=None, ids=ids) if ids else []
 
 
-async def standing(
-    scope: Transaction, types: Sequence[str], *, limit: int, as_of: datetime | None = None
-) -> list[UUID]:
-    """Return facts of these types, which matter whatever is asked: by the order of types, the surest first."""
-    return await scope.column(SQL["standing_facts"], types=list(types), limit=limit, as_of=as_of)
+def standing(types: Sequence[str], *, limit: int, as_of: datetime | None = None) -> Read[list[UUID]]:
+    """Return the read of facts of these types, which matter whatever is asked: by the order of types, the surest
+    first."""
+    values = {"types": list(types), "limit": limit, "as_of": as_of}
+    return Read(SQL["standing_facts"], values, lambda rows: [id for (id,) in rows])
 
 
 async def known(

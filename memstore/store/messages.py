@@ -14,7 +14,7 @@ from memstore.events import EventType
 from memstore.ids import uuid7
 from memstore.models import Conversation, Json, Message, Tier, Timeline
 from memstore.store import queue
-from memstore.store.database import Database, Transaction, stored
+from memstore.store.database import Database, Read, Transaction, read_all, read_one, stored
 from memstore.store.sql import statements
 from memstore.store.user_index import SESSION_GAP_HOURS
 
@@ -107,7 +107,12 @@ async def describe(
 
 async def conversation(scope: Transaction, conversation: UUID) -> Conversation | None:
     """Return the conversation of this id."""
-    return await scope.one(SQL["conversation"], Conversation.model_construct, id=conversation)
+    return await scope.get(read_conversation(conversation))
+
+
+def read_conversation(conversation: UUID) -> Read[Conversation | None]:
+    """Return the read of the conversation of this id."""
+    return read_one(SQL["conversation"], Conversation.model_construct, id=conversation)
 
 
 async def conversation_names(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, str]:
@@ -225,14 +230,15 @@ async def newest(
     scope: Transaction, conversation: UUID, *, limit: int, before: int = LAST, as_of: datetime | None = None
 ) -> list[Message]:
     """Return the newest messages before a number, the newest first; `as_of` leaves out what was recorded later."""
-    return await scope.all(
-        SQL["newest_messages"],
-        MESSAGE,
-        conversation_id=conversation,
-        before=before,
-        limit=limit,
-        as_of=as_of,
-    )
+    return await scope.get(read_newest(conversation, limit=limit, before=before, as_of=as_of))
+
+
+def read_newest(
+    conversation: UUID, *, limit: int, before: int = LAST, as_of: datetime | None = None
+) -> Read[list[Message]]:
+    """Return the read of the newest messages before a number."""
+    values = {"conversation_id": conversation, "before": before, "limit": limit, "as_of": as_of}
+    return read_all(SQL["newest_messages"], MESSAGE, **values)
 
 
 async def newest_of(

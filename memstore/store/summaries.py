@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from memstore.models import Summary
-from memstore.store.database import Transaction, stored
+from memstore.store.database import Read, Transaction, stored
 from memstore.store.sql import statements
 
 SQL = statements("summaries")
@@ -61,10 +61,10 @@ async def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
     return await scope.column(SQL["between"], first=first, last=last)
 
 
-async def outlines(scope: Transaction, conversation: UUID, *, as_of: datetime | None = None) -> list[Outline]:
-    """Return the summaries of the nest, level 1 and above, without their texts."""
-    rows = await scope.tuples(SQL["outlines"], conversation_id=conversation, as_of=as_of)
-    return list(map(Outline._make, rows))
+def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[Outline]]:
+    """Return the read of the summaries of the nest, level 1 and above, without their texts."""
+    values = {"conversation_id": conversation, "as_of": as_of}
+    return Read(SQL["outlines"], values, lambda rows: list(map(Outline._make, rows)))
 
 
 async def some(scope: Transaction, ids: Sequence[UUID]) -> list[Summary]:

@@ -348,7 +348,7 @@ async def test_a_rollback_brings_back_what_was_and_what_came_since(
     async with old._database.user_transaction(
         old.user("alice").id
     ) as scope:  # as a question that the switch has overtaken
-        version = await chunks.index_version(scope, embedding_models.id_of(held))
+        version = await scope.get(chunks.index_version(embedding_models.id_of(held)))
         assert version is not None
         assert await chunks.read_index(scope, embedding_models.id_of(held), version.version) is not None
     moved = await old.embeddings.rollback()

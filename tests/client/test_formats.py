@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from memstore import AsyncMemoryStore, BudgetTooSmall, InvalidInput
-from memstore.formats import Anthropic, Format, Ollama, OpenAI, PromptContent, RenderedPrompt
+from memstore import AsyncMemoryStore
+from memstore.formats import Anthropic, Ollama, OpenAI
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"town": "Lisbon"}'}}
 LINES = [
@@ -45,37 +43,6 @@ async def test_one_conversation_in_every_format(store: AsyncMemoryStore) -> None
 
     for context in (local, apart, text):
         assert context.tokens == sum(context.receipt.sections.values()) <= 2000
-
-
-class Framed:
-    """A format of a user's own."""
-
-    name = "framed"
-
-    def render(self, content: PromptContent) -> RenderedPrompt:
-        """Give the question in a frame."""
-        question = content.question["content"] if content.question else ""
-        return RenderedPrompt(text=f"A frame of a great many words of one's own around {question}")
-
-
-async def test_what_must_be_in_is_measured_in_the_format(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("lisbon")
-    await trip.add("user", "Where to?")
-    needed = {}
-    formats: list[str | Format] = ["openai", "text", Framed()]
-    for format in formats:
-        with pytest.raises(BudgetTooSmall) as caught:
-            await trip.context(budget=1, format=format)
-        needed[str(format)] = caught.value.needed
-        assert (await trip.context(budget=caught.value.needed, format=format)).tokens == caught.value.needed
-    assert len(set(needed.values())) > 1
-
-
-async def test_a_format_that_is_none(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("lisbon")
-    for format in ("xml", "{{ question }}", None):
-        with pytest.raises(InvalidInput, match="format="):
-            await trip.context("Where to?", budget=500, format=format)  # type: ignore[arg-type]
 
 
 async def test_an_answer_in_a_models_own_format_is_stored_and_sent_to_another(store: AsyncMemoryStore) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memstore import BudgetTooSmall, Context, Receipt, Section
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
-from memstore.context.formats import count_prompt
+from memstore.context.layout import count_prompt
 from memstore.formats import Anthropic, Ollama, OpenAI, PromptContent, RenderedPrompt
 from memstore.models import Json, MissingReason
 

@@ -16,7 +16,6 @@ from memstore import Context, InvalidInput, NotFound, Receipt, Section
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.context.items import OLDER
-from memstore.formats import PlainText
 from memstore.ids import user_id
 from memstore.models import Json, MissingReason, Reason
 
@@ -76,14 +75,10 @@ async def test_a_receipt_names_every_candidate_its_score_and_the_reason(store: A
     assert all(one.reason in set(Reason) for one in receipt.left_out)
     assert all(one.reason is None for one in receipt.included)
     assert {one.reason for one in receipt.left_out} >= {Reason.OVER_BUDGET, Reason.ALREADY_IN_RECENT}
-    assert receipt.unlisted[Reason.BELOW_SCORE] > 0
     listed = max(sum(one.section == section for one in receipt.left_out) for section in ("hits", "recent", "facts"))
     assert listed <= 24
-    assert sum(receipt.unlisted.values()) + len(hits) > 100, "candidates that are not listed are counted"
     canonical = json.dumps(context.messages, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     assert receipt.content_hash == sha256(canonical.encode()).hexdigest()
-    assert len(receipt.sent) == len(context.messages)
-    assert sum(one.tokens for one in receipt.sent) + 3 == receipt.tokens
     assert len(json.dumps(receipt.as_dict())) < 60_000
 
 
@@ -139,7 +134,7 @@ async def test_explain_says_what_items_say_and_why(store: AsyncMemoryStore) -> N
     context = await scope.context("What am I allergic to?", budget=500, system="Be brief.")
     told = context.explain()
     assert "allergic to peanuts" in told
-    assert "did not fit" in told
+    assert "over budget" in told
     assert "more were looked at and left out" in told
     assert f"{context.tokens:,} of 500 tokens" in told
     assert "█" in told
@@ -176,7 +171,7 @@ async def test_explain_says_what_held_once_and_what_holds_in_its_place(store: As
     assert held["Alice lives in Leeds."].others == (porto.id,)
     assert held[sings.text].others == (), "nothing is in its place"
     told = context.explain()
-    assert "does not hold any more; in its place is “Alice lives in Porto.”" in told
+    assert "superseded; in its place is “Alice lives in Porto.”" in told
     assert " 0 tokens, score" not in told
     assert (await alice.receipt(context)).explain() == told
     past = await scope.context("Where does Alice live?", budget=500, as_of=moment)
@@ -184,25 +179,6 @@ async def test_explain_says_what_held_once_and_what_holds_in_its_place(store: As
     await alice.erase_fact(porto)
     with pytest.raises(NotFound):
         await alice.receipt(context)
-
-
-async def test_the_stable_prefix_is_what_the_context_before_had_too(store: AsyncMemoryStore) -> None:
-    scope = await talk(store, turns=12)
-    first = await scope.context("What of Porto?", budget=4000, system="Be brief.")
-    assert (first.receipt.stable_prefix, first.receipt.previous) == (0, None)
-    await scope.context("What of Rome?", budget=300, as_of=START + timedelta(days=9000))
-    second = await scope.context("And what of the boats in Rome?", budget=4000, system="Be brief.")
-    same = 0
-    for one, other in zip(first.messages, second.messages, strict=False):
-        if one != other:
-            break
-        same += store.counter.count_message(one)
-    assert second.receipt.previous == first.receipt.id
-    assert second.receipt.stable_prefix == same > 0.6 * second.tokens
-    other = await scope.context("What of Porto?", budget=4000, system="Be long.")
-    assert other.receipt.stable_prefix == 0
-    again = await scope.context("What of Porto?", budget=4000, system="Be long.")
-    assert again.receipt.stable_prefix == again.tokens - 3
 
 
 @pytest.mark.parametrize("budget", [120, 400, 900, 2500, 9000])
@@ -253,18 +229,6 @@ async def test_a_replay_has_the_sections_of_ones_own_and_what_was_cut(store: Asy
     replay = await scope.user.replay(str(context.receipt.id))
     assert (replay.missing, replay.exact) == ((), True)
     assert replay.messages == context.messages
-
-
-async def test_a_section_that_is_switched_off_stays_so_in_the_conversation_and_the_receipt(
-    store: AsyncMemoryStore,
-) -> None:
-    scope = await talk(store, turns=10)
-    off = [Section("hits", maximum=0), Section("facts", maximum=0.0)]
-    await scope.update(sections=off)
-    receipt = (await scope.context("What am I allergic to?", budget=1200)).receipt
-    assert receipt.sections.get("hits", 0) == receipt.sections.get("facts", 0) == 0
-    kept = await scope.user.receipt(receipt.id)
-    assert kept.arguments["sections"] == [{"name": "hits", "maximum": 0}, {"name": "facts", "maximum": 0.0}]
 
 
 async def test_a_replay_has_sections_of_which_nothing_fitted(store: AsyncMemoryStore) -> None:
@@ -336,25 +300,6 @@ async def test_what_a_strategy_wrote_of_an_erased_message_is_not_replayed(store:
     replay = await scope.user.replay(context.receipt)
     assert [(one.kind, one.why) for one in replay.missing if one.kind == "block"] == [("block", MissingReason.ERASED)]
     assert text[:40] not in json.dumps(replay.messages, ensure_ascii=False)
-
-
-async def test_a_replay_by_another_renderer_says_so(store: AsyncMemoryStore) -> None:
-    scope = await talk(store, turns=5)
-    context = await scope.context("And now?", budget=500)
-    body = context.receipt.as_dict() | {"renderer": "another/9", "content_hash": "0" * 64}
-    replay = await scope.user.replay(Receipt.from_dict(body))
-    assert (replay.exact, [one.why for one in replay.missing]) == (False, [MissingReason.RENDERER])
-
-
-async def test_a_receipt_of_a_jinja_template_says_that_none_is_rendered_any_more(store: AsyncMemoryStore) -> None:
-    scope = await talk(store, turns=3)
-    body = (await scope.context("And now?", budget=500, format="text")).receipt.as_dict()
-    body["arguments"] |= {"format": {"name": "template:0123456789ab"}}
-    body["texts"] |= {"template": "{{ question }}"}
-    old = Receipt.from_dict(body)
-    with pytest.raises(InvalidInput, match=r"Jinja template.*format=…"):
-        await scope.user.replay(old)
-    assert (await scope.user.replay(old, format=PlainText())).exact
 
 
 async def test_receipts_are_kept_for_a_time(url: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from threading import Event
 from time import monotonic, sleep
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import pytest
 
 from memstore.client.store import AsyncMemoryStore
-from memstore.context import history
+from memstore.context import builder
 from memstore.ids import user_id
+from memstore.models import Message
 from memstore.store import messages
 from memstore.store.database import Read, Transaction
 from memstore.testing import HashingEmbedder
@@ -33,24 +35,24 @@ async def talked(store: AsyncMemoryStore) -> None:
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, str]], list[list[tuple[str, str]]]]:
-    """Give what is read from now on: one by one, and in one round trip, each with its values."""
+    """Return what is read from now on: one by one, and in one round trip, each with its values."""
     alone: list[tuple[str, str]] = []
     together: list[list[tuple[str, str]]] = []
-    real, real_together = Transaction._sent, Transaction._read_together
+    real, real_together = Transaction.get, Transaction._read_together
 
-    def named(read: Read) -> tuple[str, str]:
+    def named(read: Read[Any]) -> tuple[str, str]:
         return read.statement, repr(sorted(read.values.items()))
 
-    async def sent(self: Transaction, read: Read) -> Any:
+    async def sent(self: Transaction, read: Read[Any]) -> Any:
         alone.append(named(read))
         return await real(self, read)
 
-    async def sent_together(self: Transaction, cursor: Any, reads: Sequence[Read], *before: Any) -> Any:
+    async def sent_together(self: Transaction, cursor: Any, reads: Sequence[Read[Any]], *before: Any) -> Any:
         if reads:
             together.append([named(read) for read in reads])
         return await real_together(self, cursor, reads, *before)
 
-    monkeypatch.setattr(Transaction, "_sent", sent)
+    monkeypatch.setattr(Transaction, "get", sent)
     monkeypatch.setattr(Transaction, "_read_together", sent_together)
     return alone, together
 
@@ -68,8 +70,9 @@ async def test_a_context_reads_nothing_twice(
     assert "Porto" in str(context.messages)
     sent = alone + [read for reads in together for read in reads]
     assert [read for read, times in Counter(sent).items() if times > 1] == []
-    # The conversation, its messages, outlines, pinned facts, the context before, the version, the summaries chosen.
-    assert 5 <= len(alone) <= 7 + len(strategies)
+    # Opening the three transactions, the history, the texts of what was found; alone the summaries that were chosen.
+    assert len(together) <= 4
+    assert len(alone) <= 1 + len(strategies)
 
 
 async def test_a_recall_makes_two_round_trips(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,22 +92,23 @@ async def test_of_a_long_conversation_no_more_is_read_than_could_fill_the_budget
     place = store.user("alice").conversation("c")
     await place.add_many([{"role": "user", "content": f"{n}: {long}"} for n in range(400)])
     read: list[int] = []
-    real = messages.newest
+    real = messages.read_newest
 
-    async def counted(*args: Any, **options: Any) -> Any:
-        found = await real(*args, **options)
-        read.append(sum(one.tokens for one in found))
-        return found
+    def counted(*args: Any, **options: Any) -> Read[list[Message]]:
+        def result(rows: list[Any]) -> list[Message]:
+            read.append(sum(one.tokens for one in rows))
+            return rows
 
-    monkeypatch.setattr(messages, "newest", counted)
+        return replace(real(*args, **options), result=result)
+
+    monkeypatch.setattr(messages, "read_newest", counted)
     context = await place.context("What now?", budget=6000)
     assert context.tokens > 0.97 * 6000
     assert 6000 < sum(read) < 3 * 6000
 
 
-@pytest.mark.parametrize("query", ["Where does my sister live?", None])
 async def test_the_stretch_is_read_while_the_question_is_embedded_and_nobody_waits_for_a_slow_embedder(
-    url: str, monkeypatch: pytest.MonkeyPatch, query: str | None
+    url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256", "pool_size": 1}) as store:
         await talked(store)
@@ -119,7 +123,7 @@ async def test_the_stretch_is_read_while_the_question_is_embedded_and_nobody_wai
             free.append(monotonic() < last)
             return real(self, text)
 
-        over, read = Event(), history.receipts.previous
+        over, read = Event(), builder.load_history
 
         async def noted(*args: Any, **options: Any) -> Any:
             assert embeds.wait(10), "the question is embedded beside"
@@ -128,19 +132,7 @@ async def test_the_stretch_is_read_while_the_question_is_embedded_and_nobody_wai
             return found
 
         monkeypatch.setattr(HashingEmbedder, "embed_query", slow)
-        monkeypatch.setattr(history.receipts, "previous", noted)
-        context = await store.user("alice").conversation("c").context(query, budget=500)
+        monkeypatch.setattr(builder, "load_history", noted)
+        context = await store.user("alice").conversation("c").context("Where does my sister live?", budget=500)
         assert free == [True]
         assert "Porto" in str(context.messages)
-
-
-async def test_what_is_read_ahead_is_asked_for_in_the_connections_encoding(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
-    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as store:
-        await talked(store)
-        place = store.user("alice").conversation("c")
-        first = await place.context("Where does my sister live?", budget=500, viewer="Zoë")
-        again = await place.context("Where does my sister live?", budget=500, viewer="Zoë")
-        assert again.receipt.previous == first.receipt.id is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -154,14 +153,3 @@ async def test_a_broken_reranker_is_told(url: str) -> None:
 
 
 # -- off
-
-
-async def test_off_it_costs_no_statement_and_no_thread(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with await opened(url) as store:
-        scope = await talk(store)
-        monkeypatch.setattr(store._runtime, "_load_reranker", lambda: 1 / 0)
-        monkeypatch.setattr(time, "sleep", lambda _: 1 / 0)
-        hits = await scope.user.recall("ferry")
-        made = await scope.context("ferry", budget=400)
-        assert "reranker" not in hits[0].parts
-        assert set(made.receipt.models) == {"embedder", "memstore"}

@@ -88,18 +88,6 @@ async def test_a_context_may_have_strategies_of_its_own_or_none(store: AsyncMemo
     assert kept.settings == {"strategies": [], "other": 1}
 
 
-async def test_a_small_budget_keeps_more_of_the_conversation_with_strategies(store: AsyncMemoryStore) -> None:
-    scope = await worked(store)
-    await store.derive()
-    for budget in (600, 1500, 4000):
-        context = await scope.context(budget=budget, strategy=["tool_calls", "summary_buffer"])
-        assert context.tokens == store.counter.count_messages(context.messages) <= budget
-    plain = await scope.context("And offer 3?", budget=4000)
-    squeezed = await scope.context("And offer 3?", budget=4000, strategy="tool_calls")
-    said = [sum(one["role"] == "user" for one in found.messages) for found in (plain, squeezed)]
-    assert said[1] >= 1.5 * said[0]
-
-
 TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {}}}}
 
 
@@ -138,9 +126,6 @@ class Shout:
 
     name = "shout"
 
-    def should_run(self, view: ConversationView) -> bool:
-        return True
-
     def run(self, view: ConversationView) -> ConversationView:
         return view.with_blocks([view.block(self, view.entries[1:20], "We spoke of offers.", 1)])
 
@@ -168,13 +153,6 @@ async def test_what_is_no_strategy_is_refused_before_it_is_kept(store: AsyncMemo
     for settings in ("tool_calls", ["tool_calls"]):
         with pytest.raises(InvalidInput, match="settings"):
             await scope.update(settings=settings)  # type: ignore[arg-type]
-
-
-async def test_none_takes_strategies_away(store: AsyncMemoryStore) -> None:
-    scope = await worked(store)
-    await scope.update(strategies="tool_calls")
-    await scope.update(settings={"strategies": None})
-    assert (await scope.context("x", budget=900)).receipt.compressed == ()
 
 
 async def test_a_context_goes_on_without_strategies_of_another_version(store: AsyncMemoryStore) -> None:

@@ -511,7 +511,6 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("summaries", "covered", place | {"level": 1}),
         ("summaries", "after", place | {"level": 1, "seq": 15}),
         ("messages", "settings_as_of", place | {"as_of": datetime(2024, 1, 3, tzinfo=UTC)}),
-        ("receipts", "previous_receipt", place | {"viewer": None}),
         ("receipts", "says", {"ids": some, "starts": [0] * len(some), "most": 100}),
         (
             "messages",

@@ -72,7 +72,7 @@ def test_json_is_json_in_every_encoding(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def receipt(budget: int, **sections: int) -> Receipt:
-    return Receipt(budget, sum(sections.values()), "words", sections, (), (), 0)
+    return Receipt(budget, sum(sections.values()), "words", sections, (), ())
 
 
 def test_a_message_in_parts_is_shown_as_its_text(capsys: pytest.CaptureFixture[str]) -> None:

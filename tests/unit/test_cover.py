@@ -8,7 +8,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.context.summary_cover import cover
+from memstore.context.strategies.base import cover
 from memstore.models import Summary
 
 

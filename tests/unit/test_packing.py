@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memstore.context.dedupe import SaidIndex, TextFingerprint
-from memstore.context.formats import OPENAI, PromptContent, RenderedPrompt
-from memstore.context.items import Candidates, ItemFactory, truncate
+from memstore.context.formats import OPENAI
+from memstore.context.formats.parts import PromptContent, RenderedPrompt
+from memstore.context.items import Candidates, truncate
 from memstore.context.layout import compose
-from memstore.context.selection import MOST, OVER_SHARE, Selection, recent_window
-from memstore.context.spare_budget import knapsack, uncovered_first
+from memstore.context.selection import MOST, recent_window
 from memstore.context.strategies.base import split_turns
 from memstore.models import Hit, Reason, Section, Tier
 from memstore.testing import WordCounter
 from tests.unit.strategies import START, UUID, message
-
-sizes = st.lists(st.integers(1, 60), max_size=9)
-
-
-@given(sizes, st.integers(0, 300))
-def test_the_fill_is_the_fullest_there_is(pieces: list[int], room: int) -> None:
-    chosen = knapsack(pieces, room)
-    best = max(
-        (sum(some) for count in range(len(pieces) + 1) for some in combinations(pieces, count) if sum(some) <= room),
-        default=0,
-    )
-    assert sum(pieces[place] for place in chosen) == best
-    assert chosen == sorted(set(chosen))
 
 
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=60), st.integers(0, 900))
@@ -142,30 +127,6 @@ def test_a_reason_is_true_of_what_is_in_at_last() -> None:
                 assert one.preview in str(made.messages)
 
 
-def test_what_a_share_refused_is_told_from_what_did_not_fit() -> None:
-    given = Candidates(question={"role": "user", "content": "?"}, pinned=ALWAYS, hits=TALK)
-    left = {one.id: one for one in compose(given, 90, WordCounter()).receipt.left_out}
-    assert left[ALWAYS[2].id].note == OVER_SHARE
-    assert {one.note for one in left.values() if one.section == "hits"} == {""}
-
-
-def test_a_fact_that_was_over_its_share_is_not_told_as_one_that_did_not_fit() -> None:
-    """What facts leave out goes to hits first, though their scores are lower."""
-    facts = [
-        Hit(Tier.FACTS, UUID(int=500 + n), f"Ann has been to town number {n}, and liked it.", 0.9, {}, (), START)
-        for n in range(8)
-    ]
-    hits = [hit(n, f"In the evening of day {n} we ate {n} different cakes near the harbour.") for n in range(10, 60)]
-    given = Candidates(question={"role": "user", "content": "?"}, facts=facts, hits=hits)
-    receipt = compose(given, 400, WordCounter()).receipt
-    out = [one for one in receipt.left_out if one.section == "facts"]
-    assert out
-    assert {(one.reason, one.note) for one in out} == {(Reason.OVER_BUDGET, "")}
-    assert min(one.score or 0 for one in out) > max(one.score or 0 for one in receipt.included if one.section == "hits")
-    assert {one.note for one in receipt.left_out if one.section == "hits"} == {""}, "what came last did not fit"
-    assert not [one for one in compose(given, 4000, WordCounter()).receipt.left_out if one.section == "facts"]
-
-
 class Wordy:
     """OpenAI's format with more words than are expected."""
 
@@ -178,17 +139,6 @@ class Wordy:
 
 def hit(number: int, text: str) -> Hit:
     return Hit(Tier.MESSAGES, UUID(int=number), text, 1.0 / number, {}, (), START, UUID(int=2), number, speaker="Ann")
-
-
-def test_what_the_question_asks_and_nobody_said_yet_comes_first() -> None:
-    told = ["We sailed to Corfu.", "The boat was blue.", "Corfu again!", "Our ferry had two boats.", "A plain day."]
-    factory = ItemFactory(WordCounter())
-    pieces = [factory.hit(hit(n, text)) for n, text in enumerate(told, 1)]
-    packing = Selection()
-    packing.add(pieces[0])
-    ordered = uncovered_first(packing, pieces, "Which boats and which ferry took us to Corfu?")
-    assert [piece.fingerprint.text for piece in ordered] == [told[place] for place in (3, 0, 1, 2, 4)]
-    assert uncovered_first(packing, pieces, "And Corfu?") == pieces
 
 
 def test_what_stands_beside_a_hit_comes_before_what_is_merely_newer() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from memstore.errors import ProviderError
 from memstore.models import Hit, Tier
-from memstore.search.reranking import PART, READ, rerank
-from memstore.testing import ScriptedReranker, check_reranker
+from memstore.search.grouping import PART, READ, rerank
+from memstore.testing import ScriptedReranker
 
 SAID = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -33,10 +33,6 @@ def by_numbers(*scores: float) -> ScriptedReranker:
 
 def order(found: list[Hit]) -> list[str]:
     return [hit.text for hit in found]
-
-
-def test_the_fake_conforms() -> None:
-    check_reranker(ScriptedReranker(lambda query, text: float(len(query) - len(text))))
 
 
 def test_both_count_the_same_whatever_the_scale() -> None:
@@ -78,15 +74,6 @@ def test_other_than_a_number_for_each_is_refused(given: list[object]) -> None:
 
     with pytest.raises(ProviderError, match="'scripted' gave scores"):
         rerank(Broken(lambda *_: 0.0), "?", hits(0.9, 0.8))
-
-
-def test_what_was_read_for_a_question_is_not_read_again() -> None:
-    model, known = by_numbers(0.0, 2.0, 1.0), dict[str, float]()
-    first = rerank(model, "?", hits(0.9, 0.8), known)
-    assert rerank(model, "?", hits(0.9, 0.8), known) == first
-    assert order(rerank(model, "?", hits(0.9, 0.8, 0.7), known)) == ["1", "0", "2"]
-    assert [texts for _, texts in model.asked] == [["0", "1"], ["2"]]
-    assert order(rerank(by_numbers(7, 1), "?", hits(0.9, 0.8))) == ["0", "1"]
 
 
 def test_nothing_found_is_nothing_asked() -> None:

@@ -7,9 +7,9 @@ from itertools import pairwise
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, Section
-from memstore.context.items import Candidates
+from memstore.context.items import Candidates, allowances, merge_sections
 from memstore.context.layout import compose
-from memstore.context.sections import allowances, as_json, merge_sections, read_sections
+from memstore.context.request import read_sections
 from memstore.context.strategies.base import split_turns
 from memstore.models import Hit, Tier
 from memstore.testing import WordCounter
@@ -66,11 +66,14 @@ def test_what_is_no_section_is_refused_with_what_to_give(given: object, told: st
 
 def test_sections_go_through_json_and_back() -> None:
     given = [Section("facts", maximum=0.1, priority=2), Section("calendar", text=("a", "b"), steady=True, minimum=30)]
-    assert read_sections(as_json(given)) == (given[0], Section("calendar", text=["a", "b"], steady=True, minimum=30))
+    assert read_sections([one.as_dict() for one in given]) == (
+        given[0],
+        Section("calendar", text=["a", "b"], steady=True, minimum=30),
+    )
     assert merge_sections(given, [Section("facts", maximum=9)])[0] == Section("facts", maximum=9)
     for off in Section("hits", maximum=0), Section("hits", maximum=0.0), Section("hits", weight=0):
-        assert read_sections(as_json([off])) == (off,)
-    assert as_json([Section("hits")]) == [{"name": "hits"}]
+        assert read_sections([off.as_dict()]) == (off,)
+    assert Section("hits").as_dict() == {"name": "hits"}
 
 
 def test_shares_are_of_the_room_and_never_more_than_it() -> None:

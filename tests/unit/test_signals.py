@@ -8,8 +8,6 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from memstore.models import Role, Tier, UnitKey
 from memstore.search import signals
@@ -78,19 +76,6 @@ def test_how_many_have_a_term_is_known_for_units_that_are_not_there() -> None:
     own, _ = signals.lexical(arrays(units), asked, Corpus(1000, 1000, {1: 900, 2: 3}), every(units))
     assert alike.tolist() == [1, 1]
     assert own[0] < 0.1 < own[1] == 1
-
-
-@given(
-    st.lists(st.dictionaries(st.integers(0, 9), st.integers(1, 4), max_size=6), max_size=30),
-    st.lists(st.integers(0, 12), unique=True, max_size=6),
-)
-@settings(deadline=None)
-def test_bm25_is_between_0_and_1(terms: list[Terms], asked: list[int]) -> None:
-    units = [Given(n, some) for n, some in enumerate(terms)]
-    hit = {term for some in terms for term in some} & set(asked)
-    for found in signals.lexical(arrays(units), {str(term): term for term in asked}, Corpus(9, 60), every(units)):
-        assert ((found >= 0) & (found <= 1)).all()
-        assert found.max(initial=0.0) == bool(hit)
 
 
 def test_cosines_are_exact_and_nothing_without_vectors() -> None:

@@ -13,7 +13,7 @@ from memstore.server.ui.facts import excerpt
 
 def receipt(**sections: int) -> Receipt:
     inside = Decision("mine", "text", None, 5)
-    return Receipt(100, sum(sections.values()), "bytes", sections, (inside,), (), 0, reserve=20)
+    return Receipt(100, sum(sections.values()), "bytes", sections, (inside,), (), reserve=20)
 
 
 def test_the_bars_of_a_budget_fill_it() -> None:

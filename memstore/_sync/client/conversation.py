@@ -9,14 +9,22 @@ from typing import TYPE_CHECKING
 
 from memstore._sync.client.list_api import MessageListMixin
 from memstore._sync.context.builder import build_context
-from memstore._sync.context.request import SECTIONS, STRATEGIES, Request, check_settings, check_size
+from memstore._sync.context.request import (
+    SECTIONS,
+    STRATEGIES,
+    Request,
+    Sections,
+    check_settings,
+    check_size,
+    read_sections,
+)
 from memstore._sync.context.visibility import Rule
 from memstore._sync.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
 from memstore._sync.store import facts, llm_usage, messages, receipts, summaries
 from memstore._sync.store.messages import LAST
 from memstore.client.validation import check_names, check_number, check_object, to_list, to_utc
-from memstore.context.formats import Format, get_format
-from memstore.context.sections import Sections, read_sections
+from memstore.context.formats import get_format
+from memstore.context.formats.parts import Format
 from memstore.context.strategies import Strategies, get_strategies
 from memstore.errors import ModelUnavailable, ProviderError
 from memstore.ingest.validation import check_name, check_text

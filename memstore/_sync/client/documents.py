@@ -117,7 +117,7 @@ class Documents:
         written, embedder = self._embed(list(new.values()))
         document_ids = [*new, *removed]
         with self._database.user_transaction(self._user_id) as scope:
-            erasure.lock_user_shared(scope)  # waits for one of the user, who is then made anew
+            scope.get(erasure.SHARED_VERSION)  # waits for one of the user, who is then made anew
             messages.make_user(scope, self.user)
             if embedder is not None and self._embedder is None:  # an application's own does not serve the user
                 embedding_models.lock_active(scope, embedder)

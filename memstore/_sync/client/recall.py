@@ -13,7 +13,7 @@ from memstore._compat import call_inline
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.context.visibility import Rule, VisibilityFilter
 from memstore._sync.search.candidates import DEPTH, facts_with_evidence, recall
-from memstore._sync.search.grouping import by_fact, by_session, groups_in_time, in_time, within_hits
+from memstore._sync.search.grouping import READ, by_fact, by_session, groups_in_time, in_time, rerank, within_hits
 from memstore._sync.search.query import QueryBuilder
 from memstore._sync.store.chunks import EVERY_TIER, Filters
 from memstore._sync.store.database import Database
@@ -21,7 +21,6 @@ from memstore.client.validation import check_names, check_number, check_query, c
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_choice
 from memstore.models import Hit, HitGroup, Role, Tier
-from memstore.search.reranking import READ, rerank
 from memstore.telemetry import operation_span
 
 Order = Literal["score", "time"]

@@ -31,7 +31,7 @@ from memstore.client.validation import (
     to_uuid,
     to_uuids,
 )
-from memstore.context.formats import Format
+from memstore.context.formats.parts import Format
 from memstore.errors import InvalidInput, NotFound
 from memstore.events import Event, EventType
 from memstore.ingest.validation import KEPT_FOR, check_choice, check_name, check_text, validate_days

@@ -3,38 +3,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby
 from uuid import UUID
 
 from memstore import ids
 from memstore._compat import call_inline, run_both_threads
-from memstore._sync.context.candidates import collect_candidates, hits_for_budget
-from memstore._sync.context.history import ConversationHistory, load_history, newest_question
-from memstore._sync.context.request import Request, ResolvedRequest, resolve
+from memstore._sync.context.candidates import ConversationHistory, collect_candidates, hits_for_budget, load_history
+from memstore._sync.context.request import Request, ResolvedRequest, reads_to_resolve, resolve
+from memstore._sync.search.grouping import rerank
 from memstore._sync.search.query import Query, QueryBuilder
 from memstore._sync.store import erasure, receipts, summaries
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import id_of
-from memstore.context import formats
-from memstore.context.items import BudgetSpec, Candidates
-from memstore.context.layout import Layout, compress_turns
-from memstore.context.receipt import stable_prefix
+from memstore.context.formats import describe_format
+from memstore.context.items import BudgetSpec, Candidates, merge_sections
+from memstore.context.layout import Layout
 from memstore.context.strategies import describe_strategies
-from memstore.context.summary_cover import summaries_for_context
+from memstore.context.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
 from memstore.events import EventType
-from memstore.models import Context, Json, Message, Receipt, Tier
+from memstore.models import Context, Decision, Fact, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
-from memstore.search.reranking import rerank
 from memstore.tool_calls import name_of
 
 # Few hits are offered at first: most budgets are full with them. Where one is not, since they say what the recent turns
-# say, so many times as many are offered, and once more.
+# say, so many times as many are offered.
 FULL, MORE = 0.97, 4
+INDENTED = 0.9  # of the tokens of summaries in a context: the rest are blanks, and the fence
+# With strategies the conversation as they leave it comes first: their trigger is a share of the room, and what they
+# have told of the oldest turns would be the first to go.
+COMPRESSED_WEIGHTS = (
+    Section("recent", weight=0.8),
+    Section("hits", weight=0.1),
+    Section("facts", weight=0.05),
+    Section("summaries", weight=0.05),
+)
 # Added to the budget that was found to be needed, try by try: nothing at first, as the least of them is wanted.
 STEPS = (*[0] * 8, *(2**n for n in range(10)))
 
@@ -54,14 +62,16 @@ def build_context(
     others.
     """
     request.check_texts()
-    begun = None if request.query is not None else _resolve_question(database, request)
-    newest = begun[1] if begun else None
-    text = request.query or (newest.text if newest else None) or ""
     queries = QueryBuilder(database, request.user_id, embedder, exactly)
     likely = queries.guess_embedder()
-    query, (resolved, history) = run_both_threads(
-        partial(queries.build, text, likely), partial(_read_history, database, request, begun, id_of(likely))
-    )
+    reading = partial(_read_history, database, request, id_of(likely))
+    if request.query is None:  # the history has the question
+        resolved, history = reading()
+        text = (history.question and history.question.text) or ""
+        query = queries.build(text, likely)
+    else:
+        text = request.query
+        query, (resolved, history) = run_both_threads(partial(queries.build, text, likely), reading)
     query, units = queries.ensure_model(query, history.version)
     query = queries.add_subqueries(query)
     history = replace(history, version=units)
@@ -72,25 +82,16 @@ def build_context(
         needed = builder.find_sufficient_budget(resolved, error.needed)
         raise BudgetTooSmall(needed, resolved.budget, error.section) from None
     models = {"embedder": query.embedded_by} | ({"reranker": reranker.name} if reranker else {})
-    receipt = _finish_receipt(context.receipt, resolved, history, models)
+    receipt = _finish_receipt(context.receipt, resolved, models)
     if resolved.exists:
         receipt = _save_receipt(database, resolved, receipt)
     return replace(context, receipt=receipt, **_statistics(resolved, history, candidates, receipt))
 
 
-def _resolve_question(database: Database, request: Request) -> tuple[ResolvedRequest, Message | None]:
-    """Resolve a request that has no query, and find the message that asks."""
-    with database.user_transaction(request.user_id, prefetch=erasure.user_version) as scope:
+def _read_history(database: Database, request: Request, model: UUID) -> tuple[ResolvedRequest, ConversationHistory]:
+    with database.user_transaction(request.user_id, reads_to_resolve(request)) as scope:
         resolved = resolve(scope, request)
-        return resolved, newest_question(scope, resolved)
-
-
-def _read_history(
-    database: Database, request: Request, begun: tuple[ResolvedRequest, Message | None] | None, model: UUID
-) -> tuple[ResolvedRequest, ConversationHistory]:
-    with database.user_transaction(request.user_id, prefetch=None if begun else erasure.user_version) as scope:
-        resolved, newest = begun or (resolve(scope, request), None)
-        return resolved, load_history(scope, resolved, newest, model)
+        return resolved, load_history(scope, resolved, model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,7 @@ class ContextBuilder:
     def build(self, resolved: ResolvedRequest) -> tuple[Candidates, Context]:
         """Compose what is recalled; where that leaves room and there are more hits, with more of them."""
         most = hits_for_budget(resolved.budget, self.history.tokens)
-        for last in (False, False, True):
+        for last in (False, True):
             with self.database.user_transaction(resolved.request.user_id) as scope:
                 found = collect_candidates(scope, self.query, resolved, self.history, most)
                 layout = self._lay_out(scope, resolved, found)
@@ -143,8 +144,9 @@ class ContextBuilder:
             return layout
         finest = sum(outline.tokens for outline in outlines if outline.level == 1)
         upto_seq, tokens, static = call_inline(layout.room_for_summaries, finest)
-        covering = [outline.id for outline in summaries_for_context(outlines, upto_seq, tokens)]
-        rows = summaries.some(scope, covering)
+        newest = max(outline.to_seq for outline in outlines)
+        covering = cover(outlines, min(upto_seq, newest), int(tokens * INDENTED))
+        rows = summaries.some(scope, [outline.id for outline in covering])
         return layout.with_summaries(
             [one for one in rows if one.text != EMPTY_SUMMARY], static
         )  # they cover, say nothing
@@ -166,41 +168,80 @@ class ContextBuilder:
         return replace(candidates, facts=facts, hits=[hit for hit in ordered if hit.tier != Tier.FACTS])
 
 
-def _finish_receipt(
-    receipt: Receipt, resolved: ResolvedRequest, history: ConversationHistory, models: Mapping[str, str]
-) -> Receipt:
-    """Return the receipt with what it was made with, and the tokens that are the same as in the context before."""
-    request, previous = resolved.request, history.previous
+def compress_turns(
+    candidates: Candidates,
+    strategies: Sequence[Strategy],
+    turns: Sequence[Turn],
+    room: int,
+    counter: TokenCounter,
+    summaries: Sequence[Summary] = (),
+    facts: Sequence[Fact] = (),
+) -> Candidates:
+    """Return the candidates with their turns compressed for `room` tokens.
+
+    Strategies read every turn in order, the question's too, and the conversation's summaries and facts.
+    """
+    must = {turn.first_seq for turn in candidates.ending} | {candidates.question_seq}
+    view = view_of(
+        turns,
+        max(1, room),
+        counter,
+        keep=frozenset(seq for seq in must if seq is not None),
+        summaries=summaries,
+        facts=facts,
+        relevance={hit.id: hit.score for hit in candidates.hits},
+    )
+    view = compress(view, strategies)
+    return replace(
+        candidates,
+        turns=[entry for entry in reversed(view.entries) if entry.first_seq not in must],
+        left_out=[*candidates.left_out, *_dropped_turns(view)],
+        compressed=view.steps,
+        sections=merge_sections(COMPRESSED_WEIGHTS, candidates.sections),
+        static=not any(getattr(strategy, "by_question", False) for strategy in strategies),
+    )
+
+
+def _dropped_turns(view: ConversationView) -> Iterable[Decision]:
+    """Yield a decision for the turns that each strategy left out; there may be thousands of them."""
+    for (strategy, reason), group in groupby(view.dropped, key=lambda one: (one.strategy, one.reason)):
+        turns = [one.turn for one in group]
+        seqs = sorted(turn.first_seq for turn in turns)
+        tokens = sum(view.sizes[seq] for seq in seqs)
+        note = f"{strategy}: {len(turns)} turns between the messages {seqs[0]} and {seqs[-1]}: {reason}"
+        first = turns[0].messages[0]
+        yield Decision("recent", "turns", first.id, tokens, Reason.COMPRESSED, note=note, seqs=(seqs[0], seqs[-1]))
+
+
+def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping[str, str]) -> Receipt:
+    """Return the receipt with what it was made with."""
+    request = resolved.request
     # The texts of sections stand among the receipt's texts.
     sections = [{name: value for name, value in one.as_dict().items() if name != "text"} for one in resolved.sections]
     arguments = {
         "as_of": None if request.as_of is None else request.as_of.isoformat(),
-        "strategies": describe_strategies(resolved.strategies),
+        "strategies": describe_strategies(resolved.strategies) if resolved.strategies else [],
         "sections": sections or None,
         "viewer": request.viewer,
         "visibility": resolved.rule if request.viewer else None,
-        "format": formats.describe_format(request.format),
+        "format": describe_format(request.format),
         "tools": [name_of(tool) for tool in request.tools] or None,
         "masked": dict(request.redacted) or None,
     }
     return replace(
         receipt,
-        stable_prefix=stable_prefix(receipt.sent, previous.sent) if previous else 0,
-        previous=previous.id if previous else None,
         arguments={name: value for name, value in arguments.items() if value is not None},
         models={**models, "memstore": _version()},
-        hints=(*receipt.hints, *history.hints, *resolved.hints, *resolved.visibility.hints(), *request.hints()),
+        hints=(*resolved.hints, *resolved.visibility.hints(), *request.hints()),
         conversation_id=request.conversation_id,
     )
 
 
 def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receipt) -> Receipt:
     """Keep the receipt and tell of it; return it with its id. Unless something was erased, which it may quote."""
-    epoch = (
-        erasure.lock_user_shared if database.capabilities.writes else erasure.user_version
-    )  # who only reads may lock nothing
-    with database.user_transaction(resolved.request.user_id, async_commit=True, prefetch=epoch) as scope:
-        if epoch(scope) != resolved.epoch:
+    epoch = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION  # who only reads locks nothing
+    with database.user_transaction(resolved.request.user_id, [epoch], async_commit=True) as scope:
+        if scope.first != [resolved.epoch]:
             return receipt
         if resolved.request.keep:
             receipt = replace(receipt, id=ids.uuid7())

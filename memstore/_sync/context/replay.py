@@ -16,11 +16,10 @@ from uuid import UUID
 from memstore._sync.context.visibility import as_seen_by
 from memstore._sync.store import facts, messages, summaries
 from memstore._sync.store.database import Transaction
-from memstore.context import formats
-from memstore.context.formats import CustomSection, Format, PromptContent
-from memstore.context.items import CUT_MARK, OLDER, hit_on_message, with_text
-from memstore.context.receipt import block_key, content_hash, text_key
-from memstore.context.sections import WEIGHTS
+from memstore.context.formats import OPENAI, format_from_receipt
+from memstore.context.formats.parts import CustomSection, Format, PromptContent
+from memstore.context.items import CUT_MARK, OLDER, WEIGHTS, hit_on_message, with_text
+from memstore.context.layout import block_key, content_hash, text_key
 from memstore.context.strategies.base import Block, Entry, Turn
 from memstore.models import (
     Decision,
@@ -45,21 +44,13 @@ def replay(scope: Transaction, receipt: Receipt, format: Format | None = None) -
     In this format, else in the receipt's, where that is one of memstore's own, else in OpenAI's. Raises `InvalidInput`
     where it was written by a Jinja template and no format is given.
     """
-    format = format or formats.format_from_receipt(receipt.arguments.get("format") or {}) or formats.OPENAI
+    format = format or format_from_receipt(receipt.arguments.get("format") or {}) or OPENAI
     stored = _read(scope, receipt)
     prompt = format.render(stored.content())
     exact = content_hash(prompt.sent) == receipt.content_hash
     if not exact and not stored.missing:
-        stored.missing.append(_unexplained(receipt))
+        stored.missing.append(MissingItem("", "rendering", None, MissingReason.RENDERER))  # every item is there
     return Replay(receipt, prompt.messages, tuple(stored.missing), exact, prompt.system, prompt.text)
-
-
-def _unexplained(receipt: Receipt) -> MissingItem:
-    """Return why the bytes are others though every item is there."""
-    for section, text, elsewhere in (("system", "system", ()), ("question", "query", receipt.asked)):
-        if receipt.sections.get(section) and text not in receipt.texts and not elsewhere:
-            return MissingItem(section, "text", None, MissingReason.TEXTS)
-    return MissingItem("", "rendering", None, MissingReason.RENDERER)
 
 
 def _read(scope: Transaction, receipt: Receipt) -> _StoredItems:

@@ -4,21 +4,23 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 from memstore._sync.context.visibility import Rule, VisibilityFilter, rule_of
 from memstore._sync.store import erasure, messages
-from memstore._sync.store.database import Transaction
+from memstore._sync.store.database import Read, Transaction
 from memstore._sync.store.erasure import UserVersion
 from memstore._sync.store.messages import CLEARED
-from memstore.context import sections
-from memstore.context.formats import OPENAI, Format
+from memstore.context.formats import OPENAI
+from memstore.context.formats.parts import Format
+from memstore.context.items import WEIGHTS, merge_sections
 from memstore.context.strategies import as_json, read_stored
 from memstore.context.strategies.base import Strategy
 from memstore.errors import InvalidInput, MemstoreError
@@ -34,6 +36,14 @@ STRATEGIES, VISIBILITY, SECTIONS = "strategies", "visibility", "sections"
 NAMES = (BUDGET, RESERVE, VIEWER, STRATEGIES, VISIBILITY, SECTIONS)
 LARGEST_BUDGET = 10**9
 LARGEST_SETTINGS = 64_000  # characters of JSON
+ALWAYS = ("system", "question")  # sections that are in whole, or there is no context
+MOST_SECTIONS = 20  # sections of a user
+MOST_TEXTS = 1000
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+_RESERVED = frozenset({"memory", "standing", "record", "overhead", "tools", "reserve"})
+
+Sections: TypeAlias = "Sequence[Section | Json]"
+
 MISSPELT = 0.85  # so like a known name that it must be meant
 
 
@@ -121,10 +131,17 @@ class ResolvedRequest:
         return rule if isinstance(rule, str) else getattr(rule, "__name__", type(rule).__name__)
 
 
+def reads_to_resolve(request: Request) -> list[Read[Any]]:
+    """Return what a transaction that resolves the request reads first."""
+    return [erasure.VERSION, messages.read_conversation(request.conversation_id)]
+
+
 def resolve(scope: Transaction, request: Request) -> ResolvedRequest:
-    """Resolve what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense."""
-    epoch = erasure.user_version(scope)
-    conversation = messages.conversation(scope, request.conversation_id)
+    """Resolve what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense.
+
+    The transaction was opened with `reads_to_resolve`.
+    """
+    epoch, conversation = scope.first
     if request.as_of is None:
         kept = conversation.settings if conversation else {}
     else:
@@ -135,14 +152,16 @@ def resolve(scope: Transaction, request: Request) -> ResolvedRequest:
         request, **{name: settings[key] for name, key in left_open.items() if getattr(request, name) is None}
     )
     budget, reserve = _check_budget(request)
-    own, _, unknown = read_stored(settings[STRATEGIES])
+    own, _, unknown = read_stored(settings[STRATEGIES]) if settings[STRATEGIES] else ([], [], [])
+    sections = merge_sections(read_sections(settings.get(SECTIONS) or []), request.sections)
+    _check_sum(sections)
     return ResolvedRequest(
         request,
         budget,
         reserve,
         own if request.strategies is None else request.strategies,
-        sections.merge_sections(sections.read_sections(settings.get(SECTIONS) or []), request.sections),
-        VisibilityFilter(request.viewer, request.visibility, request.conversation_id),
+        sections,
+        VisibilityFilter(request.viewer, request.visibility),
         messages.cleared(kept),
         conversation.last_seq if conversation else 0,
         conversation is not None,
@@ -173,7 +192,7 @@ def effective_settings(kept: Mapping[str, Any] | None, system: Settings) -> Json
     """Return every setting of a conversation by name: its own, else the system's; then what else is kept with it."""
     own = {name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED}
     whole = {name: own.pop(name, getattr(system, name, None)) for name in NAMES}
-    whole[STRATEGIES] = read_stored(whole[STRATEGIES] or [])[1]
+    whole[STRATEGIES] = read_stored(whole[STRATEGIES])[1] if whole[STRATEGIES] else []
     return whole | own
 
 
@@ -216,7 +235,7 @@ def _check_setting(name: str, value: Any) -> Any:
     if name == KEPT_FOR:
         return validate_days(value)
     if name == SECTIONS:
-        return sections.as_json(value)
+        return [section.as_dict() for section in read_sections(value)]
     if name in (BUDGET, RESERVE):
         least = 1 if name == BUDGET else 0
         if type(value) is not int or not least <= value <= LARGEST_BUDGET:
@@ -231,3 +250,71 @@ def _check_setting(name: str, value: Any) -> Any:
         except MemstoreError as error:
             raise InvalidInput(str(error)) from None
     return value
+
+
+def read_sections(given: Sections) -> tuple[Section, ...]:
+    """Return sections from sections or JSON objects. Raises `InvalidInput`, which says what to give instead."""
+    if not isinstance(given, list | tuple):
+        raise InvalidInput(f"sections={given!r:.60}: give a list of sections.")
+    made = tuple(_check(_to_section(one)) for one in given)
+    if len(made) > MOST_SECTIONS:
+        raise InvalidInput(f"{len(made)} sections are more than the {MOST_SECTIONS} that a context may have.")
+    names = [section.name for section in made]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise InvalidInput(f"The section {', '.join(sorted(twice))} is given twice; say everything about it in one.")
+    _check_sum(made)
+    return made
+
+
+def _to_section(one: object) -> Section:
+    if isinstance(one, Section):
+        return one
+    if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+        raise InvalidInput(f'{one!r:.60} is no section: give Section("facts", maximum=0.1) or {{"name": "facts", …}}.')
+    known = [field.name for field in fields(Section)]
+    if unknown := set(one) - set(known):
+        raise InvalidInput(f"A section has no {', '.join(sorted(map(str, unknown)))}; it has {', '.join(known)}.")
+    return Section(**one)
+
+
+def _check(section: Section) -> Section:
+    for problem in _problems(section):
+        raise InvalidInput(problem)
+    for text in section.texts:
+        check_text(text, f"a text of the section {section.name!r}")
+    return section
+
+
+def _problems(section: Section) -> Iterator[str]:
+    name, least, most, weight = section.name, section.minimum, section.maximum, section.weight
+    text: object = section.text
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
+        yield f"{name!r:.60} is no name of a section: small letters, digits, - and _, and no word of ours."
+    if name in ALWAYS:
+        yield f"The section {name!r} is always in, whole; it takes no limits."
+    if name in WEIGHTS and section.text is not None:
+        yield f"The section {name!r} has its own content; leave out its text."
+    if name not in WEIGHTS and section.text is None:
+        yield f"There is no section {name!r}: give it a text, or one of {', '.join(WEIGHTS)}."
+    for what, amount in (("minimum", least), ("maximum", 0 if most is None else most)):
+        if type(amount) not in (int, float) or not 0 <= amount <= (1.0 if type(amount) is float else amount):
+            yield f"{name}: {what}={amount!r}: give tokens (a whole number) or a share of the room (0.0 to 1.0)."
+    if most is not None and type(least) is type(most) and least > most:
+        yield f"{name}: the minimum {least} is more than the maximum {most}."
+    if weight is not None and not (type(weight) in (int, float) and 0 <= weight <= 1000):
+        yield f"{name}: weight={weight!r}: give a number from 0 to 1000."
+    if type(section.priority) is not int:
+        yield f"{name}: priority={section.priority!r}: give a whole number, the higher the sooner."
+    flags: list[tuple[str, object]] = [("steady", section.steady), ("cut", section.cut)]
+    for what, flag in flags:
+        if type(flag) is not bool:
+            yield f"{name}: {what}={flag!r}: give True or False."
+    if not isinstance(text, str | list | tuple | None) or len(section.texts) > MOST_TEXTS:
+        yield f"{name}: text={text!r:.60}: give a text, or a list of at most {MOST_TEXTS}."
+
+
+def _check_sum(sections: Sequence[Section]) -> None:
+    """Shares that are promised must not be more than there is; tokens are seen once there is a budget."""
+    together = sum(section.minimum for section in sections if isinstance(section.minimum, float))
+    if together > 1.0:
+        raise InvalidInput(f"The minimums of {', '.join(s.name for s in sections)} are {together:.2f} of the room.")

@@ -39,8 +39,8 @@ class EmbeddingTask(Protocol[T]):
 def run_with_active_embedder(database: Database, dependencies: Dependencies, user: UUID, task: EmbeddingTask[T]) -> T:
     """Return the task's result; the task is repeated if another embedder becomes active meanwhile."""
     while True:
-        with database.user_transaction(user, prefetch=embedding_models.models) as scope:
-            models = embedding_models.models(scope)
+        with database.user_transaction(user, [embedding_models.MODELS]) as scope:
+            [models] = scope.first
         try:
             return task(with_active_embedder(database, dependencies, models))
         except ModelChanged:

@@ -251,8 +251,8 @@ def embed_missing_units(
 def _embed_missing_units(
     database: Database, user: UUID, progress: Callable[[int], None], dependencies: Dependencies
 ) -> int:
-    with database.user_transaction(user, prefetch=erasure.lock_user) as scope:
-        if erasure.lock_user(scope) is None:  # erased meanwhile
+    with database.user_transaction(user, [erasure.LOCKED_VERSION]) as scope:
+        if scope.first == [None]:  # erased meanwhile
             return 0
         model = embedding_models.lock_active(scope, dependencies.embedder)
     if model is None:
@@ -279,8 +279,8 @@ def fill_units(
     made, begun = 0, after
     add = embedding_models.add_late if is_active else embedding_models.add_vectors
     while True:
-        with database.user_transaction(user, prefetch=erasure.user_version) as scope:
-            epoch = erasure.user_version(scope)
+        with database.user_transaction(user, [erasure.VERSION]) as scope:
+            [epoch] = scope.first
             batch = embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after, upto=upto)
         if not batch:
             return made

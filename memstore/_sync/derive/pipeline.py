@@ -284,17 +284,16 @@ def run_step(
     return [*steps, *(run_step(database, deriver, again, run))] if again else steps
 
 
+# A user's version and embedders: rows computed now are to be saved under the same ones.
+USER_STATE = (erasure.VERSION, embedding_models.MODELS)
+
+
 def load_batch(database: Database, deriver: Deriver[B, R], work: PendingWork) -> LoadedBatch[B, R]:
     """Return the next batch of a conversation."""
-    with database.user_transaction(work.user_id, prefetch=_read_state) as scope:
-        epoch, models = _read_state(scope)
+    with database.user_transaction(work.user_id, USER_STATE) as scope:
+        epoch, models = scope.first
         batch = deriver.load(scope, work, deriver.producer.batch_size)
     return LoadedBatch(_with_models(database, deriver, models), batch, epoch)
-
-
-def _read_state(scope: Transaction) -> tuple[UserVersion | None, list[Model]]:
-    """Return a user's epoch and embedders: rows computed now are to be saved under the same ones."""
-    return erasure.user_version(scope), embedding_models.models(scope)
 
 
 def _with_models(database: Database, deriver: Deriver[B, R], models: Sequence[Model]) -> Deriver[B, R]:
@@ -317,7 +316,7 @@ def _compute(loaded: Sequence[LoadedBatch[B, R]]) -> list[R]:
 def _find_step_after_erasure(database: Database, work: PendingWork, epoch: UserVersion | None) -> list[StepResult]:
     """Return where a deriver stands, if it was an erasure that came between: nobody else goes on there."""
     with database.user_transaction(work.user_id) as scope:
-        if erasure.user_version(scope) == epoch:
+        if scope.get(erasure.VERSION) == epoch:
             return []
         watermark = watermarks.watermark(scope, work)
     return [] if watermark is None else [StepResult(watermark, watermark.done_seq, watermark.last_seq)]
@@ -331,8 +330,8 @@ def read_recipe(deriver: Deriver[Any, Any]) -> str:
 def _record_llm_usage(database: Database, work: PendingWork, results: Sequence[BatchResult]) -> None:
     """Store what dropped answers cost: they count for the day's tokens all the same."""
     if sessions := [result.llm_session for result in results if result.llm_session]:
-        with database.user_transaction(work.user_id, prefetch=erasure.lock_user) as scope:
-            if erasure.lock_user(scope) is not None:  # an erased user counts for nobody
+        with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as scope:
+            if scope.first != [None]:  # an erased user counts for nobody
                 for session in sessions:
                     llm_usage.keep(scope, session.usage, ())
 
@@ -340,8 +339,7 @@ def _record_llm_usage(database: Database, work: PendingWork, results: Sequence[B
 def record_failure(database: Database, work: PendingWork, recipe: str, error: Exception, run: RunState) -> None:
     """Record that a deriver failed in a conversation, which stays as it is."""
     # The type says enough for the table, which the operator may read; the message could quote what was said.
-    with database.user_transaction(work.user_id, prefetch=erasure.lock_user) as scope:
-        erasure.lock_user(scope)
+    with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as scope:
         if messages.conversation(scope, work.conversation_id) is None:  # erased meanwhile
             return
         watermarks.fail(scope, work, type(error).__name__)
@@ -377,8 +375,8 @@ def _rebuild(database: Database, deriver: Rebuildable[B, R], work: StaleWork, re
     results: list[R] = []
     try:
         done_seq = 0
-        with database.user_transaction(work.user_id, prefetch=_read_state) as scope:
-            epoch, models = _read_state(scope)
+        with database.user_transaction(work.user_id, USER_STATE) as scope:
+            epoch, models = scope.first
         own = cast(Rebuildable[B, R], _with_models(database, deriver, models))
         while done_seq < work.done_seq:
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, LiteralString, TypeVar
+from typing import Any, Generic, LiteralString, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -46,12 +46,23 @@ SQL = statements("database")
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """A statement that reads, with its values and what makes its rows."""
+class Read(Generic[T]):
+    """A statement that reads, and what its rows are to the caller; the user's id is added when it is sent."""
 
     statement: LiteralString
     values: Mapping[str, Any]
-    rows: RowFactory[Any]
+    result: Callable[[list[Any]], T]
+    rows: RowFactory[Any] = tuple_row
+
+
+def read_all(statement: LiteralString, build: Callable[..., T], **values: Any) -> Read[list[T]]:
+    """Return the read of every row, each built from its columns."""
+    return Read(statement, values, list, kwargs_row(build))
+
+
+def read_one(statement: LiteralString, build: Callable[..., T], **values: Any) -> Read[T | None]:
+    """Return the read of the first row, or None."""
+    return Read(statement, values, lambda rows: rows[0] if rows else None, kwargs_row(build))
 
 
 class Transaction:
@@ -67,7 +78,7 @@ class Transaction:
         self._outbox = outbox
         self.enqueue = enqueue  # whether whoever adds messages is to queue a job for them
         self._written = 0
-        self._read: list[tuple[Read, list[Any]]] = []
+        self.first: list[Any] = []  # the results of the reads that the transaction was opened with
 
     def happened(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
         """Say what happens here: kept in the outbox with this transaction, told once it is committed."""
@@ -75,11 +86,11 @@ class Transaction:
 
     def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
         """Return every row, each built from its columns."""
-        return self._answered(Read(statement, self._bound(values), kwargs_row(build)))
+        return self.get(read_all(statement, build, **values))
 
     def tuples(self, statement: LiteralString, **values: Any) -> list[Any]:
         """Return every row as a tuple: for statements with many narrow rows, where building objects is what costs."""
-        return self._answered(Read(statement, self._bound(values), tuple_row))
+        return self.get(Read(statement, values, list))
 
     def column(self, statement: LiteralString, /, **values: Any) -> list[Any]:
         """Return the first column of every row."""
@@ -92,50 +103,39 @@ class Transaction:
 
     def one(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> T | None:
         """Return the first row, or None."""
-        rows: list[T] = self._answered(Read(statement, self._bound(values), kwargs_row(build)))
-        return rows[0] if rows else None
+        return self.get(read_one(statement, build, **values))
 
-    def read(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> Read:
-        """Return a read for `all_together`, each of whose rows is built from its columns."""
-        return Read(statement, self._bound(values), kwargs_row(build))
+    def get(self, read: Read[T]) -> T:
+        """Return the result of a read."""
+        with self.connection.cursor(row_factory=read.rows) as cursor:
+            cursor.execute(read.statement, self._bound(read.values))
+            return read.result(cursor.fetchall())
 
-    def all_together(self, reads: Sequence[Read]) -> list[list[Any]]:
-        """Return the rows of each of these reads, in one round trip."""
+    def all_together(self, reads: Sequence[Read[Any]]) -> list[Any]:
+        """Return the result of each of these reads, in one round trip."""
         if len(reads) < 2:
-            return [self._sent(read) for read in reads]
+            return [self.get(read) for read in reads]
         with ClientCursor(self.connection) as cursor:
             return self._read_together(cursor, reads)
 
-    def begin(self, statement: LiteralString, confinement: Mapping[str, str], reads: Sequence[Read]) -> None:
-        """Begin with a statement that confines the transaction, and read ahead in the same round trip."""
+    def begin(self, statement: LiteralString, confinement: Mapping[str, str], reads: Sequence[Read[Any]]) -> None:
+        """Begin with a statement that confines the transaction, and make its first reads in the same round trip."""
         with ClientCursor(self.connection) as cursor:
             before = cursor.mogrify(statement, {**confinement, "user_id": str(self.user_id)})
-            rows = self._read_together(cursor, reads, [before])
-        self._read = list(zip(reads, rows, strict=True))
+            self.first = self._read_together(cursor, reads, [before])
 
     def _read_together(
-        self, cursor: ClientCursor[Any], reads: Sequence[Read], before: Sequence[str] = ()
-    ) -> list[list[Any]]:
+        self, cursor: ClientCursor[Any], reads: Sequence[Read[Any]], before: Sequence[str] = ()
+    ) -> list[Any]:
         """Read in one message: to both sides less work than a pipeline, whose plans are no others."""
-        sent = [*before, *(cursor.mogrify(read.statement, read.values) for read in reads)]
+        sent = [*before, *(cursor.mogrify(read.statement, self._bound(read.values)) for read in reads)]
         cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
-        rows = []
+        results = []
         for read, place in zip(reads, range(-len(reads), 0), strict=True):
             cursor.set_result(place)
             cursor.row_factory = read.rows
-            rows.append(cursor.fetchall())
-        return rows
-
-    def _answered(self, read: Read) -> list[Any]:
-        for place, (known, _) in enumerate(self._read):
-            if known.statement is read.statement and known.values == read.values:
-                return self._read.pop(place)[1]
-        return self._sent(read)
-
-    def _sent(self, read: Read) -> list[Any]:
-        with self.connection.cursor(row_factory=read.rows) as cursor:
-            cursor.execute(read.statement, read.values)
-            return cursor.fetchall()
+            results.append(read.result(cursor.fetchall()))
+        return results
 
     def stream(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> Iterator[T]:
         """Return every row as it comes, sent in Postgres' binary format; nothing else may be asked until the last."""
@@ -199,26 +199,6 @@ class Transaction:
 
     def _bound(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {**values, "user_id": self.user_id}
-
-
-class _Noted(Transaction):
-    """Notes what it is to read, and has no rows; it needs no connection."""
-
-    def __init__(self, user_id: UUID, cache: IndexCache) -> None:
-        self.user_id, self.cache = user_id, cache
-        self.reads: list[Read] = []
-
-    def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
-        self.reads.append(Read(statement, self._bound(values), kwargs_row(build)))
-        return []
-
-    def tuples(self, statement: LiteralString, **values: Any) -> list[Any]:
-        self.reads.append(Read(statement, self._bound(values), tuple_row))
-        return []
-
-    def one(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> T | None:
-        self.reads.append(Read(statement, self._bound(values), kwargs_row(build)))
-        return None
 
 
 def stored(model: type[M]) -> Callable[..., M]:
@@ -301,18 +281,15 @@ class Database:
 
     @contextmanager
     def user_transaction(
-        self, user_id: UUID, *, async_commit: bool = False, prefetch: Callable[[Transaction], Any] | None = None
+        self, user_id: UUID, reads: Sequence[Read[Any]] = (), *, async_commit: bool = False
     ) -> Iterator[Transaction]:
         """Open a transaction that sees and writes the rows of one user only.
 
-        With `async_commit` the commit does not wait for the disk: a crash may lose the last half second. The reads that
-        `prefetch` makes of the transaction that it is given take no round trip of their own.
+        With `async_commit` the commit does not wait for the disk: a crash may lose the last half second. `reads` take
+        no round trip of their own; their results are the transaction's `first`.
         """
         statement = self._confining(SQL["scope"], *([SQL["async_commit"]] if async_commit else []))
-        noted = _Noted(user_id, self.cache)
-        if prefetch is not None:
-            prefetch(noted)
-        with self._transaction(statement, user_id, noted.reads) as transaction:
+        with self._transaction(statement, user_id, reads) as transaction:
             yield transaction
 
     @contextmanager
@@ -348,7 +325,7 @@ class Database:
 
     @contextmanager
     def _transaction(
-        self, statement: LiteralString, user_id: UUID, first: Sequence[Read] = ()
+        self, statement: LiteralString, user_id: UUID, first: Sequence[Read[Any]] = ()
     ) -> Iterator[Transaction]:
         with translate_errors(self.url):
             transaction = self._begun(statement, user_id, first)
@@ -363,7 +340,7 @@ class Database:
             finally:
                 self._release(transaction.connection)
 
-    def _begun(self, statement: LiteralString, user_id: UUID, first: Sequence[Read]) -> Transaction:
+    def _begun(self, statement: LiteralString, user_id: UUID, first: Sequence[Read[Any]]) -> Transaction:
         """Return a transaction begun and confined, all in one round trip.
 
         That is also the check whether the server is still there: a connection that died in the pool is replaced, as

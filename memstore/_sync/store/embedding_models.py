@@ -16,7 +16,7 @@ from uuid import UUID
 from psycopg.errors import ForeignKeyViolation
 
 from memstore import ids
-from memstore._sync.store.database import Database, Transaction
+from memstore._sync.store.database import Database, Transaction, read_all
 from memstore.errors import Conflict, EmbedderMismatch
 from memstore.models import UnitKey
 from memstore.providers import Embedder, Vectors, setting_of
@@ -48,9 +48,12 @@ def id_of(embedder: Embedder | None) -> UUID:
     return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
 
 
+MODELS = read_all(SQL["models"], Model)  # the embedders of the user
+
+
 def models(scope: Transaction) -> list[Model]:
     """Return the embedders of the user."""
-    return scope.all(SQL["models"], Model)
+    return scope.get(MODELS)
 
 
 def active(known: Sequence[Model]) -> Model | None:
@@ -105,7 +108,7 @@ def lock(scope: Transaction) -> ChunkCount:
 
 def lock_and_read(scope: Transaction) -> tuple[ChunkCount, list[Model]]:
     """Lock, and give the embedders as they then are, in one round trip."""
-    locked, known = scope.all_together([scope.read(SQL["lock"], ChunkCount), scope.read(SQL["models"], Model)])
+    locked, known = scope.all_together([read_all(SQL["lock"], ChunkCount), MODELS])
     return next(iter(locked), ChunkCount(0, 0)), known
 
 

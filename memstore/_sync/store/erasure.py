@@ -19,7 +19,7 @@ from uuid import UUID
 import psycopg
 
 from memstore._sync.store import chunks
-from memstore._sync.store.database import Database, Transaction
+from memstore._sync.store.database import Database, Transaction, read_one
 from memstore.errors import DatabaseError
 from memstore.models import Certificate, Json, Message
 from memstore.store.errors import ConcurrentUpdate
@@ -45,19 +45,11 @@ class LockedUser(NamedTuple):
     posted: int
 
 
-def user_version(scope: Transaction) -> UserVersion | None:
-    """Return the user's version; None where there is no such user."""
-    return scope.one(SQL["epoch"], UserVersion)
-
-
-def lock_user(scope: Transaction) -> UserVersion | None:
-    """Return the version and let nobody erase, and nobody else derive, until the transaction ends."""
-    return scope.one(SQL["hold"], UserVersion)
-
-
-def lock_user_shared(scope: Transaction) -> UserVersion | None:
-    """Return the version and let nobody erase until the transaction ends."""
-    return scope.one(SQL["share"], UserVersion)
+# The user's version, None where there is no such user. While a transaction that read it so lasts, nobody erases, and of
+# the first nobody else derives.
+LOCKED_VERSION = read_one(SQL["hold"], UserVersion)
+SHARED_VERSION = read_one(SQL["share"], UserVersion)
+VERSION = read_one(SQL["epoch"], UserVersion)
 
 
 @contextmanager
@@ -66,8 +58,8 @@ def transaction_if_unchanged(database: Database, user: UUID, began: UserVersion 
 
     Raises `ConcurrentUpdate` where something of the user was erased since. Costs no round trip of its own.
     """
-    with database.user_transaction(user, prefetch=lock_user) as scope:
-        if lock_user(scope) != began:
+    with database.user_transaction(user, [LOCKED_VERSION]) as scope:
+        if scope.first != [began]:
             raise ConcurrentUpdate
         yield scope
 
@@ -77,7 +69,7 @@ def lock_for_erasure(scope: Transaction, conversations: Sequence[UUID] | None) -
 
     `conversations` are those of which something is erased, None for all.
     """
-    if lock_user(scope) is None:
+    if scope.get(LOCKED_VERSION) is None:
         return None
     scope.run(SQL["impatiently"])
     ids = None if conversations is None else list(conversations)

@@ -13,7 +13,7 @@ from uuid import UUID
 from pgvector import Vector
 
 from memstore._sync.store import chunks, embedding_models
-from memstore._sync.store.database import Transaction
+from memstore._sync.store.database import Read, Transaction
 from memstore.models import Edge, Fact, FactColumns, FactSpan, KnownFact
 from memstore.providers import Vectors
 from memstore.store.sql import statements
@@ -142,9 +142,11 @@ def _facts_of(scope: Transaction, ids: list[UUID]) -> list[Fact]:
     return facts(scope, state=None, ids=ids) if ids else []
 
 
-def standing(scope: Transaction, types: Sequence[str], *, limit: int, as_of: datetime | None = None) -> list[UUID]:
-    """Return facts of these types, which matter whatever is asked: by the order of types, the surest first."""
-    return scope.column(SQL["standing_facts"], types=list(types), limit=limit, as_of=as_of)
+def standing(types: Sequence[str], *, limit: int, as_of: datetime | None = None) -> Read[list[UUID]]:
+    """Return the read of facts of these types, which matter whatever is asked: by the order of types, the surest
+    first."""
+    values = {"types": list(types), "limit": limit, "as_of": as_of}
+    return Read(SQL["standing_facts"], values, lambda rows: [id for (id,) in rows])
 
 
 def known(

@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from memstore._sync.store import queue
-from memstore._sync.store.database import Database, Transaction, stored
+from memstore._sync.store.database import Database, Read, Transaction, read_all, read_one, stored
 from memstore.events import EventType
 from memstore.ids import uuid7
 from memstore.models import Conversation, Json, Message, Tier, Timeline
@@ -106,7 +106,12 @@ def describe(scope: Transaction, conversation: UUID, title: str | None, channel:
 
 def conversation(scope: Transaction, conversation: UUID) -> Conversation | None:
     """Return the conversation of this id."""
-    return scope.one(SQL["conversation"], Conversation.model_construct, id=conversation)
+    return scope.get(read_conversation(conversation))
+
+
+def read_conversation(conversation: UUID) -> Read[Conversation | None]:
+    """Return the read of the conversation of this id."""
+    return read_one(SQL["conversation"], Conversation.model_construct, id=conversation)
 
 
 def conversation_names(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, str]:
@@ -224,14 +229,15 @@ def newest(
     scope: Transaction, conversation: UUID, *, limit: int, before: int = LAST, as_of: datetime | None = None
 ) -> list[Message]:
     """Return the newest messages before a number, the newest first; `as_of` leaves out what was recorded later."""
-    return scope.all(
-        SQL["newest_messages"],
-        MESSAGE,
-        conversation_id=conversation,
-        before=before,
-        limit=limit,
-        as_of=as_of,
-    )
+    return scope.get(read_newest(conversation, limit=limit, before=before, as_of=as_of))
+
+
+def read_newest(
+    conversation: UUID, *, limit: int, before: int = LAST, as_of: datetime | None = None
+) -> Read[list[Message]]:
+    """Return the read of the newest messages before a number."""
+    values = {"conversation_id": conversation, "before": before, "limit": limit, "as_of": as_of}
+    return read_all(SQL["newest_messages"], MESSAGE, **values)
 
 
 def newest_of(scope: Transaction, conversation: UUID, role: str, *, as_of: datetime | None = None) -> Message | None:

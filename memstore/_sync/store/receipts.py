@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
 from uuid import UUID
 
 from memstore._sync.store.database import Transaction
-from memstore.models import Decision, Json, MessageDigest, Reason, Receipt
+from memstore.models import Decision, Json, Reason, Receipt
 from memstore.models.contexts import as_json
 from memstore.store.sql import statements
 
@@ -19,20 +18,6 @@ SQL = statements("receipts")
 SAYS = 160  # characters of an item, for people
 # Not in the body as they are: some have columns, a step's names differ, and jsonb does not keep the order of an object.
 NOWHERE = {"texts", "id", "conversation_id", "recorded_at", "compressed", "sections"}
-
-
-class Previous(NamedTuple):
-    """The context before: its receipt's id, and its messages' digests."""
-
-    id: UUID
-    sent: tuple[MessageDigest, ...]
-
-
-class Later(NamedTuple):
-    """How many messages were said before a moment and recorded after it, and when the first of them was recorded."""
-
-    messages: int
-    first: datetime | None
 
 
 def add(scope: Transaction, receipt: Receipt) -> None:
@@ -67,22 +52,9 @@ def receipt_page(scope: Transaction, conversation: UUID | None, *, before: UUID 
     return scope.all(SQL["receipt_page"], _receipt, **values)
 
 
-def previous(scope: Transaction, conversation: UUID, viewer: str | None = None) -> Previous | None:
-    """Return what the same viewer was sent before in this conversation."""
-    rows = scope.tuples(SQL["previous_receipt"], conversation_id=conversation, viewer=viewer)
-    return next((Previous(id, tuple(MessageDigest(**message) for message in sent or ())) for id, sent in rows), None)
-
-
 def trim(scope: Transaction, before: datetime) -> int:
     """Forget receipts that were recorded before a moment; return how many."""
     return scope.run(SQL["trim_receipts"], before=before)
-
-
-def learnt_later(scope: Transaction, conversation: UUID, as_of: datetime) -> Later:
-    """Return what was said in a conversation before a moment and recorded after it."""
-    found = scope.one(SQL["learnt_later"], Later, conversation_id=conversation, as_of=as_of)
-    assert found is not None
-    return found
 
 
 def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, str], recorded_at: datetime) -> Receipt:

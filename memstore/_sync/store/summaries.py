@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from memstore._sync.store.database import Transaction, stored
+from memstore._sync.store.database import Read, Transaction, stored
 from memstore.models import Summary
 from memstore.store.sql import statements
 
@@ -62,10 +62,10 @@ def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
     return scope.column(SQL["between"], first=first, last=last)
 
 
-def outlines(scope: Transaction, conversation: UUID, *, as_of: datetime | None = None) -> list[Outline]:
-    """Return the summaries of the nest, level 1 and above, without their texts."""
-    rows = scope.tuples(SQL["outlines"], conversation_id=conversation, as_of=as_of)
-    return list(map(Outline._make, rows))
+def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[Outline]]:
+    """Return the read of the summaries of the nest, level 1 and above, without their texts."""
+    values = {"conversation_id": conversation, "as_of": as_of}
+    return Read(SQL["outlines"], values, lambda rows: list(map(Outline._make, rows)))
 
 
 def some(scope: Transaction, ids: Sequence[UUID]) -> list[Summary]:

@@ -1,74 +1,98 @@
 """Formats: the selected content as a finished context, in the messages of a model's API or as one text. Pure.
 
-memory_text: facts, hits, summaries as text · parts: what every format is given, and how its result is counted · then
-one module a format. Here they are found by name.
+parts: what every format is given, and what is remembered as text · then one module a format. Here are OpenAI's chat
+format, which is the default, and the formats by name.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 from memstore.context.formats.anthropic import Anthropic
-from memstore.context.formats.memory_text import (
-    FACTS_HEAD,
-    HITS_HEAD,
-    fact_line,
-    hit_line,
-    memory_text,
-    record_lines,
-    section_lines,
-    summary_lines,
-)
 from memstore.context.formats.ollama import Ollama
-from memstore.context.formats.openai import OpenAI, as_openai
 from memstore.context.formats.parts import (
-    CustomSection,
+    ContentPart,
     Format,
-    PartKind,
     PromptContent,
     PromptPart,
     RenderedPrompt,
     add_days_and_speakers,
-    count_prompt,
-    count_sections,
-    count_shared,
+    content_parts,
+    memory_text,
     turn_parts,
 )
 from memstore.context.formats.text import PlainText
 from memstore.context.strategies.base import Entry
 from memstore.errors import InvalidInput
 from memstore.models import Hit, Json
+from memstore.tool_calls import arguments_text
+
+_NOT_IN_NAMES = re.compile(r"[\s<|\\/>]+")
+LONGEST_NAME = 64
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAI:
+    """Chat messages as OpenAI's API takes them, and most servers that speak its language.
+
+    With `dates` the first message of a user's on each day begins with that day, as "[8 May 2023]".
+    """
+
+    dates: bool = False
+    name: ClassVar[str] = "openai"
+
+    def render(self, content: PromptContent) -> RenderedPrompt:
+        """Return the context as messages."""
+        parts = add_days_and_speakers(content.parts, dates=self.dates, speakers=False)
+        return RenderedPrompt([as_openai(part) for part in parts])
+
+    def read(self, message: Mapping[str, Any]) -> list[Json]:
+        """Return a message of this format, such as a model's answer, as `add_many` takes it."""
+        kept = ("role", "content", "name", "tool_calls", "tool_call_id")
+        return [{key: message[key] for key in kept if message.get(key) is not None}]
+
+
+def as_openai(part: PromptPart) -> Json:
+    """Return a message as it was stored, changed where OpenAI refuses it.
+
+    A name has no blanks there, arguments are a text, and thoughts are left out.
+    """
+    message = part.message
+    changed: Json = {}
+    if name := message.get("name"):
+        changed["name"] = _NOT_IN_NAMES.sub("_", name)[:LONGEST_NAME]
+    if calls := message.get("tool_calls"):
+        changed["tool_calls"] = [_call(call) for call in calls]
+    if isinstance(message.get("content"), list):
+        parts = [_part(piece) for piece in content_parts(message["content"]) if piece.kind != "thought"]
+        changed["content"] = parts or (None if calls else "")
+    return message | changed if changed else message
+
+
+def _call(call: Json) -> Json:
+    function = call.get("function")
+    if not isinstance(function, dict) or (isinstance(function.get("arguments"), str) and "type" in call):
+        return call
+    return call | {"type": "function", "function": function | {"arguments": arguments_text(call)}}
+
+
+def _part(piece: ContentPart) -> Json:
+    if piece.kind == "image" and piece.raw.get("type") == "image":
+        url = f"data:{piece.media};base64,{piece.data}" if piece.data else piece.url
+        return {"type": "image_url", "image_url": {"url": url}}
+    if piece.raw.get("type") == "document":
+        if not piece.data:
+            return {"type": "text", "text": piece.placeholder}
+        file = {"filename": piece.text or "document", "file_data": f"data:{piece.media};base64,{piece.data}"}
+        return {"type": "file", "file": file}
+    return piece.raw
+
 
 OPENAI = OpenAI()
 FORMATS: dict[str, Format] = {format.name: format for format in (OPENAI, Ollama(), Anthropic(), PlainText())}
-
-__all__ = [
-    "FACTS_HEAD",
-    "FORMATS",
-    "HITS_HEAD",
-    "OPENAI",
-    "CustomSection",
-    "Format",
-    "PartKind",
-    "PromptContent",
-    "PromptPart",
-    "RenderedPrompt",
-    "count_prompt",
-    "count_sections",
-    "count_shared",
-    "describe_format",
-    "fact_line",
-    "format_from_receipt",
-    "get_format",
-    "hit_line",
-    "memory_messages",
-    "record_lines",
-    "section_lines",
-    "summary_lines",
-    "turn_messages",
-]
 
 
 def get_format(format: str | Format) -> Format:
@@ -92,15 +116,7 @@ def describe_format(format: Format) -> Json:
 
 
 def format_from_receipt(described: Mapping[str, Any]) -> Format | None:
-    """Return the format that a receipt describes, or None for a format of the user's own.
-
-    Raises `InvalidInput` for a Jinja template, which memstore renders no more.
-    """
-    if str(described.get("name")).startswith("template:"):
-        raise InvalidInput(
-            "This context was written by a Jinja template, which memstore does not render any more. Replay it with a "
-            'format of your own, `replay(receipt, format=…)`; the template\'s source is receipt.texts["template"].'
-        )
+    """Return the format that a receipt describes, or None for a format of the user's own."""
     default = FORMATS.get(described.get("name", "openai"))
     options = {name: value for name, value in described.items() if name != "name"}
     try:

@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from memstore.context.formats.parts import (
     ContentPart,
@@ -46,11 +46,7 @@ class Anthropic:
 
     dates: bool = False
     speakers: bool = True
-
-    @property
-    def name(self) -> str:
-        """The name in receipts."""
-        return "anthropic"
+    name: ClassVar[str] = "anthropic"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
         """Return the context as a system prompt and messages."""

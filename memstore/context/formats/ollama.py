@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar
 
 from memstore.context.formats.parts import (
     PartKind,
@@ -35,11 +35,7 @@ class Ollama:
 
     dates: bool = False
     speakers: bool = True
-
-    @property
-    def name(self) -> str:
-        """The name in receipts."""
-        return "ollama"
+    name: ClassVar[str] = "ollama"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
         """Return the context as messages."""

@@ -11,28 +11,30 @@ What stands before the bar follows from what is stored.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import Enum, auto
 from functools import cached_property
-from itertools import groupby, takewhile
-from typing import Any, Literal, Protocol, TypeVar
+from itertools import groupby
+from typing import Any, Literal, Protocol
+from uuid import UUID
 
-from memstore.context.formats.memory_text import (
-    memory_text,
-    pinned_facts_text,
-    record_text,
-    section_text,
-    speaker_label,
-    summaries_text,
-)
 from memstore.context.strategies.base import Block, Entry
-from memstore.models import Hit, Json, Message, Role, Summary
-from memstore.providers import Count, TokenCounter
-from memstore.text import format_day
-
-T = TypeVar("T")
-
+from memstore.models import Hit, Json, Message, Role, Summary, Tier
+from memstore.text import (
+    MEMORY_FOOT,
+    MEMORY_HEAD,
+    RECORD_FOOT,
+    RECORD_HEAD,
+    STANDING_FOOT,
+    STANDING_HEAD,
+    SUMMARIES_FOOT,
+    SUMMARIES_HEAD,
+    escape_control_tokens,
+    format_day,
+)
 
 # What a message contains
 
@@ -222,7 +224,7 @@ def turn_parts(turns: Iterable[Entry]) -> list[PromptPart]:
 
 
 def _section_parts(kind: PartKind, sections: Iterable[CustomSection]) -> list[PromptPart]:
-    return [part for one in sections for part in _system_parts(kind, section_text(one.name, one.texts))]
+    return [part for one in sections for part in _system_parts(kind, section_text(one))]
 
 
 def _system_parts(kind: PartKind, text: str) -> list[PromptPart]:
@@ -314,63 +316,128 @@ class Format(Protocol):
         """Return the finished context."""
 
 
-def count_prompt(prompt: RenderedPrompt, counter: TokenCounter, tools: Sequence[Json] = ()) -> Count:
-    """Return the tokens of a finished context: of its text, or of its chat with all that is around the messages.
+# What is remembered, as text between fences, each line with its day or its speaker. Every line of what somebody said is
+# indented, or behind a dash or a speaker, so that nothing in it can pass for a fence, a heading, a day or another
+# speaker. A name cannot pass for a role, nor for more than a name.
 
-    Definitions of `tools` are sent beside either.
+
+FACTS_HEAD = "Facts (where two disagree, the later one holds):"
+HITS_HEAD = "Said before:"
+# One blank is part of the token of the name behind it; a second one would be a token more on each line.
+INDENT = " "
+
+_ROLES = frozenset({*map(str, Role), "human", "summary", "record", "function"})
+_COLONS = re.compile("[:\u02d0\u2236\ua789\ufe13\ufe55\uff1a]")
+_INVISIBLE = frozenset({"Cc", "Cs", "Co", "Cn"})
+_WORDS = re.compile(r"[^\W\d_]+")
+_QUOTES = re.compile('["\u201c-\u201f\u00ab\u00bb\uff02]')
+
+
+def clean_name(name: object) -> str:
+    """Return a name on one line, without colons or invisible characters; it may become empty."""
+    kinds = [(one, unicodedata.category(one)) for one in str(name)]
+    seen = "".join(" " if one.isspace() or kind in _INVISIBLE else one for one, kind in kinds if kind != "Cf")
+    return escape_control_tokens(" ".join(_COLONS.sub(" ", seen).split()))
+
+
+def speaker_label(role: str, name: object = None) -> str:
+    """Return the label before what somebody said: a user's name, else the role with the name.
+
+    A name that could pass for a role stands in quotation marks behind the true role: `user "assistant bob"`.
     """
-    if prompt.text is None:
-        return counter.count_messages(prompt.chat, tools)
-    no_messages = counter.count_messages([])
-    tool_tokens = counter.count_messages([], tools) - no_messages if tools else 0
-    return Count(counter.count(prompt.text) + tool_tokens, no_messages.kind)
+    cleaned = clean_name(name or "")
+    if not cleaned:
+        return str(role)
+    words = _WORDS.findall(unicodedata.normalize("NFKC", cleaned).casefold())
+    if {*words[:1]} & _ROLES or "calls" in words or _QUOTES.search(cleaned):
+        return f'{role} "{_QUOTES.sub(chr(39), cleaned)}"'
+    return cleaned if role == Role.USER else f"{role} {cleaned}"
 
 
-def count_shared(one: RenderedPrompt, other: RenderedPrompt, counter: TokenCounter) -> int:
-    """Return the tokens of what both begin with: whole messages, or a text up to the end of a line."""
-    if one.text is None or other.text is None:
-        return sum(counter.count_message(message) for message in _shared(one.chat, other.chat))
-    lines = _shared(one.text.splitlines(keepends=True), other.text.splitlines(keepends=True))
-    return counter.count("".join(lines))
+def summaries_text(summaries: Sequence[Summary]) -> str:
+    """Return the summaries, the oldest first; "" for none."""
+    ordered = sorted(summaries, key=lambda one: (one.from_seq, -one.level))
+    return _fenced(SUMMARIES_HEAD, [indent(summary.text) for summary in ordered], SUMMARIES_FOOT)
 
 
-def _shared(one: Sequence[T], other: Sequence[T]) -> list[T]:
-    return [first for first, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))]
+def pinned_facts_text(facts: Sequence[Hit]) -> str:
+    """Return facts that hold whatever is asked, the oldest first; "" for none."""
+    return _fenced(STANDING_HEAD, [fact_line(fact) for fact in sorted(facts, key=_order)], STANDING_FOOT)
 
 
-def count_sections(
-    content: PromptContent, ending: Collection[Entry], format: Format, counter: TokenCounter
-) -> dict[str, int]:
-    """Return the tokens of each section, and of `overhead`; they add up to the whole. `ending` belongs to the question.
+def section_text(section: CustomSection) -> str:
+    """Return a section of the user's own under its name; "" for no texts."""
+    return _fenced(f"<{section.name}>", [section_lines(text) for text in section.texts], f"</{section.name}>")
 
-    Each is what it adds to those before it, the system prompt and the question being the first: only so are figures
-    right where messages are merged, or where a text has a heading for a section.
+
+def section_lines(text: str) -> str:
+    """Return a text of a user's own section as it stands in the context."""
+    return f"{INDENT}{indent_further_lines(text)}"
+
+
+def memory_text(facts: Sequence[Hit], hits: Sequence[Hit]) -> str:
+    """Return facts and hits for the question; "" for none."""
+    facts_lines = [FACTS_HEAD, *map(fact_line, facts)] if facts else []
+    return _fenced(MEMORY_HEAD, [*facts_lines, *([HITS_HEAD, *_hit_lines(hits)] if hits else [])], MEMORY_FOOT)
+
+
+def record_text(blocks: Sequence[Block]) -> str:
+    """Return adjacent blocks, which strategies wrote, as one record; "" for none."""
+    return _fenced(RECORD_HEAD, [indent(block.text) for block in blocks], RECORD_FOOT)
+
+
+def _fenced(head: str, lines: Sequence[str], foot: str) -> str:
+    return "\n".join([head, *lines, foot]) if lines else ""
+
+
+def indent(text: str) -> str:
+    """Return a text whose lines each say whose they are, all indented alike."""
+    return INDENT + f"\n{INDENT}".join(escape_control_tokens(text).strip().splitlines())
+
+
+def fact_line(fact: Hit) -> str:
+    """Return a fact with the day on which it was said, and its last day if its text does not name that."""
+    last_day = None if fact.valid_to is None else format_day(fact.valid_to - timedelta(microseconds=1))
+    until = f", until {last_day}" if last_day and last_day not in fact.text else ""
+    return f"- {indent_further_lines(fact.text)} ({format_day(fact.occurred_at)}{until})"
+
+
+def hit_line(hit: Hit) -> str:
+    """Return a hit behind its speaker."""
+    return f"{INDENT}{_speaker(hit)}: {indent_further_lines(hit.text)}"
+
+
+def _hit_lines(hits: Iterable[Hit]) -> list[str]:
+    """Return hits, the oldest first, under a line for each day."""
+    lines: list[str] = []
+    last_day = None
+    for hit in sorted(hits, key=_order):
+        if (today := format_day(hit.occurred_at)) != last_day:
+            lines.append(f"[{today}]")
+            last_day = today
+        lines.append(hit_line(hit))
+    return lines
+
+
+def _order(hit: Hit) -> tuple[datetime, UUID, int, str]:
+    return hit.occurred_at, hit.conversation_id or UUID(int=0), hit.seq or 0, str(hit.id)
+
+
+def _speaker(hit: Hit) -> str:
+    """Return who said a hit: anybody by name, where that cannot pass for a role."""
+    if hit.tier == Tier.SUMMARIES or not hit.speaker:
+        return "summary" if hit.tier == Tier.SUMMARIES else "?"
+    role = hit.role or Role.USER
+    if hit.speaker == role:
+        return role
+    label = speaker_label(Role.USER, hit.speaker)
+    return speaker_label(role, hit.speaker) if '"' in label else label
+
+
+def indent_further_lines(text: str) -> str:
+    """Return a text whose lines after the first are indented, without control tokens of chat templates.
+
+    Empty lines stay empty: blanks in them would cost tokens.
     """
-    before = int(count_prompt(format.render(PromptContent()), counter))
-    sections = {"overhead": before}
-    for name, stage in _stages(content, ending):
-        tokens = int(count_prompt(format.render(stage), counter))
-        sections[name] = sections.get(name, 0) + tokens - before
-        before = tokens
-    last = {name: sections.pop(name) for name in ("question", "overhead")}
-    return sections | last
-
-
-def _stages(content: PromptContent, ending: Collection[Entry]) -> Iterator[tuple[str, PromptContent]]:
-    stage = PromptContent(system=content.system)
-    yield "system", stage
-    stage = replace(stage, question=content.question, question_seq=content.question_seq, turns=list(ending))
-    yield "question", stage
-    for place, section in enumerate(content.static_sections, 1):
-        stage = replace(stage, static_sections=content.static_sections[:place])
-        yield section.name, stage
-    stage = replace(stage, summaries=content.summaries)
-    yield "summaries", stage
-    stage = replace(stage, turns=content.turns)
-    yield "recent", stage
-    stage = replace(stage, pinned_facts=content.pinned_facts, facts=content.facts)
-    yield "facts", stage
-    for place, section in enumerate(content.custom_sections, 1):
-        stage = replace(stage, custom_sections=content.custom_sections[:place])
-        yield section.name, stage
-    yield "hits", content
+    first, *others = escape_control_tokens(text).strip().splitlines() or [""]
+    return "\n".join([first, *(f"    {line}" if line.strip() else "" for line in others)])

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import ClassVar
 
-from memstore.context.formats.memory_text import (
-    INDENT,
-    clean_name,
-    indent_further_lines,
-    memory_text,
-    pinned_facts_text,
-    section_text,
-    speaker_label,
-    summaries_text,
-)
 from memstore.context.formats.parts import (
+    INDENT,
     PartKind,
     PromptContent,
     PromptPart,
     RenderedPrompt,
+    clean_name,
     content_parts,
+    indent_further_lines,
+    memory_text,
+    pinned_facts_text,
     plain_text,
+    section_text,
+    speaker_label,
+    summaries_text,
     turn_parts,
 )
 from memstore.context.strategies.base import Entry
@@ -34,19 +33,16 @@ from memstore.tool_calls import arguments_text, name_of
 class PlainText:
     """One text with sections under headings. Its tokens are the text's alone, without any chat around it."""
 
-    @property
-    def name(self) -> str:
-        """The name in receipts."""
-        return "text"
+    name: ClassVar[str] = "text"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
         """Return the context as a text in which nothing that was said can pass for its frame."""
         sections = [
-            *((one.name, section_text(one.name, one.texts)) for one in content.static_sections),
+            *((one.name, section_text(one)) for one in content.static_sections),
             ("What holds always", pinned_facts_text(content.pinned_facts)),
             ("Earlier in this conversation", summaries_text(content.summaries)),
             ("The latest messages", _conversation_text(content.turns_before)),
-            *((one.name, section_text(one.name, one.texts)) for one in content.custom_sections),
+            *((one.name, section_text(one)) for one in content.custom_sections),
             ("Remembered", memory_text(content.facts, content.hits)),
             ("The next message", _question_text(content)),
             ("What came after it", _conversation_text(content.turns_after)),

@@ -1,22 +1,81 @@
 """How a conversation is compressed for a context: strategies by name, and lists of them as JSON. Pure, with no model.
 
-base: turns, blocks, and the view that strategies compress · windows: leave turns out · buffers: summarize when there is
-too much · tool_calls, goals: tell what was done.
+base: turns, blocks, and the view that strategies compress · buffers: summarize when there is too much, or a goal is
+done · tool_calls: tell what was done. Here are those that leave turns out: the old ones, or those that the question
+does not ask for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
-from typing import Any, TypeAlias, TypeGuard
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeAlias, TypeGuard
 
-from memstore.context.strategies.base import Strategy
-from memstore.context.strategies.buffers import Hierarchical, SummaryBuffer, Threshold
-from memstore.context.strategies.goals import GoalBatch
+from memstore.context.strategies.base import ConversationView, Strategy, Turn, check_options
+from memstore.context.strategies.buffers import GoalBatch, Hierarchical, SummaryBuffer, Threshold
 from memstore.context.strategies.tool_calls import ToolCalls
-from memstore.context.strategies.windows import Semantic, SlidingWindow
 from memstore.errors import InvalidInput
 from memstore.models import Json
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingWindow:
+    """The newest `turns` turns stay. With a `step` the window moves by so many at once: it then holds up to
+    `turns + step - 1`, and what stands before it stays the same between its moves.
+    """
+
+    turns: int = 40
+    step: int = 1
+    name: ClassVar[str] = "sliding_window"
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def run(self, view: ConversationView) -> ConversationView:
+        """Return the view without the turns before the window."""
+        return view.without(self, self._before(view), f"older than the newest {self.turns} turns")
+
+    def _before(self, view: ConversationView) -> list[Turn]:
+        beyond = max(0, view.count - self.turns) // self.step * self.step
+        return [entry for entry in view.entries if isinstance(entry, Turn) and view.index(entry) < beyond]
+
+
+@dataclass(frozen=True, slots=True)
+class Semantic:
+    """Retrieved instead of recent: the newest `recent` turns stay, and of the others those that answer to the question.
+
+    The best of them are taken until `share` of the room is full, and stand in their old order. Without a question, or
+    where nothing answers to it, nothing is done. What stays depends on the question, so a model's cache does not.
+    """
+
+    recent: int = 6
+    share: float = 0.6
+    name: ClassVar[str] = "semantic"
+    by_question: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_options(self, zero=("recent",))
+
+    def run(self, view: ConversationView) -> ConversationView:
+        """Return the view without the older turns that were not retrieved."""
+        if not view.relevance:
+            return view
+        older = [
+            entry for entry in view.entries if isinstance(entry, Turn) and view.index(entry) < view.count - self.recent
+        ]
+        room = self.share * view.room
+        gone = []
+        for turn in sorted(older, key=lambda turn: (-_score(view, turn), -turn.first_seq)):
+            if view.size(turn) > room or not _score(view, turn):
+                gone.append(turn)
+            else:
+                room -= view.size(turn)
+        return view.without(self, gone, "not what the question asks for")
+
+
+def _score(view: ConversationView, turn: Turn) -> float:
+    return max(view.relevance.get(message.id, 0.0) for message in turn.messages)
+
 
 KNOWN: dict[str, type[Any]] = {
     kind.name: kind for kind in (SlidingWindow, SummaryBuffer, Hierarchical, ToolCalls, Threshold, GoalBatch, Semantic)
@@ -106,7 +165,7 @@ def _get_strategy(one: object) -> Strategy:
 
 
 def _is_strategy(one: object) -> TypeGuard[Strategy]:
-    return not isinstance(one, type) and all(hasattr(one, name) for name in ("name", "should_run", "run"))
+    return not isinstance(one, type) and all(hasattr(one, name) for name in ("name", "run"))
 
 
 def _known_names() -> str:

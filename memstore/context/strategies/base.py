@@ -12,11 +12,13 @@ among what was dropped. What holds for every strategy is held here:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import pairwise, takewhile
-from typing import Any, Protocol, TypeAlias
+from itertools import groupby, pairwise, takewhile
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from memstore.errors import InvalidInput
@@ -28,6 +30,7 @@ MESSAGE = 4  # tokens of a message besides its content, about
 FENCE = 24  # tokens around blocks that stand together, about
 MOST = 1_000_000  # turns or tokens in an option
 INSTRUCTIONS = frozenset({Role.SYSTEM, Role.DEVELOPER})
+S = TypeVar("S", bound=Any)  # a summary, or its outline
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class Dropped:
 
 
 class Strategy(Protocol):
-    """A way to compress a view. Frozen and compared by its options, so that a view knows which ones it has been by.
+    """A way to compress a view. Frozen, and compared by its options.
 
     One whose result depends on the question, by `view.relevance`, says so with an attribute `by_question = True`: what
     it leaves is then not part of a context's stable prefix. One that reads `view.facts` says `by_facts = True`: for
@@ -130,11 +133,8 @@ class Strategy(Protocol):
     def name(self) -> str:
         """The name in settings and receipts."""
 
-    def should_run(self, view: ConversationView) -> bool:
-        """Return whether there is anything to compress."""
-
     def run(self, view: ConversationView) -> ConversationView:
-        """Return the view compressed. The same view gives the same result."""
+        """Return the view compressed, or as it is. The same view gives the same result."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,6 @@ class ConversationView:
     relevance: Mapping[UUID, float] = field(default_factory=dict)
     dropped: tuple[Dropped, ...] = ()
     steps: tuple[Compression, ...] = ()
-    considered: tuple[Strategy, ...] = ()
 
     @cached_property
     def tokens(self) -> int:
@@ -203,26 +202,17 @@ class ConversationView:
         Raises ValueError where a block takes a protected turn or a part of another block.
         """
         block_of = {turn.first_seq: block for block in blocks for turn in block.turns}
-        taken: dict[int, list[Entry]] = {}
-        for entry in self.entries:
-            over = {id(block_of.get(turn.first_seq)): block_of.get(turn.first_seq) for turn in turns_of(entry)}
-            block = next(iter(over.values()))
-            if len(over) > 1 or (block is not None and self.is_protected(entry)):
-                raise ValueError(f"A block takes what is not to be taken: the turn {entry.first_seq}")
-            if block is not None:
-                taken.setdefault(id(block), []).append(entry)
-        shorter = {
-            id(block)
-            for block in blocks
-            if block.tokens + FENCE < sum(self.size(entry) for entry in taken.get(id(block), ()))
-        }
         entries: list[Entry] = []
-        for entry in self.entries:
-            block = block_of.get(entry.first_seq)
-            if block is None or id(block) not in shorter:
-                entries.append(entry)
-            elif not entries or entries[-1] is not block:
-                entries.append(block)
+        for block, group in groupby(self.entries, key=lambda entry: block_of.get(entry.first_seq)):
+            taken = list(group)
+            if block is None:
+                entries += taken
+                continue
+            covered = tuple(turn for entry in taken for turn in turns_of(entry))
+            if covered != block.turns or any(map(self.is_protected, taken)):
+                raise ValueError(f"A block takes what is not to be taken: the turn {taken[0].first_seq}")
+            shorter = block.tokens + FENCE < sum(map(self.size, taken))
+            entries += [block] if shorter else taken
         return replace(self, entries=tuple(entries))
 
     def without(self, strategy: Strategy, turns: Sequence[Turn], reason: str) -> ConversationView:
@@ -252,7 +242,6 @@ def view_of(
     room: int,
     counter: TokenCounter,
     *,
-    newest: int = PROTECTED,
     keep: frozenset[int] = frozenset(),
     summaries: Sequence[Summary] = (),
     facts: Sequence[Fact] = (),
@@ -260,16 +249,15 @@ def view_of(
 ) -> ConversationView:
     """Return the view of a conversation in which nothing is compressed.
 
-    The `newest` turns are protected, and those whose first numbers are in `keep`.
+    The newest turns are protected, and those whose first numbers are in `keep`.
     """
     instructions = {turn.first_seq for turn in turns if turn.messages[0].role in INSTRUCTIONS}
-    last = turns[len(turns) - max(1, newest) :] if len(turns) > newest else turns
     return ConversationView(
         entries=tuple(turns),
         room=room,
         counter=counter,
         sizes={turn.first_seq: sum(_tokens_of(message, counter) for message in turn.messages) for turn in turns},
-        protected=frozenset(instructions | keep | {turn.first_seq for turn in last}),
+        protected=frozenset(instructions | keep | {turn.first_seq for turn in turns[-PROTECTED:]}),
         summaries=tuple(summaries),
         facts=tuple(facts),
         relevance=relevance or {},
@@ -282,17 +270,17 @@ def _tokens_of(message: Message, counter: TokenCounter) -> int:
 
 
 def compress(view: ConversationView, strategies: Sequence[Strategy]) -> ConversationView:
-    """Return the view after these strategies, one after the other; each is asked once in a view's life."""
-    for strategy in strategies:
-        if strategy in view.considered:
+    """Return the view after these strategies, one after the other, each once."""
+    for place, strategy in enumerate(strategies):
+        if strategy in strategies[:place]:
             continue
-        after = strategy.run(view) if strategy.should_run(view) else view
-        steps = view.steps
+        after = strategy.run(view)
         if after.entries != view.entries:
             kept = set(map(id, after.entries))
             turns = sum(len(turns_of(entry)) for entry in view.entries if id(entry) not in kept)
-            steps = (*steps, Compression(strategy.name, view.tokens, after.tokens, turns))
-        view = replace(after, steps=steps, considered=(*view.considered, strategy))
+            step = Compression(strategy.name, view.tokens, after.tokens, turns)
+            after = replace(after, steps=(*view.steps, step))
+        view = after
     return view
 
 
@@ -317,3 +305,90 @@ def check_falling(strategy: Any, *names: str) -> None:
     if any(one <= other for one, other in pairwise(values)):
         given = ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
         raise InvalidInput(f"{strategy.name}: {given}: each must be above the next.")
+
+
+# The cover: which summaries stand for what is older than the recent turns. Old coarse, near fine.
+
+
+class _Node(NamedTuple):
+    """A summary, the places of the finer ones that say the same range together, and how much longer those are."""
+
+    summary: Any
+    under: Sequence[int]
+    finer_by: int
+
+
+class _Nest:
+    """Summaries in such an order that those under another follow it. What is under one is found when it is asked for:
+    a cover refines few of them."""
+
+    def __init__(self, summaries: Iterable[S], upto_seq: int) -> None:
+        self._ordered = sorted(summaries, key=lambda one: (one.from_seq, -one.to_seq, -one.level, one.id))
+        self._starts = [one.from_seq for one in self._ordered]
+        self._upto_seq = upto_seq
+
+    def roots(self) -> list[_Node]:
+        """Return those that are under no other, in order."""
+        return [self.node(place) for place in self._side_by_side(0, math.inf)]
+
+    def node(self, place: int) -> _Node:
+        """Return a summary with those right under it; none where they leave out messages: refining must lose none."""
+        own = self._ordered[place]
+        under = self._side_by_side(place + 1, own.to_seq)
+        reach = own.from_seq
+        for one in under:
+            if self._starts[one] != reach:
+                break
+            reach = self._ordered[one].to_seq + 1
+        if reach <= min(own.to_seq, self._upto_seq):
+            return _Node(own, (), 0)
+        return _Node(own, under, sum(self._ordered[one].tokens for one in under) - own.tokens)
+
+    def _side_by_side(self, place: int, to_seq: float) -> list[int]:
+        """Return the places, from one on, of the largest ones up to a message; of two that overlap, the first."""
+        found = []
+        while place < len(self._starts) and self._starts[place] <= to_seq:
+            reach = self._ordered[place].to_seq
+            if reach <= to_seq:
+                found.append(place)
+                place = bisect_right(self._starts, reach, place)
+            else:
+                place += 1
+        return found
+
+
+def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
+    """Return the finest summaries that cover the messages up to `upto_seq` within `tokens`, the newest first.
+
+    `summaries` are those of one conversation in any order, of level 1 and above; others (level 0, made on demand) take
+    no part. Each message up to `upto_seq` that is under one of them is under exactly one of those given; the newest may
+    reach beyond `upto_seq`, where no finer one that fits ends nearer to it.
+
+    The coarsest come first: as many as fit, without a gap from the newest on, so where even they are too many the
+    oldest are left out. Then each is replaced by the finer ones under it while they fit, the newest first. So with more
+    tokens never fewer messages are covered, and nothing that is given could be refined within the tokens left.
+    """
+    nest = [one for one in summaries if one.level >= 1 and one.from_seq <= upto_seq]
+    found = _Nest(nest, upto_seq)
+    chosen: list[_Node] = []
+    for root in reversed(found.roots()):
+        if root.summary.tokens > tokens:
+            break
+        chosen.append(root)
+        tokens -= root.summary.tokens
+    return [one.summary for one in _refined(found, chosen, tokens)]
+
+
+def _refined(nest: _Nest, chosen: list[_Node], left: int) -> list[_Node]:
+    """Replace nodes, the newest first, by those under them, until none can be replaced with the tokens left."""
+    place = 0
+    while place < len(chosen):
+        node = chosen[place]
+        if node.under and node.finer_by <= left:
+            left -= node.finer_by
+            chosen[place : place + 1] = [nest.node(one) for one in reversed(node.under)]
+            if node.finer_by < 0:
+                place = 0  # what did not fit may fit now
+        else:
+            place += 1
+    return chosen

@@ -16,24 +16,27 @@ from memstore.context.strategies.base import (
     PROTECTED,
     Block,
     ConversationView,
+    Entry,
     Strategy,
     Turn,
     check_falling,
     check_options,
+    cover,
     turns_of,
 )
 from memstore.context.strategies.tool_calls import ToolSummaries, is_call
-from memstore.context.summary_cover import cover
 from memstore.derive.sentences import sentences
 from memstore.derive.summaries.extractive import MAX_SENTENCES, choose_sentences, score_sentence, top_sentences
 from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
 from memstore.errors import InvalidInput
+from memstore.models import Role
 
 OUTCOME, LONGEST_OUTCOME = 30, 120  # tokens, at least and at most, of an outcome in a line
 CALLS = 0.5  # of a digest's tokens: what calls have in all, where each outcome is as long as the room allows
 SUMMARIES = 0.5  # of a block's tokens: the other half is for what no summary says, such as what tools gave
 LONGEST_LINE = 400  # characters
 EMPTY = "…"  # a block of which nothing could be told
+SHORTENED = 200  # characters of a goal or an outcome in which nothing is telling
 GENERATIONS = 3  # of compactions that keep a block of their own; older ones share one
 
 
@@ -52,10 +55,6 @@ class SummaryBuffer:
     def __post_init__(self) -> None:
         check_options(self)
         check_falling(self, "trigger", "target", "summary")
-
-    def should_run(self, view: ConversationView) -> bool:
-        """Return whether the conversation has ever passed the trigger."""
-        return bool(compaction_points(view, self.trigger, self.target, self.summary))
 
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view with its older part summarized."""
@@ -82,10 +81,6 @@ class Threshold:
     def __post_init__(self) -> None:
         check_options(self)
         check_falling(self, "trigger", "target", "blocks")
-
-    def should_run(self, view: ConversationView) -> bool:
-        """Return whether the conversation has ever passed the trigger."""
-        return bool(compaction_points(view, self.trigger, self.target, self.blocks))
 
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view with its older part compacted."""
@@ -124,10 +119,6 @@ class Hierarchical:
             raise InvalidInput(
                 f"{self.name}: recent, summary and facts are more than the whole room; make one smaller."
             )
-
-    def should_run(self, view: ConversationView) -> bool:
-        """Return whether there is more than the recent part can hold."""
-        return bool(self._points(view))
 
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view in its three parts."""
@@ -273,3 +264,80 @@ def best_lines(view: ConversationView, lines: Sequence[str], limit: int) -> list
     costs = [view.counter.count(f"{line}\n") for line in lines]
     chosen = choose_sentences(lines, costs, limit, [score_sentence(line.partition(": ")[2]) for line in lines])
     return [lines[place] for place in chosen]
+
+
+# Work in goals: what was asked for and is done becomes an episode of a few lines.
+
+
+@dataclass(frozen=True, slots=True)
+class GoalBatch:
+    """A goal is what a user asked for, up to the final answer with no call of a tool open.
+
+    Those that at least `older_than` goals came after become a block each: the goal, what was done, the outcome. Blocks
+    side by side stand together in the context. A block has `share` of the tokens of its turns, at most `most`.
+    """
+
+    older_than: int = 3
+    share: float = 0.4
+    most: int = 400
+    name: ClassVar[str] = "goal_batch"
+
+    def __post_init__(self) -> None:
+        check_options(self, zero=("older_than",))
+
+    def run(self, view: ConversationView) -> ConversationView:
+        """Return the view with old completed goals as episodes."""
+        goals = _split_goals(view)
+        calls = ToolSummaries(view)
+        blocks = []
+        for place, goal in enumerate(goals[: max(0, len(goals) - self.older_than)]):
+            turns = [turn for entry in goal for turn in turns_of(entry)]
+            if len(turns) < 2 or not _is_completed(turns) or any(view.is_protected(entry) for entry in goal):
+                continue
+            present = turns_of(goals[place + self.older_than][0])[0] if self.older_than else turns[-1]
+            limit = min(self.most, int(self.share * sum(view.whole(entry) for entry in goal)))
+            text = _episode(calls, turns, calls.places[present.first_seq], limit)
+            blocks.append(view.block(self, goal, text, present.messages[-1].seq))
+        return view.with_blocks(blocks)
+
+
+def _episode(calls: ToolSummaries, turns: Sequence[Turn], upto: int, limit: int) -> str:
+    """Return the episode: a quarter of its tokens for the goal, a quarter for the outcome, the rest for the calls."""
+    view = calls.view
+    asked = [turn for turn in turns if turn.messages[0].role == Role.USER]
+    done = [turn for turn in turns if is_call(turn)]
+    said = [turn for turn in turns if turn not in asked and turn not in done]
+    goal = _joined(best_lines(view, sentence_lines(asked), limit // 4))
+    answer = _joined(best_lines(view, sentence_lines(said), limit // 4))
+    room = limit - view.counter.count(goal) - view.counter.count(answer)
+    return "\n".join(
+        [
+            f"Goal: {goal or _joined(sentence_lines(asked[:1]))[:SHORTENED]}",
+            *(f"Done: {calls.summarize(turn, upto, room // len(done))}" for turn in done),
+            f"Outcome: {answer or _joined(sentence_lines(said[-1:]))[:SHORTENED]}",
+        ]
+    )
+
+
+def _split_goals(view: ConversationView) -> list[list[Entry]]:
+    """Cut the entries where a user speaks after somebody else did; what comes before the first is no goal."""
+    goals: list[list[Entry]] = []
+    previous = None
+    for entry in view.entries:
+        role = turns_of(entry)[0].messages[0].role
+        if role == Role.USER and previous != Role.USER:
+            goals.append([])
+        if goals:
+            goals[-1].append(entry)
+        previous = turns_of(entry)[-1].messages[0].role
+    return goals
+
+
+def _is_completed(turns: Sequence[Turn]) -> bool:
+    """Whether an assistant's answer without calls is the last word."""
+    last = turns[-1].messages[-1]
+    return last.role == Role.ASSISTANT and not last.tool_calls
+
+
+def _joined(lines: Sequence[str]) -> str:
+    return " ".join(line.partition(": ")[2] for line in lines)

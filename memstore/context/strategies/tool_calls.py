@@ -33,10 +33,6 @@ class ToolCalls:
     def __post_init__(self) -> None:
         check_options(self)
 
-    def should_run(self, view: ConversationView) -> bool:
-        """Return whether there is an old call."""
-        return any(isinstance(entry, Turn) and is_call(entry) for entry in view.entries)
-
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view with old calls told."""
         calls = ToolSummaries(view)

@@ -42,8 +42,8 @@ async def summarize(
     summarizer = make_summarizer(dependencies)
     while True:
         recipe = await to_thread(lambda: summarizer.recipe)  # a server is asked for it, and no connection is held
-        async with database.user_transaction(user, prefetch=erasure.user_version) as scope:
-            epoch = await erasure.user_version(scope)
+        async with database.user_transaction(user, [erasure.VERSION]) as scope:
+            [epoch] = scope.first
             first, last = await _check_range(scope, conversation, from_seq, to_seq)
             stored = await summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
             if stored is not None:

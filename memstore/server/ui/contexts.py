@@ -14,7 +14,6 @@ from starlette.responses import Response
 from memstore.client.user import AsyncUserScope
 from memstore.errors import MemstoreError
 from memstore.models import Decision, Hit, Reason, Receipt, Tier
-from memstore.models.contexts import IN_WORDS
 from memstore.server.http.errors import problem_from
 from memstore.server.ui.request import UIRequest, url_to
 
@@ -95,7 +94,6 @@ async def show_context(ui: UIRequest) -> Response:
         sections=_sections(receipt),
         highest=highest_score(decision.parts for decision in receipt.decisions()),
         score=score_bars,
-        words=IN_WORDS,
         reasons=_reasons(receipt),
         link=lambda decision: _link(user.name, decision),
     )
@@ -145,10 +143,10 @@ def _sections(receipt: Receipt) -> list[SectionRow]:
 
 
 def _reasons(receipt: Receipt) -> list[tuple[str, int]]:
-    """Return how much was left out for which reason, in words, the most frequent first; what is not listed too."""
+    """Return how much was left out for which reason, the most frequent first; what is not listed too."""
     counts = Counter({Reason(name): count for name, count in receipt.unlisted.items()})
     counts.update(decision.reason for decision in receipt.left_out if decision.reason is not None)
-    return [(IN_WORDS[reason], count) for reason, count in counts.most_common()]
+    return [(str(reason), count) for reason, count in counts.most_common()]
 
 
 def _content(message: dict[str, Any]) -> Any:

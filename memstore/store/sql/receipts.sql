@@ -14,18 +14,6 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
 ORDER BY recorded_at DESC, id DESC
 LIMIT %(limit)s
 
--- previous_receipt --
--- What the same viewer was sent before in a conversation; a look at the past is no turn of it.
--- "OFFSET 0" has the newest bodies read until one will do: else all are, 0.15 ms for each context there has ever been.
-SELECT id, body->'sent' AS sent
-FROM (SELECT id, body FROM receipts
-      WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-      ORDER BY recorded_at DESC, id DESC
-      OFFSET 0) AS newest
-WHERE body->'arguments'->>'as_of' IS NULL
-  AND body->'arguments'->>'viewer' IS NOT DISTINCT FROM %(viewer)s::text
-LIMIT 1
-
 -- trim_receipts --
 -- Receipts are kept for a time.
 DELETE FROM receipts WHERE user_id = %(user_id)s AND recorded_at < %(before)s
@@ -44,12 +32,6 @@ UNION ALL
 SELECT w.id, w.start, NULL, left(substr(f.text, w.start + 1), %(most)s)
 FROM wanted w JOIN facts f ON f.id = w.id
 WHERE f.user_id = %(user_id)s
-
--- learnt_later --
--- What was said before a moment and recorded after it.
-SELECT count(*) AS messages, min(recorded_at) AS first FROM messages
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-  AND occurred_at <= %(as_of)s AND recorded_at > %(as_of)s
 
 -- between --
 -- Which receipts have ids from one to another: a few, to tell whether it is one.

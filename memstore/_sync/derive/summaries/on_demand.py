@@ -43,8 +43,8 @@ def summarize(
     summarizer = make_summarizer(dependencies)
     while True:
         recipe = call_inline(lambda: summarizer.recipe)  # a server is asked for it, and no connection is held
-        with database.user_transaction(user, prefetch=erasure.user_version) as scope:
-            epoch = erasure.user_version(scope)
+        with database.user_transaction(user, [erasure.VERSION]) as scope:
+            [epoch] = scope.first
             first, last = _check_range(scope, conversation, from_seq, to_seq)
             stored = summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
             if stored is not None:
