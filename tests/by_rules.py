@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from memstore.derive.rules.extract import Extracted, Utterance, extract
+from memstore.derive.facts.rule_extractor import Extracted, Utterance, extract
 
 AT = datetime(2024, 1, 24, 9, tzinfo=UTC)  # a Wednesday
 

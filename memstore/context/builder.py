@@ -19,7 +19,7 @@ from memstore.context.receipt import stable_prefix
 from memstore.context.request import Request, ResolvedRequest, resolve
 from memstore.context.strategies import describe_strategies
 from memstore.context.summary_cover import summaries_for_context
-from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
+from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
 from memstore.events import EventType
 from memstore.models import Context, Json, Message, Receipt, Tier

@@ -19,7 +19,7 @@ from memstore.context.dedupe import TextFingerprint
 from memstore.context.formats import OPENAI, Format
 from memstore.context.sections import FACTS, HITS, RECENT, SUMMARIES, Allowance
 from memstore.context.strategies.base import FENCE, Block, Entry, Turn
-from memstore.derive.sentences import sentences
+from memstore.derive.chunking import sentences
 from memstore.models import Compression, Decision, Hit, Json, Message, Reason, Role, Section, Summary, Tier
 from memstore.providers import TokenCounter
 from memstore.text import (

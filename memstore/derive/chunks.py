@@ -1,20 +1,29 @@
-"""The deriver of chunks: every message becomes one unit of recall, or several overlapping ones if it is long."""
+"""The deriver of chunks: every message becomes one unit of recall, or several overlapping ones if it is long.
+
+They are embedded by the embedder that is active for the user; another process may change it meanwhile.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Protocol, TypeVar
+from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.derive.chunking import split_code_blocks, split_structured, split_text
 from memstore.derive.dependencies import Dependencies
 from memstore.models import Json, Message, Role, Tier, Unit
 from memstore.store import chunks, embedding_models, messages
 from memstore.store.chunks import NewChunk, new_chunk
-from memstore.store.database import Transaction
+from memstore.store.database import Database, Transaction
+from memstore.store.embedding_models import Model, ModelChanged
 from memstore.store.rows import PendingWork
 from memstore.store.tokenize import TermHashes
+
+T_co = TypeVar("T_co", covariant=True)
 
 MIN_UNIT = 16  # tokens
 BATCH_TOKENS = 250_000  # a batch is held in memory, and a message may have megabytes
@@ -156,3 +165,35 @@ def speaker_prefixed(speaker: str, text: str) -> str:
 def document_text(value: Json) -> str:
     """Return the text by which a document is embedded that names none."""
     return json.dumps(value, ensure_ascii=False)
+
+
+async def with_active_embedder(database: Database, dependencies: Dependencies, models: Sequence[Model]) -> Dependencies:
+    """Return dependencies with the embedder that is active for a user who has these models.
+
+    Loading it may take seconds. Raises `EmbedderMismatch` if none may be used.
+    """
+    model = await embedding_models.resolve(database, models, dependencies.embedder)
+    if model is None:
+        return dependencies
+    embedder = await to_thread(dependencies.exactly, model.name, model.dimensions)
+    return replace(dependencies, embedder=embedder)
+
+
+class EmbeddingTask(Protocol[T_co]):
+    """Makes something with vectors for a user, and stores it."""
+
+    async def __call__(self, dependencies: Dependencies, /) -> T_co:
+        """Raise `OtherServes` if another embedder is active by the time of storing."""
+
+
+async def run_with_active_embedder(
+    database: Database, dependencies: Dependencies, user: UUID, task: EmbeddingTask[T_co]
+) -> T_co:
+    """Return the task's result; the task is repeated if another embedder becomes active meanwhile."""
+    while True:
+        async with database.user_transaction(user, prefetch=embedding_models.models) as scope:
+            models = await embedding_models.models(scope)
+        try:
+            return await task(await with_active_embedder(database, dependencies, models))
+        except ModelChanged:
+            continue

@@ -17,8 +17,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from uuid import UUID
 
 from memstore._compat import run_all, to_thread
-from memstore.derive.active_embedder import with_active_embedder
-from memstore.derive.chunks import UnitDeriver
+from memstore.derive.chunks import UnitDeriver, with_active_embedder
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.embedding_migration import embed_missing_units
 from memstore.derive.facts.deriver import FactDeriver

@@ -14,7 +14,7 @@ from memstore import Conflict, Fact, InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.derive.facts import rule_extractor
-from memstore.derive.rules.extract import Extracted, Utterance
+from memstore.derive.facts.rule_extractor import Extracted, Utterance
 from memstore.text import format_day
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)

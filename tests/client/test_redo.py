@@ -13,7 +13,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.derive import embedding_migration
 from memstore.derive.facts import rule_extractor
-from memstore.derive.rules.extract import Extracted, Utterance
+from memstore.derive.facts.rule_extractor import Extracted, Utterance
 from memstore.models import Fact
 from memstore.providers import Vectors
 from memstore.testing import HashingEmbedder

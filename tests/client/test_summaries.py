@@ -10,7 +10,7 @@ import pytest
 
 from memstore import InvalidInput
 from memstore.client.store import AsyncMemoryStore
-from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
+from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 
 PICTURE = [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)

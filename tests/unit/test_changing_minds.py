@@ -15,8 +15,7 @@ from uuid import UUID, uuid5
 import pytest
 
 from memstore.derive.facts.reconcile import reconcile
-from memstore.derive.facts.rule_extractor import ExtractedFact
-from memstore.derive.rules.extract import Utterance, extract
+from memstore.derive.facts.rule_extractor import ExtractedFact, Utterance, extract
 from memstore.ids import MEMSTORE
 from memstore.models import KnownFact
 from tests.helpers import fact_rows

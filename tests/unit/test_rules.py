@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstore.derive.facts.rule_extractor import Extracted, Utterance, extract
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
-from memstore.derive.rules.extract import Extracted, Utterance, extract
 from tests.by_rules import AT, read, slots, told
 
 CONSTRAINTS = Path(__file__).parent.parent / "rules" / "constraints.jsonl"

@@ -32,7 +32,7 @@ from memstore.context.strategies.buffers import Hierarchical, SummaryBuffer, Thr
 from memstore.context.strategies.goals import GoalBatch
 from memstore.context.strategies.tool_calls import ToolCalls, is_call
 from memstore.context.strategies.windows import Semantic, SlidingWindow
-from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
+from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.models import Fact, Hit, Message, Summary, Tier
 from memstore.testing import WordCounter as StoredCounter
 from tests.unit.strategies import START, UUID, call, conversations, message, summaries

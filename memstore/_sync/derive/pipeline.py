@@ -18,8 +18,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from uuid import UUID
 
 from memstore._compat import call_inline, run_all_threads
-from memstore._sync.derive.active_embedder import with_active_embedder
-from memstore._sync.derive.chunks import UnitDeriver
+from memstore._sync.derive.chunks import UnitDeriver, with_active_embedder
 from memstore._sync.derive.embedding_migration import embed_missing_units
 from memstore._sync.derive.facts.deriver import FactDeriver
 from memstore._sync.derive.maintenance import run_maintenance

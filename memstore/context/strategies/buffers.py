@@ -24,9 +24,14 @@ from memstore.context.strategies.base import (
 )
 from memstore.context.strategies.tool_calls import ToolSummaries, is_call
 from memstore.context.summary_cover import cover
-from memstore.derive.sentences import sentences
-from memstore.derive.summaries.extractive import MAX_SENTENCES, choose_sentences, score_sentence, top_sentences
-from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
+from memstore.derive.chunking import sentences
+from memstore.derive.summaries.extractive import (
+    EMPTY_SUMMARY,
+    MAX_SENTENCES,
+    choose_sentences,
+    score_sentence,
+    top_sentences,
+)
 from memstore.errors import InvalidInput
 
 OUTCOME, LONGEST_OUTCOME = 30, 120  # tokens, at least and at most, of an outcome in a line

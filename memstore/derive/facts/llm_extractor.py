@@ -21,8 +21,15 @@ from pydantic import AfterValidator, BaseModel, Field
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.normalization import is_denied, parse_slot
-from memstore.derive.facts.rule_extractor import ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor, to_fact
-from memstore.derive.facts.trust import UNTRUSTED
+from memstore.derive.facts.rule_extractor import (
+    UNTRUSTED,
+    ExtractedBatch,
+    ExtractedFact,
+    FactBatch,
+    FactDraft,
+    RuleExtractor,
+    to_fact,
+)
 from memstore.derive.llm import (
     LLMRequest,
     LLMSession,
@@ -32,7 +39,6 @@ from memstore.derive.llm import (
     split_to_window,
     total_usage,
 )
-from memstore.derive.rules.extract import FactDraft
 from memstore.derive.rules.slots import Modality, Slot
 from memstore.derive.segmentation import split_segments
 from memstore.models import QUARANTINED, FactKind, FactType, Message, Role, kind_of

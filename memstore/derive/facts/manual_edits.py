@@ -11,9 +11,9 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._compat import to_thread
-from memstore.derive.active_embedder import run_with_active_embedder
+from memstore.derive.chunks import run_with_active_embedder
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.facts.apply import (
+from memstore.derive.facts.deriver import (
     add_unit,
     apply_edited_slot,
     apply_manual_fact,
@@ -22,8 +22,7 @@ from memstore.derive.facts.apply import (
     supersede_again,
 )
 from memstore.derive.facts.normalization import adds_nothing, is_denied, parse_slot, slot_of_fact
-from memstore.derive.facts.rule_extractor import ExtractedFact
-from memstore.derive.facts.trust import BY_HAND, UNTRUSTED
+from memstore.derive.facts.rule_extractor import BY_HAND, UNTRUSTED, ExtractedFact
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import check_choice, check_name, check_text

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel
 
+from memstore.derive.chunking import sentences
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.llm import (
     LLMRequest,
@@ -22,9 +23,7 @@ from memstore.derive.llm import (
     split_to_window,
     total_usage,
 )
-from memstore.derive.sentences import sentences
-from memstore.derive.summaries.extractive import ExtractiveSummarizer
-from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY, Segment
+from memstore.derive.summaries.extractive import EMPTY_SUMMARY, ExtractiveSummarizer, Segment
 from memstore.errors import ModelAnswerInvalid
 from memstore.models import Summary
 from memstore.providers import ChatModel

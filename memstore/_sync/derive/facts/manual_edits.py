@@ -12,8 +12,8 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._compat import call_inline
-from memstore._sync.derive.active_embedder import run_with_active_embedder
-from memstore._sync.derive.facts.apply import (
+from memstore._sync.derive.chunks import run_with_active_embedder
+from memstore._sync.derive.facts.deriver import (
     add_unit,
     apply_edited_slot,
     apply_manual_fact,
@@ -26,8 +26,7 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.facts import Source
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.normalization import adds_nothing, is_denied, parse_slot, slot_of_fact
-from memstore.derive.facts.rule_extractor import ExtractedFact
-from memstore.derive.facts.trust import BY_HAND, UNTRUSTED
+from memstore.derive.facts.rule_extractor import BY_HAND, UNTRUSTED, ExtractedFact
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import check_choice, check_name, check_text
