@@ -221,22 +221,22 @@ def history(fact: FactArgument, user: UserOption, database: DatabaseOption = Non
 
 
 @app.command()
-def audit(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """Look for duplicates, conflicts, and what is stale.
+def conflicts(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
+    """Show which facts contradict each other.
 
-    On a pipe, a line a finding, its cells parted by tabs: problem, ids, detail.
+    On a pipe, a line a pair, its cells parted by tabs: ids, words of both.
 
-    JSON: [{"problem", "facts": [ids], "detail"}].
+    JSON: [[a fact, the one that it contradicts]].
     """
     with open_store(database) as store:
-        findings = store.user(user).audit_facts()
+        pairs = store.user(user).fact_conflicts()
     if as_json:
-        print_json(findings)
-    elif findings:
-        rows = [(each.problem, " ".join(map(short_id, each.facts)), each.detail) for each in findings]
-        print_table(("problem", "facts", "detail"), rows)
+        print_json(pairs)
+    elif pairs:
+        rows = [(" ".join(short_id(fact.id) for fact in pair), *(fact.text for fact in pair)) for pair in pairs]
+        print_table(("facts", "words", "contradicts"), rows)
     else:
-        echo_hint("nothing is wrong")
+        echo_hint("nothing is contradicted")
 
 
 @app.command()

@@ -33,7 +33,6 @@ from memstore.models.facts import (
     FactKind,
     FactSpan,
     FactType,
-    Finding,
     KnownFact,
     kind_of,
 )
@@ -96,7 +95,6 @@ __all__ = [
     "FactKind",
     "FactSpan",
     "FactType",
-    "Finding",
     "Hit",
     "HitGroup",
     "Job",

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memstore.providers.base import Embedder, Vectors
+from memstore.providers import Embedder, Vectors
 
 B = TypeVar("B")
 R = TypeVar("R")

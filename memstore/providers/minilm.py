@@ -18,7 +18,7 @@ import platformdirs
 from tokenizers import Tokenizer
 
 from memstore.errors import ProviderError, ProviderMissing
-from memstore.providers.base import MINILM, Vectors
+from memstore.providers import MINILM, Vectors
 from memstore.providers.batching import BatchWorkers
 from memstore.text import replace_surrogates
 

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, PromptTooLong, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
-from memstore.providers.base import ChatMessage, Completion, T
+from memstore.providers import ChatMessage, Completion, T
 from memstore.providers.services import FEEDBACK, Prompt, RawAnswer, Retries, TransientError, complete, retry_after
 from memstore.settings import Settings
 from memstore.text import replace_surrogates

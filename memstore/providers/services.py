@@ -15,7 +15,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable
-from memstore.providers.base import Completion, T
+from memstore.providers import Completion, T
 
 R = TypeVar("R")
 Prompt = list[dict[str, str]]

@@ -23,7 +23,7 @@ import tiktoken
 import tiktoken.model
 
 from memstore.errors import ProviderError, ProviderMissing
-from memstore.providers.base import Count
+from memstore.providers import Count
 from memstore.providers.counters import CountCache, as_json, only_text, texts
 from memstore.settings import Settings
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from memstore.errors import InvalidInput
 from memstore.plugins import installed_entry_points
-from memstore.providers.base import Count, TokenCounter, load_counter
+from memstore.providers import Count, TokenCounter, load_counter
 from memstore.providers.counters import as_json, check_tools, texts
 from memstore.providers.tiktoken import encoding_of, is_packed
 from memstore.settings import load as load_settings

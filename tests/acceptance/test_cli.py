@@ -792,7 +792,7 @@ def test_a_fact_lives_on_the_command_line(cli: Run, url: str, monkeypatch: pytes
     assert cli("fact", "undo", history[1]["id"], *of_alice).json["undoes"] == history[1]["id"]
     held = cli("facts", "--kind", "semantic", "--subject", "bo", *of_alice).json
     assert [fact["id"] for fact in held] == [added["id"]]
-    assert cli("fact", "audit", *of_alice).json == []
+    assert cli("fact", "conflicts", *of_alice).json == []
     named = cli("fact", "entity", "al", *of_alice).json
     assert [fact["id"] for fact in named["facts"]] == [added["id"]], "it names him"
     told = cli("fact", "entity", "Boo", *of_alice)

@@ -147,13 +147,13 @@ async def test_what_cannot_be_told_is_a_conflict_and_both_stay(store: AsyncMemor
     alice = store.user("alice")
     facts = await alice.facts()
     assert len(facts) == 2
-    (problem,) = [one for one in await alice.audit_facts() if one.problem == "conflict"]
-    assert set(problem.facts) == {fact.id for fact in facts}
+    (pair,) = await alice.fact_conflicts()
+    assert {fact.id for fact in pair} == {fact.id for fact in facts}
     steps = [step for fact in facts for step in await alice.fact_history(fact)]
     (change,) = [step for step in steps if step.action == "conflicted"]
     settled = await alice.undo(change)
     assert (settled.action, settled.undoes) == ("resolved", change.id)
-    assert [one for one in await alice.audit_facts() if one.problem == "conflict"] == []
+    assert await alice.fact_conflicts() == []
     with pytest.raises(Conflict, match="this is undone"):
         await alice.undo(change)
     assert [row(fact) for fact in await alice.facts()] == [row(fact) for fact in facts]
@@ -284,20 +284,6 @@ async def test_an_entity_is_seen_with_its_relations(store: AsyncMemoryStore) -> 
     assert [(edge.subject, edge.value) for edge in entity.edges] == [("Ann", "Bea"), ("Porto", "Ann")]
     await alice.retract_fact((await alice.facts(subject="Porto"))[0])
     assert [edge.value for edge in (await alice.entity("Ann")).edges] == ["Bea"]
-
-
-async def test_an_audit_finds_what_is_wrong(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    same = [
-        await alice.add_fact(text, type="preference", subject="Ann")
-        for text in ("Ann plays the old cello.", "Ann plays the old cello")
-    ]
-    plan = await alice.add_fact("Ann flies to Rome on 3 May 2021.", type="plan", value="2021-05-03", attribute="plan/x")
-    await told(store, (LEEDS, 0), (PORTO, 3))
-    found = {(one.problem, one.facts) for one in await alice.audit_facts()}
-    assert {facts for problem, facts in found if problem == "duplicate"} == {tuple(sorted(one.id for one in same))}
-    assert ("stale", (plan.id,)) in found
-    assert {problem for problem, _ in found} == {"duplicate", "stale"}
 
 
 RECIPE = "memstore.derive.facts.rule_extractor.RECIPE"

@@ -159,7 +159,7 @@ def _says_no_more(new: ExtractedFact, one: KnownFact) -> bool:
     if not adds_nothing(new.fact.text, fact.text, subject=new.fact.subject):
         return False
     if slot is None or fact.value is None or slot.attribute != fact.attribute:
-        # People may enter one thing twice in other words: the audit shows it.
+        # People may enter one thing twice in other words: both stay.
         return fact.recipe != HAND and reconcile(new, [one]).twin is not None
     if slot.attribute.startswith(PLANS) and abs(new.fact.occurred_at - one.last_said) > ONE_PLAN:
         return False
