@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 import tiktoken
 import tiktoken.load
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import load_counter
@@ -126,21 +124,6 @@ def test_every_value_of_a_message_counts(o200k: TiktokenCounter, message: dict[s
 def test_a_value_without_json_is_refused(o200k: TiktokenCounter) -> None:
     with pytest.raises(InvalidInput, match="no JSON"):
         o200k.count_message({"role": "user", "content": [{"type": "image", "data": b"x"}]})
-
-
-WHITE = st.text(" \t\n\r\u00a0\u3000\x1c\x85", min_size=0, max_size=12)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None)  # the first example loads the vocabulary
-@given(pieces=st.lists(st.tuples(WHITE, st.sampled_from(["", "a", "!", "1", "去", "/", "'s", "\ud800"])), max_size=6))
-def test_long_runs_of_white_space_count_exactly(name: str, pieces: list[tuple[str, str]]) -> None:
-    text = "".join(white + word for white, word in pieces)
-    counter = load(name)
-    plain = counter.count(text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "LONGEST_RUN", 2)
-        assert counter.count(text) == plain
 
 
 @pytest.mark.slow
