@@ -64,8 +64,7 @@ class Deriver(Protocol[B, R]):
     name: str
     dependencies: Dependencies
 
-    def with_dependencies(self, dependencies: Dependencies) -> Deriver[B, R]:
-        """Return the deriver with other dependencies."""
+    def __init__(self, dependencies: Dependencies) -> None: ...
 
     @property
     def producer(self) -> Producer:
@@ -300,7 +299,7 @@ async def _read_state(scope: Transaction) -> tuple[UserVersion | None, list[Mode
 async def _with_models(database: Database, deriver: Deriver[B, R], models: Sequence[Model]) -> Deriver[B, R]:
     """Return the deriver with the embedder that is active for a user with these models; raises `EmbedderMismatch`."""
     dependencies = await with_active_embedder(database, deriver.dependencies, models)
-    return deriver if dependencies is deriver.dependencies else deriver.with_dependencies(dependencies)
+    return deriver if dependencies is deriver.dependencies else type(deriver)(dependencies)
 
 
 async def _compute(loaded: Sequence[LoadedBatch[B, R]]) -> list[R]:

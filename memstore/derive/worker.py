@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -30,7 +31,7 @@ from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
-from memstore.derive.dependencies import Dependencies, coalesce_embedders
+from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.maintenance import run_maintenance
 from memstore.derive.pipeline import (
@@ -164,7 +165,8 @@ class Worker:
         self._counts: Counter[str] = Counter()
         self._users: set[UUID] = set()  # whose memory was derived, without maintenance since
         self._database = database
-        self._dependencies = coalesce_embedders(dependencies)
+        # Embedders of users for whom another one is active stay loaded as long as this works.
+        self._dependencies = replace(dependencies, exactly=cache(dependencies.exactly))
         self._derivers_by_backfill: dict[UUID | None, Derivers] = {}
         self._settings = dependencies.settings
         self._concurrency = concurrency

@@ -57,7 +57,7 @@ def load(model: str, settings: Settings | None = None) -> TiktokenCounter:
     its absence is seen here. Raises ProviderMissing for a name that tiktoken does not know, and for a vocabulary that
     is neither in the wheel nor in the user's folder.
     """
-    known = sorted(_constructors(_no_file))
+    known = sorted(_constructors(_read))
     asked = model or DEFAULT
     encoding = asked if asked in known else encoding_of(asked)
     if encoding is None:
@@ -186,10 +186,6 @@ def _copy_of(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def _no_file(url: str, sha256: str) -> bytes:
-    raise AssertionError(f"{url} was read where only names were asked for")
 
 
 def _read(url: str, sha256: str) -> bytes:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memstore import Conflict, InvalidInput
+from memstore import Conflict
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 
@@ -185,21 +185,6 @@ async def test_an_edited_slot_is_that_of_the_new_words_or_none(store: AsyncMemor
 
 
 # -- asked for
-
-
-async def test_an_undo_by_the_id_of_a_fact_is_told_which_change_to_undo(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    cello = await alice.add_fact("The user plays the cello.", type="preference")
-    with pytest.raises(InvalidInput, match="nothing was done to it"):
-        await alice.undo(cello.id)
-    await alice.edit_fact(cello, confidence=0.5)
-    await alice.retract_fact(cello)
-    edit, retraction = (await alice.fact_history(cello))[1:]
-    with pytest.raises(InvalidInput, match=f"which was retracted, give {retraction.id}"):
-        await alice.undo(cello.id)
-    await alice.undo(retraction)
-    with pytest.raises(InvalidInput, match=f"which was edited, give {edit.id}"):
-        await alice.undo(cello.id)
 
 
 async def test_an_edit_that_is_refused_loads_no_encoder(store: AsyncMemoryStore, url: str) -> None:

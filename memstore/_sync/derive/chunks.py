@@ -7,7 +7,7 @@ They are embedded by the embedder that is active for the user; another process m
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol, TypeVar
@@ -78,10 +78,6 @@ class UnitDeriver:
         self.dependencies = dependencies
         self._chunker, self._hashes = Chunker(dependencies), TermHashes()
 
-    def with_dependencies(self, dependencies: Dependencies) -> UnitDeriver:
-        """Return the deriver with other dependencies."""
-        return UnitDeriver(dependencies)
-
     def load(self, scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:
         """Return the next messages."""
         return load_next_messages(scope, work, limit)
@@ -142,20 +138,13 @@ class Chunker:
         split = split_structured if message.role == Role.TOOL else None
         # An assistant's code is its answer: apart there would be an eighth more units in all.
         for begin, end in split_code_blocks(text) if message.role == Role.USER else [(0, len(text))]:
-            for start, stop in split_text(text[begin:end], limit, self._counting(message, text), split=split):
+            for start, stop in split_text(text[begin:end], limit, self._count, split=split):
                 yield begin + start, begin + stop
 
     def _limit_of(self, speaker: str) -> int:
         if speaker not in self._limits:
             self._limits[speaker] = max(MIN_UNIT, self._limit - self._count(speaker_prefixed(speaker, "")))
         return self._limits[speaker]
-
-    def _counting(self, message: Message, text: str) -> Callable[[str], int]:
-        """Return the counter for parts of a message; what was counted when it was added is not counted again."""
-        is_counted = self.dependencies.embedder is None and message.counter == self.dependencies.counter.name
-        if not is_counted or message.tool_calls:
-            return self._count
-        return lambda part: message.tokens if len(part) == len(text) else self._count(part)
 
 
 def speaker_prefixed(speaker: str, text: str) -> str:

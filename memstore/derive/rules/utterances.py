@@ -312,14 +312,8 @@ def features(words: str, language: Language | None) -> Iterator[tuple[str, float
     yield "share of words that mean something", min(1.0, stems / max(1, count))
     yield "words that mean something, of twelve", min(12, stems) / 12
     yield "words, of forty", min(40, count) / 40
-    yield from (
-        (name, 1.0)
-        for name, there in (
-            ("a name", bool(_NAME.search(words))),
-            ("under five words", count < 5),
-        )
-        if there
-    )
+    yield "a name", float(_NAME.search(words) is not None)
+    yield "under five words", float(count < 5)
     if language is not None:
         if not language.patterns["of_speaker"].search(words):
             yield "of something else than the speaker", 1.0

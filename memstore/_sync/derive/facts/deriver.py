@@ -320,10 +320,6 @@ class FactDeriver:
         model = resources.facts_model
         self.producer: FactExtractor = RuleExtractor(resources) if model is None else LLMExtractor(resources, model)
 
-    def with_dependencies(self, resources: Dependencies) -> FactDeriver:
-        """Return the same with other resources."""
-        return FactDeriver(resources)
-
     def load(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
         """Return the next messages, and those just before them."""
         new = load_next_messages(scope, work, limit)

@@ -102,10 +102,6 @@ class SummaryDeriver:
         self.dependencies = dependencies
         self.producer = make_summarizer(dependencies)
 
-    def with_dependencies(self, dependencies: Dependencies) -> SummaryDeriver:
-        """Return the deriver with other dependencies."""
-        return SummaryDeriver(dependencies)
-
     def load(self, scope: Transaction, work: PendingWork, limit: int) -> SummaryBatch:
         """Return the messages without a summary, up to `limit` new ones, and the summaries that wait."""
         below = reach = summaries.covered(scope, work.conversation_id, 1)
