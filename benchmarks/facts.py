@@ -181,7 +181,7 @@ def in_turn(messages: list[Message]) -> Iterator[tuple[Message, list[Utterance]]
 def extracted(messages: list[Message], worth: float) -> list[Told]:
     """Give what the rules find."""
     return [
-        Told(one.user, (one.id,), fact.draft.text)
+        Told(one.user, (one.id,), fact.text)
         for one, before in in_turn(messages)
         for fact in extract(one.said, before, worth=worth)
     ]

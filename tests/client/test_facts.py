@@ -14,7 +14,7 @@ from memstore import Conflict, Fact, InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.derive.facts import rule_extractor
-from memstore.derive.facts.rule_extractor import Extracted, Utterance
+from memstore.derive.facts.rule_extractor import FactDraft, Utterance
 from memstore.text import format_day
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -322,7 +322,7 @@ async def test_a_redo_forgets_what_the_new_recipe_does_not_find(
     alice = await told(store, (LEEDS, 0), (PORTO, 3), (PORTO, 4), (ROME, 5))
     rules = rule_extractor.extract
 
-    def fewer(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
+    def fewer(said: Utterance, before: Sequence[Utterance]) -> list[FactDraft]:
         return [] if "Porto" in said.text or "Rome" in said.text else rules(said, before)
 
     monkeypatch.setattr(rule_extractor, "extract", fewer)
@@ -343,8 +343,8 @@ async def test_a_redo_of_what_is_said_in_other_words_leaves_one_fact(
     alice = await told(store, (LEEDS, 0), (LEEDS, 2), (PORTO, 3), (LEEDS, 9))
     rules = rule_extractor.extract
 
-    def reworded(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
-        return [Extracted(replace(draft, text=f"It is so: {draft.text}"), slot) for draft, slot in rules(said, before)]
+    def reworded(said: Utterance, before: Sequence[Utterance]) -> list[FactDraft]:
+        return [replace(draft, text=f"It is so: {draft.text}") for draft in rules(said, before)]
 
     monkeypatch.setattr(rule_extractor, "extract", reworded)
     monkeypatch.setattr(RECIPE, "rules/test")
@@ -367,8 +367,8 @@ async def test_what_was_taken_back_or_edited_does_not_come_back_in_other_words(
     await alice.edit_fact(allergy, text="The user gets a rash from peanuts.")
     rules = rule_extractor.extract
 
-    def reworded(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
-        return [Extracted(replace(draft, text=f"It is so: {draft.text}"), slot) for draft, slot in rules(said, before)]
+    def reworded(said: Utterance, before: Sequence[Utterance]) -> list[FactDraft]:
+        return [replace(draft, text=f"It is so: {draft.text}") for draft in rules(said, before)]
 
     monkeypatch.setattr(rule_extractor, "extract", reworded)
     monkeypatch.setattr(RECIPE, "rules/test")
@@ -380,7 +380,7 @@ async def test_a_redo_that_fails_leaves_the_old_facts(store: AsyncMemoryStore, m
     alice = await told(store, (LEEDS, 0), (PORTO, 3))
     before = [row(fact) for fact in await alice.facts(state=None)]
 
-    def broken(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
+    def broken(said: Utterance, before: Sequence[Utterance]) -> list[FactDraft]:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:

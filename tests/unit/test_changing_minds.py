@@ -32,7 +32,8 @@ def incoming_facts(dialogue: dict) -> list[ExtractedFact]:
     for message in dialogue["messages"]:
         at = datetime.fromisoformat(message["occurred_at"])
         said = Utterance(message["content"], message["role"], message["name"], at)
-        for draft, slot in extract(said, before):
+        for draft in extract(said, before):
+            slot = draft.slot
             found.append(fact_rows.extracted(draft.text, slot, at, type=draft.type, subject=draft.subject))
         before.append(said)
     return found

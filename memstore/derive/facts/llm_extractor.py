@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, NamedTuple
@@ -293,7 +293,9 @@ class LLMExtractor:
         for fact, vector in zip(found, self.resources.embed([fact.text for fact in found]), strict=True):
             slot = slot_of(fact)
             made = [
-                to_fact(fact.draft(said), messages[said.message_id], slot, vector, recipe, self.rules.trust)
+                to_fact(
+                    replace(fact.draft(said), slot=slot), messages[said.message_id], vector, recipe, self.rules.trust
+                )
                 for said in fact.sources
             ]
             active = any(one.fact.state != QUARANTINED for one in made)

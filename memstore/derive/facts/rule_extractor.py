@@ -18,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import NamedTuple
 from uuid import UUID
 
 from memstore import ids
@@ -89,7 +88,7 @@ def _not_own(message: Message, start: int, stop: int) -> bool:
     return any(begin < stop and start < end for begin, end in blocks)
 
 
-__all__ = ["THRESHOLD", "Extracted", "FactDraft", "Utterance", "extract"]
+__all__ = ["THRESHOLD", "FactDraft", "Utterance", "extract"]
 
 CONFIDENCE, QUOTED = 0.9, 0.6
 COVERED = 0.6  # share of a quotation that fills slots, from which it is left out beside them
@@ -118,16 +117,10 @@ class FactDraft:
     stop: int
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    slot: Slot | None = None
 
 
-class Extracted(NamedTuple):
-    """A fact as it was read, and the slot that it fills, if any."""
-
-    draft: FactDraft
-    slot: Slot | None
-
-
-def extract(utterance: Utterance, before: Sequence[Utterance] = (), *, worth: float = THRESHOLD) -> list[Extracted]:
+def extract(utterance: Utterance, before: Sequence[Utterance] = (), *, worth: float = THRESHOLD) -> list[FactDraft]:
     """Return the facts that a message says, in its order, each once; none for any role but "user".
 
     `before` are up to three messages before it, the newest last: they say whom it is said to, and what "sorry, I meant
@@ -138,7 +131,7 @@ def extract(utterance: Utterance, before: Sequence[Utterance] = (), *, worth: fl
     to_friend = _to_friend(utterance, before)
     code, fills = _read(utterance, before, to_friend=to_friend)
     language = pack.language(code) if code in pack.LANGUAGES else None
-    facts = [Extracted(_draft(one, code), one.slot) for one in fills]
+    facts = [_draft(one, code) for one in fills]
     for quote in quotations(utterance, utterance.asserted(language), language, to_friend=to_friend):
         if quote.worth >= worth and not _is_covered(quote.start, quote.stop, fills, utterance.text):
             words = in_quotes(utterance.text[quote.start : quote.stop])
@@ -146,8 +139,8 @@ def extract(utterance: Utterance, before: Sequence[Utterance] = (), *, worth: fl
             draft = FactDraft(
                 text, STATEMENT, kind_of(STATEMENT), utterance.subject, QUOTED, code, quote.start, quote.stop
             )
-            facts.append(Extracted(draft, None))
-    return sorted(facts, key=lambda one: one.draft.start)
+            facts.append(draft)
+    return sorted(facts, key=lambda one: one.start)
 
 
 def _read(utterance: Utterance, before: Sequence[Utterance], *, to_friend: bool) -> tuple[str, list[SlotMention]]:
@@ -171,10 +164,8 @@ def _to_friend(utterance: Utterance, before: Sequence[Utterance]) -> bool:
 
 
 def _draft(one: SlotMention, code: str) -> FactDraft:
-    kind = kind_of(one.type)
-    return FactDraft(
-        one.text, one.type, kind, one.subject, CONFIDENCE, code, one.start, one.stop, one.valid_from, one.valid_to
-    )
+    said = (CONFIDENCE, code, one.start, one.stop, one.valid_from, one.valid_to)
+    return FactDraft(one.text, one.type, kind_of(one.type), one.subject, *said, one.slot)
 
 
 def _is_covered(start: int, stop: int, fills: Sequence[SlotMention], text: str) -> bool:
@@ -254,24 +245,24 @@ class RuleExtractor:
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Return the facts of each batch; texts of all batches go to the encoder together."""
         read = [list(self._read(batch)) for batch in batches]
-        vectors = iter(self.resources.embed([found.draft.text for facts in read for _, found in facts]))
+        vectors = iter(self.resources.embed([draft.text for drafts in read for _, draft in drafts]))
         recipe = self.recipe
         return [
             ExtractedBatch(
                 batch.to_seq,
-                [to_fact(draft, message, slot, next(vectors), recipe, self.trust) for message, (draft, slot) in facts],
+                [to_fact(draft, message, next(vectors), recipe, self.trust) for message, draft in drafts],
             )
-            for batch, facts in zip(batches, read, strict=True)
+            for batch, drafts in zip(batches, read, strict=True)
         ]
 
-    def _read(self, batch: FactBatch) -> Iterator[tuple[Message, Extracted]]:
+    def _read(self, batch: FactBatch) -> Iterator[tuple[Message, FactDraft]]:
         for place in range(batch.before, len(batch.messages)):
             message = batch.messages[place]
             if not message.text or message.role not in self.trust.roles or message.role not in LEVELS:
                 continue
             utterance = replace(_utterance(message), role=Role.USER)  # whoever is read is read as a person is
             found = extract(utterance, [_utterance(one) for one in batch.messages[max(0, place - BEFORE) : place]])
-            first = {(one.draft.subject, one.draft.text): one for one in reversed(found)}  # each where it is said first
+            first = {(one.subject, one.text): one for one in reversed(found)}  # each where it is said first
             for one in islice(reversed(first.values()), MOST):
                 yield message, one
 
@@ -282,10 +273,10 @@ def _utterance(message: Message) -> Utterance:
 
 
 def to_fact(
-    draft: FactDraft, message: Message, slot: Slot | None, vector: Vectors | None, recipe: str, trust: TrustPolicy
+    draft: FactDraft, message: Message, vector: Vectors | None, recipe: str, trust: TrustPolicy
 ) -> ExtractedFact:
     """Return a fact that a message says as it can be stored."""
-    level = trust.level(message, draft.start, draft.stop)
+    slot, level = draft.slot, trust.level(message, draft.start, draft.stop)
     fact = FactColumns.model_construct(
         user_id=message.user_id,
         id=ids.fact_id(message.user_id, draft.subject, draft.text),

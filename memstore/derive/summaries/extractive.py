@@ -64,10 +64,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Segment:
-    """What one summary is of: messages that follow each other, or summaries.
-
-    Of messages that are too many to be held in memory only `key_lines` are left.
-    """
+    """What one summary is of: messages that follow each other, or summaries."""
 
     user_id: UUID
     conversation_id: UUID
@@ -78,11 +75,10 @@ class Segment:
     tokens: int
     messages: Sequence[Message] = ()
     below: Sequence[Summary] = ()
-    key_lines: Sequence[Line] = ()
 
     def lines(self) -> Sequence[Line]:
         """Return the lines that may go into a summary."""
-        return self.key_lines or (parse_lines(self.below) if self.below else extract_lines(self.messages))
+        return parse_lines(self.below) if self.below else extract_lines(self.messages)
 
     def make_summary(self, text: str, recipe: str, counter: TokenCounter) -> Summary:
         """Return the text as the summary of this segment."""
@@ -284,7 +280,7 @@ class ExtractiveSummarizer:
 
 def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     """Return the lines that say most, in order, as a text of at most `limit` tokens."""
-    lines = top_lines(lines)
+    lines = [lines[place] for place in top_sentences([line.text for line in lines])]
     costs = [counter.count(f"{line}\n") for line in lines]
     # Who speaks is part of what a line says, and no news in another one: "I agree, Alice!" names nobody.
     speakers = {word for line in lines for word in line.speaker.lower().split()}
@@ -307,11 +303,6 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
             break
         room += limit - tokens
     return best
-
-
-def top_lines(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines that may be chosen from, in order."""
-    return [lines[place] for place in top_sentences([line.text for line in lines])]
 
 
 def top_sentences(sentences: Sequence[str]) -> list[int]:

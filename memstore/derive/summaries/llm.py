@@ -30,6 +30,7 @@ from memstore.providers import ChatModel
 
 VERSION = 1
 BATCH_MESSAGES = 64  # computed at once: what is lost when this is killed
+MOST_MESSAGES = 512  # of a summary on demand: each call costs
 WORDS = 0.6  # words that are asked for, to a token that is allowed: English has 0.75, most languages less
 SLACK = 64  # tokens around the summary in an answer
 MIN_PART = 24  # tokens of a part's summary; with more parts than that allows, the last ones are cut off
@@ -58,7 +59,7 @@ class LLMSummarizer:
         """Yield a summary of at most `tokens` tokens for each segment, asked for in its session."""
         for segment, session in segments:
             recipe, answer = self.recipe, None
-            if session and (segment.messages or segment.below):  # else there are too many words to be held
+            if session and len(segment.messages) <= MOST_MESSAGES:  # more are summarized by their sentences
                 request = make_request(segment, recipe)
                 answer = session.ask(request, partial(self._write, segment, tokens))
             if answer is None:  # of no use, or there were no words

@@ -39,7 +39,6 @@ from memstore.derive.summaries.extractive import (
     make_segment,
     parent_segments,
     summary_limit,
-    top_lines,
 )
 from memstore.derive.summaries.llm import LLMSummarizer, make_request
 from memstore.errors import InvalidInput
@@ -228,9 +227,6 @@ def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> l
     return units
 
 
-PAGE = 512  # messages read at once: of a long range only the lines are kept that may go in
-
-
 def summarize(
     database: Database,
     dependencies: Dependencies,
@@ -296,30 +292,10 @@ def _check_range(scope: Transaction, conversation: UUID, from_seq: int | None, t
 
 
 def _load_segment(scope: Transaction, conversation: UUID, first: int, last: int) -> Segment:
-    """Return the range as a segment; of more than a page, the lines that may go into its summary, a page at a time."""
-    segment: Segment | None = None
-    begin = first
-    while begin <= last:
-        end = messages.within(scope, conversation, begin, min(last, begin + PAGE - 1), tokens=PAGE * 500)
-        page = messages.messages(scope, conversation, from_seq=begin, to_seq=end)
-        if page:
-            segment = make_segment(0, page) if segment is None else _extend(segment, page)
-        begin = end + 1
-    if segment is None:
+    covered = messages.messages(scope, conversation, from_seq=first, to_seq=last)
+    if not covered:
         raise InvalidInput(f"There is nothing to summarize: no message from {first} to {last} is there any more.")
-    return segment
-
-
-def _extend(segment: Segment, page: Sequence[Message]) -> Segment:
-    new = make_segment(0, page)
-    return replace(
-        segment,
-        to_seq=new.to_seq,
-        span=(min(segment.span[0], new.span[0]), max(segment.span[1], new.span[1])),
-        tokens=segment.tokens + new.tokens,
-        messages=(),
-        key_lines=top_lines([*segment.lines(), *new.lines()]),
-    )
+    return make_segment(0, covered)
 
 
 def _level_of(tokens: int, settings: Settings) -> int:
