@@ -330,7 +330,7 @@ def nest_of(every: Sequence[Message], resources: Dependencies) -> list[Summary]:
     nest: list[Summary] = []
     for level in count(1):
         new = ExtractiveSummarizer(resources.counter).summarize(
-            [(segment, None) for segment in ranges], extractive.summary_limit(level, resources.settings)
+            ranges, extractive.summary_limit(level, resources.settings)
         )
         nest += new
         ranges = extractive.parent_segments(new)

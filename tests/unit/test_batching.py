@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from memstore.providers.batching import BatchWorkers, by_length
-from tests.waiting import await_exit
 
 CALLERS = 12
 
@@ -67,23 +65,3 @@ def test_after_an_error_nothing_more_is_begun() -> None:
         workers.run(work, range(50))
     workers.run(lambda _: None, range(1))
     assert len(begun) <= 5
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_that_was_forked_amid_a_batch_has_threads_of_its_own() -> None:
-    workers, begun, go = BatchWorkers(1), threading.Event(), threading.Event()
-
-    def work(_: int) -> None:
-        begun.set()
-        go.wait(20)
-
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(workers.run, work, range(3))
-        assert begun.wait(20)
-        if not (child := os.fork()):
-            try:
-                os._exit(0 if workers.run(lambda one: one, range(3)) == [0, 1, 2] else 1)
-            finally:
-                os._exit(2)
-        go.set()
-        assert await_exit(child) == 0

@@ -56,8 +56,8 @@ class Summarizer(Producer, Protocol):
     def start_session(self) -> LLMSession | None:
         """Return a new session for a batch; None if no model is asked."""
 
-    def summarize(self, segments: Sequence[tuple[Segment, LLMSession | None]], tokens: int) -> Iterable[Summary]:
-        """Yield a summary of at most `tokens` tokens for each segment, asked for in its session."""
+    def summarize(self, segments: Sequence[Segment], tokens: int, session: LLMSession | None) -> Iterable[Summary]:
+        """Yield a summary of at most `tokens` tokens for each segment."""
 
 
 def make_summarizer(dependencies: Dependencies) -> Summarizer:
@@ -159,8 +159,7 @@ class SummaryDeriver:
         to_seq, level = batch.to_seq, 1
         try:
             while segments or level <= len(batch.waiting):
-                asked = [(segment, session) for segment in segments]
-                for summary in self.producer.summarize(asked, summary_limit(level, settings)):
+                for summary in self.producer.summarize(segments, summary_limit(level, settings), session):
                     written.append(summary)  # one by one: the next may fail
                 waiting = batch.waiting[level - 1] if level <= len(batch.waiting) else []
                 segments = parent_segments([*waiting, *(one for one in written if one.level == level)])
@@ -265,7 +264,7 @@ async def _summarize(
         async with database.admin_transaction() as scope:
             session.budget.left = await llm_usage.left(scope, settings.llm_daily_tokens)
     limit = summary_limit(_level_of(segment.tokens, settings), settings)
-    [summary] = await to_thread(lambda: list(summarizer.summarize([(segment, session)], limit)))
+    [summary] = await to_thread(lambda: list(summarizer.summarize([segment], limit, session)))
     [units] = await to_thread(embed_summaries, [summary], dependencies)
     async with erasure.transaction_if_unchanged(database, user, epoch) as scope:
         model = await embedding_models.lock_active(scope, dependencies.embedder)

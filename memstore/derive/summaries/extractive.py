@@ -270,11 +270,11 @@ class ExtractiveSummarizer:
     def start_session(self) -> None:
         """Return None: no model is asked."""
 
-    def summarize(self, segments: Sequence[tuple[Segment, object]], tokens: int) -> list[Summary]:
+    def summarize(self, segments: Sequence[Segment], tokens: int, session: object = None) -> list[Summary]:
         """Return a summary of at most `tokens` tokens for each segment."""
         return [
             segment.make_summary(abridge(segment.lines(), tokens, self.counter), self.recipe, self.counter)
-            for segment, _ in segments
+            for segment in segments
         ]
 
 

@@ -55,15 +55,15 @@ class LLMSummarizer:
         """Return a new session for a batch."""
         return LLMSession(self.model.name, self.dependencies.token_budget)
 
-    def summarize(self, segments: Sequence[tuple[Segment, LLMSession | None]], tokens: int) -> Iterator[Summary]:
-        """Yield a summary of at most `tokens` tokens for each segment, asked for in its session."""
-        for segment, session in segments:
+    def summarize(self, segments: Sequence[Segment], tokens: int, session: LLMSession | None) -> Iterator[Summary]:
+        """Yield a summary of at most `tokens` tokens for each segment, asked for in the session."""
+        for segment in segments:
             recipe, answer = self.recipe, None
             if session and len(segment.messages) <= MOST_MESSAGES:  # more are summarized by their sentences
                 request = make_request(segment, recipe)
                 answer = session.ask(request, partial(self._write, segment, tokens))
             if answer is None:  # of no use, or there were no words
-                yield from self.extractive.summarize([(segment, None)], tokens)
+                yield from self.extractive.summarize([segment], tokens)
             else:
                 yield segment.make_summary(answer.text, recipe, self.dependencies.counter)
 
