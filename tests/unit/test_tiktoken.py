@@ -3,7 +3,6 @@ from __future__ import annotations
 import gzip
 import os
 import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,10 +64,6 @@ def test_it_is_known_by_its_name() -> None:
 )
 def test_count(name: str, text: str, tokens: int) -> None:
     assert load(name).count(text) == tokens
-
-
-def test_a_lone_surrogate_counts_as_the_replacement_character(o200k: TiktokenCounter) -> None:
-    assert o200k.count("a\ud800b") == o200k.count("a\ufffdb")
 
 
 # The example of OpenAI's cookbook, which counts 129 tokens by the encoding of gpt-4 and 124 by that of gpt-4o.
@@ -201,18 +196,6 @@ def test_tiktoken_and_the_environment_stay_as_they_are(o200k: TiktokenCounter) -
     before = (dict(os.environ), dict(vars(tiktoken.load)), dict(tiktoken.registry.ENCODINGS))
     o200k.count("a")
     assert (dict(os.environ), dict(vars(tiktoken.load)), dict(tiktoken.registry.ENCODINGS)) == before
-
-
-@pytest.mark.usefixtures("_forgotten")
-def test_threads_build_an_encoding_once(o200k: TiktokenCounter) -> None:
-    found: list[int] = []
-    threads = [threading.Thread(target=lambda: found.append(o200k.count("hello world"))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [2] * 8
-    assert module._build.cache_info().misses == 1
 
 
 def test_an_openai_model_is_counted_by_its_encoding_and_said_to_be_estimated(o200k: TiktokenCounter) -> None:
