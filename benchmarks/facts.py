@@ -36,9 +36,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from report import Cell, Table, reported
 
-from memstore.derive.facts.rule_extractor import BEFORE
-from memstore.derive.rules.extract import THRESHOLD, Utterance, extract
-from memstore.derive.sentences import sentences
+from memstore.derive.chunking import sentences
+from memstore.derive.facts.rule_extractor import BEFORE, THRESHOLD, Utterance, extract
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.search.ranking import WEIGHTS
 from memstore.search.signals import B, idf, saturated
@@ -182,7 +181,7 @@ def in_turn(messages: list[Message]) -> Iterator[tuple[Message, list[Utterance]]
 def extracted(messages: list[Message], worth: float) -> list[Told]:
     """Give what the rules find."""
     return [
-        Told(one.user, (one.id,), fact.draft.text)
+        Told(one.user, (one.id,), fact.text)
         for one, before in in_turn(messages)
         for fact in extract(one.said, before, worth=worth)
     ]

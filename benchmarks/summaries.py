@@ -43,13 +43,11 @@ import numpy as np
 from report import Cell, Table, reported
 
 from memstore.context.strategies.base import cover
+from memstore.derive.chunking import sentences
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.segmentation import split_segments
-from memstore.derive.sentences import sentences
 from memstore.derive.summaries import extractive
-from memstore.derive.summaries import hierarchy as nesting
-from memstore.derive.summaries.extractive import ExtractiveSummarizer, abridge
-from memstore.derive.summaries.hierarchy import Line, extract_lines, format_lines
+from memstore.derive.summaries.extractive import ExtractiveSummarizer, Line, abridge, extract_lines, format_lines
 from memstore.models import Message, Summary
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.settings import Settings
@@ -301,10 +299,10 @@ def nests(sessions: Sequence[Session], resources: Dependencies, _: Path | None) 
     told = one_conversation(sessions)
     every = [message for session in told for message in session.messages]
     rows: list[list[Cell]] = []
-    for nesting.GROUP, nesting.GROWTH in GROWTHS:  # type: ignore[misc]
+    for extractive.GROUP, extractive.GROWTH in GROWTHS:  # type: ignore[misc]
         nest = nest_of(every, resources)
         levels = Counter(one.level for one in nest)
-        row: list[Cell] = [f"{nesting.GROUP} × {nesting.GROWTH}", " ".join(map(str, levels.values()))]
+        row: list[Cell] = [f"{extractive.GROUP} × {extractive.GROWTH}", " ".join(map(str, levels.values()))]
         for tokens in COVERS:
             covering = cover(nest, every[-1].seq, tokens)
             texts = [text_over(covering, one) for one in told]
@@ -328,14 +326,14 @@ def one_conversation(sessions: Sequence[Session]) -> list[Session]:
 def nest_of(every: Sequence[Message], resources: Dependencies) -> list[Summary]:
     """Give the summaries of every level."""
     gap, tokens = timedelta(hours=resources.settings.session_gap_hours), resources.settings.segment_tokens
-    ranges = [nesting.make_segment(1, stretch) for stretch in split_segments(every, gap, tokens)]
+    ranges = [extractive.make_segment(1, stretch) for stretch in split_segments(every, gap, tokens)]
     nest: list[Summary] = []
     for level in count(1):
         new = ExtractiveSummarizer(resources.counter).summarize(
-            [(segment, None) for segment in ranges], nesting.summary_limit(level, resources.settings)
+            ranges, extractive.summary_limit(level, resources.settings)
         )
         nest += new
-        ranges = nesting.parent_segments(new)
+        ranges = extractive.parent_segments(new)
         if not ranges:
             break
     return nest

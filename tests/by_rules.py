@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from memstore.derive.rules.extract import Extracted, Utterance, extract
+from memstore.derive.facts.rule_extractor import FactDraft, Utterance, extract
 
 AT = datetime(2024, 1, 24, 9, tzinfo=UTC)  # a Wednesday
 
 
-def read(text: str, *before: str, at: datetime = AT) -> list[Extracted]:
+def read(text: str, *before: str, at: datetime = AT) -> list[FactDraft]:
     """Give what is read of a text, after others that she said."""
     return extract(Utterance(text, "user", "Alice", at), [Utterance(one, "user", "Alice", at) for one in before])
 
 
 def told(text: str, *before: str, at: datetime = AT) -> list[str]:
     """Give the texts of the facts."""
-    return [one.draft.text for one in read(text, *before, at=at)]
+    return [one.text for one in read(text, *before, at=at)]
 
 
 def slots(text: str, *before: str, at: datetime = AT) -> list[tuple[str, str, str]]:
     """Give subject, attribute and value of each slot."""
-    return [(one.draft.subject, one.slot.attribute, one.slot.value) for one in read(text, *before, at=at) if one.slot]
+    return [(one.subject, one.slot.attribute, one.slot.value) for one in read(text, *before, at=at) if one.slot]

@@ -14,7 +14,7 @@ from uuid import UUID
 from memstore.backfill.control import user_ids
 from memstore.derive.facts.llm_extractor import BATCH_MESSAGES
 from memstore.derive.llm import load_prompt
-from memstore.derive.summaries.hierarchy import GROUP
+from memstore.derive.summaries.extractive import GROUP
 from memstore.models import BackfillPlan, DeriverPlan
 from memstore.providers import ChatModel, TokenCounter
 from memstore.settings import Settings

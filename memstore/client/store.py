@@ -334,7 +334,7 @@ class AsyncMemoryStore:
         self, certificate: Certificate | None = None, *, text: str | None = None
     ) -> LeftoverReport:
         """Search every table for what a certificate names, or for a text, and return where it still stands."""
-        from memstore.derive.erasure.verify import verify_certificate, verify_text
+        from memstore.derive.erasure import verify_certificate, verify_text
 
         if (certificate is None) == (text is None):
             raise InvalidInput("Give a certificate, or a text to look for.")

@@ -302,7 +302,7 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         return await self._erase(ErasureScope.FACT, facts, dry_run)
 
     async def _erase(self, scope: ErasureScope, items: Sequence[Any], dry_run: bool) -> Certificate:
-        from memstore.derive.erasure.delete import ErasureTarget, erase
+        from memstore.derive.erasure import ErasureTarget, erase
 
         lists = [item if isinstance(item, list | tuple | set | frozenset) else [item] for item in items]
         item_ids = tuple(dict.fromkeys(to_uuid(item) for item in chain.from_iterable(lists)))

@@ -11,8 +11,8 @@ from memstore.client.runtime import Runtime
 from memstore.client.validation import MOST_OFFSET, check_number, to_utc, to_uuid, to_uuids
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import check_choice, check_name, check_text
-from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange, Finding
-from memstore.store import facts
+from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange
+from memstore.store import fact_history, facts
 from memstore.store.database import Database
 
 ANY_STATE = "all"
@@ -203,8 +203,13 @@ class AsyncUserFacts:
 
         return await manual_edits.history(self._database, self.id, to_uuid(fact))
 
-    async def audit_facts(self) -> list[Finding]:
-        """Return what is wrong with facts: duplicates, conflicts, stale ones."""
-        from memstore.derive.facts.audit import audit
+    async def fact_conflicts(self) -> list[tuple[Fact, Fact]]:
+        """Return pairs of active facts that contradict each other, the one that was said later first.
 
-        return await audit(self._database, self.id)
+        A pair is no longer told of after `undo` of the `conflicted` in the history of the first one.
+        """
+        async with self._database.user_transaction(self.id) as scope:
+            pairs = await fact_history.open_conflicts(scope)
+            ids = [id for pair in pairs for id in pair]
+            known = {fact.id: fact for fact in await facts.facts(scope, state=None, ids=ids)}
+        return [(known[pair.fact_id], known[pair.other_id]) for pair in pairs]

@@ -26,7 +26,7 @@ from memstore.context.formats.parts import (
     section_lines,
 )
 from memstore.context.strategies.base import FENCE, Block, Entry, Turn
-from memstore.derive.sentences import sentences
+from memstore.derive.chunking import sentences
 from memstore.models import Amount, Compression, Decision, Hit, Json, Message, Role, Section, Summary, Tier
 from memstore.providers import TokenCounter
 from memstore.text import (

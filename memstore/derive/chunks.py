@@ -1,20 +1,29 @@
-"""The deriver of chunks: every message becomes one unit of recall, or several overlapping ones if it is long."""
+"""The deriver of chunks: every message becomes one unit of recall, or several overlapping ones if it is long.
+
+They are embedded by the embedder that is active for the user; another process may change it meanwhile.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Protocol, TypeVar
+from uuid import UUID
 
+from memstore._compat import to_thread
 from memstore.derive.chunking import split_code_blocks, split_structured, split_text
 from memstore.derive.dependencies import Dependencies
 from memstore.models import Json, Message, Role, Tier, Unit
 from memstore.store import chunks, embedding_models, messages
 from memstore.store.chunks import NewChunk, new_chunk
-from memstore.store.database import Transaction
+from memstore.store.database import Database, Transaction
+from memstore.store.embedding_models import Model, ModelChanged
 from memstore.store.rows import PendingWork
 from memstore.store.tokenize import TermHashes
+
+T_co = TypeVar("T_co", covariant=True)
 
 MIN_UNIT = 16  # tokens
 BATCH_TOKENS = 250_000  # a batch is held in memory, and a message may have megabytes
@@ -67,10 +76,6 @@ class UnitDeriver:
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
         self._chunker, self._hashes = Chunker(dependencies), TermHashes()
-
-    def with_dependencies(self, dependencies: Dependencies) -> UnitDeriver:
-        """Return the deriver with other dependencies."""
-        return UnitDeriver(dependencies)
 
     async def load(self, scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:
         """Return the next messages."""
@@ -132,20 +137,13 @@ class Chunker:
         split = split_structured if message.role == Role.TOOL else None
         # An assistant's code is its answer: apart there would be an eighth more units in all.
         for begin, end in split_code_blocks(text) if message.role == Role.USER else [(0, len(text))]:
-            for start, stop in split_text(text[begin:end], limit, self._counting(message, text), split=split):
+            for start, stop in split_text(text[begin:end], limit, self._count, split=split):
                 yield begin + start, begin + stop
 
     def _limit_of(self, speaker: str) -> int:
         if speaker not in self._limits:
             self._limits[speaker] = max(MIN_UNIT, self._limit - self._count(speaker_prefixed(speaker, "")))
         return self._limits[speaker]
-
-    def _counting(self, message: Message, text: str) -> Callable[[str], int]:
-        """Return the counter for parts of a message; what was counted when it was added is not counted again."""
-        is_counted = self.dependencies.embedder is None and message.counter == self.dependencies.counter.name
-        if not is_counted or message.tool_calls:
-            return self._count
-        return lambda part: message.tokens if len(part) == len(text) else self._count(part)
 
 
 def speaker_prefixed(speaker: str, text: str) -> str:
@@ -156,3 +154,35 @@ def speaker_prefixed(speaker: str, text: str) -> str:
 def document_text(value: Json) -> str:
     """Return the text by which a document is embedded that names none."""
     return json.dumps(value, ensure_ascii=False)
+
+
+async def with_active_embedder(database: Database, dependencies: Dependencies, models: Sequence[Model]) -> Dependencies:
+    """Return dependencies with the embedder that is active for a user who has these models.
+
+    Loading it may take seconds. Raises `EmbedderMismatch` if none may be used.
+    """
+    model = await embedding_models.resolve(database, models, dependencies.embedder)
+    if model is None:
+        return dependencies
+    embedder = await to_thread(dependencies.exactly, model.name, model.dimensions)
+    return replace(dependencies, embedder=embedder)
+
+
+class EmbeddingTask(Protocol[T_co]):
+    """Makes something with vectors for a user, and stores it."""
+
+    async def __call__(self, dependencies: Dependencies, /) -> T_co:
+        """Raise `OtherServes` if another embedder is active by the time of storing."""
+
+
+async def run_with_active_embedder(
+    database: Database, dependencies: Dependencies, user: UUID, task: EmbeddingTask[T_co]
+) -> T_co:
+    """Return the task's result; the task is repeated if another embedder becomes active meanwhile."""
+    while True:
+        async with database.user_transaction(user, [embedding_models.MODELS]) as scope:
+            [models] = scope.first
+        try:
+            return await task(await with_active_embedder(database, dependencies, models))
+        except ModelChanged:
+            continue

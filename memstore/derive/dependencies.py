@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy as np
 from memstore.derive.llm import TokenBudget
 from memstore.errors import ProviderError
 from memstore.providers import ChatModel, Embedder, EmbedderLoader, TokenCounter, Vectors, load_stored_embedder
-from memstore.providers.batching import BatchingEmbedder
 from memstore.settings import Settings
 
 
@@ -72,14 +70,3 @@ def embed_texts(embedder: Embedder, texts: Sequence[str]) -> Vectors:
             "finite. Nothing of them was stored: mend the embedder, then derive again."
         )
     return vectors
-
-
-def coalesce_embedders(dependencies: Dependencies) -> Dependencies:
-    """Return dependencies whose embedders serve concurrent callers in shared batches."""
-
-    @cache
-    def exactly(name: str, dimensions: int) -> Embedder:
-        return BatchingEmbedder(dependencies.exactly(name, dimensions))
-
-    own = dependencies.embedder
-    return replace(dependencies, embedder=None if own is None else BatchingEmbedder(own), exactly=exactly)

@@ -14,8 +14,7 @@ from itertools import count
 from uuid import UUID
 
 from memstore._compat import to_thread
-from memstore.derive.active_embedder import run_with_active_embedder
-from memstore.derive.chunks import document_text, speaker_prefixed
+from memstore.derive.chunks import document_text, run_with_active_embedder, speaker_prefixed
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import Conflict, InvalidInput
 from memstore.models import EmbeddingStatus, MigrationReport, Tier, UnitKey

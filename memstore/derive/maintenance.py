@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from memstore.derive.erasure.delete import ErasureTarget, erase
+from memstore.derive.erasure import ErasureTarget, erase
 from memstore.models import ErasureScope, LargeUser
 from memstore.settings import Settings
 from memstore.store import documents, embedding_models, erasure, events, postings, receipts, vector_indexes

@@ -17,8 +17,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from uuid import UUID
 
 from memstore._compat import run_all, to_thread
-from memstore.derive.active_embedder import with_active_embedder
-from memstore.derive.chunks import UnitDeriver
+from memstore.derive.chunks import UnitDeriver, with_active_embedder
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.embedding_migration import embed_missing_units
 from memstore.derive.facts.deriver import FactDeriver
@@ -65,8 +64,7 @@ class Deriver(Protocol[B, R]):
     name: str
     dependencies: Dependencies
 
-    def with_dependencies(self, dependencies: Dependencies) -> Deriver[B, R]:
-        """Return the deriver with other dependencies."""
+    def __init__(self, dependencies: Dependencies) -> None: ...
 
     @property
     def producer(self) -> Producer:
@@ -300,7 +298,7 @@ async def load_batch(database: Database, deriver: Deriver[B, R], work: PendingWo
 async def _with_models(database: Database, deriver: Deriver[B, R], models: Sequence[Model]) -> Deriver[B, R]:
     """Return the deriver with the embedder that is active for a user with these models; raises `EmbedderMismatch`."""
     dependencies = await with_active_embedder(database, deriver.dependencies, models)
-    return deriver if dependencies is deriver.dependencies else deriver.with_dependencies(dependencies)
+    return deriver if dependencies is deriver.dependencies else type(deriver)(dependencies)
 
 
 async def _compute(loaded: Sequence[LoadedBatch[B, R]]) -> list[R]:

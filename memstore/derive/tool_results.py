@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memstore.derive.sentences import sentences
+from memstore.derive.chunking import sentences
 from memstore.models import Json, Message
 from memstore.store.tokenize import terms
 from memstore.tool_calls import name_of, raw_arguments

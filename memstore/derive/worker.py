@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -21,16 +20,17 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, TypeVar
 from uuid import UUID
 
-from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
+from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
 from procrastinate.app import WorkerOptions
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 
-from memstore.derive.dependencies import Dependencies, coalesce_embedders
+from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.maintenance import run_maintenance
 from memstore.derive.pipeline import (
@@ -60,7 +60,7 @@ SWEEP_TASK, RETENTION_TASK = "memstore.sweep", "memstore.retain"
 URGENT = 100  # the priority of a sweep, which takes milliseconds
 HEARTBEATS = 6  # within the time after which a worker counts as dead
 MODEL_RETRY = timedelta(seconds=60)  # until a chat model that is away is asked again
-MAX_BACKOFF_SECONDS = 600.0
+RETRY_SECONDS = 10  # more before each attempt
 MAINTENANCE_SECONDS = 30.0  # between two looks at what users need
 CONNECTIONS = 4  # for the queue: jobs hold none while they work
 
@@ -71,21 +71,6 @@ RESERVE_POLL_SECONDS = 0.2
 
 class ConversationFailed(MemstoreError):
     """A deriver failed in a conversation; the log and the watermark say why."""
-
-
-class Backoff(BaseRetryStrategy):
-    """Doubles the wait with each attempt, with jitter, and gives up after `attempts`."""
-
-    def __init__(self, attempts: int) -> None:
-        self.attempts = attempts
-
-    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
-        """Return when to try again; None if the job has failed for good."""
-        if job.attempts + 1 >= self.attempts:
-            return None
-        seconds = min(2.0**job.attempts, MAX_BACKOFF_SECONDS) * random.uniform(0.5, 1.5)
-        at = datetime.now(UTC) + timedelta(seconds=seconds)
-        return RetryDecision(retry_at=at, priority=min(job.priority, queue.PRIORITY_SWEPT))  # new messages go first
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +149,8 @@ class Worker:
         self._counts: Counter[str] = Counter()
         self._users: set[UUID] = set()  # whose memory was derived, without maintenance since
         self._database = database
-        self._dependencies = coalesce_embedders(dependencies)
+        # Embedders of users for whom another one is active stay loaded as long as this works.
+        self._dependencies = replace(dependencies, exactly=cache(dependencies.exactly))
         self._derivers_by_backfill: dict[UUID | None, Derivers] = {}
         self._settings = dependencies.settings
         self._concurrency = concurrency
@@ -241,7 +227,8 @@ class Worker:
         kwargs = {"application_name": "memstore worker", "prepare_threshold": None}
         connector = PsycopgConnector(conninfo=self._database.url, kwargs=kwargs, min_size=1, max_size=CONNECTIONS)
         app = App(connector=connector)
-        retry = Backoff(self._settings.worker_attempts)
+        attempts = self._settings.worker_attempts
+        retry = attempts > 1 and RetryStrategy(max_attempts=attempts - 1, wait=1, linear_wait=RETRY_SECONDS)
         app.task(name=queue.TASK, queue=queue.QUEUE, retry=retry, pass_context=True)(self._derive)
         sweep = app.task(name=SWEEP_TASK, queue="sweep", queueing_lock=SWEEP_TASK, priority=URGENT, pass_context=True)(
             self._sweep

@@ -18,7 +18,7 @@ import numpy as np
 
 from memstore import ids
 from memstore._compat import to_thread
-from memstore.derive.active_embedder import run_with_active_embedder
+from memstore.derive.chunks import run_with_active_embedder
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.export import import_policy

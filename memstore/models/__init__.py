@@ -32,7 +32,6 @@ from memstore.models.facts import (
     FactKind,
     FactSpan,
     FactType,
-    Finding,
     KnownFact,
     kind_of,
 )
@@ -95,7 +94,6 @@ __all__ = [
     "FactKind",
     "FactSpan",
     "FactType",
-    "Finding",
     "Hit",
     "HitGroup",
     "Job",

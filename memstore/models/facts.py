@@ -149,12 +149,3 @@ class Entity:
     name: str
     facts: tuple[Fact, ...]
     edges: tuple[Edge, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What an audit found: `problem` is duplicate, conflict or stale."""
-
-    problem: str
-    facts: tuple[UUID, ...]
-    detail: str

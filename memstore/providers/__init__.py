@@ -1,52 +1,268 @@
 """What is borrowed: embedding models, token counters, rerankers and chat models.
 
-`base` has their Protocols, which a provider of your own follows, and what loads one by its name, "kind:model". The
-other modules are the built-in providers, one a library or service, and what they share: `services` (asking a server
-again, reading a model's answer), `counters` (messages as the texts that are counted), `batching`.
+Here are their Protocols, which a provider of your own follows, and the registry of those that are installed. A provider
+is named "kind:model". Its kind is an entry point of the group `memstore.counters`, `memstore.embedders`,
+`memstore.rerankers` or `memstore.chat_models`: a function that takes the model's name, and the settings where it needs
+them, and returns the provider. The built-in ones are entry points too. A function of a module that no package brings is
+named "module:function", or "module:function:model".
+
+The other modules are the built-in providers, one a library or service, and what they share: `services` and
+`served_embedder` (a server is asked, and asked again), `counters` (messages as the texts that are counted), `batching`.
 """
 
-from memstore.providers.base import (
-    MINILM,
-    ChatMessage,
-    ChatModel,
-    Completion,
-    Count,
-    CountKind,
-    Embedder,
-    EmbedderLoader,
-    Reranker,
-    Scores,
-    T,
-    TokenCounter,
-    Vectors,
-    load_chat_model,
-    load_counter,
-    load_embedder,
-    load_reranker,
-    load_stored_embedder,
-    setting_of,
-    vectors_name,
-)
+from __future__ import annotations
 
-__all__ = [
-    "MINILM",
-    "ChatMessage",
-    "ChatModel",
-    "Completion",
-    "Count",
-    "CountKind",
-    "Embedder",
-    "EmbedderLoader",
-    "Reranker",
-    "Scores",
-    "T",
-    "TokenCounter",
-    "Vectors",
-    "load_chat_model",
-    "load_counter",
-    "load_embedder",
-    "load_reranker",
-    "load_stored_embedder",
-    "setting_of",
-    "vectors_name",
-]
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from inspect import signature
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from memstore.errors import ConfigurationError, EmbedderMismatch, MemstoreError, ProviderMissing
+from memstore.plugins import installed_entry_points
+from memstore.settings import ONNX_MINILM, Settings
+from memstore.settings import load as load_settings
+
+Vectors = NDArray[np.float32]
+Scores = NDArray[np.floating[Any]]
+ChatMessage = Mapping[str, str]  # of "role" and "content"
+CountKind = Literal["exact", "server", "estimated", "upper_bound"]
+T = TypeVar("T", bound=BaseModel)
+
+MINILM = "sentence-transformers:all-MiniLM-L6-v2"  # the name of its vectors, whichever library computed them
+MAX_DIMENSIONS = 2000  # of a vector that lies in its row as it is, of a page of 8 KB
+
+
+class Count(int):
+    """A number of tokens, and how it is known: `kind`. Arithmetic gives plain ints.
+
+    "exact": what is counted is the rendered prompt, by the rule and the vocabulary that the counter's name says.
+    "server": the server that will answer has said so. "estimated": by a rule that is known to be near what the server
+    does, which may differ. "upper_bound": not exceeded, within what the counter states.
+    """
+
+    kind: CountKind
+
+    def __new__(cls, tokens: int, kind: CountKind) -> Self:
+        """Return the number with its kind."""
+        count = super().__new__(cls, tokens)
+        count.kind = kind
+        return count
+
+    def __reduce__(self) -> tuple[type[Count], tuple[int, CountKind]]:
+        return Count, (int(self), self.kind)
+
+
+class TokenCounter(Protocol):
+    """Counts tokens, and says with each count of a chat how it is known. Blocking, and safe to share by threads."""
+
+    @property
+    def name(self) -> str:
+        """The full name, kept with every stored count."""
+
+    def count(self, text: str) -> int:
+        """Return the number of tokens of a text; special tokens that it mentions are plain text."""
+
+    def count_message(self, message: Mapping[str, Any]) -> int:
+        """Return what one message is expected to add to a chat, its overhead included: an estimate to plan with."""
+
+    def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
+        """Return the number of tokens of the finished chat, overhead of messages and of the reply's start included.
+
+        `tools` are definitions of tools as OpenAI and Ollama take them: {"type": "function", "function": {…}}.
+        Raises InvalidInput for messages that cannot be counted, such as those that the model's template refuses.
+        """
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of unit length. Blocking, and safe to share by threads: derivers run at once."""
+
+    @property
+    def name(self) -> str:
+        """The full name, kept with every stored vector: the same name must mean the same vectors."""
+
+    @property
+    def dimensions(self) -> int:
+        """The number of components of a vector."""
+
+    @property
+    def max_tokens(self) -> int:
+        """The model's window, in its own tokens without the special ones; what is beyond it is not seen."""
+
+    def count(self, text: str) -> int:
+        """Return the number of the model's own tokens of a text, without the special ones."""
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of texts to be found: shape (texts, dimensions), float32, each of length 1."""
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the vector of a question: shape (dimensions,), float32, of length 1."""
+
+
+EmbedderLoader = Callable[[str, int], Embedder]  # of a name and dimensions, as `load_stored_embedder`
+
+
+class Reranker(Protocol):
+    """Says how well texts answer a question, having read both together. Blocking, and safe to share by threads."""
+
+    @property
+    def name(self) -> str:
+        """The full name, kept with the receipts of contexts: the same name must mean the same scores."""
+
+    def scores(self, query: str, texts: Sequence[str]) -> Scores:
+        """Return a score for each text, the higher the better: shape (texts,), finite, on any scale they share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion(Generic[T]):
+    """A chat model's answer, and what it has cost in the model's own tokens, a refused first answer included.
+
+    It is not `is_whole` where the model had more to say than fits: what is there can be used, and the rest asked for.
+    """
+
+    answer: T
+    prompt_tokens: int
+    completion_tokens: int
+    calls: int = 1
+    is_whole: bool = True
+
+
+class ChatModel(Protocol):
+    """Answers a chat with an object of a given shape. Blocking, and safe to share by threads."""
+
+    @property
+    def name(self) -> str:
+        """The full name, with the digest of the weights where that is known: it is kept with what the model made.
+
+        May ask the server, the first time; raises `ModelUnavailable` where that is away.
+        """
+
+    @property
+    def context_tokens(self) -> int:
+        """The model's window in its own tokens: prompt and answer together. May ask the server as `name` does."""
+
+    def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
+        """Return a number of tokens that the prompt of these messages hardly exceeds, everything around them included.
+
+        What is to be sent must keep `max_prompt_tokens(messages) + max_tokens <= context_tokens`.
+        """
+
+    def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
+        """Return the model's answer of at most `max_tokens` tokens, read as `schema`; of a cut one, what is whole.
+
+        Returns or raises within a set time. Raises `PromptTooLong` before anything is sent where the prompt may not
+        fit, `ModelUnavailable` where the model is away, `ModelAnswerInvalid` where it answers with something else.
+        """
+
+
+_LOADED: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()  # hundreds of megabytes each: stores share
+
+
+def load_counter(name: str, settings: Settings | None = None) -> TokenCounter:
+    """Return the token counter of this name, such as "tiktoken:o200k_base". Nothing is asked of a server yet.
+
+    `settings` say where a server is; by default they are those of the environment.
+    """
+    counter: TokenCounter = _load("memstore.counters", name, settings)
+    return counter
+
+
+def load_embedder(name: str, settings: Settings | None = None) -> Embedder | None:
+    """Return the embedder of this name, such as "onnx:all-MiniLM-L6-v2"; None for "none".
+
+    As long as anybody in this process holds it, it is not loaded again. Raises `ConfigurationError` where its vectors
+    are too wide to be stored.
+    """
+    if name == "none":
+        return None
+    embedder: Embedder = _load("memstore.embedders", name, settings)
+    if embedder.dimensions > MAX_DIMENSIONS:
+        raise ConfigurationError(
+            f"{embedder.name} makes vectors of {embedder.dimensions:,} dimensions; a row holds {MAX_DIMENSIONS:,}. "
+            "Give another embedder, or have it make shorter ones (Matryoshka models can, by embedding_dimensions)."
+        )
+    return embedder
+
+
+def vectors_name(embedder: str) -> str:
+    """Return the name that the vectors of an embedder are kept under, by the embedder's name in the settings."""
+    return MINILM if embedder == ONNX_MINILM else embedder
+
+
+def setting_of(name: str) -> str:
+    """Return the setting that has vectors of this name made, without an extra where that can be."""
+    return ONNX_MINILM if name == MINILM else name
+
+
+def load_stored_embedder(name: str, dimensions: int, settings: Settings | None = None) -> Embedder:
+    """Return the embedder that has made the vectors kept under this name; raises `EmbedderMismatch` without it."""
+    try:
+        embedder = load_embedder(setting_of(name), settings)
+    except MemstoreError as error:
+        raise EmbedderMismatch(f"Vectors were made by {name!r}, and that cannot be had here: {error}") from error
+    if embedder is None or (embedder.name, embedder.dimensions) != (name, dimensions):
+        raise EmbedderMismatch(
+            f"Vectors were made by {name!r} with {dimensions} dimensions; here it is "
+            + ("none." if embedder is None else f"{embedder.name!r} with {embedder.dimensions}.")
+        )
+    return embedder
+
+
+def load_reranker(name: str, settings: Settings | None = None) -> Reranker | None:
+    """Return the reranker of this name, such as "cross-encoder:FOLDER", as `load_embedder` does; None for "none"."""
+    if name == "none":
+        return None
+    reranker: Reranker = _load("memstore.rerankers", name, settings)
+    return reranker
+
+
+def load_chat_model(name: str, settings: Settings | None = None) -> ChatModel | None:
+    """Return the chat model of this name, such as "ollama:qwen3:4b"; None for "none". Asks no server yet.
+
+    `settings` say where the server is and how long to wait; by default they are those of the environment.
+    """
+    if name == "none":
+        return None
+    model: ChatModel = _load("memstore.chat_models", name, settings)
+    return model
+
+
+def _load(group: str, name: str, settings: Settings | None) -> Any:
+    """Return a provider; one that is made without the settings, such as a local model, is shared by all who ask."""
+    loaded = _LOADED.get((group, name))
+    if loaded is not None:
+        return loaded
+    load, model = find_loader(group, name)
+    if len(signature(load).parameters) > 1:
+        return load(model, load_settings({}) if settings is None else settings)
+    provider = load(model)
+    with suppress(TypeError):  # a class with __slots__ may refuse
+        _LOADED[group, name] = provider
+    return provider
+
+
+def find_loader(group: str, name: str) -> tuple[Callable[..., Any], str]:
+    """Return the function that loads a provider, and the model's name for it; raises `ProviderMissing`."""
+    kind, _, model = name.partition(":")
+    known = installed_entry_points(group)
+    if kind in known.names:
+        return known[kind].load(), model
+    function, _, model = model.partition(":")
+    if kind and function.isidentifier():
+        try:
+            return getattr(import_module(kind), function), model
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{kind}.".startswith(f"{error.name}."):
+                raise ProviderMissing(f"{kind} of {name!r} cannot be imported: {error}.") from error
+        except AttributeError:
+            raise ProviderMissing(f"The module {kind} of {name!r} has no function {function}.") from None
+    raise ProviderMissing(
+        f"Nobody knows the provider {name!r}. {group} has {', '.join(f'{each}:…' for each in sorted(known.names))}; "
+        "a function of your own is named module:function."
+    )

@@ -26,7 +26,7 @@ from typing import Any
 from unicodedata import is_normalized, normalize
 
 from memstore.errors import ProviderMissing
-from memstore.providers.base import Count
+from memstore.providers import Count
 from memstore.providers.counters import as_json, only_text, texts
 from memstore.settings import Settings
 

@@ -95,20 +95,6 @@ def as_json(value: object, indent: int | None = None) -> str:
 
 
 def check_tools(tools: object) -> None:
-    """Raise InvalidInput for what are no definitions of tools: a list of objects, each with a name or its own kind.
-
-    A name stands where OpenAI's chat has it, under "function", or beside the type as others have it.
-    """
-    if not isinstance(tools, list | tuple):
+    """Raise InvalidInput for what is no list of definitions of tools, in whatever shape a model takes them."""
+    if not isinstance(tools, list | tuple) or not all(isinstance(tool, Mapping) for tool in tools):
         raise InvalidInput(f"tools={tools!r:.60}: give a list of definitions, such as {_TOOL}.")
-    for tool in tools:
-        if not (isinstance(tool, Mapping) and _is_tool(tool)):
-            raise InvalidInput(f"tools has {tool!r:.60}, which is no definition of a tool; give such as {_TOOL}.")
-
-
-def _is_tool(tool: Mapping[Any, Any]) -> bool:
-    kind = tool.get("type", "function")
-    inner = tool.get(kind, tool) if isinstance(kind, str) else tool
-    name = inner.get("name") if isinstance(inner, Mapping) else None
-    built_in = isinstance(kind, str) and kind not in ("", "function", "custom") and name is None
-    return built_in or (isinstance(name, str) and bool(name))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from memstore.errors import ProviderError, ProviderMissing
-from memstore.providers.base import Scores
+from memstore.providers import Scores
 from memstore.providers.batching import BatchWorkers
 from memstore.providers.sentence_transformers import BATCH, load_model
 from memstore.text import replace_surrogates

@@ -25,7 +25,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
-from memstore.providers.base import Count
+from memstore.providers import Count
 from memstore.providers.counters import CountCache, as_json, only_text, part_text, texts
 from memstore.settings import Settings
 from memstore.text import replace_surrogates

@@ -6,19 +6,16 @@ Runtime maps into memory as published. The vectors are those of sentence-transfo
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
 import numpy as np
-import platformdirs
 from tokenizers import Tokenizer
 
 from memstore.errors import ProviderError, ProviderMissing
-from memstore.providers.base import MINILM, Vectors
+from memstore.providers import MINILM, Vectors
 from memstore.providers.batching import BatchWorkers
 from memstore.text import replace_surrogates
 
@@ -30,7 +27,7 @@ MODEL = "all-MiniLM-L6-v2"
 FOLDER = Path(__file__).with_name(MODEL)
 GRAPH = Path(__file__).with_name("minilm.onnx")
 WEIGHTS = FOLDER / "model.safetensors"
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+WEIGHTS_BYTES = 90_868_376
 DIMENSIONS = 384
 WINDOW = 256  # tokens, [CLS] and [SEP] included
 BATCH, BATCH_TOKENS = 8, 1024  # texts, and padded tokens: larger batches are slower on CPUs, and take more memory
@@ -40,11 +37,16 @@ MOST_THREADS = 8  # each takes up to 40 MB, and a container may have fewer proce
 def load(model: str) -> MiniLM:
     """Return the embedder; `model` is "" or "all-MiniLM-L6-v2". Takes 0.1 s.
 
-    Raises ProviderMissing for any other model, ProviderError where the weights are not the published ones.
+    Raises ProviderMissing for any other model, ProviderError where the weights are not there, or not whole.
     """
     if model not in ("", MODEL):
         raise ProviderMissing(f"onnx has {MODEL} alone. Name the model as sentence-transformers:{model} instead.")
-    check_weights(WEIGHTS, platformdirs.user_cache_path("memstore", appauthor=False))
+    try:
+        size = WEIGHTS.stat().st_size
+    except OSError as error:
+        raise ProviderError(f"{error}: install memstore again.") from error
+    if size != WEIGHTS_BYTES:  # the graph names places in it
+        raise ProviderError(f"{WEIGHTS} has {size:,} bytes, not {WEIGHTS_BYTES:,}: install memstore again.")
     return MiniLM()
 
 
@@ -116,26 +118,3 @@ def _new_session() -> onnxruntime.InferenceSession:
     folder = WEIGHTS.resolve().parent  # ONNX Runtime refuses links that lead elsewhere
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     return onnxruntime.InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
-
-
-def check_weights(file: Path, cache: Path) -> None:
-    """Raise ProviderError unless a file holds the published weights.
-
-    A file is hashed once: a note in `cache` says so, until the file changes. Without a cache it is hashed each time.
-    """
-    try:
-        stat = file.stat()
-        state = f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns} {stat.st_ino} {WEIGHTS_SHA256}"
-        note = cache / f"weights-{hashlib.sha256(state.encode()).hexdigest()[:32]}"
-        with suppress(OSError):
-            if note.exists():
-                return
-        with file.open("rb") as weights:
-            found = hashlib.file_digest(weights, "sha256").hexdigest()
-    except OSError as error:
-        raise ProviderError(f"{error}: install memstore again.") from error
-    if found != WEIGHTS_SHA256:
-        raise ProviderError(f"{file} does not hold the published weights (SHA-256 {found}): install memstore again.")
-    with suppress(OSError):
-        cache.mkdir(parents=True, exist_ok=True)
-        note.touch()

@@ -20,7 +20,7 @@ from typing import Any
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from memstore.errors import InvalidInput, ModelUnavailable, ProviderError, ProviderMissing
-from memstore.providers.base import Count
+from memstore.providers import Count
 from memstore.providers.byte_bound import BytesCounter, longest
 from memstore.providers.counters import CountCache, as_json, only_text
 from memstore.providers.huggingface import Vocabulary, as_template

@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
-from memstore.providers.base import Scores
+from memstore.providers import Scores
 from memstore.providers.served_embedder import ServedEmbedder
 from memstore.providers.services import (
     ChatRequest,

@@ -17,7 +17,7 @@ import numpy as np
 
 from memstore.errors import ProviderError, ProviderMissing
 from memstore.plugins import missing_extra, require_extra
-from memstore.providers.base import Vectors
+from memstore.providers import Vectors
 from memstore.providers.batching import BatchWorkers
 from memstore.text import replace_surrogates
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, ProviderError
-from memstore.providers.base import Vectors
+from memstore.providers import Vectors
 from memstore.providers.services import Retries
 from memstore.settings import Settings
 from memstore.text import replace_surrogates

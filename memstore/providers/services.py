@@ -23,7 +23,7 @@ from pydantic_core import from_json
 
 from memstore._compat import with_timeout
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
-from memstore.providers.base import ChatMessage, Completion, T
+from memstore.providers import ChatMessage, Completion, T
 from memstore.text import replace_surrogates
 
 R = TypeVar("R")

@@ -15,6 +15,7 @@ import threading
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +24,7 @@ import tiktoken
 import tiktoken.model
 
 from memstore.errors import ProviderError, ProviderMissing
-from memstore.providers.base import Count
+from memstore.providers import Count
 from memstore.providers.counters import CountCache, as_json, only_text, texts
 from memstore.settings import Settings
 
@@ -45,9 +46,8 @@ PER_CHOICE = 3
 # tiktoken 0.14 panics (a BaseException, with a backtrace on stderr) on a run of more than 999,000 white characters:
 # its `\s+(?!\S)` keeps a stack of one million places. Shorter runs are left to it.
 LONGEST_RUN = 500_000
-_WHITE = "\t\v\f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # Unicode's White_Space without line ends
-
-_LINE_ENDS_APART = frozenset({"cl100k_base", "o200k_base", "o200k_harmony"})
+# It begins at a run's first character only and never gives back: linear, where `\s{500000,}` alone is quadratic.
+_LONG_RUN = re.compile(rf"(?<!\s)\s{{{LONGEST_RUN},}}+")
 
 
 def load(model: str, settings: Settings | None = None) -> TiktokenCounter:
@@ -57,7 +57,7 @@ def load(model: str, settings: Settings | None = None) -> TiktokenCounter:
     its absence is seen here. Raises ProviderMissing for a name that tiktoken does not know, and for a vocabulary that
     is neither in the wheel nor in the user's folder.
     """
-    known = sorted(_constructors(_no_file))
+    known = sorted(_constructors(_read))
     asked = model or DEFAULT
     encoding = asked if asked in known else encoding_of(asked)
     if encoding is None:
@@ -104,16 +104,15 @@ class TiktokenCounter:
     def count(self, text: str) -> int:
         """Return the number of tokens of a text, special tokens being plain text.
 
-        A lone surrogate counts as U+FFFD, which is what it is when sent. Exact for every text: 4 MB without any white
-        space take 4 s at most (random letters; words 0.1 s), runs of white space of any length 3 s.
+        A lone surrogate counts as U+FFFD, which is what it is when sent. 4 MB without any white space take 4 s at
+        most (random letters; words 0.1 s), runs of white space of any length 3 s.
         Raises ProviderMissing or ProviderError where the vocabulary cannot be read.
         """
         return self._cache(text)
 
     def _tokens(self, text: str) -> int:
-        if len(text) >= LONGEST_RUN:
-            return _count_long(text, self._encoding)
-        return len(_encoding(self._encoding).encode_ordinary(text))
+        encode = _encoding(self._encoding).encode_ordinary
+        return len(encode(text)) if len(text) < LONGEST_RUN else sum(len(encode(part)) for part in _split_white(text))
 
     def count_message(self, message: Mapping[str, Any]) -> int:
         """Return the tokens of one message of a chat: 3, those of every value, and 1 if it has a name.
@@ -147,31 +146,10 @@ def _choices(schema: object) -> int:
     return sum(map(_choices, schema)) if isinstance(schema, list | tuple) else 0
 
 
-def _count_long(text: str, name: str) -> int:
-    """Count around the runs of white space that are too long for tiktoken, and those as the one piece that they are.
-
-    The pattern makes one piece of such a run, without its last character if a word follows, and one piece of all up to
-    a line end if one follows: that case needs no help, as it does not look ahead. (The oldest encodings give line ends
-    no place of their own: there they belong to the run.)
-    """
-    encoding = _encoding(name)
-    ends = "" if name in _LINE_ENDS_APART else r"\r\n"
-    total = start = 0
-    for run in _long_runs(ends, LONGEST_RUN).finditer(text):
-        end = run.end()
-        if text.startswith(("\r", "\n"), end):
-            continue
-        end -= end < len(text)
-        total += len(encoding.encode_ordinary(text[start : run.start()]))
-        total += len(_whole(name).encode_ordinary(text[run.start() : end]))
-        start = end
-    return total + len(encoding.encode_ordinary(text[start:]))
-
-
-@cache
-def _long_runs(ends: str, longest: int) -> re.Pattern[str]:
-    # Begins at a run's first character only and never gives back: linear, where `[ ]{500000,}` alone is quadratic.
-    return re.compile(f"(?<![{_WHITE}{ends}])[{_WHITE}{ends}]{{{longest},}}+")
+def _split_white(text: str) -> list[str]:
+    """Cut a text within its runs of white space that are too long for tiktoken: a token or two more at most."""
+    cuts = [cut for run in _LONG_RUN.finditer(text) for cut in range(run.start() + LONGEST_RUN, run.end(), LONGEST_RUN)]
+    return [text[start:stop] for start, stop in pairwise([0, *cuts, len(text)])]
 
 
 _LOADING = threading.RLock()
@@ -179,19 +157,12 @@ _LOADING = threading.RLock()
 
 def _encoding(name: str) -> tiktoken.Encoding:
     with _LOADING:
-        return _build(name, None)
-
-
-def _whole(name: str) -> tiktoken.Encoding:
-    """Return the encoding with a pattern that takes the whole text for one piece."""
-    with _LOADING:
-        return _build(name, r"[\s\S]+")
+        return _build(name)
 
 
 @cache
-def _build(name: str, pattern: str | None) -> tiktoken.Encoding:
-    parts = _constructors(_read)[name]()
-    return tiktoken.Encoding(**(parts if pattern is None else {**parts, "pat_str": pattern}))
+def _build(name: str) -> tiktoken.Encoding:
+    return tiktoken.Encoding(**_constructors(_read)[name]())
 
 
 def _constructors(read: Callable[[str, str], bytes]) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -215,10 +186,6 @@ def _copy_of(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def _no_file(url: str, sha256: str) -> bytes:
-    raise AssertionError(f"{url} was read where only names were asked for")
 
 
 def _read(url: str, sha256: str) -> bytes:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from math import ceil
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 from memstore.errors import InvalidInput
 from memstore.plugins import installed_entry_points
-from memstore.providers.base import Count, TokenCounter, load_counter
-from memstore.providers.counters import as_json, check_tools, texts
+from memstore.providers import Count, TokenCounter, load_counter
+from memstore.providers.counters import check_tools
 from memstore.providers.tiktoken import encoding_of, is_packed
 from memstore.settings import load as load_settings
 
@@ -22,12 +21,6 @@ if TYPE_CHECKING:  # the rows' libraries take as long to load as all else here; 
 
 LOGGER = logging.getLogger(__name__)
 UNKNOWN = "bytes"  # the counter of models that no other one knows
-Method = Literal["approximate", "exact", "cached"]
-
-# For "approximate": o200k_base makes a token of 3.6 bytes of Korean, 3.7 of Markdown, 4.1 of code, 4.4 of English prose
-# and 7.3 of Hindi, so that this is a guess above most of them.
-BYTES_A_TOKEN = 3.5
-OVERHEAD = 4  # tokens around a message
 
 
 def counter_for(model: str) -> str:
@@ -77,38 +70,16 @@ def check_fits(
 
 
 def estimate(
-    messages: Chat,
-    method: Method = "exact",
-    *,
-    counter: TokenCounter | str | None = None,
-    tools: Sequence[Mapping[str, Any]] = (),
+    messages: Chat, *, counter: TokenCounter | str | None = None, tools: Sequence[Mapping[str, Any]] = ()
 ) -> Count:
-    """Return the tokens of a chat, with the kind of the count; what may be given is as of `check_fits`.
-
-    "exact" counts the finished chat, rendered where the counter renders. "cached" adds up what each message is expected
-    to add, which is remembered: the same for OpenAI's rule, near it for chat templates. "approximate" asks no tokenizer
-    at all and divides bytes: it may be twice the truth, and nothing in memstore relies on it.
-    """
-    if method not in get_args(Method):
-        raise InvalidInput(f"method is one of {', '.join(get_args(Method))}, not {method!r}.")
+    """Return the tokens of the finished chat, with the kind of the count; what may be given is as of `check_fits`."""
     check_tools(tools)
     chat, text = _read(messages)
-    if method == "approximate":
-        written = [*([] if text is None else [text]), *(each for one in chat for each in texts(one))]
-        return _guess([*written, *map(as_json, tools)], len(chat))
     own = _counter(counter)
-    if text is not None:  # sent as it is: there is nothing around it, but the tools beside
-        none = own.count_messages([])
-        return Count(own.count(text) + (own.count_messages([], tools) - none if tools else 0), none.kind)
-    if method == "exact":
+    if text is None:
         return own.count_messages(chat, tools)
-    around = own.count_messages([], tools)
-    return Count(around + sum(map(own.count_message, chat)), around.kind)
-
-
-def _guess(written: Sequence[str], messages: int) -> Count:
-    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in written)
-    return Count(ceil(size / BYTES_A_TOKEN) + OVERHEAD * messages, "estimated")
+    none = own.count_messages([])  # a text is sent as it is: there is nothing around it, but the tools beside
+    return Count(own.count(text) + (own.count_messages([], tools) - none if tools else 0), none.kind)
 
 
 def _read(given: Chat) -> tuple[list[Mapping[str, Any]], str | None]:

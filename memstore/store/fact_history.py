@@ -218,8 +218,3 @@ async def restore_orphaned(scope: Transaction, *, actor: str) -> list[Fact]:
 async def open_conflicts(scope: Transaction) -> list[Pair]:
     """Return pairs of active facts that disagree, and nobody has settled it."""
     return await scope.all(SQL["open_conflicts"], Pair)
-
-
-async def settled_conflicts(scope: Transaction) -> list[Pair]:
-    """Return pairs of facts that disagreed until somebody settled it."""
-    return await scope.all(SQL["settled_conflicts"], Pair)

@@ -211,34 +211,3 @@ def test_an_erasure_that_is_killed_in_the_middle_has_done_nothing(url: str) -> N
         certificate = store.user("alice").erase()
         assert certificate.counts["messages"] == 10
         assert holding(url, "secretville", ids.user_id("alice")) == {}
-
-
-ERASES = """
-import memstore
-with memstore.open({url!r}, settings={settings!r}) as store:
-    print(flush=True)
-    store.user({name!r}).erase()
-"""
-
-
-@pytest.mark.slow
-def test_erasures_that_are_killed_anywhere_are_whole_or_nothing(url: str) -> None:
-    with memstore.open(url, settings=HASHING) as store:
-        whole = nothing = 0
-        for turn in range(8 * DOSE):
-            name = f"alice{turn}"
-            store.user(name).conversation("c").add_many(said(0, 60, f"secret{turn}"))
-            store.derive(user=name)
-            before = dumped(url, name)
-            script = ERASES.format(url=url, settings=HASHING, name=name)
-            process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
-            assert process.stdout is not None
-            process.stdout.readline()
-            time.sleep(0.15 * (turn % 16))
-            process.kill()
-            process.communicate()
-            time.sleep(0.5)
-            left = dumped(url, name)
-            assert left == before or not any(left.values())
-            whole, nothing = whole + (not any(left.values())), nothing + (left == before)
-    print(f"{whole} erased, {nothing} not")

@@ -7,7 +7,6 @@ import dataclasses
 import os
 import random
 import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -273,39 +272,6 @@ async def test_what_fails_again_and_again_is_given_up_and_can_be_tried_again(url
             assert await store.retry_jobs([job.id]) == 1
             await until(all_done)
         assert await store.backfills.verify() == []
-
-
-class Meeting(Poisoned):
-    """One in which the good text is at work until the other has failed."""
-
-    def __init__(self) -> None:
-        super().__init__(256)
-        self.at_work, self.failed = threading.Event(), threading.Event()
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        if any(self.poison in text for text in texts):
-            self.at_work.wait(30)
-            self.failed.set()
-        else:
-            self.at_work.set()
-            self.failed.wait(30)
-            time.sleep(1)  # it takes a moment until that is noted
-        return super().embed_documents(texts)
-
-
-async def test_what_fails_beside_a_conversation_is_no_failure_of_it(url: str) -> None:
-    async with await WorkingStore.open(url, settings=HASHING | QUICK | {"worker_attempts": 1}) as store:
-        store._runtime.__dict__["embedder"] = Meeting()
-        for user, text in (("alice", "Good morning."), ("bob", "And this is the poison.")):
-            await store.user(user).conversation("talk").add("user", text)
-
-        async def over() -> bool:
-            counts = await store.job_counts()
-            return (counts.waiting, counts.running, pending(url)) == (0, 0, 1) and counts.failed > 0
-
-        async with working(store):
-            await until(over)
-        assert [job.error for job in await store.jobs(failed=True)] == ["embed: ValueError"]
 
 
 async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: str) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
-from memstore import Conflict, InvalidInput
+from memstore import Conflict
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 
@@ -25,10 +24,6 @@ async def told(store: AsyncMemoryStore, *said: str, name: str | None = None) -> 
 
 async def states(alice: AsyncUserScope) -> dict[str, str]:
     return {fact.text: fact.state for fact in await alice.facts(state="all")}
-
-
-async def conflicts(alice: AsyncUserScope) -> list[tuple[Any, ...]]:
-    return [one.facts for one in await alice.audit_facts() if one.problem == "conflict"]
 
 
 # -- entered
@@ -60,12 +55,13 @@ async def test_only_another_value_of_one_attribute_takes_a_place(
     assert [fact.value for fact in await alice.facts()] == left
 
 
-async def test_what_contradicts_is_a_conflict_that_the_audit_shows(store: AsyncMemoryStore) -> None:
+async def test_what_contradicts_is_a_conflict_that_is_shown(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     seven = await alice.add_fact("The user keeps 7 hens.", type="preference")
     nine = await alice.add_fact("The user keeps 9 hens.", type="preference")
     assert len(await alice.facts()) == 2
-    assert await conflicts(alice) in ([(seven.id, nine.id)], [(nine.id, seven.id)])
+    [pair] = await alice.fact_conflicts()
+    assert {fact.id for fact in pair} == {seven.id, nine.id}
 
 
 async def test_what_was_true_before_may_be_entered_again_in_other_words(store: AsyncMemoryStore) -> None:
@@ -80,7 +76,6 @@ async def test_what_is_entered_takes_the_place_of_what_says_the_same(store: Asyn
     entered = await alice.add_fact("I'm allergic to shellfish.", type="constraint")
     assert await states(alice) == {derived.text: "superseded", entered.text: "active"}
     assert entered.sources == derived.sources, "what was said says it too"
-    assert await alice.audit_facts() == []
     await told(store, "I'm allergic to shellfish.", "I'm allergic to shellfish.")
     assert [fact.id for fact in await alice.facts()] == [entered.id], "saying it again does not bring it back"
     (change,) = [one for one in await alice.fact_history(entered) if one.action == "edited"]
@@ -95,17 +90,6 @@ async def test_what_says_more_than_what_is_entered_stays(store: AsyncMemoryStore
     )
     less = await alice.add_fact("The user has a cat.", type="identity", attribute="owns/cat", value="yes")
     assert {fact.id for fact in await alice.facts()} == {more.id, less.id}
-    assert [(one.problem, set(one.facts)) for one in await alice.audit_facts()] == [("duplicate", {more.id, less.id})]
-
-
-async def test_two_values_of_a_slot_are_a_conflict_in_the_audit(store: AsyncMemoryStore) -> None:
-    alice = await told(store, "I live in Leeds.")
-    [leeds] = await alice.facts()
-    porto = await alice.add_fact("The user lives in Porto.", type="identity")
-    await alice.undo((await alice.fact_history(leeds))[-1])
-    assert [set(pair) for pair in await conflicts(alice)] == [{leeds.id, porto.id}]
-    await alice.retract_fact(leeds)
-    assert await alice.audit_facts() == []
 
 
 async def test_what_has_ended_ends_nothing(store: AsyncMemoryStore) -> None:
@@ -201,21 +185,6 @@ async def test_an_edited_slot_is_that_of_the_new_words_or_none(store: AsyncMemor
 
 
 # -- asked for
-
-
-async def test_an_undo_by_the_id_of_a_fact_is_told_which_change_to_undo(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    cello = await alice.add_fact("The user plays the cello.", type="preference")
-    with pytest.raises(InvalidInput, match="nothing was done to it"):
-        await alice.undo(cello.id)
-    await alice.edit_fact(cello, confidence=0.5)
-    await alice.retract_fact(cello)
-    edit, retraction = (await alice.fact_history(cello))[1:]
-    with pytest.raises(InvalidInput, match=f"which was retracted, give {retraction.id}"):
-        await alice.undo(cello.id)
-    await alice.undo(retraction)
-    with pytest.raises(InvalidInput, match=f"which was edited, give {edit.id}"):
-        await alice.undo(cello.id)
 
 
 async def test_an_edit_that_is_refused_loads_no_encoder(store: AsyncMemoryStore, url: str) -> None:

@@ -82,9 +82,9 @@ async def test_a_context_for_a_model_whose_template_knows_no_system_and_no_tools
 
 async def test_what_are_no_tools_no_model_and_no_tokens_is_told_with_what_to_give(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("one")
-    wrong: list[Any] = ["search", [1], [None], {"a": 1}, [{"nme": 1}], None]
+    wrong: list[Any] = ["search", [1], [None], {"a": 1}, None]
     for tools in wrong:
-        with pytest.raises(InvalidInput, match=r"tools.*give (a list|such)"):
+        with pytest.raises(InvalidInput, match=r"tools.*give a list"):
             await trip.context("Where to?", budget=500, tools=tools)
     for model in (5, "", " "):
         with pytest.raises(InvalidInput, match="model"):

@@ -97,21 +97,6 @@ async def test_facts_have_types_sources_and_are_merged(store: AsyncMemoryStore) 
     assert all(fact.sources for fact in facts)
 
 
-async def test_summaries_cover_closed_sessions_once_and_nest(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("lisbon")
-    await trip.add_many(history(10))
-    await store.derive()
-    first = await trip.summaries(level=1)
-    assert [(one.from_seq, one.to_seq) for one in first] == [(10 * n + 1, 10 * n + 10) for n in range(9)]
-    second = await trip.summaries(level=2)
-    assert [(one.from_seq, one.to_seq) for one in second] == [(1, 40), (41, 80)]
-    assert all(0 < one.tokens <= 160 for one in first)
-    assert "1 March 2024" in first[0].text
-    hits = await trip.user.recall("peanuts", tiers=["summaries"])
-    of_first = {message.id for message in await trip.messages(to_seq=10)}
-    assert any(set(hit.sources) == of_first for hit in hits)
-
-
 async def test_deriving_in_pieces_gives_the_same_rows_as_at_once(store: AsyncMemoryStore) -> None:
     given = history(6)
     whole, pieces = (store.user(name).conversation("c") for name in ("whole", "pieces"))
@@ -167,16 +152,3 @@ async def test_vectors_of_two_embedders_are_never_mixed(store: AsyncMemoryStore,
     assert (await store.stats())["failed"] == 3
     assert (await store.derive()).failed == ()
     assert (await store.stats())["failed"] == 0
-
-
-async def test_an_embedder_may_come_later(store: AsyncMemoryStore, url: str) -> None:
-    async with await AsyncMemoryStore.open(url, settings={"embedder": "none"}) as words:
-        await words.user("alice").conversation("c").add("user", "I live in Leeds.")
-        await words.derive()
-    await store.user("alice").conversation("c").add("user", "I moved to Porto.")
-    await store.derive()
-    hits = await store.user("alice").recall("Leeds or Porto?", tiers=["messages"])
-    assert {hit.text: hit.parts["semantic"] > 0 for hit in hits} == {
-        "I live in Leeds.": False,
-        "I moved to Porto.": True,
-    }

@@ -193,7 +193,7 @@ async def test_a_process_that_cannot_have_the_embedder_that_serves_says_so(
         await talked(store)
         await store.embeddings.migrate(NEW)
     monkeypatch.undo()  # as on a machine where the kind is not installed
-    monkeypatch.setattr("memstore.providers.base._LOADED", {})
+    monkeypatch.setattr("memstore.providers._LOADED", {})
     async with await opened(url, "hashing:64") as store:
         with pytest.raises(EmbedderMismatch, match=r"turned:2.*cannot be had here.*Nobody knows the provider"):
             await store.user("alice").recall("peanuts")

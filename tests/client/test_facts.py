@@ -14,7 +14,7 @@ from memstore import Conflict, Fact, InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.derive.facts import rule_extractor
-from memstore.derive.rules.extract import Extracted, Utterance
+from memstore.derive.facts.rule_extractor import FactDraft, Utterance
 from memstore.text import format_day
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -90,56 +90,6 @@ async def test_the_value_said_last_is_active_whatever_is_derived_first(
     }
 
 
-async def test_every_supersede_is_undone_exactly(store: AsyncMemoryStore) -> None:
-    cities = ["Leeds", "Porto", "Rome", "Lima", "Kyoto", "Cairo"]
-    alice = store.user("alice")
-    past: list[dict[str, Any]] = []
-    for day, city in enumerate(cities):
-        await told(store, (f"I live in {city}.", day))
-        past.append({place: row(fact) for place, fact in (await by_place(alice)).items()})
-    undone = 0
-    for earlier, later in zip(reversed(cities[:-1]), reversed(past[:-1]), strict=True):
-        fact = (await by_place(alice))[earlier]
-        await alice.undo((await alice.fact_history(fact))[-1])
-        assert row((await by_place(alice))[earlier]) == later[earlier]
-        undone += 1
-    assert undone == 5
-    assert len(await alice.facts()) == 6
-
-
-async def test_any_past_moment_is_seen_as_it_was_known_then(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    moments: list[datetime] = []
-    seen: list[list[dict[str, Any]]] = []
-
-    async def look() -> None:
-        seen.append([row(fact) for fact in await alice.facts(state=None)])
-        steps = [step.at for fact in await alice.facts(state=None) for step in await alice.fact_history(fact)]
-        moments.append(max(steps))
-
-    await told(store, (LEEDS, 0))
-    await look()
-    await told(store, (PORTO, 3))
-    await look()
-    await told(store, (ROME, 1))
-    await look()
-    porto = (await by_place(alice))["Porto"]
-    await alice.retract_fact(porto)
-    await look()
-    await alice.undo((await alice.fact_history(porto))[-1])
-    await look()
-    await alice.edit_fact(porto, text="The user lives in Gaia, near Porto.", value="Gaia")
-    await look()
-    await alice.edit_fact((await by_place(alice))["Gaia"], confidence=0.5)
-    await look()
-    for moment, then in zip(moments, seen, strict=True):
-        assert [row(fact) for fact in await alice.facts(state=None, as_of=moment)] == then
-        active = [fact["id"] for fact in then if fact["state"] == "active"]
-        assert [fact.id for fact in await alice.facts(as_of=moment)] == active
-        assert {hit.id for hit in await alice.recall("live", tiers=["facts"], as_of=moment)} == set(active)
-    assert await alice.facts(as_of=(await alice.fact_history((await by_place(alice))["Leeds"]))[0].at - MOMENT) == []
-
-
 async def test_what_cannot_be_told_is_a_conflict_and_both_stay(store: AsyncMemoryStore) -> None:
     await say(store, LEEDS, 0, place="one")
     await say(store, PORTO, 0, place="other")
@@ -147,13 +97,13 @@ async def test_what_cannot_be_told_is_a_conflict_and_both_stay(store: AsyncMemor
     alice = store.user("alice")
     facts = await alice.facts()
     assert len(facts) == 2
-    (problem,) = [one for one in await alice.audit_facts() if one.problem == "conflict"]
-    assert set(problem.facts) == {fact.id for fact in facts}
+    (pair,) = await alice.fact_conflicts()
+    assert {fact.id for fact in pair} == {fact.id for fact in facts}
     steps = [step for fact in facts for step in await alice.fact_history(fact)]
     (change,) = [step for step in steps if step.action == "conflicted"]
     settled = await alice.undo(change)
     assert (settled.action, settled.undoes) == ("resolved", change.id)
-    assert [one for one in await alice.audit_facts() if one.problem == "conflict"] == []
+    assert await alice.fact_conflicts() == []
     with pytest.raises(Conflict, match="this is undone"):
         await alice.undo(change)
     assert [row(fact) for fact in await alice.facts()] == [row(fact) for fact in facts]
@@ -286,20 +236,6 @@ async def test_an_entity_is_seen_with_its_relations(store: AsyncMemoryStore) -> 
     assert [edge.value for edge in (await alice.entity("Ann")).edges] == ["Bea"]
 
 
-async def test_an_audit_finds_what_is_wrong(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    same = [
-        await alice.add_fact(text, type="preference", subject="Ann")
-        for text in ("Ann plays the old cello.", "Ann plays the old cello")
-    ]
-    plan = await alice.add_fact("Ann flies to Rome on 3 May 2021.", type="plan", value="2021-05-03", attribute="plan/x")
-    await told(store, (LEEDS, 0), (PORTO, 3))
-    found = {(one.problem, one.facts) for one in await alice.audit_facts()}
-    assert {facts for problem, facts in found if problem == "duplicate"} == {tuple(sorted(one.id for one in same))}
-    assert ("stale", (plan.id,)) in found
-    assert {problem for problem, _ in found} == {"duplicate", "stale"}
-
-
 RECIPE = "memstore.derive.facts.rule_extractor.RECIPE"
 
 
@@ -330,35 +266,14 @@ async def test_a_redo_makes_facts_anew_and_what_people_did_survives(
     assert (await store.derive()).messages == 0
 
 
-async def test_a_redo_forgets_what_the_new_recipe_does_not_find(
-    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alice = await told(store, (LEEDS, 0), (PORTO, 3), (PORTO, 4), (ROME, 5))
-    rules = rule_extractor.extract
-
-    def fewer(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
-        return [] if "Porto" in said.text or "Rome" in said.text else rules(said, before)
-
-    monkeypatch.setattr(rule_extractor, "extract", fewer)
-    monkeypatch.setattr(RECIPE, "rules/test")
-    assert (await store.derive(redo="facts")).redone == 4
-    assert [(fact.value, fact.state, fact.valid_to) for fact in await alice.facts(state=None)] == [
-        ("leeds", "active", None)
-    ]
-    stats = await store.stats()
-    assert stats["units"] == stats["messages"] + 1
-    hits = await alice.recall("Where do I live?", tiers=["facts"])
-    assert len(hits) == 1
-
-
 async def test_a_redo_of_what_is_said_in_other_words_leaves_one_fact(
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice = await told(store, (LEEDS, 0), (LEEDS, 2), (PORTO, 3), (LEEDS, 9))
     rules = rule_extractor.extract
 
-    def reworded(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
-        return [Extracted(replace(draft, text=f"It is so: {draft.text}"), slot) for draft, slot in rules(said, before)]
+    def reworded(said: Utterance, before: Sequence[Utterance]) -> list[FactDraft]:
+        return [replace(draft, text=f"It is so: {draft.text}") for draft in rules(said, before)]
 
     monkeypatch.setattr(rule_extractor, "extract", reworded)
     monkeypatch.setattr(RECIPE, "rules/test")
@@ -381,8 +296,8 @@ async def test_what_was_taken_back_or_edited_does_not_come_back_in_other_words(
     await alice.edit_fact(allergy, text="The user gets a rash from peanuts.")
     rules = rule_extractor.extract
 
-    def reworded(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
-        return [Extracted(replace(draft, text=f"It is so: {draft.text}"), slot) for draft, slot in rules(said, before)]
+    def reworded(said: Utterance, before: Sequence[Utterance]) -> list[FactDraft]:
+        return [replace(draft, text=f"It is so: {draft.text}") for draft in rules(said, before)]
 
     monkeypatch.setattr(rule_extractor, "extract", reworded)
     monkeypatch.setattr(RECIPE, "rules/test")
@@ -394,7 +309,7 @@ async def test_a_redo_that_fails_leaves_the_old_facts(store: AsyncMemoryStore, m
     alice = await told(store, (LEEDS, 0), (PORTO, 3))
     before = [row(fact) for fact in await alice.facts(state=None)]
 
-    def broken(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
+    def broken(said: Utterance, before: Sequence[Utterance]) -> list[FactDraft]:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:

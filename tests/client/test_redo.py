@@ -13,7 +13,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.derive import embedding_migration
 from memstore.derive.facts import rule_extractor
-from memstore.derive.rules.extract import Extracted, Utterance
+from memstore.derive.facts.rule_extractor import FactDraft, Utterance
 from memstore.models import Fact
 from memstore.providers import Vectors
 from memstore.testing import HashingEmbedder
@@ -69,7 +69,7 @@ async def test_a_redo_keeps_what_comes_out_again_and_makes_only_what_is_new(
     leeds, porto, peanuts = sorted(await alice.facts(state="all"), key=lambda fact: fact.occurred_at)
     rules = rule_extractor.extract
 
-    def other(said: Utterance, before: Sequence[Utterance]) -> list[Extracted]:
+    def other(said: Utterance, before: Sequence[Utterance]) -> list[FactDraft]:
         if "Porto" in said.text:
             return []
         return rules(

@@ -10,7 +10,7 @@ import pytest
 
 from memstore import InvalidInput
 from memstore.client.store import AsyncMemoryStore
-from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
+from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 
 PICTURE = [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -58,21 +58,6 @@ async def test_recall_finds_what_was_said_in_one_summary_and_not_in_all_that_rep
     levels = {one.id: one.level for one in await trip.summaries()}
     assert {levels[hit.id] for hit in hits} == {1}
     assert sum("Hill0x0" in hit.text for hit in hits) == 1
-
-
-async def test_the_nest_does_not_depend_on_when_it_was_derived(store: AsyncMemoryStore) -> None:
-    whole, pieces = (store.user(name).conversation("c") for name in ("whole", "pieces"))
-    given = history(70)
-    await whole.add_many(given)
-    for at in range(0, len(given), 33):
-        await pieces.add_many(given[at : at + 33])
-        await store.derive(user="pieces")
-    await store.derive()
-    one, other = await whole.summaries(), await pieces.summaries()
-    assert [(s.level, s.from_seq, s.to_seq, s.text) for s in one] == [
-        (s.level, s.from_seq, s.to_seq, s.text) for s in other
-    ]
-    assert max(summary.level for summary in one) == 4
 
 
 async def test_another_recipe_goes_on_where_the_last_one_ended(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from memstore.client.worker import work
-from memstore.derive.rules.extract import Utterance, extract
+from memstore.derive.facts.rule_extractor import Utterance, extract
 from memstore.testing import HashingEmbedder
 
 CONTEXT = multiprocessing.get_context("forkserver")

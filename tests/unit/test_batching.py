@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 
-import numpy as np
 import pytest
 
-from memstore.providers import Vectors
-from memstore.providers.batching import LEADERS, BatchingEmbedder, BatchWorkers, by_length
-from memstore.testing import HashingEmbedder, check_embedder
-from tests.waiting import await_exit
+from memstore.providers.batching import BatchWorkers, by_length
 
 CALLERS = 12
 
@@ -72,88 +65,3 @@ def test_after_an_error_nothing_more_is_begun() -> None:
         workers.run(work, range(50))
     workers.run(lambda _: None, range(1))
     assert len(begun) <= 5
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_child_that_was_forked_amid_a_batch_has_threads_of_its_own() -> None:
-    workers, begun, go = BatchWorkers(1), threading.Event(), threading.Event()
-
-    def work(_: int) -> None:
-        begun.set()
-        go.wait(20)
-
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(workers.run, work, range(3))
-        assert begun.wait(20)
-        if not (child := os.fork()):
-            try:
-                os._exit(0 if workers.run(lambda one: one, range(3)) == [0, 1, 2] else 1)
-            finally:
-                os._exit(2)
-        go.set()
-        assert await_exit(child) == 0
-
-
-class Held(HashingEmbedder):
-    """An embedder whose first calls wait until they are let go; it knows how many texts each call had."""
-
-    def __init__(self) -> None:
-        super().__init__(64)
-        self.go = Event()
-        self.calls: list[int] = []
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        self.calls.append(len(texts))
-        assert self.go.wait(30)
-        if "bad" in texts:
-            raise ValueError("bad")
-        return super().embed_documents(texts)
-
-
-def asked(embedder: Held, requests: Sequence[list[str]]) -> list[Vectors | BaseException]:
-    """Ask from as many threads as there are requests, all before the first is answered."""
-    together = BatchingEmbedder(embedder)
-    with ThreadPoolExecutor(len(requests)) as pool:
-        futures = [pool.submit(together.embed_documents, texts) for texts in requests]
-        while sum(embedder.calls) + sum(len(one.texts) for one in together._waiting) < sum(map(len, requests)):
-            pass
-        embedder.go.set()
-        return [future.exception() or future.result() for future in futures]
-
-
-def test_it_keeps_the_promises_of_an_embedder() -> None:
-    check_embedder(BatchingEmbedder(HashingEmbedder(64)))
-
-
-def test_what_is_asked_at_once_goes_to_the_encoder_together() -> None:
-    embedder = Held()
-    requests = [[f"caller {n}, text {place}" for place in range(n % 4 + 1)] for n in range(CALLERS)]
-    found = asked(embedder, requests)
-    for texts, vectors in zip(requests, found, strict=True):
-        np.testing.assert_array_equal(vectors, HashingEmbedder(64).embed_documents(texts))
-    assert len(embedder.calls) <= LEADERS + 1, "those that could ask at once, and one for all others"
-
-
-def test_an_error_is_its_own_callers_alone() -> None:
-    requests = [["bad"] if n == 5 else [f"good {n}"] for n in range(CALLERS)]
-    found = asked(Held(), requests)
-    assert [type(one) for one in found if isinstance(one, BaseException)] == [ValueError]
-    assert isinstance(found[5], ValueError)
-
-
-def test_no_texts_are_no_question() -> None:
-    embedder = Held()
-    assert BatchingEmbedder(embedder).embed_documents([]).shape == (0, 64)
-    assert embedder.calls == []
-
-
-def test_a_vector_that_is_missing_is_its_own_callers_loss_alone() -> None:
-    class Lossy(Held):
-        def embed_documents(self, texts: Sequence[str]) -> Vectors:
-            vectors = super().embed_documents(texts)
-            return np.delete(vectors, [place for place, text in enumerate(texts) if text == "lost"], axis=0)
-
-    requests = [["lost", "kept"] if n == 5 else [f"good {n}"] for n in range(CALLERS)]
-    for texts, vectors in zip(requests, asked(Lossy(), requests), strict=True):
-        whole = HashingEmbedder(64).embed_documents([text for text in texts if text != "lost"])
-        np.testing.assert_array_equal(vectors, whole)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memstore.derive.chunking import split_code_blocks, split_structured, split_text
-from memstore.derive.sentences import sentences
+from memstore.derive.chunking import sentences, split_code_blocks, split_structured, split_text
 from memstore.testing import WordCounter
 from tests.timing import assert_linear
 from tests.unit.strategies import HARD

@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.derive.summaries.extractive import abridge, choose_sentences, score_sentence
-from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY, Line, extract_lines, format_lines, parse_lines
+from memstore.derive.summaries.extractive import (
+    EMPTY_SUMMARY,
+    Line,
+    abridge,
+    choose_sentences,
+    extract_lines,
+    format_lines,
+    parse_lines,
+    score_sentence,
+)
 from memstore.models import Message, Summary
 from memstore.testing import WordCounter
 from tests.unit.strategies import START, message

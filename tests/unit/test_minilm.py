@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -17,13 +16,12 @@ import pytest
 import memstore
 from memstore.errors import EmbedderMismatch, ProviderError, ProviderMissing
 from memstore.providers import MINILM, load_embedder, load_stored_embedder, minilm
-from memstore.providers.minilm import BATCH, FOLDER, MiniLM, check_weights, load
+from memstore.providers.minilm import BATCH, FOLDER, MiniLM, load
 from memstore.settings import ONNX_MINILM
 from memstore.testing import check_embedder
 from tests.waiting import await_exit
 
 ROOT = Path(__file__).parents[2]
-WEIGHTS = FOLDER / "model.safetensors"
 # English in sizes from nothing to ten thousand characters, other scripts, and what tokenizers stumble over.
 TEXTS = [
     "",
@@ -187,48 +185,6 @@ def test_another_model_is_named_otherwise() -> None:
         load("BAAI/bge-m3")
 
 
-@pytest.fixture
-def weights(tmp_path: Path) -> Iterator[Path]:
-    file = tmp_path / "model.safetensors"
-    file.write_bytes(WEIGHTS.read_bytes())
-    yield file
-
-
-def test_the_weights_are_hashed_once_until_they_change(
-    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    digest, hashed = minilm.hashlib.file_digest, []  # type: ignore[attr-defined]
-    monkeypatch.setattr(minilm.hashlib, "file_digest", lambda *args: hashed.append(1) or digest(*args))  # type: ignore[attr-defined]
-    cache = tmp_path / "cache"
-    for _ in range(3):
-        check_weights(weights, cache)
-    assert len(hashed) == 1
-    with weights.open("r+b") as file:
-        file.seek(50_000_000)
-        file.write(b"peanuts")
-    with pytest.raises(ProviderError, match="does not hold the published weights"):
-        check_weights(weights, cache)
-    with pytest.raises(ProviderError, match="install memstore again"):
-        check_weights(weights, cache)
-    assert len(hashed) == 3
-
-
-def test_without_a_cache_the_weights_are_hashed_again(weights: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    for _ in range(2):
-        check_weights(weights, tmp_path / "file" / "no-folder")
-
-
-@pytest.mark.root
-def test_a_cache_that_may_not_be_looked_into_is_none(tmp_path: Path) -> None:
-    cache = tmp_path / "closed" / "memstore"
-    cache.parent.mkdir(mode=0o700)
-    code = f"from pathlib import Path; from memstore.providers.minilm import *; check_weights(WEIGHTS, Path('{cache}'))"
-    nobody = ["setpriv", "--reuid=65534", "--clear-groups", sys.executable, "-c", code]
-    ran = subprocess.run(nobody, capture_output=True, text=True)
-    assert (ran.returncode, ran.stderr) == (0, "")
-
-
 def test_weights_behind_a_link_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     linked = tmp_path / "all-MiniLM-L6-v2"
     linked.mkdir()
@@ -238,9 +194,12 @@ def test_weights_behind_a_link_are_loaded(tmp_path: Path, monkeypatch: pytest.Mo
     assert MiniLM(1).embed_query("x").shape == (384,)
 
 
-def test_missing_weights_are_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", ["absent", "cut off"])
+def test_missing_weights_are_told(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cut off").write_bytes(b"weights")
+    monkeypatch.setattr(minilm, "WEIGHTS", tmp_path / file)
     with pytest.raises(ProviderError, match="install memstore again"):
-        check_weights(tmp_path / "model.safetensors", tmp_path)
+        load("")
 
 
 def test_who_has_another_embedder_set_is_told_the_one_that_needs_no_extra(url: str) -> None:

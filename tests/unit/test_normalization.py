@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memstore.derive.facts.normalization import adds_nothing, parse_slot, slot_of_fact
+from memstore.derive.facts.normalization import parse_slot, slot_of_fact
 from memstore.models import FactColumns
 
 
@@ -58,18 +58,3 @@ def test_whether_a_stored_slot_holds_several_is_the_slot_books_answer(
     slot = slot_of_fact(fact)
     assert slot is not None
     assert slot.many == many
-
-
-@pytest.mark.parametrize(
-    ("now", "stays"),
-    [
-        ("The user has lived in Leeds.", True),
-        ("Ann lives in Leeds.", True),
-        ("The user lives in Leeds with Bob.", True),
-        ("The user lives in York.", False),
-        ("The user never lived in Leeds.", False),
-    ],
-)
-def test_what_is_new_in_other_words_must_have_been_said(now: str, stays: bool) -> None:
-    said = "I live in Leeds, with Bob."
-    assert adds_nothing("The user lives in Leeds.", now, subject="Ann", also=said) == stays

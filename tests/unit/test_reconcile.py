@@ -9,10 +9,10 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.derive.facts.normalization import content_words, parse_slot
+from memstore.derive.facts.normalization import parse_slot
 from memstore.derive.facts.reconcile import implies_end, reconcile
 from memstore.derive.rules.slots import Modality, Slot
 from memstore.providers.minilm import load
@@ -131,31 +131,12 @@ def _active(facts):
     return {(one.fact.text, one.fact.value) for one in fold(facts).values() if one.fact.state == "active"}
 
 
-@settings(deadline=None)  # the first text reads the tables of its language
-@given(st.text(max_size=300), st.sampled_from(["en", "de", "fr", "es", "zh", ""]))
-def test_no_text_raises(text, language):
-    parse_slot(text, "Alice", language)
-    content_words(text)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("words", ["I live in ", "my exam ", "a, ", "moved to and "])
 def test_the_time_of_a_long_clause_is_bounded(words):
     for language in ("en", "de", "fr", "es"):
         assert_linear(lambda text, language=language: parse_slot(text, "Alice", language), words)
         parse_slot((words * 200)[:600].strip(), "Alice", language)  # the longest that is read
-
-
-@pytest.mark.parametrize(
-    "clause",
-    [
-        "I live in a small flat", "I live in fear", "I'm in Berlin", "If I lived in Rome, I'd have a dog",
-        "She said I live in Rome", "Do I live in Rome?", "I would like to live in Rome", "I might be vegan one day",
-        "the town where I live in winter", "I don't live in Rome", "I am tired", "I like it", "I want to quit my job",
-    ],
-)  # fmt: skip
-def test_what_is_no_statement_of_a_lasting_value_fills_nothing(clause):
-    assert parse_slot(clause, "Alice", "en") is None or clause == "I don't live in Rome"
 
 
 @pytest.mark.parametrize(
@@ -171,24 +152,19 @@ def test_what_is_no_statement_of_a_lasting_value_fills_nothing(clause):
         ("Im Oktober ist unser Hund Bruno gestorben", "de", "former/pet/hund", ""),
         ("Unsere Katze ist letzte Woche verstorben", "de", "former/pet/katze", ""),
         ("Meine Katze Mia starb im Mai", "de", "former/pet/katze", ""),
+        ("Trabajo en casa", "es", None, None),
+        ("J'ai 30 minutes de retard", "fr", None, None),
+        ("No me llamo Pedro", "es", None, None),
+        ("Je vis dans un petit appartement", "fr", None, None),
+        ("Unser Hund ist nicht gestorben", "de", None, None),
+        ("Unser Hund ist fast gestorben", "de", None, None),
+        ("I live in fear", "en", None, None),
+        ("the town where I live in winter", "en", None, None),
     ],
 )
 def test_the_slot_of_a_clause(clause, language, attribute, value):
     slot = parse_slot(clause, "Alice", language)
-    assert slot is not None
-    assert (slot.attribute, slot.value) == (attribute, value)
-
-
-@pytest.mark.parametrize(
-    ("clause", "language"),
-    [
-        ("Trabajo en casa", "es"),
-        ("J'ai 30 minutes de retard", "fr"), ("No me llamo Pedro", "es"), ("Je vis dans un petit appartement", "fr"),
-        ("Unser Hund ist nicht gestorben", "de"), ("Unser Hund ist fast gestorben", "de"),
-    ],
-)  # fmt: skip
-def test_what_only_looks_like_a_slot_is_none(clause, language):
-    assert parse_slot(clause, "Alice", language) is None
+    assert (slot and slot.attribute, slot and slot.value) == (attribute, value)
 
 
 def test_the_labelled_pairs_are_told_apart_by_the_real_encoder():

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memstore.derive.facts.rule_extractor import FactDraft, Utterance, extract
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
-from memstore.derive.rules.extract import Extracted, Utterance, extract
 from tests.by_rules import AT, read, slots, told
 
 CONSTRAINTS = Path(__file__).parent.parent / "rules" / "constraints.jsonl"
@@ -60,9 +60,10 @@ def constraints(language: str) -> list[dict]:
     return [one for one in every if one["language"] == language]
 
 
-def holds(facts: list[Extracted], wanted: dict) -> bool:
+def holds(facts: list[FactDraft], wanted: dict) -> bool:
     """Whether a fact that stands in every context says it, and that it is over where it is."""
-    for draft, slot in facts:
+    for draft in facts:
+        slot = draft.slot
         over = slot is not None and (slot.value == "no" or slot.attribute.startswith("former/"))
         denies = slot is not None and slot.attribute.split("/")[0] in ("avoid", "eats", "caution", "instruction")
         said = wanted["value"].casefold() in draft.text.casefold() and (over == wanted["ends"] or denies)
@@ -87,7 +88,7 @@ def test_what_always_holds_is_a_constraint_however_it_is_typed(language: str, le
     "said", [one["content"] for language in ("en", "de") for one in constraints(language) if not one["expect"]]
 )
 def test_what_only_sounds_like_a_constraint_is_none(said: str) -> None:
-    assert not [one for one in extract(Utterance(said, "user", None, AT)) if one.draft.type == "constraint"]
+    assert not [one for one in extract(Utterance(said, "user", None, AT)) if one.type == "constraint"]
 
 
 # What is not asserted. -----------------------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ def test_a_bare_correction_fills_the_slot_that_was_filled_before() -> None:
 )  # fmt: skip
 def test_only_a_time_that_is_certain_is_kept(said: str, begins: datetime | None, ends: datetime | None) -> None:
     (fact,) = [one for one in read(said) if one.slot]
-    assert (fact.draft.valid_from, fact.draft.valid_to) == (begins, ends)
+    assert (fact.valid_from, fact.valid_to) == (begins, ends)
 
 
 def rows_of_the_page() -> list[tuple[str, ...]]:
@@ -184,7 +185,7 @@ def rows_of_the_page() -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize(("said", "facts", "types"), rows_of_the_page())
 def test_the_page_of_facts_tells_what_is_read(said: str, facts: str, types: str) -> None:
-    found = [one.draft for one in read(said)]
+    found = read(said)
     assert (" · ".join(one.text for one in found) or "–") == facts
     assert (", ".join(dict.fromkeys(one.type for one in found)) or "–") == types
 
@@ -222,14 +223,14 @@ def test_a_month_that_only_looks_like_one_is_none() -> None:
 def test_a_sentence_worth_keeping_is_told_as_it_was_said_and_is_a_statement() -> None:
     said = "Hey! We signed the lease for the workshop in Cork. How are you?"
     (fact,) = read(said)
-    assert fact.draft.text == 'Alice: "We signed the lease for the workshop in Cork."'
-    assert (fact.draft.type, fact.draft.kind, fact.slot) == ("statement", "semantic", None)
-    assert said[fact.draft.start : fact.draft.stop] == "We signed the lease for the workshop in Cork."
+    assert fact.text == 'Alice: "We signed the lease for the workshop in Cork."'
+    assert (fact.type, fact.kind, fact.slot) == ("statement", "semantic", None)
+    assert said[fact.start : fact.stop] == "We signed the lease for the workshop in Cork."
 
 
 def test_what_nobody_understands_alone_takes_the_sentence_before_it() -> None:
     (fact,) = read("I bought a canoe from my neighbour. It is red and leaks.")
-    assert fact.draft.text == 'Alice: "I bought a canoe from my neighbour. It is red and leaks."'
+    assert fact.text == 'Alice: "I bought a canoe from my neighbour. It is red and leaks."'
     assert told("It went very well with my boss today.") == []
 
 
@@ -250,8 +251,8 @@ def test_what_is_asked_of_an_assistant_is_no_fact(said: str) -> None:
 
 def test_a_language_without_a_file_gives_quotations_alone() -> None:
     (fact,) = read("我2019年在北京买了一套小房子。")
-    assert fact.draft.text == 'Alice: "我2019年在北京买了一套小房子。"'
-    assert (fact.slot, fact.draft.language) == (None, "und")
+    assert fact.text == 'Alice: "我2019年在北京买了一套小房子。"'
+    assert (fact.slot, fact.language) == (None, "und")
 
 
 @pytest.mark.parametrize("role", ["assistant", "tool", "system"])
@@ -260,7 +261,7 @@ def test_only_users_are_read(role: str) -> None:
 
 
 def test_without_a_name_the_speaker_is_the_user() -> None:
-    assert [one.draft.text for one in extract(Utterance("I live in Leeds.", "user", None, AT))] == [
+    assert [one.text for one in extract(Utterance("I live in Leeds.", "user", None, AT))] == [
         "The user lives in Leeds."
     ]
 
@@ -287,8 +288,8 @@ def test_no_text_raises_and_every_fact_stands_in_the_message(text: str, to_frien
     found = extract(said, before, worth=0.0)
     assert found == extract(Utterance(text, "user", "Alice", AT), before, worth=0.0)
     for one in found:
-        assert 0 <= one.draft.start < one.draft.stop <= len(text)
-        assert one.draft.text
+        assert 0 <= one.start < one.stop <= len(text)
+        assert one.text
 
 
 @pytest.mark.parametrize(

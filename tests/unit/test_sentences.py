@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memstore.derive.sentences import sentences
+from memstore.derive.chunking import sentences
 from tests.timing import assert_linear
 
 PIECES = st.sampled_from(

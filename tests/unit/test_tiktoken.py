@@ -3,7 +3,6 @@ from __future__ import annotations
 import gzip
 import os
 import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,6 @@ from typing import Any
 import pytest
 import tiktoken
 import tiktoken.load
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import load_counter
@@ -69,10 +66,6 @@ def test_count(name: str, text: str, tokens: int) -> None:
     assert load(name).count(text) == tokens
 
 
-def test_a_lone_surrogate_counts_as_the_replacement_character(o200k: TiktokenCounter) -> None:
-    assert o200k.count("a\ud800b") == o200k.count("a\ufffdb")
-
-
 # The example of OpenAI's cookbook, which counts 129 tokens by the encoding of gpt-4 and 124 by that of gpt-4o.
 COOKBOOK = [
     {
@@ -126,21 +119,6 @@ def test_every_value_of_a_message_counts(o200k: TiktokenCounter, message: dict[s
 def test_a_value_without_json_is_refused(o200k: TiktokenCounter) -> None:
     with pytest.raises(InvalidInput, match="no JSON"):
         o200k.count_message({"role": "user", "content": [{"type": "image", "data": b"x"}]})
-
-
-WHITE = st.text(" \t\n\r\u00a0\u3000\x1c\x85", min_size=0, max_size=12)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@settings(deadline=None)  # the first example loads the vocabulary
-@given(pieces=st.lists(st.tuples(WHITE, st.sampled_from(["", "a", "!", "1", "去", "/", "'s", "\ud800"])), max_size=6))
-def test_long_runs_of_white_space_count_exactly(name: str, pieces: list[tuple[str, str]]) -> None:
-    text = "".join(white + word for white, word in pieces)
-    counter = load(name)
-    plain = counter.count(text)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "LONGEST_RUN", 2)
-        assert counter.count(text) == plain
 
 
 @pytest.mark.slow
@@ -218,18 +196,6 @@ def test_tiktoken_and_the_environment_stay_as_they_are(o200k: TiktokenCounter) -
     before = (dict(os.environ), dict(vars(tiktoken.load)), dict(tiktoken.registry.ENCODINGS))
     o200k.count("a")
     assert (dict(os.environ), dict(vars(tiktoken.load)), dict(tiktoken.registry.ENCODINGS)) == before
-
-
-@pytest.mark.usefixtures("_forgotten")
-def test_threads_build_an_encoding_once(o200k: TiktokenCounter) -> None:
-    found: list[int] = []
-    threads = [threading.Thread(target=lambda: found.append(o200k.count("hello world"))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [2] * 8
-    assert module._build.cache_info().misses == 1
 
 
 def test_an_openai_model_is_counted_by_its_encoding_and_said_to_be_estimated(o200k: TiktokenCounter) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memstore.derive.facts.trust import LEVELS, TrustPolicy
+from memstore.derive.facts.rule_extractor import LEVELS, TrustPolicy
 from memstore.ingest.add import ConversationRef, build_row
 from memstore.models import Role
 

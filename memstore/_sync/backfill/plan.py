@@ -19,7 +19,7 @@ from memstore._sync.store.llm_usage import MeanCost
 from memstore._sync.store.watermarks import PendingMessages
 from memstore.derive.facts.llm_extractor import BATCH_MESSAGES
 from memstore.derive.llm import load_prompt
-from memstore.derive.summaries.hierarchy import GROUP
+from memstore.derive.summaries.extractive import GROUP
 from memstore.models import BackfillPlan, DeriverPlan
 from memstore.providers import ChatModel, TokenCounter
 from memstore.settings import Settings

@@ -170,7 +170,7 @@ class ConversationScope(MessageListMixin):
         It is made now and stored; the same range is never summarized twice by the same recipe. `recall` finds it like
         any other; contexts use levels 1 and above, which cover each message once.
         """
-        from memstore._sync.derive.summaries.on_demand import summarize
+        from memstore._sync.derive.summaries.deriver import summarize
 
         return summarize(self._database, self._runtime.resources(), self.user.id, self.id, from_seq, to_seq)
 
@@ -335,7 +335,7 @@ class ConversationScope(MessageListMixin):
         Facts that other conversations say too are made again without this one. What was erased does not come back with
         an export or import; new messages may be added under the same name. With `dry_run` nothing is erased.
         """
-        from memstore._sync.derive.erasure.delete import ErasureTarget, erase
+        from memstore._sync.derive.erasure import ErasureTarget, erase
 
         target = ErasureTarget(ErasureScope.CONVERSATION, self.user.id, self.id)
         return erase(self._database, target, dry_run=dry_run)

@@ -21,13 +21,13 @@ from memstore.providers import (
     Embedder,
     Reranker,
     TokenCounter,
+    find_loader,
     load_chat_model,
     load_counter,
     load_embedder,
     load_reranker,
     load_stored_embedder,
 )
-from memstore.providers.base import find_loader
 from memstore.providers.token_check import counter_for
 from memstore.settings import Settings, source_of
 

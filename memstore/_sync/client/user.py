@@ -286,7 +286,7 @@ class UserScope(Recall, UserFacts):
         return self._erase(ErasureScope.FACT, facts, dry_run)
 
     def _erase(self, scope: ErasureScope, items: Sequence[Any], dry_run: bool) -> Certificate:
-        from memstore._sync.derive.erasure.delete import ErasureTarget, erase
+        from memstore._sync.derive.erasure import ErasureTarget, erase
 
         lists = [item if isinstance(item, list | tuple | set | frozenset) else [item] for item in items]
         item_ids = tuple(dict.fromkeys(to_uuid(item) for item in chain.from_iterable(lists)))

@@ -9,12 +9,12 @@ from typing import Any
 from uuid import UUID
 
 from memstore._sync.client.runtime import Runtime
-from memstore._sync.store import facts
+from memstore._sync.store import fact_history, facts
 from memstore._sync.store.database import Database
 from memstore.client.validation import MOST_OFFSET, check_number, to_utc, to_uuid, to_uuids
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import check_choice, check_name, check_text
-from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange, Finding
+from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange
 
 ANY_STATE = "all"
 
@@ -204,8 +204,13 @@ class UserFacts:
 
         return manual_edits.history(self._database, self.id, to_uuid(fact))
 
-    def audit_facts(self) -> list[Finding]:
-        """Return what is wrong with facts: duplicates, conflicts, stale ones."""
-        from memstore._sync.derive.facts.audit import audit
+    def fact_conflicts(self) -> list[tuple[Fact, Fact]]:
+        """Return pairs of active facts that contradict each other, the one that was said later first.
 
-        return audit(self._database, self.id)
+        A pair is no longer told of after `undo` of the `conflicted` in the history of the first one.
+        """
+        with self._database.user_transaction(self.id) as scope:
+            pairs = fact_history.open_conflicts(scope)
+            ids = [id for pair in pairs for id in pair]
+            known = {fact.id: fact for fact in facts.facts(scope, state=None, ids=ids)}
+        return [(known[pair.fact_id], known[pair.other_id]) for pair in pairs]

@@ -24,7 +24,7 @@ from memstore.context.items import BudgetSpec, Candidates, merge_sections
 from memstore.context.layout import Layout
 from memstore.context.strategies import describe_strategies
 from memstore.context.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
-from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
+from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
 from memstore.events import EventType
 from memstore.models import Context, Decision, Fact, Json, Reason, Receipt, Section, Summary, Tier

@@ -15,8 +15,7 @@ from itertools import count
 from uuid import UUID
 
 from memstore._compat import call_inline
-from memstore._sync.derive.active_embedder import run_with_active_embedder
-from memstore._sync.derive.chunks import document_text, speaker_prefixed
+from memstore._sync.derive.chunks import document_text, run_with_active_embedder, speaker_prefixed
 from memstore._sync.store import documents, embedding_models, erasure, messages, postings, vector_indexes
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from memstore._sync.derive.erasure.delete import ErasureTarget, erase
+from memstore._sync.derive.erasure import ErasureTarget, erase
 from memstore._sync.store import documents, embedding_models, erasure, events, postings, receipts, vector_indexes
 from memstore._sync.store.database import Database
 from memstore._sync.store.embedding_models import Model

@@ -18,8 +18,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from uuid import UUID
 
 from memstore._compat import call_inline, run_all_threads
-from memstore._sync.derive.active_embedder import with_active_embedder
-from memstore._sync.derive.chunks import UnitDeriver
+from memstore._sync.derive.chunks import UnitDeriver, with_active_embedder
 from memstore._sync.derive.embedding_migration import embed_missing_units
 from memstore._sync.derive.facts.deriver import FactDeriver
 from memstore._sync.derive.maintenance import run_maintenance
@@ -66,8 +65,7 @@ class Deriver(Protocol[B, R]):
     name: str
     dependencies: Dependencies
 
-    def with_dependencies(self, dependencies: Dependencies) -> Deriver[B, R]:
-        """Return the deriver with other dependencies."""
+    def __init__(self, dependencies: Dependencies) -> None: ...
 
     @property
     def producer(self) -> Producer:
@@ -299,7 +297,7 @@ def load_batch(database: Database, deriver: Deriver[B, R], work: PendingWork) ->
 def _with_models(database: Database, deriver: Deriver[B, R], models: Sequence[Model]) -> Deriver[B, R]:
     """Return the deriver with the embedder that is active for a user with these models; raises `EmbedderMismatch`."""
     dependencies = with_active_embedder(database, deriver.dependencies, models)
-    return deriver if dependencies is deriver.dependencies else deriver.with_dependencies(dependencies)
+    return deriver if dependencies is deriver.dependencies else type(deriver)(dependencies)
 
 
 def _compute(loaded: Sequence[LoadedBatch[B, R]]) -> list[R]:

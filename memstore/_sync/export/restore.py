@@ -19,7 +19,7 @@ import numpy as np
 
 from memstore import ids
 from memstore._compat import call_inline
-from memstore._sync.derive.active_embedder import run_with_active_embedder
+from memstore._sync.derive.chunks import run_with_active_embedder
 from memstore._sync.store import (
     documents,
     embedding_models,

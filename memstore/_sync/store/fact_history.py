@@ -219,8 +219,3 @@ def restore_orphaned(scope: Transaction, *, actor: str) -> list[Fact]:
 def open_conflicts(scope: Transaction) -> list[Pair]:
     """Return pairs of active facts that disagree, and nobody has settled it."""
     return scope.all(SQL["open_conflicts"], Pair)
-
-
-def settled_conflicts(scope: Transaction) -> list[Pair]:
-    """Return pairs of facts that disagreed until somebody settled it."""
-    return scope.all(SQL["settled_conflicts"], Pair)

@@ -10,8 +10,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from pgvector import Vector
-
 from memstore._sync.store import chunks, embedding_models
 from memstore._sync.store.database import Read, Transaction
 from memstore.models import Edge, Fact, FactColumns, FactSpan, KnownFact
@@ -39,16 +37,6 @@ class Source:
 
 # Sources that were taken back, as facts and messages, and when each was recorded.
 Taken = Mapping[tuple[UUID, UUID], datetime]
-
-
-@dataclass(frozen=True, slots=True)
-class Audited:
-    """What an audit looks at: a fact, when it was last said, by how many messages, and its vector."""
-
-    fact: FactColumns
-    last_said: datetime
-    times: int
-    vector: Vectors | None
 
 
 def lock(scope: Transaction) -> None:
@@ -226,11 +214,6 @@ def first_said(scope: Transaction, facts: Sequence[UUID]) -> None:
     scope.run(SQL["first_said"], ids=list(facts))
 
 
-def audited(scope: Transaction) -> list[Audited]:
-    """Return every fact with what an audit looks at."""
-    return scope.all(SQL["audited"], _audited)
-
-
 def _columns(fact: FactColumns) -> dict[str, Any]:
     return {name: getattr(fact, name) for name in FactColumns.model_fields if name not in ("user_id", "recorded_at")}
 
@@ -251,8 +234,3 @@ def _known(
     **columns: Any,
 ) -> KnownFact:
     return KnownFact(FactColumns.model_construct(**columns), last_said, by_hand, by_hand_at, cosine, same_words)
-
-
-def _audited(last_said: datetime, times: int, embedding: Vector | None, **columns: Any) -> Audited:
-    vector = None if embedding is None else embedding.to_numpy()
-    return Audited(FactColumns.model_construct(**columns), last_said, times, vector)

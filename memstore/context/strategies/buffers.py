@@ -25,9 +25,14 @@ from memstore.context.strategies.base import (
     turns_of,
 )
 from memstore.context.strategies.tool_calls import ToolSummaries, is_call
-from memstore.derive.sentences import sentences
-from memstore.derive.summaries.extractive import MAX_SENTENCES, choose_sentences, score_sentence, top_sentences
-from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY
+from memstore.derive.chunking import sentences
+from memstore.derive.summaries.extractive import (
+    EMPTY_SUMMARY,
+    MAX_SENTENCES,
+    choose_sentences,
+    score_sentence,
+    top_sentences,
+)
 from memstore.errors import InvalidInput
 from memstore.models import Role
 

@@ -1,25 +1,309 @@
 """The facts deriver: what speakers assert about themselves and their world, applied to what is known.
 
 Instructions are never read, nor what a context had put into a message, nor what assistants and tools say unless the
-setting `fact_roles` names them. What is said by somebody who is not trusted alone is quarantined (`trust`).
+setting `fact_roles` names them. What is said by somebody who is not trusted alone is quarantined. What `reconcile`
+decides about a new fact is carried out here, and everything that is done to a fact is logged. Whichever conversation is
+derived first, the value that was said last is the active one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID
 
 from memstore.derive.chunks import load_next_messages
 from memstore.derive.dependencies import Dependencies, Producer
-from memstore.derive.facts.apply import apply_fact, reapply
 from memstore.derive.facts.llm_extractor import LLMExtractor
-from memstore.derive.facts.rule_extractor import BEFORE, ExtractedBatch, FactBatch, RuleExtractor
-from memstore.models import QUARANTINED
-from memstore.store import embedding_models, fact_history, facts, llm_usage, messages, tombstones
+from memstore.derive.facts.normalization import adds_nothing, slot_of_fact
+from memstore.derive.facts.reconcile import (
+    ONE_PLAN,
+    PLANS,
+    Decision,
+    Successor,
+    reconcile,
+    related_attributes,
+    related_subjects,
+)
+from memstore.derive.facts.rule_extractor import BEFORE, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
+from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, Tier, Unit
+from memstore.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, tombstones
+from memstore.store.chunks import new_chunk
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, Taken
 from memstore.store.rows import PendingWork
+
+NEAREST = 3  # facts in other words that a new one is compared with
+REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
+
+
+async def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None, *, taken: Taken | None = None) -> bool:
+    """Store a fact, or what it means for known ones; return whether it is new. The user is locked.
+
+    In a redo `taken` are the sources that it took back, which are recorded as they were. Facts by other recipes then
+    take in no source for being alike: they wait to be made anew themselves.
+    """
+    fact = new.fact
+    aside = related_subjects(fact, new.speaker) if new.slot is not None else None
+    attributes = related_attributes(new.slot)
+    known = await facts.known(scope, fact, attributes, new.spans[0], new.vector, model, nearest=NEAREST, aside=aside)
+    if fact.state == QUARANTINED:
+        return await _quarantine(scope, new, known)
+    waiting = next((one.fact for one in known if one.fact.state == QUARANTINED), None)  # in the same words, if any
+    known = [one for one in known if one.fact.state != QUARANTINED]
+    twin = _same_statement(new, known)
+    others = [one for one in known if one is not twin]
+    if taken is not None:
+        anew = {one.fact.id for one in others if one.by_hand is None and one.fact.recipe not in (HAND, fact.recipe)}
+        others = [replace(one, cosine=None) if one.fact.id in anew else one for one in others]
+        others = [one for one in others if one.fact.id not in anew or one.fact.attribute is not None]
+    if twin is None:
+        decision = reconcile(new, others)
+        if decision.twin is None:
+            await _execute(scope, new, waiting or fact, decision, fact.occurred_at, model)
+            return True
+        twin = decision.twin
+        others = [one for one in others if one is not twin]
+    recorded = taken or {}
+    sources = [Source(twin.fact.id, span, recorded.get((twin.fact.id, span.message_id))) for span in new.spans]
+    await facts.add_sources(scope, sources)
+    await _reinforce(scope, new, twin, others, model)
+    return False
+
+
+async def _quarantine(scope: Transaction, new: ExtractedFact, known: Sequence[KnownFact]) -> bool:
+    """Store a fact that waits, without a unit of recall; whether it is new.
+
+    It does nothing to what is known. Otherwise a page that repeats an old value could keep that alive.
+    """
+    twin = _same_statement(new, known)
+    if twin is None:
+        if reconcile(new, known).twin is not None:
+            return False
+        recorded_at = await facts.add(scope, new.fact)
+        await facts.add_sources(scope, [Source(new.fact.id, span, recorded_at) for span in new.spans])
+        return True
+    if twin.fact.state == QUARANTINED:
+        await facts.add_sources(scope, [Source(twin.fact.id, span) for span in new.spans])
+        await facts.said_at(scope, twin.fact.id, new.fact.occurred_at)
+        await _refresh(scope, new, twin)
+    return False
+
+
+def _same_statement(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:
+    """Return the same statement, or what somebody has made of it by hand."""
+    exact = next((one for one in known if one.fact.id == new.fact.id), None)
+    return exact or next((one for one in known if one.same_words), None)
+
+
+async def _reinforce(
+    scope: Transaction, new: ExtractedFact, twin: KnownFact, others: Sequence[KnownFact], model: UUID | None
+) -> None:
+    """Let a known fact be said again. What was true before may be true again: "I am back in Leeds"."""
+    await facts.said_at(scope, twin.fact.id, new.fact.occurred_at)
+    refreshed = await _refresh(scope, new, twin)
+    if twin.fact.state == "superseded" and twin.by_hand != "edited":
+        executed = {"new", "supersedes", "conflict"}
+    elif twin.fact.state == "active" and refreshed:
+        executed = {"supersedes", "outdated"}
+    else:
+        return
+    said_at = max(new.fact.occurred_at, twin.last_said)
+    decision = reconcile(new, others, said_at)
+    if decision.kind in executed:
+        await _execute(scope, new, twin.fact, decision, said_at, model)
+
+
+async def _refresh(scope: Transaction, new: ExtractedFact, twin: KnownFact) -> bool:
+    """Let the same statement be what this recipe makes of it, unless somebody has had a hand in it."""
+    same = twin.fact.id == new.fact.id
+    if not same or twin.by_hand is not None or twin.fact.recipe in (HAND, new.fact.recipe):
+        return False
+    columns = {name: getattr(new.fact, name) for name in REFRESHED}
+    await fact_history.change(scope, twin.fact, "edited", actor=new.fact.recipe, **columns)
+    return True
+
+
+# -- what people enter
+
+
+async def apply_manual_fact(
+    scope: Transaction, new: ExtractedFact, stored: FactColumns | None, model: UUID | None
+) -> None:
+    """Store a fact that a person enters, or confirms: the one that is `stored` with the same words. The user is locked.
+
+    It is active: older values of its slot end, and contradictions are logged. An active fact that says no more than it
+    is replaced by it and hands over its sources, as by an edit.
+    """
+    fact, said_at = stored or new.fact, new.fact.occurred_at
+    known = await facts.known(scope, fact, related_attributes(new.slot), None, new.vector, model, nearest=NEAREST)
+    others = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
+    replaced = [one for one in others if _says_no_more(new, one)]
+    decision = reconcile(new, others, find_twin=False)
+    if decision.successor is not None:  # a person has the last word, whenever that is said to have been said
+        later = tuple(one for one in others if one.fact.id == decision.successor.id)
+        decision = Decision(decision.begins_at, contradicted=later)
+    await _execute(scope, new, fact, decision, said_at, model)
+    for one in replaced:
+        old = await facts.fact(scope, one.fact.id)
+        assert old is not None
+        await fact_history.change(scope, old, "edited", actor=HAND, other=fact.id, state="superseded")
+        await facts.add_sources(scope, [Source(fact.id, span) for span in old.spans])
+
+
+def _says_no_more(new: ExtractedFact, one: KnownFact) -> bool:
+    """Whether a known fact says what the new one does, and nothing beyond it."""
+    fact, slot = one.fact, new.slot
+    if not adds_nothing(new.fact.text, fact.text, subject=new.fact.subject):
+        return False
+    if slot is None or fact.value is None or slot.attribute != fact.attribute:
+        # People may enter one thing twice in other words: both stay.
+        return fact.recipe != HAND and reconcile(new, [one]).twin is not None
+    if slot.attribute.startswith(PLANS) and abs(new.fact.occurred_at - one.last_said) > ONE_PLAN:
+        return False
+    return slot.value.casefold() == fact.value.casefold()
+
+
+async def apply_edited_slot(scope: Transaction, new: ExtractedFact, fact: FactColumns) -> None:
+    """End the other values of the slot that an edit has given to a stored fact, which is `new` as if entered now."""
+    known = await facts.known(scope, fact, related_attributes(new.slot), None, None, None, nearest=0)
+    decision = reconcile(new, [one for one in known if one.fact.id != fact.id])
+    if decision.kind in ("supersedes", "conflict"):
+        await _execute(scope, new, fact, decision, new.fact.occurred_at, None)
+
+
+# -- what a decision does
+
+
+async def _execute(
+    scope: Transaction,
+    new: ExtractedFact,
+    fact: FactColumns,
+    decision: Decision,
+    said_at: datetime,
+    model: UUID | None,
+) -> None:
+    """Let a fact be active, or outdated at once; it is `new.fact`, or a stored one that is said again."""
+    actor, ended = new.fact.recipe, decision.ended
+    settled = await fact_history.settled_by_hand(scope, [one.fact.id for one in ended], fact.id) if ended else set()
+    for one in ended:
+        decided = one.by_hand_at is not None and one.by_hand_at >= new.learned_at
+        if one.fact.id not in settled and not decided:
+            await _supersede(scope, one.fact, fact.id, decision.begins_at, actor)
+    recorded_at = await _activate(scope, new, fact, model)
+    if decision.successor is not None:
+        await _supersede(scope, fact, decision.successor.id, decision.successor.begins_at, actor, recorded_at)
+    for one in decision.contradicted:  # logged of the one that was said later, whichever of them was derived first
+        later, earlier = (fact, one.fact) if (said_at, fact.id) > (one.last_said, one.fact.id) else (one.fact, fact)
+        await fact_history.change(scope, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
+
+
+async def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> datetime | None:
+    """Store a new fact with its source and unit, or restore a known one; return when it was recorded, if it is new."""
+    actor = new.fact.recipe
+    if fact is new.fact:
+        recorded_at = await facts.add(scope, fact)
+        await facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in new.spans])
+        await add_unit(scope, new, model)
+        return recorded_at
+    if fact.state == QUARANTINED:  # said by somebody who is trusted now: it rests on that alone
+        columns = {name: getattr(new.fact, name) for name in (*REFRESHED, "valid_from", "valid_to")}
+        await fact_history.change(scope, fact, "confirmed", actor=actor, state="active", **columns)
+        await facts.drop_sources(scope, fact.id)
+        await facts.add_sources(scope, [Source(fact.id, span) for span in new.spans])
+        await facts.first_said(scope, [fact.id])
+        await restore_unit(scope, new, model)
+    elif fact.state != "active":
+        await fact_history.change(scope, fact, "restored", actor=actor, state="active", valid_to=None)
+    return None
+
+
+async def add_unit(scope: Transaction, new: ExtractedFact, model: UUID | None) -> None:
+    """Let recall find a fact."""
+    fact = new.fact
+    unit = Unit(
+        item_id=fact.id,
+        chunk=0,
+        tier=Tier.FACTS,
+        conversation_id=new.conversation_id,
+        seq=None,
+        role=None,
+        speaker=fact.subject,
+        start=0,
+        stop=len(fact.text),
+        occurred_at=fact.occurred_at,
+    )
+    await chunks.add(scope, [new_chunk(scope.user_id, unit, fact.text, new.vector)], model)
+
+
+async def restore_unit(scope: Transaction, new: ExtractedFact, model: UUID | None) -> None:
+    """Let recall find a fact that may have been quarantined until now, and so has no unit."""
+    if not await chunks.has_chunks(scope, new.fact.id):
+        await add_unit(scope, new, model)
+
+
+async def _supersede(
+    scope: Transaction, fact: FactColumns, other: UUID, ends_at: datetime, actor: str, at: datetime | None = None
+) -> None:
+    await fact_history.change(
+        scope, fact, "superseded", actor=actor, other=other, at=at, state="superseded", valid_to=ends_at
+    )
+
+
+# -- facts that come back
+
+
+async def reapply(scope: Transaction, fact: FactColumns, *, actor: str) -> None:
+    """Let a fact that was restored end again where a later value of its slot is active."""
+    stored, successor = await facts.fact(scope, fact.id), await _find_successor(scope, fact)
+    if stored is not None and stored.state == "active" and successor is not None:
+        await _supersede(scope, stored, successor.id, successor.begins_at, actor)
+
+
+async def _find_successor(scope: Transaction, fact: FactColumns) -> Successor | None:
+    """Return the active value of a fact's slot that was said next after it; None where there is none."""
+    slot = slot_of_fact(fact)
+    if slot is None:
+        return None
+    known = await facts.known(scope, fact, related_attributes(slot), None, None, None, nearest=0)
+    said_at = next((one.last_said for one in known if one.fact.id == fact.id), fact.occurred_at)
+    active = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
+    new = ExtractedFact(fact, slot, said_by_subject=True, learned_at=datetime.now(UTC))
+    return reconcile(new, active, said_at, find_twin=False).successor
+
+
+async def reactivate_superseded(
+    scope: Transaction, fact_id: UUID, at: datetime, *, since: datetime | None = None
+) -> None:
+    """Reactivate the facts that this one superseded `since` a moment; `at` is when it is retracted.
+
+    One that would have ended by now is ended by the value that came next, and what was changed meanwhile stays. All is
+    of one moment, by which an undo finds it. It is logged as done by who had ended them, since nobody has decided about
+    them by hand, and the same fact may supersede them again.
+    """
+    seen: set[UUID] = set()
+    for done in await fact_history.superseded_by(scope, fact_id, since):
+        fact = await facts.fact(scope, done.fact_id)
+        if fact is None or fact.id in seen or not fact_history.is_as_left(done, fact):
+            continue
+        seen.add(fact.id)
+        successor = await _find_successor(scope, fact) if done.changed.get("state") == "active" else None
+        action, other, columns = fact_history.step_back(done), fact_id, fact_history.before(done)
+        if successor is not None:
+            action, other = "superseded", successor.id
+            columns |= {"state": "superseded", "valid_to": successor.begins_at}
+        await fact_history.change(scope, fact, action, actor=done.actor, other=other, at=at, **columns)
+
+
+async def supersede_again(scope: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
+    """Undo what the retraction of a fact had reactivated, of those facts that are still as it left them."""
+    for done in await fact_history.given_up(scope, fact_id, retracted_at):
+        fact = await facts.fact(scope, done.fact_id)
+        if fact is not None and fact_history.is_as_left(done, fact):
+            columns, action = fact_history.before(done), fact_history.step_back(done)
+            await fact_history.change(scope, fact, action, actor=done.actor, other=fact_id, at=at, **columns)
 
 
 class FactExtractor(Producer, Protocol):
@@ -38,10 +322,6 @@ class FactDeriver:
         self.dependencies = resources
         model = resources.facts_model
         self.producer: FactExtractor = RuleExtractor(resources) if model is None else LLMExtractor(resources, model)
-
-    def with_dependencies(self, resources: Dependencies) -> FactDeriver:
-        """Return the same with other resources."""
-        return FactDeriver(resources)
 
     async def load(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
         """Return the next messages, and those just before them."""

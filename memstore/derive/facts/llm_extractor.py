@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, NamedTuple
@@ -21,8 +21,15 @@ from pydantic import AfterValidator, BaseModel, Field
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.normalization import is_denied, parse_slot
-from memstore.derive.facts.rule_extractor import ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor, to_fact
-from memstore.derive.facts.trust import UNTRUSTED
+from memstore.derive.facts.rule_extractor import (
+    UNTRUSTED,
+    ExtractedBatch,
+    ExtractedFact,
+    FactBatch,
+    FactDraft,
+    RuleExtractor,
+    to_fact,
+)
 from memstore.derive.llm import (
     LLMRequest,
     LLMSession,
@@ -32,7 +39,6 @@ from memstore.derive.llm import (
     split_to_window,
     total_usage,
 )
-from memstore.derive.rules.extract import FactDraft
 from memstore.derive.rules.slots import Modality, Slot
 from memstore.derive.segmentation import split_segments
 from memstore.models import QUARANTINED, FactKind, FactType, Message, Role, kind_of
@@ -287,7 +293,9 @@ class LLMExtractor:
         for fact, vector in zip(found, self.resources.embed([fact.text for fact in found]), strict=True):
             slot = slot_of(fact)
             made = [
-                to_fact(fact.draft(said), messages[said.message_id], slot, vector, recipe, self.rules.trust)
+                to_fact(
+                    replace(fact.draft(said), slot=slot), messages[said.message_id], vector, recipe, self.rules.trust
+                )
                 for said in fact.sources
             ]
             active = any(one.fact.state != QUARANTINED for one in made)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
 
 from memstore import ids
 from memstore._compat import to_thread
-from memstore.derive.active_embedder import run_with_active_embedder
+from memstore.derive.chunks import run_with_active_embedder
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.facts.apply import (
+from memstore.derive.facts.deriver import (
     add_unit,
     apply_edited_slot,
     apply_manual_fact,
@@ -22,8 +21,7 @@ from memstore.derive.facts.apply import (
     supersede_again,
 )
 from memstore.derive.facts.normalization import adds_nothing, is_denied, parse_slot, slot_of_fact
-from memstore.derive.facts.rule_extractor import ExtractedFact
-from memstore.derive.facts.trust import BY_HAND, UNTRUSTED
+from memstore.derive.facts.rule_extractor import BY_HAND, UNTRUSTED, ExtractedFact
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import check_choice, check_name, check_text
@@ -165,25 +163,23 @@ def _entered(resources: Dependencies, fact: FactColumns, sources: Sequence[UUID]
 async def add_fact(database: Database, resources: Dependencies, user_name: str, new: NewFact) -> Fact:
     """Store a fact that recall finds at once. One with the same words is edited to be this one, and active again."""
     user_id = ids.user_id(user_name)
-    return await run_with_active_embedder(
-        database, resources, user_id, partial(_add_fact, database, user_id, user_name, new)
-    )
 
+    async def add(resources: Dependencies) -> Fact:
+        entered = await to_thread(_entered, resources, _columns(user_id, _parsed(new)), new.sources)
+        fact = entered.fact
+        async with database.user_transaction(user_id) as scope:
+            await messages.make_user(scope, user_name)
+            await facts.lock(scope)
+            await _check_sources(scope, new.sources)
+            model = await embedding_models.lock_active(scope, resources.embedder)
+            known = await facts.fact(scope, fact.id)
+            if known is not None:
+                await _edit_known(scope, known, entered, model)
+                await facts.add_sources(scope, [Source(fact.id, span) for span in entered.spans])
+            await apply_manual_fact(scope, entered, known, model)
+            return await _fact(scope, fact.id)
 
-async def _add_fact(database: Database, user_id: UUID, user_name: str, new: NewFact, resources: Dependencies) -> Fact:
-    entered = await to_thread(_entered, resources, _columns(user_id, _parsed(new)), new.sources)
-    fact = entered.fact
-    async with database.user_transaction(user_id) as scope:
-        await messages.make_user(scope, user_name)
-        await facts.lock(scope)
-        await _check_sources(scope, new.sources)
-        model = await embedding_models.lock_active(scope, resources.embedder)
-        known = await facts.fact(scope, fact.id)
-        if known is not None:
-            await _edit_known(scope, known, entered, model)
-            await facts.add_sources(scope, [Source(fact.id, span) for span in entered.spans])
-        await apply_manual_fact(scope, entered, known, model)
-        return await _fact(scope, fact.id)
+    return await run_with_active_embedder(database, resources, user_id, add)
 
 
 async def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
@@ -208,26 +204,24 @@ async def confirm_fact(database: Database, resources: Dependencies, user_id: UUI
 
     It supersedes older values of its slot, and contradictions are logged. Raises `Conflict` in any other state.
     """
-    return await run_with_active_embedder(
-        database, resources, user_id, partial(_confirm_fact, database, user_id, fact_id)
-    )
 
+    async def confirm(resources: Dependencies) -> Fact:
+        async with database.user_transaction(user_id) as scope:
+            proposed = await _fact(scope, fact_id)
+        entered = await to_thread(_entered, resources, proposed)
+        async with database.user_transaction(user_id) as scope:
+            await facts.lock(scope)
+            fact = await _fact(scope, fact_id)
+            if fact.state == QUARANTINED:
+                model = await embedding_models.lock_active(scope, resources.embedder)
+                await fact_history.change(scope, fact, "confirmed", actor=HAND, state="active")
+                await restore_unit(scope, entered, model)
+                await apply_manual_fact(scope, entered, fact, model)
+            else:
+                check_active(fact)
+            return await _fact(scope, fact_id)
 
-async def _confirm_fact(database: Database, user_id: UUID, fact_id: UUID, resources: Dependencies) -> Fact:
-    async with database.user_transaction(user_id) as scope:
-        proposed = await _fact(scope, fact_id)
-    entered = await to_thread(_entered, resources, proposed)
-    async with database.user_transaction(user_id) as scope:
-        await facts.lock(scope)
-        fact = await _fact(scope, fact_id)
-        if fact.state == QUARANTINED:
-            model = await embedding_models.lock_active(scope, resources.embedder)
-            await fact_history.change(scope, fact, "confirmed", actor=HAND, state="active")
-            await restore_unit(scope, entered, model)
-            await apply_manual_fact(scope, entered, fact, model)
-        else:
-            check_active(fact)
-        return await _fact(scope, fact_id)
+    return await run_with_active_embedder(database, resources, user_id, confirm)
 
 
 def check_active(fact: Fact) -> None:
@@ -243,30 +237,29 @@ async def edit_fact(database: Database, resources: Dependencies, user_id: UUID, 
 
     `was` is the fact as it was read: raises `Conflict` where somebody has changed it since.
     """
-    return await run_with_active_embedder(
-        database, resources, user_id, partial(_edit_fact, database, user_id, was, new)
-    )
 
+    async def edit(resources: Dependencies) -> Fact:
+        entered = await to_thread(_entered, resources, _columns(user_id, new))
+        edited = entered.fact
+        async with database.user_transaction(user_id) as scope:
+            await facts.lock(scope)
+            old = await _fact(scope, was.id)
+            check_active(old)
+            if any(getattr(old, name) != getattr(was, name) for name in EDITED):
+                raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
+            if edited.id == old.id:
+                columns = _edited_columns(edited)
+                done = await fact_history.change(scope, old, "edited", actor=HAND, **columns, recipe=HAND)
+            else:
+                done = await _replace(scope, resources, old, entered)
+            if (was.subject, was.attribute) != (edited.subject, edited.attribute):
+                await reactivate_superseded(scope, old.id, done.at)
+            stored = await _fact(scope, edited.id)
+            if (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
+                await apply_edited_slot(scope, entered, stored)
+            return stored
 
-async def _edit_fact(database: Database, user_id: UUID, was: Fact, new: NewFact, resources: Dependencies) -> Fact:
-    entered = await to_thread(_entered, resources, _columns(user_id, new))
-    edited = entered.fact
-    async with database.user_transaction(user_id) as scope:
-        await facts.lock(scope)
-        old = await _fact(scope, was.id)
-        check_active(old)
-        if any(getattr(old, name) != getattr(was, name) for name in EDITED):
-            raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
-        if edited.id == old.id:
-            done = await fact_history.change(scope, old, "edited", actor=HAND, **_edited_columns(edited), recipe=HAND)
-        else:
-            done = await _replace(scope, resources, old, entered)
-        if (was.subject, was.attribute) != (edited.subject, edited.attribute):
-            await reactivate_superseded(scope, old.id, done.at)
-        stored = await _fact(scope, edited.id)
-        if (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
-            await apply_edited_slot(scope, entered, stored)
-        return stored
+    return await run_with_active_embedder(database, resources, user_id, edit)
 
 
 def _edited_columns(fact: FactColumns) -> dict[str, Any]:
@@ -335,8 +328,7 @@ async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange
         await facts.lock(scope)
         done = await fact_history.of_id(scope, change_id)
         if done is None:
-            instead = await _explain_unknown(scope, change_id)
-            raise NotFound(f"There is no change {change_id}; {instead}")
+            raise NotFound(f"There is no change {change_id}: the history of a fact names those that can be undone.")
         if done.undoes is not None and await _is_replacement(scope, done.undoes):
             raise Conflict(f"The change {change_id} undid an edit. Nothing was done: edit the fact again instead.")
         if done.after.get("state") == QUARANTINED and done.changed.get("state") == "active":
@@ -370,19 +362,6 @@ async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange
 async def _hide_quarantined(scope: Transaction, made: FactChange) -> None:
     if made.after.get("state") == QUARANTINED:
         await chunks.remove(scope, [made.fact_id])
-
-
-async def _explain_unknown(scope: Transaction, id: UUID) -> str:
-    """Say what can be undone: of the fact that has this id, if one has, its latest change that is not undone."""
-    fact = await facts.fact(scope, id)
-    if fact is None:
-        return "the history of a fact names those that can be undone."
-    changes = await fact_history.life(scope, fact)
-    undone = {change.undoes for change in changes}
-    open = [change for change in changes if change.id is not None and change.undoes is None and change.id not in undone]
-    if not open:
-        return f"that is the fact {fact.text!r}, and nothing was done to it; retract it instead."
-    return f"that is the fact {fact.text!r}; to undo its last change, which was {open[-1].action}, give {open[-1].id}."
 
 
 async def _is_replacement(scope: Transaction, change_id: UUID) -> bool:

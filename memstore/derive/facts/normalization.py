@@ -23,11 +23,12 @@ _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’](?=t\b)t)?", re.UNICODE)
 _CONTRACTION = re.compile(r"\bcan(?:not|['’]t)\b|n['’]t\b|\bn['’](?=\w)|\b[jlmdsct]['’](?=\w)", re.IGNORECASE)
 
 
-def _words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a list."""
     return frozenset(text.split())
 
 
-_FILLERS = _words(
+_FILLERS = word_set(
     "a an the is are am be been being has have had do does did will would of to in at on as and it its their my"
     " his her our s i we now really very much lot currently also just still actually please way by already recently"
     " gladly so quite called named can"
@@ -38,7 +39,7 @@ _FILLERS = _words(
     " yo soy es estoy está he ha me se el los las una unos unas mi mis del al y ahora mucho muy también ya como sé"
     " gusta gustan"
 )
-_DENIALS = _words(
+_DENIALS = word_set(
     "not no never none nothing cannot without nicht nichts kein keine keinen keiner nie niemals ohne ne n pas jamais"
     " aucun aucune sans nunca jamás sin ningún ninguna tampoco"
 )

@@ -1,10 +1,19 @@
-"""Messages → facts by rules, as they can be stored, before the database is asked what they mean for known ones. Pure.
+"""Facts by rules, without a model, and whether they hold at once or wait until somebody confirms them. Pure.
 
-No model is asked, and the same messages give the same facts.
+    message -> what its author asserts                            rules/utterances.py
+            -> slots that its clauses fill: "Alice lives in Cork."      rules/engine.py, languages/*.toml, slots.toml
+            -> its other sentences, by what each is worth: Alice: "We signed the lease."        rules/utterances.py
+
+There is no third kind. The same messages always give the same facts, and no text raises an error.
+
+A tool's output is never believed alone, whatever is set: it is text of whoever wrote the page, the file or the mail
+that the tool has read. Nor is what a person pastes or quotes, or what the application says is untrusted; a message can
+only lower the trust of its role, since whoever writes a file that is imported writes its metadata too.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,13 +22,167 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.facts.trust import LEVELS, TrustPolicy
 from memstore.derive.llm import LLMSession
-from memstore.derive.rules.extract import Extracted, FactDraft, Utterance, extract
-from memstore.derive.rules.slots import Slot
-from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, Role
+from memstore.derive.rules import pack
+from memstore.derive.rules.engine import extract_slots
+from memstore.derive.rules.slots import Slot, SlotMention
+from memstore.derive.rules.utterances import THRESHOLD, Utterance, in_quotes, quotations
+from memstore.ingest.validation import TRUST, TRUSTED
+from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, Role, kind_of
 from memstore.providers import Vectors
+from memstore.settings import Settings
 from memstore.text import blank_fenced_blocks
+
+LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}  # of a source
+BY_HAND, UNTRUSTED = 3, 0
+# A fence of any length, closed or not; ticks anywhere, tildes where a line begins: elsewhere they are a tone of voice.
+_FENCED = re.compile(
+    r"(`{3,}+).*?(?:\1|\Z)|^[^\w\n]{0,20}?(~{3,}+).*?(?:^[^\w\n]{0,20}?\2|\Z)", re.DOTALL | re.MULTILINE
+)
+_QUOTED = re.compile(
+    r"(?:^|[\r\v\f\x85\u2028\u2029])(?:[^\S\n]|[\u200b-\u200f\ufeff]){0,20}"
+    r"(?:(?:[-*+•]|\d{1,3}[.)])[^\S\n]{1,5})?[>＞][^\n]*",
+    re.MULTILINE,
+)
+_MARKS = ("```", "~~~", ">", "＞")
+
+
+@dataclass(frozen=True, slots=True)
+class TrustPolicy:
+    """The roles that facts are taken from, and those of them whose facts hold at once."""
+
+    roles: frozenset[str]
+    trusted: frozenset[str]
+
+    @classmethod
+    def of(cls, settings: Settings) -> TrustPolicy:
+        """Return what the settings say."""
+        roles = frozenset(settings.fact_roles)
+        return cls(roles, roles & frozenset(settings.trusted_roles))
+
+    def recipe(self, recipe: str) -> str:
+        """Return a recipe with the roles that facts are taken from, unless these are users alone, and who waits."""
+        if self.roles != {Role.USER}:
+            recipe = f"{recipe} from {','.join(sorted(self.roles)) or 'nobody'}"
+        if waiting := self.roles - self.trusted:
+            recipe = f"{recipe} doubting {','.join(sorted(waiting))}"
+        return recipe
+
+    def level(self, message: Message, start: int, stop: int) -> int:
+        """Return how far the characters from `start` to `stop` of a message are trusted: 0, 1 or 2."""
+        if message.meta.get(TRUST, TRUSTED) != TRUSTED or _not_own(message, start, stop):
+            return UNTRUSTED
+        return LEVELS[Role(message.role)]
+
+    def is_trusted(self, message: Message, level: int) -> bool:
+        """Whether what a message says at this level is a fact at once."""
+        return level > UNTRUSTED and message.role in self.trusted
+
+
+def _not_own(message: Message, start: int, stop: int) -> bool:
+    """Whether characters of a message touch what was pasted into it, or quoted line by line."""
+    text = message.text or ""
+    if not any(mark in text for mark in _MARKS):
+        return False
+    blocks = [found.span() for pattern in (_FENCED, _QUOTED) for found in pattern.finditer(text)]
+    return any(begin < stop and start < end for begin, end in blocks)
+
+
+__all__ = ["THRESHOLD", "FactDraft", "Utterance", "extract"]
+
+CONFIDENCE, QUOTED = 0.9, 0.6
+COVERED = 0.6  # share of a quotation that fills slots, from which it is left out beside them
+REPLACED = 0.4  # where the value of one may change, which no old sentence is to keep
+STATEMENT = "statement"
+SHORT = 100  # characters of a message whose language its words may not tell
+
+
+@dataclass(frozen=True, slots=True)
+class FactDraft:
+    """A fact as a rule reads it, before it has a source, an id or an embedding.
+
+    `text` is the template of a slot filled in, or the speaker's words after the name. `kind` is what sort of memory its
+    type is: episodic, semantic or procedural. `subject` is whom it is about, as the text names them. `confidence` is
+    from 0 to 1; `language` is ISO 639-1, "und" where there is no file of the language. `start` and `stop` are the
+    characters of the message that say it. It holds from `valid_from` to `valid_to`, where the speaker said so.
+    """
+
+    text: str
+    type: str
+    kind: str
+    subject: str
+    confidence: float
+    language: str
+    start: int
+    stop: int
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    slot: Slot | None = None
+
+
+def extract(utterance: Utterance, before: Sequence[Utterance] = (), *, worth: float = THRESHOLD) -> list[FactDraft]:
+    """Return the facts that a message says, in its order, each once; none for any role but "user".
+
+    `before` are up to three messages before it, the newest last: they say whom it is said to, and what "sorry, I meant
+    Tuesday" corrects. `worth` is the least that a quotation must be worth, from 0 to 1; a slot is told at any worth.
+    """
+    if utterance.role != "user":
+        return []
+    to_friend = _to_friend(utterance, before)
+    code, fills = _read(utterance, before, to_friend=to_friend)
+    language = pack.language(code) if code in pack.LANGUAGES else None
+    facts = [_draft(one, code) for one in fills]
+    for quote in quotations(utterance, utterance.asserted(language), language, to_friend=to_friend):
+        if quote.worth >= worth and not _is_covered(quote.start, quote.stop, fills, utterance.text):
+            words = in_quotes(utterance.text[quote.start : quote.stop])
+            text = f'{utterance.subject}: "{words}"'
+            draft = FactDraft(
+                text, STATEMENT, kind_of(STATEMENT), utterance.subject, QUOTED, code, quote.start, quote.stop
+            )
+            facts.append(draft)
+    return sorted(facts, key=lambda one: one.start)
+
+
+def _read(utterance: Utterance, before: Sequence[Utterance], *, to_friend: bool) -> tuple[str, list[SlotMention]]:
+    """Return the language of a message, and what it fills.
+
+    Of a word or two ("Fumo.") the language is that in which they fill a slot, if they do in one.
+    """
+    code = pack.language_of(utterance.text)
+    short = code == "und" and len(utterance.text) < SHORT
+    for one in pack.LANGUAGES if short else {code}.intersection(pack.LANGUAGES):
+        fills = extract_slots(utterance, one, before, to_friend=to_friend)
+        if fills:
+            return one, fills
+    return code, []
+
+
+def _to_friend(utterance: Utterance, before: Sequence[Utterance]) -> bool:
+    """Whether every message before is by the speaker or one other named person."""
+    others = {one.speaker if one.role == "user" else None for one in before} - {utterance.speaker}
+    return bool(utterance.speaker) and len(others) == 1 and None not in others
+
+
+def _draft(one: SlotMention, code: str) -> FactDraft:
+    said = (CONFIDENCE, code, one.start, one.stop, one.valid_from, one.valid_to)
+    return FactDraft(one.text, one.type, kind_of(one.type), one.subject, *said, one.slot)
+
+
+def _is_covered(start: int, stop: int, fills: Sequence[SlotMention], text: str) -> bool:
+    """Whether slots say what a quotation would: all of it, or what may change, which no old sentence is to keep."""
+    here = [one for one in fills if one.start < stop and start < one.stop]
+    least = REPLACED if any(not one.slot.many for one in here) else COVERED
+    covered = sum(min(stop, end) - max(start, begin) for begin, end in _merged(here))
+    return bool(here) and covered >= least * max(1, stop - start)
+
+
+def _merged(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
+    reached = -1
+    for one in sorted(fills, key=lambda one: one.start):
+        if one.stop > reached:
+            yield max(one.start, reached), one.stop
+            reached = one.stop
+
 
 RECIPE = "rules/11"
 BEFORE = 3  # messages that may be needed to understand one
@@ -82,24 +245,24 @@ class RuleExtractor:
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Return the facts of each batch; texts of all batches go to the encoder together."""
         read = [list(self._read(batch)) for batch in batches]
-        vectors = iter(self.resources.embed([found.draft.text for facts in read for _, found in facts]))
+        vectors = iter(self.resources.embed([draft.text for drafts in read for _, draft in drafts]))
         recipe = self.recipe
         return [
             ExtractedBatch(
                 batch.to_seq,
-                [to_fact(draft, message, slot, next(vectors), recipe, self.trust) for message, (draft, slot) in facts],
+                [to_fact(draft, message, next(vectors), recipe, self.trust) for message, draft in drafts],
             )
-            for batch, facts in zip(batches, read, strict=True)
+            for batch, drafts in zip(batches, read, strict=True)
         ]
 
-    def _read(self, batch: FactBatch) -> Iterator[tuple[Message, Extracted]]:
+    def _read(self, batch: FactBatch) -> Iterator[tuple[Message, FactDraft]]:
         for place in range(batch.before, len(batch.messages)):
             message = batch.messages[place]
             if not message.text or message.role not in self.trust.roles or message.role not in LEVELS:
                 continue
             utterance = replace(_utterance(message), role=Role.USER)  # whoever is read is read as a person is
             found = extract(utterance, [_utterance(one) for one in batch.messages[max(0, place - BEFORE) : place]])
-            first = {(one.draft.subject, one.draft.text): one for one in reversed(found)}  # each where it is said first
+            first = {(one.subject, one.text): one for one in reversed(found)}  # each where it is said first
             for one in islice(reversed(first.values()), MOST):
                 yield message, one
 
@@ -110,10 +273,10 @@ def _utterance(message: Message) -> Utterance:
 
 
 def to_fact(
-    draft: FactDraft, message: Message, slot: Slot | None, vector: Vectors | None, recipe: str, trust: TrustPolicy
+    draft: FactDraft, message: Message, vector: Vectors | None, recipe: str, trust: TrustPolicy
 ) -> ExtractedFact:
     """Return a fact that a message says as it can be stored."""
-    level = trust.level(message, draft.start, draft.stop)
+    slot, level = draft.slot, trust.level(message, draft.start, draft.stop)
     fact = FactColumns.model_construct(
         user_id=message.user_id,
         id=ids.fact_id(message.user_id, draft.subject, draft.text),

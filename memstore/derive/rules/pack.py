@@ -177,7 +177,8 @@ def language(code: str) -> Language:
     rows = [(slot, row) for slot, of_slot in data["rules"].items() for row in of_slot]
     for number, (slot, row) in enumerate(rows):
         if slot not in slot_types() or not row.keys() <= _KEYS:
-            raise ValueError(f"languages/{code}.toml: rules.{slot}: {_what_is_wrong(slot, row)}")
+            unknown = sorted(row.keys() - _KEYS) or "no such slot in slots.toml"
+            raise ValueError(f"languages/{code}.toml: rules.{slot}: {unknown}")
         for place, (form, text, ends) in enumerate(_texts(row)):
             rule = compiler.rule(slot, row, form, text, (number, not ends, place), ends=ends)
             for anchor in rule.anchors or ("",):
@@ -193,12 +194,6 @@ def language(code: str) -> Language:
         dict(pair.split(":") for pair in data.get("third", "").split()),
         data["texts"],
     )
-
-
-def _what_is_wrong(slot: str, row: Mapping[str, Any]) -> str:
-    if slot not in slot_types():
-        return f"slots.toml has no such slot; give one of {', '.join(slot_types())}, or add it there."
-    return f"{', '.join(sorted(row.keys() - _KEYS))}: give only {', '.join(sorted(_KEYS))}."
 
 
 def _texts(row: Mapping[str, Any]) -> Iterator[tuple[str, str, bool]]:

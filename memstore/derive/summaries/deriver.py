@@ -5,6 +5,8 @@ same history gives the same hierarchy however it was cut into batches. The open 
 are not yet four. The hierarchy is one partition of a conversation whatever recipe made its parts: another recipe goes
 on where the last one ended. If an erasure has removed summaries from its middle, the watermark is back before the hole:
 what is left of those messages is summarized again, and nothing else.
+
+A summary on demand is of any range of a conversation: level 0, beside the hierarchy and never part of it.
 """
 
 from __future__ import annotations
@@ -13,21 +15,35 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Protocol
 from uuid import UUID
 
+from memstore import ids
+from memstore._compat import to_thread
 from memstore.derive.chunking import split_text
-from memstore.derive.chunks import find_batch_end
+from memstore.derive.chunks import find_batch_end, run_with_active_embedder
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.llm import LLMSession
 from memstore.derive.segmentation import split_segments
-from memstore.derive.summaries.extractive import ExtractiveSummarizer
-from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY, Segment, make_segment, parent_segments, summary_limit
-from memstore.derive.summaries.llm import LLMSummarizer
+from memstore.derive.summaries.extractive import (
+    EMPTY_SUMMARY,
+    GROUP,
+    ExtractiveSummarizer,
+    Segment,
+    make_segment,
+    parent_segments,
+    summary_limit,
+)
+from memstore.derive.summaries.llm import LLMSummarizer, make_request
+from memstore.errors import InvalidInput
 from memstore.models import Message, Summary, Tier, Unit
-from memstore.store import chunks, embedding_models, llm_usage, messages, summaries
+from memstore.settings import Settings
+from memstore.store import chunks, embedding_models, erasure, llm_usage, messages, summaries
 from memstore.store.chunks import NewChunk, new_chunk
-from memstore.store.database import Transaction
+from memstore.store.database import Database, Transaction
+from memstore.store.erasure import UserVersion
+from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import PendingWork
 
 # Levels above this are no units of recall: they repeat its lines, and one question would find the same words six times.
@@ -40,8 +56,8 @@ class Summarizer(Producer, Protocol):
     def start_session(self) -> LLMSession | None:
         """Return a new session for a batch; None if no model is asked."""
 
-    def summarize(self, segments: Sequence[tuple[Segment, LLMSession | None]], tokens: int) -> Iterable[Summary]:
-        """Yield a summary of at most `tokens` tokens for each segment, asked for in its session."""
+    def summarize(self, segments: Sequence[Segment], tokens: int, session: LLMSession | None) -> Iterable[Summary]:
+        """Yield a summary of at most `tokens` tokens for each segment."""
 
 
 def make_summarizer(dependencies: Dependencies) -> Summarizer:
@@ -83,10 +99,6 @@ class SummaryDeriver:
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
         self.producer = make_summarizer(dependencies)
-
-    def with_dependencies(self, dependencies: Dependencies) -> SummaryDeriver:
-        """Return the deriver with other dependencies."""
-        return SummaryDeriver(dependencies)
 
     async def load(self, scope: Transaction, work: PendingWork, limit: int) -> SummaryBatch:
         """Return the messages without a summary, up to `limit` new ones, and the summaries that wait."""
@@ -147,8 +159,7 @@ class SummaryDeriver:
         to_seq, level = batch.to_seq, 1
         try:
             while segments or level <= len(batch.waiting):
-                asked = [(segment, session) for segment in segments]
-                for summary in self.producer.summarize(asked, summary_limit(level, settings)):
+                for summary in self.producer.summarize(segments, summary_limit(level, settings), session):
                     written.append(summary)  # one by one: the next may fail
                 waiting = batch.waiting[level - 1] if level <= len(batch.waiting) else []
                 segments = parent_segments([*waiting, *(one for one in written if one.level == level)])
@@ -212,3 +223,84 @@ def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> l
         )
         units[number].append(new_chunk(summary.user_id, unit, text, vector))
     return units
+
+
+async def summarize(
+    database: Database,
+    dependencies: Dependencies,
+    user: UUID,
+    conversation: UUID,
+    from_seq: int | None,
+    to_seq: int | None,
+) -> Summary:
+    """Return the summary of messages `from_seq` to `to_seq`, by default the first and the last: stored, or made now.
+
+    It has as many tokens as one of the hierarchy over as much. Raises `InvalidInput` for a range that is not all there,
+    and `ModelUnavailable` if a chat model is to write it and is away, or may do no more today.
+    """
+    summarizer = make_summarizer(dependencies)
+    while True:
+        recipe = await to_thread(lambda: summarizer.recipe)  # a server is asked for it, and no connection is held
+        async with database.user_transaction(user, [erasure.VERSION]) as scope:
+            [epoch] = scope.first
+            first, last = await _check_range(scope, conversation, from_seq, to_seq)
+            stored = await summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
+            if stored is not None:
+                return stored
+            segment = await _load_segment(scope, conversation, first, last)
+        task = partial(_summarize, database, user, segment, recipe, epoch)
+        try:
+            return await run_with_active_embedder(database, dependencies, user, task)
+        except ConcurrentUpdate:  # something of the user was erased meanwhile, of these messages it may be
+            continue
+
+
+async def _summarize(
+    database: Database, user: UUID, segment: Segment, recipe: str, epoch: UserVersion | None, dependencies: Dependencies
+) -> Summary:
+    settings, summarizer = dependencies.settings, make_summarizer(dependencies)
+    session = summarizer.start_session()
+    if session is not None:
+        async with database.admin_transaction() as scope:
+            session.budget.left = await llm_usage.left(scope, settings.llm_daily_tokens)
+    limit = summary_limit(_level_of(segment.tokens, settings), settings)
+    [summary] = await to_thread(lambda: list(summarizer.summarize([segment], limit, session)))
+    [units] = await to_thread(embed_summaries, [summary], dependencies)
+    async with erasure.transaction_if_unchanged(database, user, epoch) as scope:
+        model = await embedding_models.lock_active(scope, dependencies.embedder)
+        if await summaries.add(scope, [summary]):  # else another process has just made it
+            await chunks.add(scope, units, model)
+        if session is not None:
+            await llm_usage.answered(scope, make_request(segment, recipe).id)
+            await llm_usage.keep(scope, session.usage, session.invalid_responses)
+        return await summaries.summary(scope, summary.id) or summary
+
+
+async def _check_range(
+    scope: Transaction, conversation: UUID, from_seq: int | None, to_seq: int | None
+) -> tuple[int, int]:
+    row = await messages.conversation(scope, conversation)
+    if row is None or not row.last_seq:
+        raise InvalidInput("There is nothing to summarize: the conversation has no messages.")
+    first, last = 1 if from_seq is None else from_seq, row.last_seq if to_seq is None else to_seq
+    if type(first) is not int or type(last) is not int or not 1 <= first <= last <= row.last_seq:
+        raise InvalidInput(
+            f"from_seq={from_seq!r}, to_seq={to_seq!r}: give numbers of messages in order; "
+            f"the conversation has 1 to {row.last_seq}."
+        )
+    return first, last
+
+
+async def _load_segment(scope: Transaction, conversation: UUID, first: int, last: int) -> Segment:
+    covered = await messages.messages(scope, conversation, from_seq=first, to_seq=last)
+    if not covered:
+        raise InvalidInput(f"There is nothing to summarize: no message from {first} to {last} is there any more.")
+    return make_segment(0, covered)
+
+
+def _level_of(tokens: int, settings: Settings) -> int:
+    """Return the level of the hierarchy whose summaries are over about as many tokens."""
+    level, limit = 1, settings.segment_tokens
+    while tokens > limit:
+        level, limit = level + 1, limit * GROUP
+    return level

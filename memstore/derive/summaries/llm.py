@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel
 
+from memstore.derive.chunking import sentences
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.llm import (
     LLMRequest,
@@ -22,15 +23,14 @@ from memstore.derive.llm import (
     split_to_window,
     total_usage,
 )
-from memstore.derive.sentences import sentences
-from memstore.derive.summaries.extractive import ExtractiveSummarizer
-from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY, Segment
+from memstore.derive.summaries.extractive import EMPTY_SUMMARY, ExtractiveSummarizer, Segment
 from memstore.errors import ModelAnswerInvalid
 from memstore.models import Summary
 from memstore.providers import ChatModel
 
 VERSION = 1
 BATCH_MESSAGES = 64  # computed at once: what is lost when this is killed
+MOST_MESSAGES = 512  # of a summary on demand: each call costs
 WORDS = 0.6  # words that are asked for, to a token that is allowed: English has 0.75, most languages less
 SLACK = 64  # tokens around the summary in an answer
 MIN_PART = 24  # tokens of a part's summary; with more parts than that allows, the last ones are cut off
@@ -55,15 +55,15 @@ class LLMSummarizer:
         """Return a new session for a batch."""
         return LLMSession(self.model.name, self.dependencies.token_budget)
 
-    def summarize(self, segments: Sequence[tuple[Segment, LLMSession | None]], tokens: int) -> Iterator[Summary]:
-        """Yield a summary of at most `tokens` tokens for each segment, asked for in its session."""
-        for segment, session in segments:
+    def summarize(self, segments: Sequence[Segment], tokens: int, session: LLMSession | None) -> Iterator[Summary]:
+        """Yield a summary of at most `tokens` tokens for each segment, asked for in the session."""
+        for segment in segments:
             recipe, answer = self.recipe, None
-            if session and (segment.messages or segment.below):  # else there are too many words to be held
+            if session and len(segment.messages) <= MOST_MESSAGES:  # more are summarized by their sentences
                 request = make_request(segment, recipe)
                 answer = session.ask(request, partial(self._write, segment, tokens))
             if answer is None:  # of no use, or there were no words
-                yield from self.extractive.summarize([(segment, None)], tokens)
+                yield from self.extractive.summarize([segment], tokens)
             else:
                 yield segment.make_summary(answer.text, recipe, self.dependencies.counter)
 

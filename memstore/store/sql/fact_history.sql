@@ -94,13 +94,6 @@ WHERE c.user_id = %(user_id)s AND f.user_id = %(user_id)s AND o.user_id = %(user
   AND NOT EXISTS (SELECT FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
 ORDER BY c.recorded_at, c.id
 
--- settled_conflicts --
--- Disagreements that somebody has settled: both facts may stay.
-SELECT c.fact_id, c.other_id
-FROM fact_changes c
-WHERE c.user_id = %(user_id)s AND c.action = 'conflicted' AND c.other_id IS NOT NULL
-  AND EXISTS (SELECT FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
-
 -- past --
 -- How facts begin that do not hold, and which one took the place of each with the last that was done to it by a moment.
 SELECT f.id, left(f.text, %(most)s) AS text,

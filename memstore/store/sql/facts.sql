@@ -200,19 +200,6 @@ SET occurred_at = (SELECT min(m.occurred_at)
                    WHERE s.user_id = %(user_id)s AND s.fact_id = f.id)
 WHERE f.user_id = %(user_id)s AND f.id = ANY(%(ids)s::uuid[])
 
--- audited --
--- What an audit looks at: every fact with when it was last said, its vector, and how many messages say it.
-SELECT f.id, f.type, f.subject, f.attribute, f.value, f.text, f.confidence, f.state, f.valid_to, f.recipe,
-       coalesce(said.at, f.occurred_at) AS last_said, said.times, v.embedding
-FROM facts f
-LEFT JOIN LATERAL (SELECT max(m.occurred_at) AS at, count(*) AS times
-                   FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
-                   WHERE s.user_id = %(user_id)s AND s.fact_id = f.id) AS said ON true
-LEFT JOIN embedding_models e ON e.user_id = %(user_id)s AND e.state = 'serving'
-LEFT JOIN item_vectors v ON v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk = 0 AND v.model_id = e.id
-WHERE f.user_id = %(user_id)s
-ORDER BY f.id
-
 -- between --
 -- Which facts have ids from one to another: a few, to tell whether it is one.
 SELECT id FROM facts

@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
 
 from memstore import ids
 from memstore._compat import call_inline
-from memstore._sync.derive.active_embedder import run_with_active_embedder
-from memstore._sync.derive.facts.apply import (
+from memstore._sync.derive.chunks import run_with_active_embedder
+from memstore._sync.derive.facts.deriver import (
     add_unit,
     apply_edited_slot,
     apply_manual_fact,
@@ -26,8 +25,7 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.facts import Source
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.normalization import adds_nothing, is_denied, parse_slot, slot_of_fact
-from memstore.derive.facts.rule_extractor import ExtractedFact
-from memstore.derive.facts.trust import BY_HAND, UNTRUSTED
+from memstore.derive.facts.rule_extractor import BY_HAND, UNTRUSTED, ExtractedFact
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import check_choice, check_name, check_text
@@ -166,23 +164,23 @@ def _entered(resources: Dependencies, fact: FactColumns, sources: Sequence[UUID]
 def add_fact(database: Database, resources: Dependencies, user_name: str, new: NewFact) -> Fact:
     """Store a fact that recall finds at once. One with the same words is edited to be this one, and active again."""
     user_id = ids.user_id(user_name)
-    return run_with_active_embedder(database, resources, user_id, partial(_add_fact, database, user_id, user_name, new))
 
+    def add(resources: Dependencies) -> Fact:
+        entered = call_inline(_entered, resources, _columns(user_id, _parsed(new)), new.sources)
+        fact = entered.fact
+        with database.user_transaction(user_id) as scope:
+            messages.make_user(scope, user_name)
+            facts.lock(scope)
+            _check_sources(scope, new.sources)
+            model = embedding_models.lock_active(scope, resources.embedder)
+            known = facts.fact(scope, fact.id)
+            if known is not None:
+                _edit_known(scope, known, entered, model)
+                facts.add_sources(scope, [Source(fact.id, span) for span in entered.spans])
+            apply_manual_fact(scope, entered, known, model)
+            return _fact(scope, fact.id)
 
-def _add_fact(database: Database, user_id: UUID, user_name: str, new: NewFact, resources: Dependencies) -> Fact:
-    entered = call_inline(_entered, resources, _columns(user_id, _parsed(new)), new.sources)
-    fact = entered.fact
-    with database.user_transaction(user_id) as scope:
-        messages.make_user(scope, user_name)
-        facts.lock(scope)
-        _check_sources(scope, new.sources)
-        model = embedding_models.lock_active(scope, resources.embedder)
-        known = facts.fact(scope, fact.id)
-        if known is not None:
-            _edit_known(scope, known, entered, model)
-            facts.add_sources(scope, [Source(fact.id, span) for span in entered.spans])
-        apply_manual_fact(scope, entered, known, model)
-        return _fact(scope, fact.id)
+    return run_with_active_embedder(database, resources, user_id, add)
 
 
 def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
@@ -207,24 +205,24 @@ def confirm_fact(database: Database, resources: Dependencies, user_id: UUID, fac
 
     It supersedes older values of its slot, and contradictions are logged. Raises `Conflict` in any other state.
     """
-    return run_with_active_embedder(database, resources, user_id, partial(_confirm_fact, database, user_id, fact_id))
 
+    def confirm(resources: Dependencies) -> Fact:
+        with database.user_transaction(user_id) as scope:
+            proposed = _fact(scope, fact_id)
+        entered = call_inline(_entered, resources, proposed)
+        with database.user_transaction(user_id) as scope:
+            facts.lock(scope)
+            fact = _fact(scope, fact_id)
+            if fact.state == QUARANTINED:
+                model = embedding_models.lock_active(scope, resources.embedder)
+                fact_history.change(scope, fact, "confirmed", actor=HAND, state="active")
+                restore_unit(scope, entered, model)
+                apply_manual_fact(scope, entered, fact, model)
+            else:
+                check_active(fact)
+            return _fact(scope, fact_id)
 
-def _confirm_fact(database: Database, user_id: UUID, fact_id: UUID, resources: Dependencies) -> Fact:
-    with database.user_transaction(user_id) as scope:
-        proposed = _fact(scope, fact_id)
-    entered = call_inline(_entered, resources, proposed)
-    with database.user_transaction(user_id) as scope:
-        facts.lock(scope)
-        fact = _fact(scope, fact_id)
-        if fact.state == QUARANTINED:
-            model = embedding_models.lock_active(scope, resources.embedder)
-            fact_history.change(scope, fact, "confirmed", actor=HAND, state="active")
-            restore_unit(scope, entered, model)
-            apply_manual_fact(scope, entered, fact, model)
-        else:
-            check_active(fact)
-        return _fact(scope, fact_id)
+    return run_with_active_embedder(database, resources, user_id, confirm)
 
 
 def check_active(fact: Fact) -> None:
@@ -240,28 +238,29 @@ def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: F
 
     `was` is the fact as it was read: raises `Conflict` where somebody has changed it since.
     """
-    return run_with_active_embedder(database, resources, user_id, partial(_edit_fact, database, user_id, was, new))
 
+    def edit(resources: Dependencies) -> Fact:
+        entered = call_inline(_entered, resources, _columns(user_id, new))
+        edited = entered.fact
+        with database.user_transaction(user_id) as scope:
+            facts.lock(scope)
+            old = _fact(scope, was.id)
+            check_active(old)
+            if any(getattr(old, name) != getattr(was, name) for name in EDITED):
+                raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
+            if edited.id == old.id:
+                columns = _edited_columns(edited)
+                done = fact_history.change(scope, old, "edited", actor=HAND, **columns, recipe=HAND)
+            else:
+                done = _replace(scope, resources, old, entered)
+            if (was.subject, was.attribute) != (edited.subject, edited.attribute):
+                reactivate_superseded(scope, old.id, done.at)
+            stored = _fact(scope, edited.id)
+            if (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
+                apply_edited_slot(scope, entered, stored)
+            return stored
 
-def _edit_fact(database: Database, user_id: UUID, was: Fact, new: NewFact, resources: Dependencies) -> Fact:
-    entered = call_inline(_entered, resources, _columns(user_id, new))
-    edited = entered.fact
-    with database.user_transaction(user_id) as scope:
-        facts.lock(scope)
-        old = _fact(scope, was.id)
-        check_active(old)
-        if any(getattr(old, name) != getattr(was, name) for name in EDITED):
-            raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
-        if edited.id == old.id:
-            done = fact_history.change(scope, old, "edited", actor=HAND, **_edited_columns(edited), recipe=HAND)
-        else:
-            done = _replace(scope, resources, old, entered)
-        if (was.subject, was.attribute) != (edited.subject, edited.attribute):
-            reactivate_superseded(scope, old.id, done.at)
-        stored = _fact(scope, edited.id)
-        if (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
-            apply_edited_slot(scope, entered, stored)
-        return stored
+    return run_with_active_embedder(database, resources, user_id, edit)
 
 
 def _edited_columns(fact: FactColumns) -> dict[str, Any]:
@@ -330,8 +329,7 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
         facts.lock(scope)
         done = fact_history.of_id(scope, change_id)
         if done is None:
-            instead = _explain_unknown(scope, change_id)
-            raise NotFound(f"There is no change {change_id}; {instead}")
+            raise NotFound(f"There is no change {change_id}: the history of a fact names those that can be undone.")
         if done.undoes is not None and _is_replacement(scope, done.undoes):
             raise Conflict(f"The change {change_id} undid an edit. Nothing was done: edit the fact again instead.")
         if done.after.get("state") == QUARANTINED and done.changed.get("state") == "active":
@@ -365,19 +363,6 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
 def _hide_quarantined(scope: Transaction, made: FactChange) -> None:
     if made.after.get("state") == QUARANTINED:
         chunks.remove(scope, [made.fact_id])
-
-
-def _explain_unknown(scope: Transaction, id: UUID) -> str:
-    """Say what can be undone: of the fact that has this id, if one has, its latest change that is not undone."""
-    fact = facts.fact(scope, id)
-    if fact is None:
-        return "the history of a fact names those that can be undone."
-    changes = fact_history.life(scope, fact)
-    undone = {change.undoes for change in changes}
-    open = [change for change in changes if change.id is not None and change.undoes is None and change.id not in undone]
-    if not open:
-        return f"that is the fact {fact.text!r}, and nothing was done to it; retract it instead."
-    return f"that is the fact {fact.text!r}; to undo its last change, which was {open[-1].action}, give {open[-1].id}."
 
 
 def _is_replacement(scope: Transaction, change_id: UUID) -> bool:

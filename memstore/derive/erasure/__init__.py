@@ -1,1 +1,0 @@
-"""Erasing: everything that stands in a store because of a message, a fact, a conversation or a user."""
