@@ -111,16 +111,16 @@ TEXT_PARTS = {"text", "input_text", "output_text"}
 TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occurred_at")]
 
 
-def validate_message(given: Mapping[str, Any] | Message | NewMessage, *, where: str, max_bytes: int) -> NewMessage:
-    """Return the message, or raise `InvalidInput` that says what is wrong with it. `where` names it."""
+def validate_message(given: Mapping[str, Any] | Message | NewMessage, *, max_bytes: int) -> NewMessage:
+    """Return the message, or raise `InvalidInput` that says what is wrong with it."""
     if not isinstance(given, Mapping | Message | NewMessage):
-        raise InvalidInput(f"{where} is a {type(given).__name__}; give a dict with role and content, or a Message.")
+        raise InvalidInput(f"it is a {type(given).__name__}; give a dict with role and content, or a Message.")
     try:
         message = given if isinstance(given, NewMessage) else NewMessage.model_validate(_keys(given))
     except ValidationError as error:
-        raise InvalidInput(f"{where}: {'; '.join(_reasons(error))}. Nothing of this call was stored.") from None
+        raise InvalidInput(f"{'; '.join(_reasons(error))}.") from None
     for problem in _problems(message, max_bytes):
-        raise InvalidInput(f"{where}: {problem} Nothing of this call was stored.")
+        raise InvalidInput(problem)
     return message
 
 

@@ -22,11 +22,6 @@ junk: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-def or_junk(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Mostly what a format has, and sometimes anything."""
-    return st.integers(0, 5).flatmap(lambda chance: junk if chance == 0 else strategy)
-
-
 def records(found: Iterable[Found]) -> list[Record]:
     return [one for one in found if isinstance(one, Record)]
 

@@ -167,15 +167,6 @@ def test_an_edited_message_says_so(read):
     assert (record.message["content"], record.message["metadata"]) == ("x", {"edited": True})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "inside", ["a.jpg " * 200_000, " " * 1_000_000 + "b", "\u200e" * 500_000, "<attached: " * 100_000]
-)
-def test_a_long_message_takes_no_longer_for_what_may_be_in_it(read, inside):
-    (record,) = read(f"13.01.24, 10:00 - Ann: x {inside}.\n")
-    assert record.message["content"] == f"x {inside}."
-
-
 def test_what_whatsapp_says_is_left_out_and_counted(read):
     found = read(
         "13.01.24, 09:00 - Messages and calls are end-to-end encrypted.\n"
@@ -236,13 +227,6 @@ def test_what_belongs_to_nobody_is_told(read):
     found = read("lost\n" + ANDROID)
     assert texts(found) == ["hi", "hello"]
     assert ["belongs to no message" in reason for reason in reasons(found)] == [True]
-
-
-def test_a_line_and_a_message_that_are_too_long_cost_themselves(read, monkeypatch):
-    monkeypatch.setattr("memstore.ingest.importers.whatsapp.LONGEST_LINE", 10)
-    found = read("13.01.24, 10:00 - Ann: a\n12345\n67890123\n13.01.24, 10:01 - Ann: b\n")
-    assert texts(found) == ["a\n12345", "b"]
-    assert ["longer than 10 characters" in reason for reason in reasons(found)] == [True]
 
 
 def test_bytes_that_are_not_utf8_cost_a_character(read):
