@@ -218,24 +218,16 @@ def _json_problems(value: object, place: str) -> Generator[str, None, int]:
 
 
 def _deep_problems(value: object, place: str) -> Iterator[str]:
-    try:
-        for item in walk_json(value):
-            if isinstance(item, str):
-                yield from _text_problems(item, place)
-    except InvalidInput:
-        yield f"{place} is nested deeper than {DEEPEST} levels; make it flatter."
-
-
-def walk_json(value: object) -> Iterator[object]:
-    """Yield a JSON value and all that it holds; raise `InvalidInput` where it is nested too deep."""
     # No recursion: the value may be nested as deep as a parser goes, and that is deeper than Python's own stack.
     pending = [(value, 0)]
     while pending:
         item, depth = pending.pop()
         if depth > DEEPEST:
-            raise InvalidInput(f"it is nested deeper than {DEEPEST} levels; make it flatter")
-        yield item
-        if isinstance(item, Mapping):
+            yield f"{place} is nested deeper than {DEEPEST} levels; make it flatter."
+            return
+        if isinstance(item, str):
+            yield from _text_problems(item, place)
+        elif isinstance(item, Mapping):
             pending += [(inner, depth + 1) for pair in item.items() for inner in pair]
         elif isinstance(item, list | tuple):
             pending += [(inner, depth + 1) for inner in item]

@@ -4,129 +4,68 @@ The classes of stored things declare their columns too; `store/tables.py` makes 
 timezone-aware: `occurred_at` is when something was said, `recorded_at` is when memstore learnt it.
 """
 
-from memstore.models.contexts import (
-    Amount,
-    Compression,
-    Context,
-    Decision,
-    MessageDigest,
-    MissingItem,
-    MissingReason,
-    Reason,
-    Receipt,
-    Replay,
-    Section,
-    Statistics,
-)
-from memstore.models.documents import LONGEST_TTL, Document, Namespace, NewDocument
-from memstore.models.facts import (
-    FACT_KINDS,
-    FACT_STATES,
-    FACT_TYPES,
-    HAND,
-    QUARANTINED,
-    Edge,
-    Entity,
-    Fact,
-    FactChange,
-    FactColumns,
-    FactKind,
-    FactSpan,
-    FactType,
-    Finding,
-    KnownFact,
-    kind_of,
-)
-from memstore.models.messages import Conversation, Json, Message, Role, Summary, Tier, Time, column
-from memstore.models.reports import (
-    ApiToken,
-    Backfill,
-    BackfillPlan,
-    BackfillStatus,
-    Certificate,
-    DeadLetter,
-    DerivationProblem,
-    DeriveReport,
-    DeriverPlan,
-    EmbeddingStatus,
-    ErasureScope,
-    ExportReport,
-    Job,
-    JobCounts,
-    LargeUser,
-    LeftoverReport,
-    MigrationReport,
-    ScanResult,
-    Timeline,
-    TokenCountErrors,
-    Usage,
-)
-from memstore.models.search import Hit, HitGroup, Unit, UnitKey
-
-__all__ = [
-    "FACT_KINDS",
-    "FACT_STATES",
-    "FACT_TYPES",
-    "HAND",
-    "LONGEST_TTL",
-    "QUARANTINED",
-    "Amount",
-    "ApiToken",
-    "Backfill",
-    "BackfillPlan",
-    "BackfillStatus",
-    "Certificate",
-    "Compression",
-    "Context",
-    "Conversation",
-    "DeadLetter",
-    "Decision",
-    "DerivationProblem",
-    "DeriveReport",
-    "DeriverPlan",
-    "Document",
-    "Edge",
-    "EmbeddingStatus",
-    "Entity",
-    "ErasureScope",
-    "ExportReport",
-    "Fact",
-    "FactChange",
-    "FactColumns",
-    "FactKind",
-    "FactSpan",
-    "FactType",
-    "Finding",
-    "Hit",
-    "HitGroup",
-    "Job",
-    "JobCounts",
-    "Json",
-    "KnownFact",
-    "LargeUser",
-    "LeftoverReport",
-    "Message",
-    "MessageDigest",
-    "MigrationReport",
-    "MissingItem",
-    "MissingReason",
-    "Namespace",
-    "NewDocument",
-    "Reason",
-    "Receipt",
-    "Replay",
-    "Role",
-    "ScanResult",
-    "Section",
-    "Statistics",
-    "Summary",
-    "Tier",
-    "Time",
-    "Timeline",
-    "TokenCountErrors",
-    "Unit",
-    "UnitKey",
-    "Usage",
-    "column",
-    "kind_of",
-]
+from memstore.models.contexts import Amount as Amount
+from memstore.models.contexts import Compression as Compression
+from memstore.models.contexts import Context as Context
+from memstore.models.contexts import Decision as Decision
+from memstore.models.contexts import MessageDigest as MessageDigest
+from memstore.models.contexts import MissingItem as MissingItem
+from memstore.models.contexts import MissingReason as MissingReason
+from memstore.models.contexts import Reason as Reason
+from memstore.models.contexts import Receipt as Receipt
+from memstore.models.contexts import Replay as Replay
+from memstore.models.contexts import Section as Section
+from memstore.models.contexts import Statistics as Statistics
+from memstore.models.documents import LONGEST_TTL as LONGEST_TTL
+from memstore.models.documents import Document as Document
+from memstore.models.documents import Namespace as Namespace
+from memstore.models.documents import NewDocument as NewDocument
+from memstore.models.facts import FACT_KINDS as FACT_KINDS
+from memstore.models.facts import FACT_STATES as FACT_STATES
+from memstore.models.facts import FACT_TYPES as FACT_TYPES
+from memstore.models.facts import HAND as HAND
+from memstore.models.facts import QUARANTINED as QUARANTINED
+from memstore.models.facts import Edge as Edge
+from memstore.models.facts import Entity as Entity
+from memstore.models.facts import Fact as Fact
+from memstore.models.facts import FactChange as FactChange
+from memstore.models.facts import FactColumns as FactColumns
+from memstore.models.facts import FactKind as FactKind
+from memstore.models.facts import FactSpan as FactSpan
+from memstore.models.facts import FactType as FactType
+from memstore.models.facts import Finding as Finding
+from memstore.models.facts import KnownFact as KnownFact
+from memstore.models.facts import kind_of as kind_of
+from memstore.models.messages import Conversation as Conversation
+from memstore.models.messages import Json as Json
+from memstore.models.messages import Message as Message
+from memstore.models.messages import Role as Role
+from memstore.models.messages import Summary as Summary
+from memstore.models.messages import Tier as Tier
+from memstore.models.messages import Time as Time
+from memstore.models.messages import column as column
+from memstore.models.reports import ApiToken as ApiToken
+from memstore.models.reports import Backfill as Backfill
+from memstore.models.reports import BackfillPlan as BackfillPlan
+from memstore.models.reports import BackfillStatus as BackfillStatus
+from memstore.models.reports import Certificate as Certificate
+from memstore.models.reports import DeadLetter as DeadLetter
+from memstore.models.reports import DerivationProblem as DerivationProblem
+from memstore.models.reports import DeriveReport as DeriveReport
+from memstore.models.reports import DeriverPlan as DeriverPlan
+from memstore.models.reports import EmbeddingStatus as EmbeddingStatus
+from memstore.models.reports import ErasureScope as ErasureScope
+from memstore.models.reports import ExportReport as ExportReport
+from memstore.models.reports import Job as Job
+from memstore.models.reports import JobCounts as JobCounts
+from memstore.models.reports import LargeUser as LargeUser
+from memstore.models.reports import LeftoverReport as LeftoverReport
+from memstore.models.reports import MigrationReport as MigrationReport
+from memstore.models.reports import ScanResult as ScanResult
+from memstore.models.reports import Timeline as Timeline
+from memstore.models.reports import TokenCountErrors as TokenCountErrors
+from memstore.models.reports import Usage as Usage
+from memstore.models.search import Hit as Hit
+from memstore.models.search import HitGroup as HitGroup
+from memstore.models.search import Unit as Unit
+from memstore.models.search import UnitKey as UnitKey

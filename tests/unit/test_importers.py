@@ -19,10 +19,9 @@ from hypothesis import strategies as st
 
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import IMPORTERS, ImportOptions, Skipped, importer_for
-from memstore.ingest.importers.base import check_storable, parse_time, printable
+from memstore.ingest.importers.base import parse_time, printable
 from memstore.ingest.importers.files import Part, read_head, read_parts
 from memstore.ingest.importers.json_stream import numbered_values
-from memstore.ingest.validation import DEEPEST
 
 LINE = b'{"conversation":"c","role":"user","content":"hello"}\n'
 TREE = b'[{"title":"t","mapping":{}}]'
@@ -176,20 +175,6 @@ def test_what_is_no_time_is_refused(given, words):
 def test_every_time_with_a_zone_is_the_same_instant(when):
     # In UTC, for of two zones Python calls no two times equal that fall into a change of the clocks.
     assert parse_time(when.isoformat()) == when.astimezone(UTC)
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        ({"a": ["x", {"b\0": 1}]}, "NUL"),
-        (["\ud83d"], r"\\ud83d, a lone surrogate"),
-        ({"a": float("inf")}, "too large for a float"),
-        (json.loads("[" * 500 + "]" * 500), f"deeper than {DEEPEST}"),
-    ],
-)
-def test_what_no_database_holds_is_refused(value, words):
-    with pytest.raises(InvalidInput, match=words):
-        check_storable(value)
 
 
 @given(st.text(st.characters(exclude_categories=()), max_size=200))

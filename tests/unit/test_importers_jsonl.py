@@ -9,12 +9,9 @@ import tracemalloc
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from memstore.ingest.importers import Record, Skipped
 from memstore.ingest.importers.jsonl import JSONL
-from memstore.models import Role
 
 GOOD = {"conversation": "c", "role": "user", "content": "hello"}
 
@@ -83,11 +80,6 @@ def test_bom_blank_lines_line_ends_and_a_missing_last_one_are_fine(read, end):
     ]
 
 
-def test_a_bom_alone_is_nothing(read):
-    assert read(b"\xef\xbb\xbf") == []
-    assert len(read(b"\xef\xbb\xbf\n" + line().encode())) == 1
-
-
 # What is wrong with a message itself is told where every message is checked: tests/client/test_messages.py.
 BAD = {
     "broken": ('{"conversation":', r"not JSON \(Expecting value, at character 18\); write each message as one JSON"),
@@ -98,10 +90,7 @@ BAD = {
     "number_user": (line(user=7), "the name of a user is a text"),
     "naive_time": (line(occurred_at="2024-05-01T09:30:00"), "no zone: add Z"),
     "milliseconds": (line(occurred_at=1714555800000), "divided by 1000"),
-    "twice": ('{"role":"user","role":"tool"}', 'key "role" is given twice; leave'),
-    "nan": ('{"metadata":{"a":NaN}}', "NaN is not JSON; write null"),
-    "huge_float": (line(metadata={}).replace("{}", '{"a":1e999}'), "too large for a float"),
-    "huge_integer": (line(metadata={}).replace("{}", '{"a":' + "9" * 5000 + "}"), "thousands of digits"),
+    "huge_integer": (line(metadata={}).replace("{}", '{"a":' + "9" * 5000 + "}"), "a number in it is too long"),
     "too_deep_to_parse": ("[" * 100_000, "nested too deep"),
 }
 
@@ -117,11 +106,6 @@ def test_a_bad_line_is_named_and_the_good_ones_come(read, case):
     assert re.search(words, skipped.reason), skipped.reason
     assert after.message["content"] == "after"
     assert after.where == "history.jsonl, line 3"
-
-
-def test_paired_surrogates_are_a_character(read):
-    (record,) = read('{"conversation":"c","role":"user","content":"\\ud83d\\ude00"}')
-    assert record.message["content"] == "😀"
 
 
 def test_a_line_as_long_as_allowed_is_read_and_one_longer_is_not(read, monkeypatch):
@@ -151,11 +135,6 @@ def test_a_huge_line_is_passed_by_without_being_held(tmp_path, monkeypatch):
     assert peak < 8 * 1024 * 1024
 
 
-def test_gzip_is_read_whatever_the_file_is_called(read):
-    (record,) = read(gzip.compress(line().encode()), name="history.jsonl")
-    assert record.message["content"] == "hello"
-
-
 def test_a_gzip_that_is_cut_off_gives_what_came_before(read):
     lines = [line(content=f"{number} {number * 7919 % 1000}") for number in range(5000)]
     packed = gzip.compress("".join(lines).encode())
@@ -166,12 +145,6 @@ def test_a_gzip_that_is_cut_off_gives_what_came_before(read):
     ]
     assert skipped.where == f"history.jsonl.gz, after line {len(records)}"
     assert "cut off or damaged" in skipped.reason
-
-
-def test_a_damaged_gzip_is_told(read):
-    packed = bytearray(gzip.compress(line().encode()))
-    packed[-6] ^= 1
-    assert "damaged" in read(bytes(packed))[-1].reason
 
 
 # --- ids made for messages that bring none --------------------------------------------------------------------------
@@ -213,51 +186,3 @@ def test_made_ids_do_not_follow_from_what_describes_the_message(read):
 def test_made_ids_tell_calls_of_tools_apart(read):
     calls = [line(content=None, role="assistant", tool_calls=[{"id": name}]) for name in "ab"]
     assert ids(read("".join(calls))) == ids(read(calls[0])) + ids(read(calls[1]))
-
-
-# --- properties -----------------------------------------------------------------------------------------------------
-
-texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
-filled = texts.filter(str.strip)
-objects = st.dictionaries(texts, st.none() | st.integers() | texts | st.lists(texts, max_size=2), max_size=3)
-messages = st.fixed_dictionaries(
-    {"role": st.sampled_from([role.value for role in Role]), "content": texts | st.lists(objects, max_size=2)},
-    optional={
-        "name": filled,
-        "external_id": filled,
-        "occurred_at": st.datetimes(
-            min_value=datetime(2, 1, 1),
-            max_value=datetime(9998, 1, 1),
-            timezones=st.builds(lambda hours: UTC if hours == 0 else _zone(hours), st.integers(-12, 14)),
-        ),
-        "tool_calls": st.lists(objects, max_size=2),
-        "tool_call_id": filled,
-        "metadata": objects,
-        "tags": st.lists(filled, max_size=2),
-    },
-)
-
-
-def _zone(hours: int):
-    return datetime.strptime(f"{hours:+03d}00", "%z").tzinfo
-
-
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.lists(st.tuples(st.none() | filled, filled, messages), max_size=5), st.booleans(), st.booleans())
-def test_what_is_written_comes_back_equal(tmp_path, history, ascii_only, packed):
-    lines = [
-        json.dumps(
-            {"user": user, "conversation": conversation} | message, default=datetime.isoformat, ensure_ascii=ascii_only
-        )
-        for user, conversation, message in history
-    ]
-    data = "\n".join(lines).encode()
-    path = tmp_path / "history"
-    path.write_bytes(gzip.compress(data, 1) if packed else data)
-    found = list(JSONL.read(path))
-    assert len(found) == len(history)
-    for record, (user, conversation, message) in zip(found, history, strict=True):
-        assert isinstance(record, Record), record
-        assert (record.user, record.conversation) == (user, conversation)
-        made = {"external_id": record.message["external_id"]}
-        assert record.message == made | message

@@ -18,7 +18,6 @@ written otherwise raises something of `UNEXPECTED`, which `report_damage` makes 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -29,7 +28,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memstore.errors import InvalidInput
-from memstore.ingest.validation import check_choice, check_text, walk_json
+from memstore.ingest.validation import check_choice, check_text
 from memstore.text import INVALID_CHARS, REPLACEMENT
 
 T = TypeVar("T")
@@ -260,14 +259,3 @@ def make_storable(text: str) -> tuple[str, dict[str, Any]]:
     """Return a text with U+FFFD for what no database keeps, and metadata that say how often."""
     text, replaced = INVALID_CHARS.subn(REPLACEMENT, text)
     return text, {"replaced": replaced} if replaced else {}
-
-
-def check_storable(value: object) -> None:
-    """Raise `InvalidInput` where a value read from JSON holds something that no database does."""
-    for item in walk_json(value):
-        if isinstance(item, str) and (found := INVALID_CHARS.search(item)):
-            if found[0] == "\0":
-                raise InvalidInput("it holds the character NUL (\\u0000), which Postgres cannot keep; remove it")
-            raise InvalidInput(f"it holds half a character (\\u{ord(found[0]):04x}, a lone surrogate); remove it")
-        if isinstance(item, float) and not math.isfinite(item):
-            raise InvalidInput("it holds a number too large for a float; write it as a text")

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import codecs
 import json
-import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
 from memstore.errors import InvalidInput
 
-from .base import Skipped, printable
+from .base import Skipped
 from .files import BOM, CHUNK, READ_ERRORS, Part
 
 LONGEST_LINE = 16 * 1024 * 1024  # bytes
@@ -51,44 +49,18 @@ def numbered_lines(readline: Callable[[int], bytes], longest: int = LONGEST_LINE
 
 
 def parse_object(line: bytes) -> dict[str, Any]:
-    """Return the JSON object of a line; raise `InvalidInput` for what is none, or has a key twice."""
+    """Return the JSON object of a line; raise `InvalidInput` for what is none."""
     try:
-        value = _STRICT.decode(line.decode())
+        value = json.loads(line.decode())
     except UnicodeDecodeError as error:
         raise InvalidInput(f"byte {error.start + 1} of the line is not UTF-8; save the file as UTF-8") from None
     except json.JSONDecodeError as error:
         raise InvalidInput(f"it is not JSON ({error.msg}, at character {error.pos + 1}); {PRETTY}") from None
-    except RecursionError:
-        raise InvalidInput("it is nested too deep; make it flatter") from None
-    except ValueError:
-        raise InvalidInput("it holds a number of thousands of digits; write it as a text") from None
+    except (RecursionError, ValueError):
+        raise InvalidInput("it is nested too deep, or a number in it is too long; write it as a text") from None
     if not isinstance(value, dict):
         raise InvalidInput(f"it is not a JSON object; {PRETTY}")
     return value
-
-
-def _refuse_double_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise InvalidInput(f'the key "{printable(twice)}" is given twice; leave the one that is meant')
-    return found
-
-
-def _refuse_constant(constant: str) -> NoReturn:
-    raise InvalidInput(f"{constant} is not JSON; write null or a text")
-
-
-def _finite_float(written: str) -> float:
-    number = float(written)
-    if not math.isfinite(number):
-        raise InvalidInput("it holds a number too large for a float; write it as a text")
-    return number
-
-
-_STRICT = json.JSONDecoder(
-    object_pairs_hook=_refuse_double_keys, parse_constant=_refuse_constant, parse_float=_finite_float
-)
 
 
 def numbered_values(part: Part, unit: str, again: str) -> Iterator[tuple[str, Any] | Skipped]:
