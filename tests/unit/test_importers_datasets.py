@@ -73,16 +73,7 @@ def test_a_broken_line_costs_itself(read):
     assert [one.where for one in found if isinstance(one, Skipped)] == [f"data.jsonl, line {n}" for n in range(2, 6)]
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        7,
-        {"role": "critic", "content": "x"},
-        {"role": "user", "content": 7},
-        {"role": "user", "content": [7]},
-        {"role": "assistant", "tool_calls": "x"},
-    ],
-)
+@pytest.mark.parametrize("bad", [7, {"role": "critic", "content": "x"}, {"role": "user", "content": 7}])
 def test_a_malformed_message_costs_itself(read, bad):
     good = {"role": "user", "content": "a"}
     found = read({"messages": [good, bad, good]}, expect="openai")
@@ -129,15 +120,6 @@ def test_an_id_that_comes_twice_names_two_conversations(read):
     names = [record.conversation for record in read(*given, expect="sharegpt")]
     assert len(set(names)) == 5
     assert (names[0], names[1], names[4]) == ("x", "x-2", "7")
-
-
-def test_a_stranger_is_named(read):
-    found = read({"id": "x", "conversations": turns(("alien", "q"), ("human", "a"), ("gpt", 7))}, expect="sharegpt")
-    assert texts(found) == ["a"]
-    assert [one.where for one in found if isinstance(one, Skipped)] == [
-        "data.jsonl, line 1, turn 1",
-        "data.jsonl, line 1, turn 3",
-    ]
 
 
 # --- LangChain ------------------------------------------------------------------------------------------------------

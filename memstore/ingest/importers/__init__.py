@@ -12,46 +12,27 @@ from pathlib import Path
 
 from memstore.errors import InvalidInput
 
-from .base import (
-    ERASED,
-    MOST_NAMED,
-    Found,
-    Ignored,
-    Imported,
-    Importer,
-    ImportOptions,
-    Record,
-    Skipped,
-    Span,
-    parse_options,
-    printable,
-)
+from .base import ERASED as ERASED
+from .base import MOST_NAMED as MOST_NAMED
+from .base import Found as Found
+from .base import Ignored as Ignored
+from .base import Imported as Imported
+from .base import Importer, printable
+from .base import ImportOptions as ImportOptions
+from .base import Record as Record
+from .base import Skipped as Skipped
+from .base import Span as Span
+from .base import parse_options as parse_options
 from .chatgpt import CHATGPT
 from .claude import CLAUDE
-from .files import check_file, is_zip, list_names, size_of
+from .files import check_file, is_zip, list_names
+from .files import size_of as size_of
 from .gemini import GEMINI
 from .jsonl import JSONL
 from .langchain import LANGCHAIN
 from .openai import OPENAI, SHAREGPT
 from .slack import SLACK
 from .whatsapp import WHATSAPP
-
-__all__ = [
-    "ERASED",
-    "IMPORTERS",
-    "MOST_NAMED",
-    "Found",
-    "Ignored",
-    "ImportOptions",
-    "Imported",
-    "Importer",
-    "Record",
-    "Skipped",
-    "Span",
-    "importer_for",
-    "parse_options",
-    "size_of",
-]
 
 IMPORTERS = (JSONL, CHATGPT, CLAUDE, GEMINI, OPENAI, SHAREGPT, LANGCHAIN, SLACK, WHATSAPP)
 

@@ -32,7 +32,7 @@ from .base import (
     report_damage,
 )
 from .files import first_head, list_names, read_parts
-from .json_stream import find_keys, numbered_values
+from .json_stream import convert_values, find_keys
 
 AGAIN = "ask Google Takeout again for My Activity of Gemini Apps, in the format JSON"
 AS_HTML = "it holds the activities as HTML, which is what Takeout gives unless asked; " + AGAIN
@@ -60,17 +60,13 @@ def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
     if not _is_json(start := first_head(path, _MEMBER)) and _is_html(path, start):
         yield Skipped(printable(path.name), AS_HTML)
         return
-    elements = partial(numbered_values, unit="activity", again=AGAIN)
+    convert = partial(convert_values, unit="activity", again=AGAIN, convert=_activity)
     activities: list[tuple[datetime, str, dict[str, Any]]] = []
-    for one in read_parts(path, _MEMBER, options, elements, AGAIN):
-        if isinstance(one, Skipped):
+    for one in read_parts(path, _MEMBER, options, convert, AGAIN):
+        if isinstance(one, tuple):
+            activities.append(one)
+        else:
             yield one
-            continue
-        for found in report_damage(_activity(*one), one[0], AGAIN):
-            if isinstance(found, tuple):
-                activities.append(found)
-            else:
-                yield found
     conversation, last, same_time = "", None, 0
     for when, where, given in sorted(activities, key=lambda activity: activity[0]):
         if last is None or when - last > GAP:
@@ -93,7 +89,7 @@ def _is_html(path: Path, start: bytes) -> bool:
     return is_page or any(_HTML.fullmatch(name) for name in list_names(path))
 
 
-def _activity(where: str, given: dict[str, Any]) -> Iterator[tuple[datetime, str, dict[str, Any]] | Ignored]:
+def _activity(given: dict[str, Any], where: str) -> Iterator[tuple[datetime, str, dict[str, Any]] | Ignored]:
     if _OTHER.match(given["title"]):
         yield Ignored("activities that are no prompts")
     else:

@@ -9,12 +9,14 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from memstore.errors import InvalidInput
 
-from .base import Skipped
+from .base import Skipped, report_damage
 from .files import BOM, CHUNK, READ_ERRORS, Part
+
+T = TypeVar("T")
 
 LONGEST_LINE = 16 * 1024 * 1024  # bytes
 PRETTY = "write each message as one JSON object on a line of its own, in UTF-8"
@@ -89,6 +91,17 @@ def numbered_values(part: Part, unit: str, again: str) -> Iterator[tuple[str, An
             yield where, value
     if in_list:
         yield Skipped(f"{part.where}, after {unit} {number}", f"the file ends in the middle; {again}")
+
+
+def convert_values(
+    part: Part, unit: str, again: str, convert: Callable[[Any, str], Iterator[T]]
+) -> Iterator[T | Skipped]:
+    """Yield what `convert` makes of each value and its place; report what cannot be read."""
+    for one in numbered_values(part, unit, again):
+        if isinstance(one, Skipped):
+            yield one
+        else:
+            yield from report_damage(convert(one[1], one[0]), one[0], again)
 
 
 class _Window:

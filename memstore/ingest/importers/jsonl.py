@@ -22,24 +22,21 @@ from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
 
 from .base import DEFAULTS, Found, Importer, ImportOptions, Record, Skipped, derive_id, parse_time, printable
-from .files import BOM, HEAD, READ_ERRORS, open_file, read_head
-from .json_stream import LONGEST_LINE, PRETTY, numbered_lines, parse_object
+from .files import ONE_FILE, READ_ERRORS, first_head, open_file
+from .json_stream import LONGEST_LINE, PRETTY, find_keys, numbered_lines, parse_object
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 
 
 def sniff(path: Path) -> float:
     """Return 1 for a head with a message, less where its keys are not all there, a little for the name alone."""
-    if path.is_dir():
-        return 0.0
-    start = read_head(path).removeprefix(BOM)
-    lines = [line for line in start.splitlines() if line.strip()]
-    likeness = [_likeness(keys) for line in lines if (keys := _keys(line)) is not None]
-    if likeness:
-        return max(likeness)
-    if len(start) == HEAD and len(lines) == 1 and _begins_message(lines[0]):
+    start = first_head(path, ONE_FILE)
+    keys = find_keys(start) if start.startswith(b"{") else set()
+    if {"conversation", "role"} <= keys:
+        return 1.0
+    if {"role", "content"} <= keys:
         return 0.5
-    return 0.2 if path.name.lower().endswith(SUFFIXES) else 0.0
+    return 0.2 if path.is_file() and path.name.lower().endswith(SUFFIXES) else 0.0
 
 
 def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
@@ -57,23 +54,6 @@ def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
     except READ_ERRORS as error:
         reason = f"the file is cut off or damaged ({printable(str(error), 200)}); get it whole and import it again"
         yield Skipped(f"{name}, after line {number}", reason)
-
-
-def _keys(line: bytes) -> set[str] | None:
-    try:
-        return set(parse_object(line))
-    except InvalidInput:
-        return None
-
-
-def _likeness(keys: set[str]) -> float:
-    if {"conversation", "role"} <= keys:
-        return 1.0
-    return 0.5 if {"role", "content"} <= keys else 0.0
-
-
-def _begins_message(line: bytes) -> bool:
-    return line.lstrip().startswith(b"{") and b'"role"' in line and b'"conversation"' in line
 
 
 def _read_line(line: bytes, where: str, seen: Counter[bytes]) -> Record | Skipped:

@@ -31,7 +31,7 @@ from .base import (
     with_time,
 )
 from .files import Part, read_parts
-from .json_stream import numbered_values
+from .json_stream import convert_values
 
 # One file, or from some size on several: `conversations-000.json`, …
 CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_]?[0-9]{1,9})?\.json")
@@ -67,12 +67,10 @@ def read_conversations(path: Path, options: ImportOptions, format: TreeFormat) -
     """Yield the messages of each conversation of an export, and what could not be read of it."""
 
     def read(part: Part) -> Iterator[Found]:
-        for one in numbered_values(part, "conversation", format.again):
-            if isinstance(one, Skipped):
-                yield one
-            else:
-                found = _conversation(one[1], part.where, options.all_branches, format)
-                yield from report_damage(found, one[0], format.again)
+        def convert(given: Any, where: str) -> Iterator[Found]:
+            return _conversation(given, part.where, options.all_branches, format)
+
+        return convert_values(part, "conversation", format.again, convert)
 
     return read_parts(path, CONVERSATIONS, options, read, format.again)
 

@@ -27,7 +27,6 @@ from .base import (
     Importer,
     ImportOptions,
     Record,
-    Skipped,
     count_seen,
     derive_name,
     printable,
@@ -35,8 +34,8 @@ from .base import (
     with_time,
 )
 from .chat_messages import convert_message
-from .files import ONE_FILE, Part, first_head, read_parts
-from .json_stream import find_keys, numbered_values
+from .files import ONE_FILE, first_head, read_parts
+from .json_stream import convert_values, find_keys
 
 OPENAI_ROLES = {"function": "tool"} | {role: role for role in ("system", "developer", "user", "assistant", "tool")}
 SHAREGPT_ROLES = {
@@ -75,15 +74,9 @@ def _sniff(path: Path, data: _Dataset, likeness: float) -> float:
 
 def _read(path: Path, options: ImportOptions = DEFAULTS, *, data: _Dataset) -> Iterator[Found]:
     """Yield the messages of each conversation."""
-    return read_parts(path, ONE_FILE, options, partial(_read_part, data=data, seen=Counter()), data.again)
-
-
-def _read_part(part: Part, *, data: _Dataset, seen: Counter[bytes]) -> Iterator[Found]:
-    for one in numbered_values(part, "item", data.again):
-        if isinstance(one, Skipped):
-            yield one
-        else:
-            yield from report_damage(_conversation(one[1], one[0], data, seen), one[0], data.again)
+    convert = partial(_conversation, data=data, seen=Counter())
+    read = partial(convert_values, unit="item", again=data.again, convert=convert)
+    return read_parts(path, ONE_FILE, options, read, data.again)
 
 
 def _conversation(given: dict[str, Any], where: str, data: _Dataset, seen: Counter[bytes]) -> Iterator[Found]:

@@ -30,10 +30,9 @@ from .base import (
     make_storable,
     parse_time,
     printable,
-    report_damage,
 )
 from .files import Part, list_names, read_parts
-from .json_stream import numbered_values
+from .json_stream import convert_values, numbered_values
 
 AGAIN = "ask Slack for the export again, and import the zip as it comes"
 SAID = (None, "bot_message", "thread_broadcast", "me_message", "file_share", "file_comment", "reply_broadcast")
@@ -123,22 +122,19 @@ def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
 def _read_day(part: Part, workspace: _Workspace) -> Iterator[Found]:
     folder = Path(part.name).parent.name or part.name
     channel, title = workspace.channels.get(folder, (folder, f"#{folder}"))
-    messages: list[dict[str, Any]] = []
-    for one in numbered_values(part, "message", AGAIN):
-        if isinstance(one, Skipped):
+    records: list[Record] = []
+    convert = partial(_convert, workspace=workspace, channel=channel, title=title)
+    for one in convert_values(part, "message", AGAIN, convert):
+        if isinstance(one, Record):
+            records.append(one)
+        else:
             yield one
-            continue
-        for found in report_damage(_convert(one[1], workspace), one[0], AGAIN):
-            if isinstance(found, dict):
-                messages.append(found | {"where": one[0]})
-            else:
-                yield found
-    for message in sorted(messages, key=lambda message: message["occurred_at"]):
-        where = message.pop("where")
-        yield Record(conversation=channel, message=message, title=title, channel="slack", where=where)
+    yield from sorted(records, key=lambda record: record.message["occurred_at"])
 
 
-def _convert(given: dict[str, Any], workspace: _Workspace) -> Iterator[dict[str, Any] | Ignored]:
+def _convert(
+    given: dict[str, Any], where: str, workspace: _Workspace, channel: str, title: str | None
+) -> Iterator[Found]:
     if given.get("subtype") not in SAID:
         yield Ignored("notices of channels")
         return
@@ -159,7 +155,9 @@ def _convert(given: dict[str, Any], workspace: _Workspace) -> Iterator[dict[str,
         "occurred_at": parse_time(float(given["ts"])),
         "metadata": metadata,
     }
-    yield message | ({"name": name} if name and (not author or author != workspace.me) else {})
+    if name and not (author and author == workspace.me):
+        message["name"] = name
+    yield Record(conversation=channel, message=message, title=title, channel="slack", where=where)
 
 
 def _texts(given: dict[str, Any], workspace: _Workspace) -> Iterator[str]:
