@@ -513,7 +513,7 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "unknown_kind": (lambda lines: [lines[0], {"kind": "dream"}, *lines[1:]], "line 2: the kind dream is unknown"),
     "no_object": (lambda lines: [lines[0], "[1]", *lines[1:]], "line 2: it is not a JSON object"),
     "no_json": (lambda lines: [lines[0], '{"kind": "mess', *lines[1:]], "line 2: it is not JSON"),
-    "nan": (lambda lines: [lines[0], '{"kind": NaN}', *lines[1:]], "line 2: NaN is not JSON"),
+    "nan": (lambda lines: [lines[0], '{"kind": NaN}', *lines[1:]], "line 2: the line must be JSON"),
     "nul": (lambda lines: changed(lines, "message", content="a\0b"), "holds a NUL character"),
     "surrogate": (lambda lines: changed(lines, "message", content="\ud800"), "half a surrogate pair"),
     "unknown_key": (lambda lines: changed(lines, "message", color="red"), "message is not as the format has it: color"),
