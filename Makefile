@@ -58,7 +58,7 @@ lint: .venv/.lint  ## ruff, mypy --strict, layers and cycles, the twins, no modu
 # Which index, and which folder of wheels, is for the environment to say (UV_INDEX_URL, UV_FIND_LINKS; pip's own for
 # `locked`): the file names none. torch stands apart: which build there is depends on the machine, and so do its hashes.
 # Frameworks that the adapters are for are not in it: `make compatibility` installs them, apart.
-EXTRAS := $(addprefix --extra ,anthropic mcp ollama secrets sentence-transformers server test bench docs lint)
+EXTRAS := $(addprefix --extra ,anthropic mcp ollama openai secrets sentence-transformers server test bench docs lint)
 LOCK := pyproject.toml $(EXTRAS) --python-version 3.11 --python-platform x86_64-manylinux_2_28 --constraint tools/constraints.txt
 lock: .venv/.lint  ## write tools/lock.txt: every version that CI installs, with its hashes
 	$(BIN)/uv pip compile $(LOCK) --generate-hashes --no-emit-package torch --no-annotate --quiet --custom-compile-command "make lock" --output-file tools/lock.txt

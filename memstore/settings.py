@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
 from platformdirs import user_config_path
 from pydantic import AfterValidator, AnyHttpUrl, BeforeValidator, Field, SecretStr, TypeAdapter, ValidationError
@@ -40,12 +41,17 @@ def _http_url(value: str | None) -> str | None:
     if value is None:
         return None
     try:
-        url = TypeAdapter(AnyHttpUrl).validate_python(value)
+        TypeAdapter(AnyHttpUrl).validate_python(value)
     except ValidationError:
         raise ValueError("give a URL, such as http://127.0.0.1:11434") from None
-    if url.username or url.password or url.query:
-        raise ValueError("give a URL without a key: that has a setting of its own")
     return value.rstrip("/")
+
+
+def _base_url(value: str | None) -> str | None:
+    url = _http_url(value)
+    if url is not None and (urlsplit(url).username or urlsplit(url).query):
+        raise ValueError("give a URL without a key: that has a setting of its own")
+    return url
 
 
 def _split(value: object) -> object:
@@ -169,7 +175,7 @@ class Settings(BaseSettings):
         le=86_400,
         description="the longest wait for one answer of Ollama, retries included; in a chat its longest silence",
     )
-    openai_url: Annotated[str, AfterValidator(_http_url)] = Field(
+    openai_url: Annotated[str, AfterValidator(_base_url)] = Field(
         default=OPENAI, description="where openai: models chat: the base URL of any OpenAI-compatible server"
     )
     openai_api_key: SecretStr | None = Field(
@@ -184,7 +190,7 @@ class Settings(BaseSettings):
     openai_timeout_seconds: Real = Field(
         default=300.0, gt=0, le=86_400, description="the longest wait for an answer of openai: models, retries included"
     )
-    embedding_url: Annotated[str | None, AfterValidator(_http_url)] = Field(
+    embedding_url: Annotated[str | None, AfterValidator(_base_url)] = Field(
         default=None, description="where openai: embedders answer; by default at openai_url"
     )
     embedding_api_key: SecretStr | None = Field(default=None, description="the key for embedding_url")
@@ -203,7 +209,7 @@ class Settings(BaseSettings):
     embedding_document_prefix: str = Field(
         default="", description='what they get before a text to be found, such as "passage: "'
     )
-    rerank_url: Annotated[str | None, AfterValidator(_http_url)] = Field(
+    rerank_url: Annotated[str | None, AfterValidator(_base_url)] = Field(
         default=None, description="where openai: rerankers answer at /rerank, in Cohere's shape; else at openai_url"
     )
     rerank_api_key: SecretStr | None = Field(default=None, description="the key for rerank_url")

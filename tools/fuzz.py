@@ -77,7 +77,7 @@ def importers(data: bytes, folder: Path) -> None:
             assert one.reason.isprintable() and one.where.isprintable(), one
         elif isinstance(one, Record):
             try:
-                build_row(one.message, one.where, PLACE, 1_000_000)
+                build_row(one.message, PLACE, 1_000_000)
             except InvalidInput as error:
                 assert str(error).strip()
 

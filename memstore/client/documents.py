@@ -18,8 +18,7 @@ from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
 from memstore.store import documents, embedding_models, erasure, messages
 from memstore.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
-from memstore.store.embedding_models import ModelChanged
-from memstore.store.embedding_models import id_of as model_of
+from memstore.store.embedding_models import ModelChanged, id_of as model_of
 
 WHOLE = "$"  # the path of all of a value
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")

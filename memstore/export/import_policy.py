@@ -148,7 +148,7 @@ def prepare(
             line = cast(MessageLine | SummaryLine | FactLine, located.line)
             item: Message | Summary | FactWithHistory
             if isinstance(line, MessageLine):
-                validate_message(line, where="the message", max_bytes=max_message_bytes)
+                validate_message(line, max_bytes=max_message_bytes)
                 row: Row = (item := line.row())
             elif isinstance(line, SummaryLine):
                 row = (item := line.row())

@@ -16,7 +16,7 @@ from memstore.errors import InvalidInput
 from memstore.export.schema import FORMAT, HEADER, ExportLine, Footer, Header, parse_line
 from memstore.ingest.importers import Skipped
 from memstore.ingest.importers.base import printable
-from memstore.ingest.importers.files import BOM, GZIP, READ_ERRORS, ByteStream, check_file, open_file, read_head
+from memstore.ingest.importers.files import BOM, GZIP, READ_ERRORS, check_file, open_file, read_head
 from memstore.ingest.importers.json_stream import LONGEST_LINE, numbered_lines, parse_object
 
 BATCH = 500  # lines that are stored together
@@ -50,31 +50,28 @@ def is_export(path: Path) -> bool:
 
 
 @contextmanager
-def open_export(source: Path | IO[bytes], on_read: Callable[[int], None]) -> Iterator[ByteStream]:
+def open_export(source: Path | IO[bytes], on_read: Callable[[int], None]) -> Iterator[io.BufferedIOBase]:
     """Open a file, or take a stream, unpacked where its bytes are gzip's."""
     if isinstance(source, Path):
         check_file(source)
         with open_file(source, on_read) as stream:
-            yield cast(ByteStream, stream)
+            yield stream
         return
     raw = source if isinstance(source, io.BufferedReader) else io.BufferedReader(cast(Any, source))
     if raw.peek(2)[:2] == GZIP:
         with gzip.GzipFile(fileobj=raw) as unpacked:
-            yield cast(ByteStream, unpacked)
+            yield unpacked
     else:
-        yield cast(ByteStream, raw)
+        yield raw
 
 
 @dataclass(slots=True)
 class _DigestingStream:
     """A stream with the SHA-256 of all lines that were read before the present one."""
 
-    stream: ByteStream
+    stream: io.BufferedIOBase
     digest: Any = field(default_factory=sha256)
     present: bytes = b""
-
-    def read1(self, size: int, /) -> bytes:
-        raise io.UnsupportedOperation  # an export is read by lines
 
     def readline(self, size: int = -1, /) -> bytes:
         self.digest.update(self.present)
@@ -86,7 +83,7 @@ class _DigestingStream:
         self.digest, self.present = sha256(), b""
 
 
-def read_lines(stream: ByteStream, name: str, max_message_bytes: int) -> Iterator[LocatedLine | Skipped]:
+def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> Iterator[LocatedLine | Skipped]:
     """Yield the lines of an export, or of several that follow each other; report those that cannot be read.
 
     Raises `InvalidInput` where it is no export at all, or one of a version that is not known.
@@ -94,7 +91,7 @@ def read_lines(stream: ByteStream, name: str, max_message_bytes: int) -> Iterato
     digesting, inside, number = _DigestingStream(stream), False, 0
     longest = LONGEST_LINE + VECTORS * max_message_bytes
     try:
-        for number, data in numbered_lines(digesting, longest):
+        for number, data in numbered_lines(digesting.readline, longest):
             where = f"{name}, line {number}"
             try:
                 if data is None:

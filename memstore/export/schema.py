@@ -15,9 +15,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, Valid
 
 from memstore import ids
 from memstore.errors import InvalidInput
-from memstore.ingest.importers.base import check_storable, printable
+from memstore.ingest.importers.base import printable
 from memstore.ingest.importers.json_stream import parse_object
-from memstore.ingest.validation import Moment, NewMessage, check_name
+from memstore.ingest.validation import Moment, NewMessage, check_json, check_name
 from memstore.models import LONGEST_TTL, Conversation, FactColumns, FactKind, Json, Message, Summary, Tier, Unit
 from memstore.providers import Vectors
 from memstore.store.rows import Row
@@ -391,7 +391,7 @@ SCHEMAS: dict[str, type[AnyLine]] = {
 def parse_line(line: bytes) -> AnyLine:
     """Return what a line holds; raise `InvalidInput` that says what is wrong with it."""
     given = parse_object(line)
-    check_storable(given)
+    check_json(given, "the line")
     kind = given.get("kind")
     schema = SCHEMAS.get(kind) if isinstance(kind, str) else None
     if schema is None:

@@ -24,8 +24,7 @@ from memstore.ingest.validation import (
 )
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
-from memstore.store import messages as store
-from memstore.store import tombstones
+from memstore.store import messages as store, tombstones
 from memstore.store.database import Database, Transaction
 from memstore.store.tombstones import as_stored
 from memstore.store.watermarks import DERIVERS
@@ -206,7 +205,12 @@ def _build_rows(
     max_bytes: int,
     redactor: Redactor,
 ) -> list[Message]:
-    rows = [build_row(one, f"message {number}", conversation, max_bytes) for number, one in enumerate(messages, 1)]
+    rows = []
+    for number, one in enumerate(messages, 1):
+        try:
+            rows.append(build_row(one, conversation, max_bytes))
+        except InvalidInput as error:
+            raise InvalidInput(f"message {number}: {error} Nothing of this call was stored.") from None
     if key is not None:
         assign_ids(rows, key)
     for row in rows:
@@ -214,14 +218,12 @@ def _build_rows(
     return rows
 
 
-def build_row(message: MessageInput, where: str, conversation: ConversationRef, max_bytes: int) -> Message:
-    """Return a checked message with its id, neither counted nor numbered; raise `InvalidInput` that says `where`."""
+def build_row(message: MessageInput, conversation: ConversationRef, max_bytes: int) -> Message:
+    """Return a checked message with its id, neither counted nor numbered; raise `InvalidInput` for a bad one."""
     for key, ours in (("user", conversation.user_name), ("conversation", conversation.name)):
         if isinstance(message, Mapping) and message.get(key, ours) != ours:
-            raise InvalidInput(
-                f"{where} is of the {key} {message[key]!r} and was given to {ours!r}. Nothing was stored."
-            )
-    new = validate_message(message, where=where, max_bytes=max_bytes)
+            raise InvalidInput(f"it is of the {key} {message[key]!r} and was given to {ours!r}.")
+    new = validate_message(message, max_bytes=max_bytes)
     return store.MESSAGE(
         user_id=conversation.user_id,
         conversation_id=conversation.id,

@@ -115,7 +115,7 @@ class _Reader:
             redactor.reject_secret_names(user=owner, conversation=found.conversation)
             title, channel = redactor.redact(found.title), redactor.redact(found.channel)
             conversation = self.conversation(owner, found.conversation, title, channel)
-            row = build_row(found.message, "message 1", conversation, self.max_bytes)
+            row = build_row(found.message, conversation, self.max_bytes)
             if self.untrusted:
                 vars(row)["meta"] = row.meta | {TRUST: UNTRUSTED}
             return _Item(found, conversation, row, redactor.redact_message(row))
@@ -158,6 +158,8 @@ async def import_file(
         if progress is not None:
             progress(min(batch.read, size), size)
         batch = following
+    if progress is not None:
+        progress(size, size)
     return report
 
 

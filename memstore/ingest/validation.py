@@ -111,16 +111,16 @@ TEXT_PARTS = {"text", "input_text", "output_text"}
 TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occurred_at")]
 
 
-def validate_message(given: Mapping[str, Any] | Message | NewMessage, *, where: str, max_bytes: int) -> NewMessage:
-    """Return the message, or raise `InvalidInput` that says what is wrong with it. `where` names it."""
+def validate_message(given: Mapping[str, Any] | Message | NewMessage, *, max_bytes: int) -> NewMessage:
+    """Return the message, or raise `InvalidInput` that says what is wrong with it."""
     if not isinstance(given, Mapping | Message | NewMessage):
-        raise InvalidInput(f"{where} is a {type(given).__name__}; give a dict with role and content, or a Message.")
+        raise InvalidInput(f"it is a {type(given).__name__}; give a dict with role and content, or a Message.")
     try:
         message = given if isinstance(given, NewMessage) else NewMessage.model_validate(_keys(given))
     except ValidationError as error:
-        raise InvalidInput(f"{where}: {'; '.join(_reasons(error))}. Nothing of this call was stored.") from None
+        raise InvalidInput(f"{'; '.join(_reasons(error))}.") from None
     for problem in _problems(message, max_bytes):
-        raise InvalidInput(f"{where}: {problem} Nothing of this call was stored.")
+        raise InvalidInput(problem)
     return message
 
 
@@ -218,24 +218,16 @@ def _json_problems(value: object, place: str) -> Generator[str, None, int]:
 
 
 def _deep_problems(value: object, place: str) -> Iterator[str]:
-    try:
-        for item in walk_json(value):
-            if isinstance(item, str):
-                yield from _text_problems(item, place)
-    except InvalidInput:
-        yield f"{place} is nested deeper than {DEEPEST} levels; make it flatter."
-
-
-def walk_json(value: object) -> Iterator[object]:
-    """Yield a JSON value and all that it holds; raise `InvalidInput` where it is nested too deep."""
     # No recursion: the value may be nested as deep as a parser goes, and that is deeper than Python's own stack.
     pending = [(value, 0)]
     while pending:
         item, depth = pending.pop()
         if depth > DEEPEST:
-            raise InvalidInput(f"it is nested deeper than {DEEPEST} levels; make it flatter")
-        yield item
-        if isinstance(item, Mapping):
+            yield f"{place} is nested deeper than {DEEPEST} levels; make it flatter."
+            return
+        if isinstance(item, str):
+            yield from _text_problems(item, place)
+        elif isinstance(item, Mapping):
             pending += [(inner, depth + 1) for pair in item.items() for inner in pair]
         elif isinstance(item, list | tuple):
             pending += [(inner, depth + 1) for inner in item]

@@ -26,8 +26,7 @@ from pydantic import BaseModel
 
 from memstore.errors import ConfigurationError, EmbedderMismatch, MemstoreError, ProviderMissing
 from memstore.plugins import installed_entry_points
-from memstore.settings import ONNX_MINILM, Settings
-from memstore.settings import load as load_settings
+from memstore.settings import ONNX_MINILM, Settings, load as load_settings
 
 Vectors = NDArray[np.float32]
 Scores = NDArray[np.floating[Any]]

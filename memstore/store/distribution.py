@@ -14,8 +14,7 @@ from uuid import UUID
 
 import psycopg
 from psycopg.rows import kwargs_row
-from psycopg.sql import SQL as Composable
-from psycopg.sql import Identifier
+from psycopg.sql import SQL as Composable, Identifier
 
 from memstore.errors import DatabaseError
 from memstore.store import migrations

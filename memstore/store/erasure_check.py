@@ -15,8 +15,7 @@ from uuid import UUID
 
 from psycopg import AsyncConnection
 from psycopg.rows import kwargs_row
-from psycopg.sql import SQL as Composable
-from psycopg.sql import Identifier
+from psycopg.sql import SQL as Composable, Identifier
 
 from memstore.store import erasure, messages
 from memstore.store.database import Database, Transaction

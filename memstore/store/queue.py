@@ -20,13 +20,11 @@ from uuid import UUID
 import psycopg
 from psycopg import AsyncConnection
 from psycopg.rows import kwargs_row
-from psycopg.sql import SQL as Composable
-from psycopg.sql import Identifier, Literal
+from psycopg.sql import SQL as Composable, Identifier, Literal
 
 from memstore.errors import DatabaseError, SchemaTooNew
 from memstore.models import Job, JobCounts
-from memstore.store.database import SQL as DATABASE
-from memstore.store.database import Database
+from memstore.store.database import SQL as DATABASE, Database
 from memstore.store.errors import describe_url, translate_errors
 from memstore.store.roles import SQL as ROLES
 from memstore.store.sql import statements

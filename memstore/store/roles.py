@@ -18,8 +18,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.errors import InsufficientPrivilege
 from psycopg.rows import kwargs_row
-from psycopg.sql import SQL as Composable
-from psycopg.sql import Identifier
+from psycopg.sql import SQL as Composable, Identifier
 
 from memstore.errors import DatabaseError, InvalidInput
 from memstore.store import migrations

@@ -11,8 +11,7 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg import AsyncClientCursor, AsyncConnection
-from psycopg.sql import SQL as Composable
-from psycopg.sql import Identifier, Literal
+from psycopg.sql import SQL as Composable, Identifier, Literal
 
 from memstore.models import UnitKey
 from memstore.providers import Vectors

@@ -13,8 +13,7 @@ import memstore
 from memstore.providers import ChatMessage
 from memstore.testing import Scripted, ScriptedChatModel
 from tests.command_line import EMBEDDER, Run, script
-from tests.ollama_server import Behaviour, ScriptedOllama
-from tests.ollama_server import says as says_of
+from tests.ollama_server import Behaviour, ScriptedOllama, says as says_of
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 HASHING = {"embedder": EMBEDDER}

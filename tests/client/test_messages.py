@@ -113,8 +113,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"role": "user", "content": "hi", "occurred_at": EARLY}, "outside of the years"),
     ({"role": "user", "content": "hi", "metadata": DEEP}, "nested deeper than 100 levels"),
     ({"role": "assistant", "tool_calls": [{"id": {"a": 1}}]}, "id of a tool call is a text"),
-    ({"role": "user", "content": "hi", "user": "bob"}, "message 2 is of the user 'bob' and was given to 'alice'"),
-    ("hi", "message 2 is a str; give a dict"),
+    ({"role": "user", "content": "hi", "user": "bob"}, "message 2: it is of the user 'bob' and was given to 'alice'"),
+    ("hi", "message 2: it is a str; give a dict"),
 ]
 
 

@@ -12,8 +12,7 @@ from memstore import Conflict, Fact, InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.testing import ScriptedChatModel
-from tests.client.test_models import facts as answered
-from tests.client.test_models import found, use
+from tests.client.test_models import facts as answered, found, use
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 BELIEVING = {"embedder": "hashing:256", "fact_roles": "user,assistant,tool"}

@@ -20,8 +20,7 @@ import pytest
 
 import memstore
 from memstore.errors import EmbeddedError
-from memstore.store.embedded import default_folder, initdb, locks, os_user, postmaster
-from memstore.store.embedded import server as server_module
+from memstore.store.embedded import default_folder, initdb, locks, os_user, postmaster, server as server_module
 from memstore.store.embedded.server import EmbeddedServer, stop
 
 IS_ROOT = os.geteuid() == 0

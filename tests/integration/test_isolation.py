@@ -18,8 +18,7 @@ from sqlmodel import SQLModel
 import memstore
 from memstore import ids
 from memstore.client.store import AsyncMemoryStore
-from memstore.store import messages as stored
-from memstore.store import migrations, tables  # noqa: F401  (which makes them known)
+from memstore.store import messages as stored, migrations, tables  # noqa: F401  (which makes them known)
 
 Rows = psycopg.Connection[Any]
 Make = Callable[..., str]

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings, strategies as st
 
 from memstore.ingest.importers import Found, Ignored, Record, Skipped
 
@@ -20,11 +19,6 @@ junk: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
     max_leaves=6,
 )
-
-
-def or_junk(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Mostly what a format has, and sometimes anything."""
-    return st.integers(0, 5).flatmap(lambda chance: junk if chance == 0 else strategy)
 
 
 def records(found: Iterable[Found]) -> list[Record]:

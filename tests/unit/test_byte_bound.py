@@ -8,8 +8,7 @@ from typing import Any
 from unicodedata import decomposition, normalize
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from tokenizers import Tokenizer
 
 from memstore.errors import ProviderMissing

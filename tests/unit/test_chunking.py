@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from memstore.derive.chunking import sentences, split_code_blocks, split_structured, split_text
 from memstore.testing import WordCounter

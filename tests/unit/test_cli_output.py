@@ -10,8 +10,7 @@ from types import MappingProxyType
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memstore.cli import output
 from memstore.cli.output import escape, one_line, print_json

@@ -11,8 +11,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from pydantic import TypeAdapter
 
 from memstore import BudgetTooSmall, InvalidInput

@@ -11,18 +11,16 @@ import tracemalloc
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memstore.errors import InvalidInput
-from memstore.ingest.importers import IMPORTERS, ImportOptions, importer_for
-from memstore.ingest.importers.base import check_storable, parse_time, printable
-from memstore.ingest.importers.external_sort import Occurrences, in_order
-from memstore.ingest.importers.files import read_head, read_parts, size_of
-from memstore.ingest.importers.json_stream import Broken, array_elements, json_values
-from memstore.ingest.validation import DEEPEST
+from memstore.ingest.importers import IMPORTERS, ImportOptions, Skipped, importer_for
+from memstore.ingest.importers.base import parse_time, printable
+from memstore.ingest.importers.files import Part, read_head, read_parts
+from memstore.ingest.importers.json_stream import numbered_values
 
 LINE = b'{"conversation":"c","role":"user","content":"hello"}\n'
 TREE = b'[{"title":"t","mapping":{}}]'
@@ -102,40 +100,6 @@ def test_what_is_no_readable_file_is_refused_in_words(tmp_path, format):
             importer_for(path, format)
 
 
-@pytest.mark.parametrize("importer", IMPORTERS, ids=lambda importer: importer.name)
-def test_reading_refuses_what_is_gone(tmp_path, importer):
-    with pytest.raises(InvalidInput, match="there is no file"):
-        next(importer.read(tmp_path / "gone"))
-
-
-def test_progress_in_a_zip_counts_what_stands_between_but_not_its_directory_at_the_end(tmp_path):
-    path = tmp_path / "export.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        for number in range(4):
-            archive.writestr(f"picture-{number}.png", os.urandom(3_000_000))
-            archive.writestr(f"{number}.txt", os.urandom(2_000_000))
-    progress = []
-
-    def read(part):
-        before = sum(progress)
-        while part.stream.read1(100_000):
-            pass
-        yield sum(progress) - before
-
-    options = ImportOptions(on_read=progress.append)
-    assert all(size > 1_000_000 for size in read_parts(path, re.compile(r".*\.txt"), options, read, "again"))
-    assert path.stat().st_size * 0.9 < sum(progress) <= path.stat().st_size
-
-
-def test_progress_in_a_folder_counts_files_that_are_not_read(tmp_path):
-    (tmp_path / "picture.png").write_bytes(b"x" * 1000)
-    (tmp_path / "a.txt").write_bytes(b"x" * 10)
-    progress = []
-    options = ImportOptions(on_read=progress.append)
-    list(read_parts(tmp_path, re.compile(r".*\.txt"), options, lambda part: [part.stream.read1(100)], "again"))
-    assert sum(progress) == size_of(tmp_path) == 1010
-
-
 def test_a_file_that_cannot_be_opened_costs_itself(tmp_path):
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
@@ -149,6 +113,11 @@ def test_a_file_that_cannot_be_opened_costs_itself(tmp_path):
     assert second.where == "export.zip, 2.txt"
 
 
+def test_a_zip_that_is_cut_off_is_refused_in_words(make):
+    with pytest.raises(InvalidInput, match="cut off or damaged; get it whole"):
+        importer_for(make("export.zip", b"PK\x03\x04nonsense"))
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
 def test_a_file_that_may_not_be_read_is_refused(make):
     path = make("secret.jsonl", LINE)
@@ -160,30 +129,6 @@ def test_a_file_that_may_not_be_read_is_refused(make):
 def test_the_head_of_a_broken_gzip_is_what_came(make):
     assert read_head(make("a.gz", gzip.compress(LINE)[:-4])) == LINE
     assert read_head(make("b.gz", b"\x1f\x8bnonsense")) == b""
-
-
-# --- notes that are too much for memory ---------------------------------------------------------------------------
-
-
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers())))
-def test_rows_come_by_their_keys_and_equal_ones_as_they_came(rows):
-    assert list(in_order(iter(rows))) == sorted(rows, key=lambda row: row[0])
-
-
-def test_what_came_before_is_counted():
-    with Occurrences() as seen:
-        assert [seen.count(key) for key in ("a", "b", "a", "a\ud800", "a")] == [1, 1, 2, 1, 3]
-
-
-def test_many_keys_take_little_memory():
-    tracemalloc.start()
-    with Occurrences() as seen:
-        for number in range(100_000):
-            seen.count(str(number))
-        assert seen.count("7") == 2
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2 << 20
 
 
 # --- times and texts -----------------------------------------------------------------------------------------------
@@ -235,29 +180,6 @@ def test_every_time_with_a_zone_is_the_same_instant(when):
     assert parse_time(when.isoformat()) == when.astimezone(UTC)
 
 
-@given(json_values_)
-def test_what_json_says_plainly_is_storable_unless_it_holds_nul(value):
-    if "\\u0000" in json.dumps(value).replace("\\\\", ""):
-        with pytest.raises(InvalidInput, match="NUL"):
-            check_storable(value)
-    else:
-        check_storable(value)
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        ({"a": ["x", {"b\0": 1}]}, "NUL"),
-        (["\ud83d"], r"\\ud83d, a lone surrogate"),
-        ({"a": float("inf")}, "too large for a float"),
-        (json.loads("[" * 500 + "]" * 500), f"deeper than {DEEPEST}"),
-    ],
-)
-def test_what_no_database_holds_is_refused(value, words):
-    with pytest.raises(InvalidInput, match=words):
-        check_storable(value)
-
-
 @given(st.text(st.characters(exclude_categories=()), max_size=200))
 def test_whatever_is_shown_can_be_printed(text):
     found = printable(text)
@@ -265,7 +187,7 @@ def test_whatever_is_shown_can_be_printed(text):
     found.encode("utf-8")
 
 
-# --- lists, element by element -------------------------------------------------------------------------------------
+# --- values, one by one --------------------------------------------------------------------------------------------
 
 
 class Dripping(io.BytesIO):
@@ -279,21 +201,11 @@ class Dripping(io.BytesIO):
         return super().read1(min(size, self.drop))
 
 
-class Failing(io.BytesIO):
-    """A stream that fails at its end, as a packed file does that is cut off."""
-
-    def read1(self, size: int = -1, /) -> bytes:
-        if data := super().read1(size):
-            return data
-        raise EOFError("cut off")
-
-
-def elements(data: bytes):
-    return list(array_elements(io.BytesIO(data)))
-
-
-def broken(values):
-    return [value.reason if isinstance(value, Broken) else value for value in values]
+def read_values(stream: io.BytesIO | bytes) -> list[Any]:
+    """Return what is read, with the place of values and the reason of what is skipped."""
+    part = Part("a.json", "a.json", io.BytesIO(stream) if isinstance(stream, bytes) else stream)
+    found = numbered_values(part, "item", "again")
+    return [one.reason if isinstance(one, Skipped) else (one[0][8:], one[1]) for one in found]
 
 
 @given(st.lists(json_values_, max_size=5), st.sampled_from([None, 1]), st.booleans(), st.integers(1, 9))
@@ -302,84 +214,7 @@ def test_a_list_comes_as_it_was_written(values, indent, ascii_only, drop):
     with pytest.MonkeyPatch.context() as patch:
         # So little at a time that every value is cut everywhere.
         patch.setattr("memstore.ingest.importers.json_stream.CHUNK", 3)
-        assert list(array_elements(Dripping(data, drop))) == values
-
-
-@given(st.lists(st.dictionaries(st.text(), json_values_, max_size=3), min_size=1, max_size=4), st.data())
-def test_a_list_that_is_cut_off_gives_all_that_is_whole(values, data):
-    written = [json.dumps(value).encode() for value in values]
-    whole = b"[" + b",".join(written) + b"]"
-    end = data.draw(st.integers(0, len(whole) - 1))
-    complete = sum(len(b"[" + b",".join(written[:count])) <= end for count in range(1, len(values) + 1))
-    for stream in (io.BytesIO(whole[:end]), Failing(whole[:end])):
-        found = []
-        with pytest.raises(InvalidInput):
-            found.extend(iter_into(found, stream))
-        assert found == values[:complete]
-
-
-def iter_into(found: list, stream: io.BytesIO):
-    """Keep what came before the failure."""
-    for value in array_elements(stream):
-        found.append(value)
-    return []
-
-
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (b"", "not a JSON list"),
-        (b'{"a": 1}', "not a JSON list"),
-        (b"[", "breaks at character 2: Expecting value"),
-        (b"[1", "character 3: the file ends here"),
-        (b"[1 2]", "character 4: a comma"),
-        (b"[1,]", "character 4: Expecting value"),
-        (b"[1] [2]", "character 5: the list ended before"),
-        (b'["abc', "Unterminated string"),
-        (b"[" + b"[" * 100_000, "nested too deep"),
-    ],
-)
-def test_a_broken_list_says_where(data, words):
-    with pytest.raises(InvalidInput, match=words):
-        elements(data)
-
-
-@pytest.mark.parametrize(
-    ("element", "words"),
-    [
-        (b'{"a" 1}', "Expecting ':'"),
-        (b'{"a": "}]", b: "\\"]}"}', "Expecting property name"),
-        (b"[" * 3000 + b"]" * 3000, "nested too deep"),
-        (b"9" * 5000, "a number in it is too long"),
-        (b"nonsense", "Expecting value"),
-    ],
-)
-def test_a_broken_element_costs_only_itself(element, words, monkeypatch):
-    monkeypatch.setattr("memstore.ingest.importers.json_stream.CHUNK", 7)
-    first, second, third, last = broken(elements(b'["before", ' + element + b', {"c": 1}, "after"]'))
-    assert (first, third, last) == ("before", {"c": 1}, "after")
-    assert words in second
-
-
-def test_an_element_that_is_too_large_is_passed_by_without_being_held(monkeypatch):
-    monkeypatch.setattr("memstore.ingest.importers.json_stream.LONGEST_VALUE", 1_000_000)
-
-    class Long(io.BytesIO):
-        left = 50 << 20
-
-        def read1(self, size: int = -1, /) -> bytes:
-            size = min(size, self.left)
-            self.left -= size
-            return super().read1(size) or b"x" * size
-
-    stream = Long(b'["a", "')
-    tracemalloc.start()
-    with pytest.raises(InvalidInput, match="larger than 1,000,000 characters"):
-        list(array_elements(stream))
-    assert stream.left == 0
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 16 << 20
+        assert read_values(Dripping(data, drop)) == [(f"item {n}", value) for n, value in enumerate(values, 1)]
 
 
 @given(st.lists(st.dictionaries(st.text(), json_values_, max_size=3), max_size=5), st.integers(1, 9))
@@ -387,46 +222,57 @@ def test_values_that_follow_one_another_come_as_they_were_written(values, drop):
     data = "\n".join(json.dumps(value) for value in values).encode()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("memstore.ingest.importers.json_stream.CHUNK", 3)
-        found = list(json_values(Dripping(data, drop)))
-    assert found == [(f"line {number}", value) for number, value in enumerate(values, 1)]
+        assert read_values(Dripping(data, drop)) == [(f"line {n}", value) for n, value in enumerate(values, 1)]
+
+
+@given(st.lists(st.dictionaries(st.text(), json_values_, max_size=3), min_size=1, max_size=4), st.data())
+def test_a_list_that_is_cut_off_gives_all_that_is_whole(values, data):
+    written = [json.dumps(value).encode() for value in values]
+    whole = b"[" + b",".join(written) + b"]"
+    end = data.draw(st.integers(1, len(whole) - 1))
+    complete = sum(len(b"[" + b",".join(written[:count])) <= end for count in range(1, len(values) + 1))
+    *found, reason = read_values(whole[:end])
+    assert [value for _, value in found] == values[:complete]
+    assert reason.endswith("again")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"[", "the file ends in the middle"),
+        (b'["abc', "Unterminated string"),
+        (b"[" * 100_000, "nested too deep"),
+        (b"[" + b"9" * 5000, "a number in it is too long"),
+        (b"[" + b'"0123456",' * 60_000 + b"x", "character 600,002: Expecting value"),
+    ],
+)
+def test_a_broken_list_says_where(data, words):
+    assert words in read_values(data)[-1]
 
 
 def test_of_values_that_follow_one_another_a_broken_one_costs_only_its_line():
-    data = b'{"a": 1}\n{"b": \n{"c": "x\n\n{"d":\n 4}\nnonsense\n{"e": 5}'
-    found = list(json_values(io.BytesIO(data)))
-    assert [(place, value) for place, value in found if not isinstance(value, Broken)] == [
+    found = read_values(b'{"a": 1}\n{"b": \n{"c": "x\n\n{"d":\n 4}\nnonsense\n{"e": 5}')
+    assert [one for one in found if isinstance(one, tuple)] == [
         ("line 1", {"a": 1}),
         ("line 5", {"d": 4}),
         ("line 8", {"e": 5}),
     ]
-    assert [place for place, value in found if isinstance(value, Broken)] == ["line 2", "line 3", "line 7"]
-
-
-@pytest.mark.parametrize("data", [b"[[1],\n[2]]", b"[1]\n[2]\n"])
-def test_lists_on_lines_and_a_list_of_lists_are_told_apart(data):
-    places = [place for place, _ in json_values(io.BytesIO(data))]
-    assert places == (["item 1", "item 2"] if data.startswith(b"[[") else ["line 1", "line 2"])
-
-
-def test_where_a_long_list_breaks_is_counted_from_the_start_of_the_file():
-    data = b"[" + b'"0123456",' * 60_000
-    with pytest.raises(InvalidInput, match="character 600,002: Expecting value"):
-        elements(data)
+    assert len(found) == 6
 
 
 def test_bytes_that_are_no_character_yet_are_not_the_end(monkeypatch):
     monkeypatch.setattr("memstore.ingest.importers.json_stream.CHUNK", 1)
-    assert elements('\ufeff["ä😀", 1, {}]'.encode()) == ["ä😀", 1, {}]
+    assert [value for _, value in read_values('\ufeff["ä😀", 1, {}]'.encode())] == ["ä😀", 1, {}]
+    assert [value for _, value in read_values(b'\xef\xbb\xbf["a\xffb", "\xc3\xa4"]')] == ["a\udcffb", "ä"]
 
 
-def test_an_element_is_bounded_and_the_list_is_not(monkeypatch):
+def test_a_value_is_bounded_and_the_list_is_not(monkeypatch):
     monkeypatch.setattr("memstore.ingest.importers.json_stream.LONGEST_VALUE", 300_000)
     small = json.dumps({"text": "x" * 1000})
-    data = ("[" + ",".join([small] * 2000) + "]").encode()
-    assert len(elements(data)) == 2000
-    (reason,) = broken(elements(b'["' + b"x" * 3_000_000 + b'"]'))
+    assert len(read_values(("[" + ",".join([small] * 2000) + "]").encode())) == 2000
+    tracemalloc.start()
+    (reason,) = read_values(b'["' + b"x" * 3_000_000 + b'"]')
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
     assert "larger than 300,000 characters" in reason
-
-
-def test_bytes_that_are_not_utf8_stay_where_they_are():
-    assert elements(b'\xef\xbb\xbf["a\xffb", "\xc3\xa4"]') == ["a\udcffb", "ä"]
+    assert peak < 6 << 20

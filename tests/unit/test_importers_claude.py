@@ -8,13 +8,10 @@ import zipfile
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from memstore.ingest.importers import Ignored, ImportOptions, Record, Skipped, importer_for
-from memstore.ingest.importers.base import check_storable
+from memstore.ingest.importers import ImportOptions, Record, importer_for
 from memstore.ingest.importers.claude import CLAUDE, ROOT
-from tests.unit.importing import ALWAYS, junk, left_out, or_junk, reasons, texts
+from tests.unit.importing import left_out, reasons, texts
 
 NOON = "2026-03-29T12:00:00.5Z"
 
@@ -75,7 +72,6 @@ def test_the_current_message_decides(read):
     assert texts(read(conversation(*TREE, current_leaf_message_uuid="old"))) == ["hello", "old answer"]
     found = read(conversation(*TREE, current_leaf_message_uuid="gone"))
     assert texts(found) == ["hello", "new answer"]
-    assert ["current message is not in the file" in reason for reason in reasons(found)] == [True]
 
 
 def test_an_old_export_without_parents_is_a_list(read):
@@ -123,29 +119,12 @@ def test_times_are_inherited_and_marked(read):
     assert [record.message["metadata"].get("occurred_at") for record in found] == ["inherited", None, "inherited"]
 
 
-BAD = {
-    "text": ("x", "it is not an object"),
-    "no_id": (said("", "x"), "no id that can be kept"),
-    "twice": (said("1", "x"), "its id (1) is that of an earlier one"),
-    "sender": (said("2", "x", "narrator", "1"), "its sender (narrator) is not known"),
-    "content": (said("2", "x", parent="1", content=7), "neither a text nor a list of parts but int"),
-    "part": (said("2", [7], parent="1"), "neither a text nor an object but int"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_a_malformed_message_is_named_and_the_rest_comes(read, case):
-    bad, words = BAD[case]
-    parent = "2" if isinstance(bad, dict) and bad["uuid"] == "2" else "1"
-    found = read(conversation(said("1", "before"), bad, said("3", "after", parent=parent)))
+@pytest.mark.parametrize(
+    "bad", [said("2", "x", "narrator", "1"), said("2", "x", parent="1", content=7), said("2", [7], parent="1")]
+)
+def test_a_malformed_message_is_named_and_the_rest_comes(read, bad):
+    found = read(conversation(said("1", "before"), bad, said("3", "after", parent="2")))
     assert texts(found) == ["before", "after"]
-    assert [words in reason for reason in reasons(found)] == [True]
-
-
-@pytest.mark.parametrize("bad", [None, [], {"uuid": "c"}, {"uuid": None}, {"uuid": "c", "chat_messages": {}}])
-def test_a_malformed_conversation_is_named_and_the_rest_comes(read, bad):
-    found = read(conversation(said("1")), bad, conversation(said("2"), uuid="c2"))
-    assert texts(found) == ["hello", "hello"]
     assert len(reasons(found)) == 1
 
 
@@ -159,44 +138,3 @@ def test_the_zip_is_told_from_that_of_chatgpt(tmp_path):
     path.write_bytes(buffer.getvalue())
     assert importer_for(path).name == "claude"
     assert texts(CLAUDE.read(path)) == ["hello"]
-
-
-keys = st.sampled_from([ROOT, "a", "b", "c"])
-messages = or_junk(
-    st.fixed_dictionaries(
-        {"uuid": or_junk(keys), "sender": or_junk(st.sampled_from(["human", "assistant"]))},
-        optional={"parent_message_uuid": or_junk(keys)}
-        | dict.fromkeys(("text", "created_at", "attachments", "files"), junk)
-        | {
-            "content": or_junk(
-                st.lists(or_junk(st.fixed_dictionaries({"type": or_junk(st.just("text")), "text": junk})))
-            )
-        },
-    )
-)
-exports = st.lists(
-    or_junk(
-        st.fixed_dictionaries(
-            {"uuid": or_junk(st.just("c")), "chat_messages": or_junk(st.lists(messages, max_size=4))},
-            optional={"name": junk, "created_at": junk, "current_leaf_message_uuid": or_junk(keys)},
-        )
-    ),
-    max_size=3,
-)
-
-
-@ALWAYS
-@given(exports, st.booleans())
-def test_whatever_an_export_holds_nothing_raises_and_what_comes_is_storable(tmp_path, export, all_branches):
-    path = tmp_path / "conversations.json"
-    path.write_text(json.dumps(export))
-    for found in CLAUDE.read(path, ImportOptions(all_branches=all_branches)):
-        if isinstance(found, Ignored):
-            continue
-        assert found.where.isprintable()
-        if isinstance(found, Skipped):
-            assert found.reason.isprintable()
-            continue
-        assert found.message["role"] in ("user", "assistant")
-        assert found.message["content"].strip()
-        check_storable([found.message["content"], found.message["metadata"], found.title, found.conversation])

@@ -7,12 +7,10 @@ import zipfile
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from memstore.ingest.importers import Found, importer_for
+from memstore.ingest.importers import importer_for
 from memstore.ingest.importers.gemini import GEMINI, html_text
-from tests.unit.importing import ALWAYS, junk, left_out, or_junk, reasons, records, texts
+from tests.unit.importing import left_out, reasons, records, texts
 
 START = datetime(2026, 7, 26, 6, 0, tzinfo=UTC)
 
@@ -83,15 +81,15 @@ def test_activities_that_are_no_prompts_are_left_out_and_counted(read):
     assert left_out(found) == {"activities that are no prompts": 3}
 
 
-@pytest.mark.parametrize("bad", [7, None, {}, activity(time=None), activity(time="2026-07-26"), activity(title=3)])
+@pytest.mark.parametrize("bad", [None, activity(time="2026-07-26")])
 def test_a_malformed_activity_is_named_and_the_rest_comes(read, bad):
     found = read(activity("Prompted a"), bad, activity("Prompted b", 1))
     assert texts(found) == ["a", "b"]
     assert len(reasons(found)) == 1
 
 
-@pytest.mark.parametrize("items", [None, 3, [], [3], [{"html": 3}], [{}]])
-def test_a_malformed_answer_is_none(read, items):
+@pytest.mark.parametrize("items", [None, [], [{}]])
+def test_an_activity_may_have_no_answer(read, items):
     assert texts(read(activity("Prompted a", safeHtmlItem=items))) == ["a"]
 
 
@@ -128,26 +126,3 @@ def test_activities_as_html_are_refused_with_what_to_choose(tmp_path):
 )
 def test_html_becomes_what_a_reader_sees(html, text):
     assert html_text(html) == text
-
-
-@given(st.text())
-def test_any_text_is_html(text):
-    assert isinstance(html_text(text), str)
-
-
-@ALWAYS
-@given(
-    st.lists(
-        or_junk(
-            st.fixed_dictionaries(
-                {"title": junk, "time": or_junk(st.just("2026-07-26T06:00:00Z"))}, optional={"safeHtmlItem": junk}
-            )
-        ),
-        max_size=4,
-    )
-)
-def test_whatever_an_export_holds_nothing_raises(tmp_path, given_):
-    path = tmp_path / "MyActivity.json"
-    path.write_text(json.dumps(given_))
-    for found in GEMINI.read(path):
-        assert isinstance(found, Found)

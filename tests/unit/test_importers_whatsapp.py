@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memstore.errors import InvalidInput
-from memstore.ingest.importers import Found, ImportOptions, importer_for
+from memstore.ingest.importers import ImportOptions, importer_for
 from memstore.ingest.importers.whatsapp import WHATSAPP, Clock
-from tests.unit.importing import ALWAYS, left_out, reasons, records, texts
+from tests.unit.importing import left_out, reasons, records, texts
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NAME = "WhatsApp Chat with Bob.txt"
@@ -106,11 +105,6 @@ def test_what_only_a_person_knows_is_asked_for(read, how, words):
 # --- summer time ----------------------------------------------------------------------------------------------------
 
 
-def test_summer_and_winter_are_told_apart(read):
-    found = read("13.01.24, 10:00 - Ann: a\n13.07.24, 10:00 - Ann: b\n")
-    assert times(found) == ["2024-01-13 09:00:00", "2024-07-13 08:00:00"]
-
-
 def test_the_hour_that_comes_twice_follows_from_what_was_said_before(read):
     hours = ("01:59", "02:10", "02:50", "02:10", "02:20", "03:00")
     found = read("".join(f"27.10.24, {hour} - Ann: {number}\n" for number, hour in enumerate(hours)))
@@ -165,15 +159,6 @@ def test_what_was_sent_besides_text_is_named(read, text, seen):
 def test_an_edited_message_says_so(read):
     (record,) = read("[13.01.24, 10:00:00] Ann: x \u200e<This message was edited>\n")
     assert (record.message["content"], record.message["metadata"]) == ("x", {"edited": True})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "inside", ["a.jpg " * 200_000, " " * 1_000_000 + "b", "\u200e" * 500_000, "<attached: " * 100_000]
-)
-def test_a_long_message_takes_no_longer_for_what_may_be_in_it(read, inside):
-    (record,) = read(f"13.01.24, 10:00 - Ann: x {inside}.\n")
-    assert record.message["content"] == f"x {inside}."
 
 
 def test_what_whatsapp_says_is_left_out_and_counted(read):
@@ -238,13 +223,6 @@ def test_what_belongs_to_nobody_is_told(read):
     assert ["belongs to no message" in reason for reason in reasons(found)] == [True]
 
 
-def test_a_line_and_a_message_that_are_too_long_cost_themselves(read, monkeypatch):
-    monkeypatch.setattr("memstore.ingest.importers.whatsapp.LONGEST_LINE", 10)
-    found = read("13.01.24, 10:00 - Ann: a\n12345\n67890123\n13.01.24, 10:01 - Ann: b\n")
-    assert texts(found) == ["a\n12345", "b"]
-    assert ["longer than 10 characters" in reason for reason in reasons(found)] == [True]
-
-
 def test_bytes_that_are_not_utf8_cost_a_character(read):
     found = read(ANDROID.encode().replace(b"hi", b"h\xe4"))
     assert texts(found) == ["h\ufffd", "hello"]
@@ -255,30 +233,3 @@ def test_a_text_of_something_else_is_no_chat(read, tmp_path):
     (skipped,) = read("Dear diary\n")
     assert "no line of it says who said something" in skipped.reason
     assert WHATSAPP.sniff(tmp_path / NAME) == 0
-
-
-def test_a_chat_that_is_cut_off_gives_what_came(read):
-    data = zipped("_chat.txt", text=ANDROID * 5000)
-    found = read(data[:-200] + b"\0" * 200, "WhatsApp Chat - Bob.zip")
-    assert reasons(found)
-
-
-lines = st.lists(
-    st.binary(max_size=12)
-    | st.sampled_from(
-        [b"13.01.24, 10:00 - ", b"[13/12/19, 08:40:01] ", b"99/99/9999, 99:99 - ", b"Ann: ", b"\n", b"\xe2\x80\x8e"]
-    ),
-    max_size=12,
-).map(b"".join)
-
-
-@ALWAYS
-@given(lines)
-def test_random_lines_never_raise_but_for_what_is_asked(tmp_path, data):
-    path = tmp_path / NAME
-    path.write_bytes(data)
-    assert 0 <= WHATSAPP.sniff(path) <= 1
-    try:
-        assert all(isinstance(found, Found) for found in WHATSAPP.read(path, ImportOptions(me="Ann", timezone=BERLIN)))
-    except InvalidInput as error:
-        assert "--" in str(error)

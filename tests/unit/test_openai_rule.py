@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 import tiktoken as library
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from memstore.providers.tiktoken import TiktokenCounter, _encoding, load
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memstore.context.dedupe import SaidIndex, TextFingerprint
 from memstore.context.formats import OPENAI

@@ -8,8 +8,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from memstore.models import Role, Tier, UnitKey
 from memstore.search.ranking import LATEST, WEIGHTS, QueryFeatures, Ranking, best_of_each, rank

@@ -9,8 +9,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memstore.derive.facts.normalization import parse_slot
 from memstore.derive.facts.reconcile import implies_end, reconcile

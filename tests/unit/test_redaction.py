@@ -143,21 +143,19 @@ def test_a_message_is_masked_in_all_that_is_prose_and_says_so() -> None:
         ],
         "metadata": {"note": card, "trust": "untrusted"},
     }
-    made = build_row(message, "message 1", ConversationRef("alice", "c"), 10_000)
+    made = build_row(message, ConversationRef("alice", "c"), 10_000)
     assert REDACTOR.redact_message(made)
     assert made.text == "Pay with [masked card]"
     assert made.parts is not None and made.parts[1] == message["content"][1], "data is no prose"
     first, second = (call["function"]["arguments"] for call in made.tool_calls or [])
     assert json.loads(first) == {"card": "[masked card]"}
     assert second == {"password": "[masked password]"}
-    result = build_row(
-        {"role": "tool", "content": "paid", "tool_call_id": key}, "message 2", ConversationRef("alice", "c"), 10_000
-    )
+    result = build_row({"role": "tool", "content": "paid", "tool_call_id": key}, ConversationRef("alice", "c"), 10_000)
     assert REDACTOR.redact_message(result)
     assert (made.tool_calls or [])[0]["id"] == result.tool_call_id == "[masked key]", "they are still a pair"
     assert made.meta == {"note": "[masked card]", "trust": "untrusted", "masked": {"card": 3, "key": 1, "password": 1}}
     assert not REDACTOR.redact_message(made), "the second time there is nothing"
-    plain = build_row({"role": "user", "content": "Hello"}, "message 1", ConversationRef("alice", "c"), 10_000)
+    plain = build_row({"role": "user", "content": "Hello"}, ConversationRef("alice", "c"), 10_000)
     assert not REDACTOR.redact_message(plain)
     assert plain.meta == {}
 
@@ -175,7 +173,7 @@ def test_a_message_is_masked_in_all_that_is_prose_and_says_so() -> None:
 )
 def test_arguments_of_a_call_stay_json(given: str, masked: object) -> None:
     call = {"id": "c", "type": "function", "function": {"name": "pay", "arguments": given}}
-    made = build_row({"role": "assistant", "tool_calls": [call]}, "message 1", ConversationRef("alice", "c"), 10_000)
+    made = build_row({"role": "assistant", "tool_calls": [call]}, ConversationRef("alice", "c"), 10_000)
     assert REDACTOR.redact_message(made)
     assert made.tool_calls is not None
     assert json.loads(made.tool_calls[0]["function"]["arguments"]) == masked
@@ -186,7 +184,7 @@ def test_what_is_opaque_in_parts_is_read_in_arguments_and_in_metadata() -> None:
     url = "postgresql://ada:c0rrecthorse@db.example/x"
     call = {"id": "c", "name": "open", "arguments": {"url": url, "scale": 0.4111111111111111}}
     message = {"role": "assistant", "tool_calls": [call], "metadata": {"url": url, "id": "4111 1111 1111 1111"}}
-    made = build_row(message, "message 1", ConversationRef("alice", "c"), 10_000)
+    made = build_row(message, ConversationRef("alice", "c"), 10_000)
     assert REDACTOR.redact_message(made)
     assert "c0rrecthorse" not in str((made.tool_calls, made.meta))
     assert (made.tool_calls or [])[0]["arguments"]["scale"] == 0.4111111111111111
@@ -246,7 +244,7 @@ def test_text_in_parts_is_read_wherever_bytes_may_stand() -> None:
     svg = {"type": "image_url", "image_url": {"url": "data:image/svg+xml,%3Cpath%20d='4111111111111111'/%3E"}}
     text = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": said}}
     parts = [{"type": "text", "text": said}, image, svg, text]
-    made = build_row({"role": "user", "content": parts}, "message 1", ConversationRef("alice", "c"), 10_000)
+    made = build_row({"role": "user", "content": parts}, ConversationRef("alice", "c"), 10_000)
     assert REDACTOR.redact_message(made)
     assert made.text == "data: my card is [masked card]"
     assert (made.parts or [])[1:3] == [image, svg], "bytes stay"

@@ -8,8 +8,7 @@ from uuid import UUID
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memstore.errors import ProviderError
 from memstore.models import Hit, Tier

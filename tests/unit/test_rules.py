@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memstore.derive.facts.rule_extractor import FactDraft, Utterance, extract
 from memstore.derive.rules import pack

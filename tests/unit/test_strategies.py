@@ -9,8 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from memstore import InvalidInput
 from memstore.context.builder import compress_turns
@@ -407,12 +406,6 @@ def test_what_a_question_has_chosen_is_no_part_of_the_stable_prefix() -> None:
         for chosen in ([Semantic()], [SlidingWindow()])
     ]
     assert stable[0] == WordCounter().count_message({"role": "system", "content": "Be brief."}) < stable[1]
-
-
-def test_the_command_line_knows_every_strategy() -> None:
-    from memstore.cli.recall import STRATEGIES
-
-    assert set(STRATEGIES) - {"none"} == set(KNOWN)
 
 
 def test_examples_in_the_page_of_strategies_are_what_there_is() -> None:

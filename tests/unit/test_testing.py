@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
 from memstore.errors import ConfigurationError, ModelAnswerInvalid, ModelUnavailable, PromptTooLong, ProviderMissing
@@ -23,8 +22,8 @@ from memstore.testing import (
     check_chat_model,
     check_counter,
     check_embedder,
+    load_embedder as load,
 )
-from memstore.testing import load_embedder as load
 
 
 def test_a_count_is_a_number_that_keeps_its_kind() -> None:

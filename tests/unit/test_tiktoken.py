@@ -12,8 +12,7 @@ import tiktoken
 import tiktoken.load
 
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
-from memstore.providers import load_counter
-from memstore.providers import tiktoken as module
+from memstore.providers import load_counter, tiktoken as module
 from memstore.providers.tiktoken import TiktokenCounter, load
 from memstore.testing import check_counter
 

@@ -5,8 +5,7 @@ from collections import Counter
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from memstore.store import tokenize as module
 from memstore.store.tokenize import QUESTION, TermHashes, hashed, terms

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, get_args, overload
+from typing import Literal, TypedDict, Unpack, get_args, overload
 from uuid import UUID
 
 from memstore import ids
@@ -29,6 +29,23 @@ HITS_FOR_A_VIEWER = 1000  # at least so many are looked at, as a viewer may not 
 HITS_A_SESSION = 8  # looked at for each session that is asked for, and at least DEPTH
 
 
+class RecallOptions(TypedDict, total=False):
+    """The options of `recall`, for checkers of types."""
+
+    limit: int
+    tiers: Sequence[str]
+    conversation: str | None
+    roles: Sequence[str] | None
+    tags: Sequence[str] | None
+    since: datetime | None
+    until: datetime | None
+    as_of: datetime | None
+    min_score: float | None
+    viewer: str | None
+    visibility: Rule | str | None
+    order: Order
+
+
 class Recall:
     """What a user's scope offers for recall."""
 
@@ -37,44 +54,10 @@ class Recall:
     _database: Database
 
     @overload
-    def recall(
-        self,
-        query: str,
-        *,
-        limit: int = ...,
-        tiers: Sequence[str] = ...,
-        conversation: str | None = ...,
-        roles: Sequence[str] | None = ...,
-        tags: Sequence[str] | None = ...,
-        since: datetime | None = ...,
-        until: datetime | None = ...,
-        as_of: datetime | None = ...,
-        min_score: float | None = ...,
-        viewer: str | None = ...,
-        visibility: Rule | str | None = ...,
-        order: Order = ...,
-        group_by: None = ...,
-    ) -> list[Hit]: ...
+    def recall(self, query: str, *, group_by: None = ..., **options: Unpack[RecallOptions]) -> list[Hit]: ...
 
     @overload
-    def recall(
-        self,
-        query: str,
-        *,
-        limit: int = ...,
-        tiers: Sequence[str] = ...,
-        conversation: str | None = ...,
-        roles: Sequence[str] | None = ...,
-        tags: Sequence[str] | None = ...,
-        since: datetime | None = ...,
-        until: datetime | None = ...,
-        as_of: datetime | None = ...,
-        min_score: float | None = ...,
-        viewer: str | None = ...,
-        visibility: Rule | str | None = ...,
-        order: Order = ...,
-        group_by: Grouping,
-    ) -> list[HitGroup]: ...
+    def recall(self, query: str, *, group_by: Grouping, **options: Unpack[RecallOptions]) -> list[HitGroup]: ...
 
     def recall(
         self,

@@ -207,7 +207,12 @@ def _build_rows(
     max_bytes: int,
     redactor: Redactor,
 ) -> list[Message]:
-    rows = [build_row(one, f"message {number}", conversation, max_bytes) for number, one in enumerate(messages, 1)]
+    rows = []
+    for number, one in enumerate(messages, 1):
+        try:
+            rows.append(build_row(one, conversation, max_bytes))
+        except InvalidInput as error:
+            raise InvalidInput(f"message {number}: {error} Nothing of this call was stored.") from None
     if key is not None:
         assign_ids(rows, key)
     for row in rows:
@@ -215,14 +220,12 @@ def _build_rows(
     return rows
 
 
-def build_row(message: MessageInput, where: str, conversation: ConversationRef, max_bytes: int) -> Message:
-    """Return a checked message with its id, neither counted nor numbered; raise `InvalidInput` that says `where`."""
+def build_row(message: MessageInput, conversation: ConversationRef, max_bytes: int) -> Message:
+    """Return a checked message with its id, neither counted nor numbered; raise `InvalidInput` for a bad one."""
     for key, ours in (("user", conversation.user_name), ("conversation", conversation.name)):
         if isinstance(message, Mapping) and message.get(key, ours) != ours:
-            raise InvalidInput(
-                f"{where} is of the {key} {message[key]!r} and was given to {ours!r}. Nothing was stored."
-            )
-    new = validate_message(message, where=where, max_bytes=max_bytes)
+            raise InvalidInput(f"it is of the {key} {message[key]!r} and was given to {ours!r}.")
+    new = validate_message(message, max_bytes=max_bytes)
     return store.MESSAGE(
         user_id=conversation.user_id,
         conversation_id=conversation.id,

@@ -1,7 +1,7 @@
 """Importers of histories from elsewhere: one module a format, found by looking at the file.
 
     file, zip, folder → files (opened, bounded) → json_stream → one format a module → records (base)
-    for several: message_tree (branches), chat_messages (parts, tool calls), external_sort (order, counts, derived ids)
+    for several: message_tree (branches), chat_messages (parts, tool calls)
 
 Importers only read. How to write one stands in `base`.
 """
@@ -13,45 +13,28 @@ from pathlib import Path
 from memstore.errors import InvalidInput
 
 from .base import (
-    ERASED,
-    MOST_NAMED,
-    Found,
-    Ignored,
-    Imported,
+    ERASED as ERASED,
+    MOST_NAMED as MOST_NAMED,
+    Found as Found,
+    Ignored as Ignored,
+    Imported as Imported,
     Importer,
-    ImportOptions,
-    Record,
-    Skipped,
-    Span,
-    parse_options,
+    ImportOptions as ImportOptions,
+    Record as Record,
+    Skipped as Skipped,
+    Span as Span,
+    parse_options as parse_options,
     printable,
 )
 from .chatgpt import CHATGPT
 from .claude import CLAUDE
-from .files import check_file, size_of
+from .files import check_file, is_zip, list_names, size_of as size_of
 from .gemini import GEMINI
 from .jsonl import JSONL
 from .langchain import LANGCHAIN
 from .openai import OPENAI, SHAREGPT
 from .slack import SLACK
 from .whatsapp import WHATSAPP
-
-__all__ = [
-    "ERASED",
-    "IMPORTERS",
-    "MOST_NAMED",
-    "Found",
-    "Ignored",
-    "ImportOptions",
-    "Imported",
-    "Importer",
-    "Record",
-    "Skipped",
-    "Span",
-    "importer_for",
-    "parse_options",
-    "size_of",
-]
 
 IMPORTERS = (JSONL, CHATGPT, CLAUDE, GEMINI, OPENAI, SHAREGPT, LANGCHAIN, SLACK, WHATSAPP)
 
@@ -65,6 +48,8 @@ def importer_for(path: Path, format: str = "auto") -> Importer:
     check_file(path)
     if format != "auto":
         return known[format]
+    if is_zip(path) and not list_names(path):
+        raise InvalidInput(f"{printable(path.name)} is a zip that is empty, cut off or damaged; get it whole")
     likeness, best = max(((importer.sniff(path), importer) for importer in IMPORTERS), key=lambda pair: pair[0])
     if likeness > 0:
         return best

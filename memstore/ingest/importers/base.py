@@ -11,23 +11,27 @@ An importer is a name and two functions. Add one in a module of its own, and lis
     MY_FORMAT = Importer("my-format", sniff, read)
 
 `_messages` yields from an open file (`Part`) a `Record` for each message, `Skipped` for what cannot be read, with what
-to do about it, and `Ignored` for what is no part of the history. It raises nothing, whatever the file holds.
+to do about it, and `Ignored` for what is no part of the history. A format is read as its exports are written; what is
+written otherwise raises something of `UNEXPECTED`, which `report_damage` makes `Skipped`.
 """
 
 from __future__ import annotations
 
-import math
+import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeGuard, cast, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memstore.errors import InvalidInput
-from memstore.ingest.validation import check_choice, check_text, walk_json
+from memstore.ingest.validation import check_choice, check_text
 from memstore.text import INVALID_CHARS, REPLACEMENT
+
+T = TypeVar("T")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_NAMED = 10_000  # skipped ones and conversations that a report names: a file may be nothing but nonsense
@@ -35,6 +39,9 @@ ERASED = "erased before"  # what is left out as it was erased
 # In the metadata: the time is that of the message before, of the conversation or of its session; or nobody knows it.
 INHERITED = {"occurred_at": "inherited"}
 IMPORTED = {"occurred_at": "imported"}
+
+# What a reader raises where an export is not as its format has it.
+UNEXPECTED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 DateOrder = Literal["dmy", "mdy", "ymd"]
 
@@ -104,6 +111,16 @@ class Ignored:
 
 
 Found: TypeAlias = Record | Skipped | Ignored
+
+
+def report_damage(found: Iterator[T], where: str, again: str) -> Iterator[T | Skipped]:
+    """Yield what is found; where that breaks off, say why, and what to do `again`."""
+    try:
+        yield from found
+    except InvalidInput as error:
+        yield Skipped(where, f"{error}; {again}")
+    except UNEXPECTED as error:
+        yield Skipped(where, f"it is not as expected ({type(error).__name__}: {printable(str(error))}); {again}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +215,37 @@ def with_time(message: dict[str, Any], own: datetime | None, inherited: datetime
     return message | {"metadata": metadata | IMPORTED}
 
 
+# --- ids of what has none
+
+
+def derive_id(user: object, conversation: str, message: Mapping[str, Any], seen: Counter[bytes]) -> str:
+    """Return an id that follows from the message and from how many equal ones came before it."""
+    said = [message.get(key) for key in ("role", "name", "content", "tool_calls", "tool_call_id", "occurred_at")]
+    place = json.dumps([conversation, said], sort_keys=True, default=str)
+    # The user counts but is no part of the id: a file has the same ids whether it or the caller names the user.
+    count = count_seen(json.dumps([user, place]), seen)
+    return "line:" + sha256(json.dumps([place, count]).encode()).hexdigest()
+
+
+def derive_name(messages: object, kind: str, seen: Counter[bytes]) -> str:
+    """Return a name that follows from a conversation's messages, and from how many equal ones came before it."""
+    name = digest(messages)
+    count = count_seen(name, seen)
+    return f"{kind}-{name}" + (f"-{count}" if count > 1 else "")
+
+
+def count_seen(key: str, seen: Counter[bytes]) -> int:
+    """Return how often this came until now, this time included; a digest is kept, for there may be millions."""
+    place = sha256(key.encode("utf-8", "surrogatepass")).digest()[:16]
+    seen[place] += 1
+    return seen[place]
+
+
+def digest(value: object) -> str:
+    """Return a short name that follows from JSON: 20 hexadecimal digits."""
+    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:20]
+
+
 # --- texts
 
 
@@ -207,28 +255,7 @@ def printable(text: str, longest: int = 60) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in short)
 
 
-def describe(value: object) -> str:
-    """Return a short text as it is, and the type of anything else, which may be nested a thousand deep."""
-    return printable(value) if isinstance(value, str) else type(value).__name__
-
-
-def is_id(value: object) -> TypeGuard[str]:
-    """Return whether a value can name something: a text, not blank, that can be stored."""
-    return isinstance(value, str) and bool(value.strip()) and not INVALID_CHARS.search(value)
-
-
 def make_storable(text: str) -> tuple[str, dict[str, Any]]:
     """Return a text with U+FFFD for what no database keeps, and metadata that say how often."""
     text, replaced = INVALID_CHARS.subn(REPLACEMENT, text)
     return text, {"replaced": replaced} if replaced else {}
-
-
-def check_storable(value: object) -> None:
-    """Raise `InvalidInput` where a value read from JSON holds something that no database does."""
-    for item in walk_json(value):
-        if isinstance(item, str) and (found := INVALID_CHARS.search(item)):
-            if found[0] == "\0":
-                raise InvalidInput("it holds the character NUL (\\u0000), which Postgres cannot keep; remove it")
-            raise InvalidInput(f"it holds half a character (\\u{ord(found[0]):04x}, a lone surrogate); remove it")
-        if isinstance(item, float) and not math.isfinite(item):
-            raise InvalidInput("it holds a number too large for a float; write it as a text")

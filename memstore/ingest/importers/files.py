@@ -1,4 +1,4 @@
-"""Open files that may be packed, huge, cut off or hostile, in bounded memory; nothing is unpacked to disk.
+"""Open files that may be packed, huge or cut off, in bounded memory; nothing is unpacked to disk.
 
 A history is a file, a zip or a folder: `read_parts` reads, one after the other, those of its files that are wanted.
 """
@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import gzip
 import io
-import lzma
 import os
 import re
-import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from memstore.errors import InvalidInput
 
@@ -34,42 +32,23 @@ CHUNK = 256 * 1024
 BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-MOST_UNPACKED = 16 * 1024**3  # bytes out of one zip; read as a stream, so it is time that is bounded, not memory
 # What reading may raise when the bytes end early or are not what they should be (gzip's own error is an OSError).
-READ_ERRORS = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
-# What zipfile raises besides, for a directory of nonsense, a password, or a method it does not know (found by fuzzing).
-_ZIP_ERRORS = (ValueError, OverflowError, RuntimeError, struct.error)
+READ_ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile)
 ONE_FILE = re.compile(r"(?!)")  # wanted of a zip or a folder: nothing
+_ANY = re.compile(r"(?s:.*)")
 _HIDDEN = re.compile(r"(?:.*/)?(?:__MACOSX/|\.(?!\.?/)).*")  # what a Mac and file managers leave beside what is packed
 
 
-class ByteStream(Protocol):
-    """What readers need of an open file."""
-
-    def read1(self, size: int, /) -> bytes:
-        """Return some bytes, at most `size`, and none at the end."""
-        ...
-
-    def readline(self, size: int = -1, /) -> bytes:
-        """Return the bytes up to a line's end and with it, at most `size`."""
-        ...
-
-
 class _CountingFile(io.FileIO):
-    """A file that reports how much further than before one has read in it, skipped bytes included."""
+    """A file that reports how many bytes are read."""
 
-    def __init__(self, path: Path, on_read: Callable[[int], None], *, counting: bool = True) -> None:
+    def __init__(self, path: Path, on_read: Callable[[int], None]) -> None:
         super().__init__(path)
-        self.counting = counting
         self._on_read = on_read
-        self._furthest = 0
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         size = super().readinto(buffer) or 0
-        here = self.tell()
-        if self.counting and here > self._furthest:
-            self._on_read(here - self._furthest)
-            self._furthest = here
+        self._on_read(size)
         return size
 
 
@@ -97,23 +76,23 @@ def check_file(path: Path) -> None:
 
 
 @contextmanager
-def open_file(path: Path, on_read: Callable[[int], None] = DEFAULTS.on_read) -> Iterator[IO[bytes]]:
+def open_file(path: Path, on_read: Callable[[int], None] = DEFAULTS.on_read) -> Iterator[io.BufferedIOBase]:
     """Open a file's bytes, unpacked where they are gzip's, whatever the file is called."""
     with io.BufferedReader(_CountingFile(path, on_read), CHUNK) as raw:
         if raw.peek(2)[:2] != GZIP:
-            yield cast(IO[bytes], raw)
+            yield raw
             return
         with gzip.GzipFile(fileobj=raw) as unpacked:
-            yield cast(IO[bytes], unpacked)
+            yield unpacked
 
 
 def read_head(path: Path, size: int = HEAD) -> bytes:
     """Return the first bytes of a file, unpacked: fewer where it ends or breaks before."""
     with open_file(path) as stream:
-        return _read_up_to(cast(ByteStream, stream), size)
+        return _read_up_to(stream, size)
 
 
-def _read_up_to(stream: ByteStream, size: int) -> bytes:
+def _read_up_to(stream: io.BufferedIOBase, size: int) -> bytes:
     data = b""
     with suppress(*READ_ERRORS):
         while len(data) < size and (more := stream.read1(size - len(data))):
@@ -132,15 +111,7 @@ class Part:
 
     name: str
     where: str
-    stream: ByteStream
-
-
-class _Entry(NamedTuple):
-    """A file of a history that is not opened yet."""
-
-    name: str
-    where: str
-    open: Callable[[], AbstractContextManager[Any]]
+    stream: io.BufferedIOBase
 
 
 def read_parts(
@@ -148,108 +119,68 @@ def read_parts(
 ) -> Iterator[T | Skipped]:
     """Yield what `read` yields of the file, or of each file in a zip or folder whose name is wanted.
 
-    What keeps one from being opened is reported, with what to do `again`. Raises `InvalidInput` where nothing is there.
+    What keeps one from being opened is reported, with what to do `again`.
     """
-    check_file(path)
+    where = ""
     try:
-        for entry in _entries(path, wanted, MOST_UNPACKED, options.on_read):
+        for name, where, open_part in _parts(path, wanted, options.on_read):
             try:
-                with entry.open() as stream:
-                    yield from read(Part(entry.name, entry.where, stream))
+                with open_part() as stream:
+                    yield from read(Part(name, where, stream))
             except READ_ERRORS as error:
-                yield Skipped(entry.where, f"the file is damaged or locked ({printable(str(error), 200)}); {again}")
-    except InvalidInput as error:
-        yield Skipped(printable(path.name), str(error))
-    except READ_ERRORS as error:
+                yield Skipped(where, f"the file is damaged or locked ({printable(str(error), 200)}); {again}")
+        if not where:
+            yield Skipped(printable(path.name), f"it does not hold the history; {again}")
+    except zipfile.BadZipFile as error:
         yield Skipped(printable(path.name), f"the file is damaged or locked ({printable(str(error), 200)}); {again}")
 
 
 def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
     """Return the first bytes of the first wanted file, without its BOM; none where there is none or it is broken."""
-    try:
-        with closing(_entries(path, wanted, 1 << 64, DEFAULTS.on_read)) as entries:
-            for entry in entries:
-                with entry.open() as stream:
-                    return _read_up_to(stream, HEAD).removeprefix(BOM).lstrip()
-    except (InvalidInput, *READ_ERRORS):
-        pass
+    with suppress(*READ_ERRORS):
+        for _, _, open_part in _parts(path, wanted, DEFAULTS.on_read):
+            with open_part() as stream:
+                return _read_up_to(stream, HEAD).removeprefix(BOM).lstrip()
     return b""
 
 
 def list_names(path: Path) -> list[str]:
     """Return the names of all files in a zip or folder, relative to it; of a file its own; none of a broken zip."""
-    if path.is_dir():
-        return [file.relative_to(path).as_posix() for file in _files_below(path)]
-    if not is_zip(path):
-        return [path.name]
-    try:
-        with _open_zip(path) as archive:
-            return [name for name in archive.namelist() if not _HIDDEN.fullmatch(name)]
-    except READ_ERRORS:
-        return []
+    with suppress(*READ_ERRORS):
+        return [name for name, _, _ in _parts(path, _ANY, DEFAULTS.on_read)]
+    return []
 
 
-def _entries(path: Path, wanted: re.Pattern[str], limit: int, on_read: Callable[[int], None]) -> Generator[_Entry]:
+def _parts(
+    path: Path, wanted: re.Pattern[str], on_read: Callable[[int], None]
+) -> Iterator[tuple[str, str, Callable[[], AbstractContextManager[io.BufferedIOBase]]]]:
+    """Yield the name in the zip or folder, the name to report, and how to open it."""
     if path.is_dir():
-        yield from _folder_entries(path, wanted, on_read)
+        for file in _files_below(path):
+            name = file.relative_to(path).as_posix()
+            if wanted.fullmatch(name):
+                yield name, f"{printable(path.name)}, {printable(name, 120)}", partial(open_file, file, on_read)
     elif is_zip(path):
-        yield from _zip_entries(path, wanted, limit, on_read)
+        with io.BufferedReader(_CountingFile(path, on_read), CHUNK) as raw, zipfile.ZipFile(raw) as archive:
+            for name in sorted(archive.namelist()):
+                if wanted.fullmatch(name) and not _HIDDEN.fullmatch(name):
+                    yield name, f"{printable(path.name)}, {printable(name)}", partial(_open_member, archive, name)
     else:
-        yield _Entry(path.name, printable(path.name), partial(open_file, path, on_read))
-
-
-def _folder_entries(path: Path, wanted: re.Pattern[str], on_read: Callable[[int], None]) -> Generator[_Entry]:
-    files = {file.relative_to(path).as_posix(): file for file in _files_below(path)}
-    chosen = [name for name in files if wanted.fullmatch(name)]
-    if not chosen:
-        raise InvalidInput("the folder does not hold the history; give the folder of the export as it was unpacked")
-    on_read(sum(files[name].stat().st_size for name in files.keys() - chosen))
-    for name in sorted(chosen, key=_natural_key):
-        where = f"{printable(path.name)}, {printable(name, 120)}"
-        yield _Entry(name, where, partial(open_file, files[name], on_read))
+        yield path.name, printable(path.name), partial(open_file, path, on_read)
 
 
 def _files_below(path: Path) -> list[Path]:
     """Return the files below a folder; none that is hidden, and none through a link, which may lead out of it."""
-    found = []
-    for folder, folders, files in os.walk(path):
-        folders[:] = [name for name in folders if not name.startswith((".", "__MACOSX"))]
-        here = [Path(folder, name) for name in files if not name.startswith(".")]
-        found += [file for file in here if file.is_file() and not file.is_symlink()]
-    return sorted(found)
+    files = (Path(folder, name) for folder, _, names in os.walk(path) for name in names)
+    return sorted(
+        file
+        for file in files
+        if file.is_file() and not file.is_symlink() and not _HIDDEN.fullmatch(file.relative_to(path).as_posix())
+    )
 
 
-def _zip_entries(path: Path, wanted: re.Pattern[str], limit: int, on_read: Callable[[int], None]) -> Generator[_Entry]:
-    file = _CountingFile(path, on_read, counting=False)
-    with io.BufferedReader(file, CHUNK) as raw, _open_zip(cast(IO[bytes], raw)) as archive:
-        file.counting = True  # only now: the directory stands at the end of a zip, and is read first
-        infos = archive.infolist()
-        chosen = [one for one in infos if wanted.fullmatch(one.filename) and not _HIDDEN.fullmatch(one.filename)]
-        if not chosen:
-            raise InvalidInput("the zip does not hold the history; give the zip of the export as it was downloaded")
-        # zipfile never gives more of an entry than the directory says, so its sizes are a bound and not just a claim.
-        if sum(info.file_size for info in chosen) > limit:
-            raise InvalidInput(f"the zip unpacks to more than {limit:,} bytes; unpack it and import the files in it")
-        for info in sorted(chosen, key=lambda info: _natural_key(info.filename)):
-            where = f"{printable(path.name)}, {printable(info.filename)}"
-            yield _Entry(info.filename, where, partial(_open_zip_entry, archive, info))
-
-
-def _natural_key(name: str) -> list[tuple[str, int, str]]:
-    """Sort names by the numbers in them: 10 comes after 9."""
-    split = re.findall(r"([^0-9]*)0*([0-9]*)", name)
-    return [(rest, len(digits), digits) for rest, digits in split]  # no int(): a name may have thousands of digits
-
-
-def _open_zip(file: Path | IO[bytes]) -> zipfile.ZipFile:
+def _open_member(archive: zipfile.ZipFile, name: str) -> io.BufferedIOBase:
     try:
-        return zipfile.ZipFile(file)
-    except _ZIP_ERRORS as error:
-        raise zipfile.BadZipFile(str(error)) from error
-
-
-def _open_zip_entry(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
-    try:
-        return archive.open(info)
-    except _ZIP_ERRORS as error:
+        return cast(io.BufferedIOBase, archive.open(name))
+    except RuntimeError as error:  # it wants a password, or its way of packing is not known
         raise zipfile.BadZipFile(str(error)) from error

@@ -29,11 +29,10 @@ from .base import (
     make_storable,
     parse_time,
     printable,
-    time_or_none,
+    report_damage,
 )
-from .external_sort import in_order
 from .files import first_head, list_names, read_parts
-from .json_stream import find_keys, numbered_elements
+from .json_stream import convert_values, find_keys
 
 AGAIN = "ask Google Takeout again for My Activity of Gemini Apps, in the format JSON"
 AS_HTML = "it holds the activities as HTML, which is what Takeout gives unless asked; " + AGAIN
@@ -57,23 +56,28 @@ def sniff(path: Path) -> float:
 
 
 def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
-    """Yield the prompts and the answers, the oldest first."""
-    if path.exists() and not _is_json(start := first_head(path, _MEMBER)) and _is_html(path, start):
+    """Yield the prompts and the answers, the oldest first: they are held until all are read."""
+    if not _is_json(start := first_head(path, _MEMBER)) and _is_html(path, start):
         yield Skipped(printable(path.name), AS_HTML)
         return
-    elements = partial(numbered_elements, unit="activity", again=AGAIN)
-    conversation, last, last_time, same_time = "", None, "", 0
-    for time, row in in_order(_rows(read_parts(path, _MEMBER, options, elements, AGAIN))):
-        if not time:
-            yield Skipped(*row) if isinstance(row, list) else Ignored(row)
-            continue
-        when = parse_time(time)
+    convert = partial(convert_values, unit="activity", again=AGAIN, convert=_activity)
+    activities: list[tuple[datetime, str, dict[str, Any]]] = []
+    for one in read_parts(path, _MEMBER, options, convert, AGAIN):
+        if isinstance(one, tuple):
+            activities.append(one)
+        else:
+            yield one
+    conversation, last, same_time = "", None, 0
+    for when, where, given in sorted(activities, key=lambda activity: activity[0]):
         if last is None or when - last > GAP:
             conversation = f"gemini {when:%Y-%m-%d %H:%M:%S}Z"
-        same_time = same_time + 1 if time == last_time else 1
-        last, last_time = when, time
-        for message in _messages(row, when, same_time):
-            yield Record(conversation=conversation, message=message, channel="gemini", where=row["where"])
+        same_time = same_time + 1 if when == last else 1
+        last = when
+        for message in report_damage(_messages(given, when, same_time), where, AGAIN):
+            if isinstance(message, dict):
+                yield Record(conversation=conversation, message=message, channel="gemini", where=where)
+            else:
+                yield message
 
 
 def _is_json(start: bytes) -> bool:
@@ -81,38 +85,25 @@ def _is_json(start: bytes) -> bool:
 
 
 def _is_html(path: Path, start: bytes) -> bool:
-    if path.is_file() and start[:200].lower().startswith((b"<html", b"<!doctype html")):
-        return b"Gemini Apps" in start
-    return any(_HTML.fullmatch(name) for name in list_names(path))
+    is_page = start[:200].lower().startswith((b"<html", b"<!doctype html")) and b"Gemini Apps" in start
+    return is_page or any(_HTML.fullmatch(name) for name in list_names(path))
 
 
-def _rows(found: Iterator[tuple[str, Any] | Skipped]) -> Iterator[tuple[str, Any]]:
-    """Yield the activities under their times; what is none of them under no time, so that it comes first."""
-    for one in found:
-        if isinstance(one, Skipped):
-            yield "", [one.where, one.reason]
-            continue
-        where, given = one
-        time = time_or_none(given.get("time")) if isinstance(given, dict) else None
-        title = given.get("title") if isinstance(given, dict) else None
-        if time is None or not isinstance(title, str):
-            yield "", [where, f"it has no time with a zone, or no title; {AGAIN}"]
-        elif _OTHER.match(title):
-            yield "", "activities that are no prompts"
-        else:
-            items = given.get("safeHtmlItem")
-            answers = [item.get("html") for item in items if isinstance(item, dict)] if isinstance(items, list) else []
-            html = "\n".join(answer for answer in answers if isinstance(answer, str))
-            yield time.isoformat(), {"title": title, "html": html, "where": where}
+def _activity(given: dict[str, Any], where: str) -> Iterator[tuple[datetime, str, dict[str, Any]] | Ignored]:
+    if _OTHER.match(given["title"]):
+        yield Ignored("activities that are no prompts")
+    else:
+        yield parse_time(given["time"]), where, given
 
 
 def _messages(activity: dict[str, Any], when: datetime, count: int) -> Iterator[dict[str, Any]]:
     """Yield the prompt and the answer; `count` tells activities of the same time apart."""
     prompt = _PROMPT.fullmatch(activity["title"])
     number = f"#{count}" if count > 1 else ""
+    html = "\n".join(item["html"] for item in activity.get("safeHtmlItem") or () if item.get("html"))
     for role, said, metadata in (
         ("user", prompt[1] if prompt else activity["title"], {}),
-        ("assistant", html_text(activity["html"]), INHERITED),
+        ("assistant", html_text(html), INHERITED),
     ):
         text, kept = make_storable(said)
         if text.strip():

@@ -12,6 +12,7 @@ also in a state's `values` or in `channel_values` of a checkpoint, beside the th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -27,14 +28,15 @@ from .base import (
     ImportOptions,
     Record,
     Skipped,
-    describe,
-    is_id,
+    count_seen,
+    digest,
     make_storable,
+    printable,
+    report_damage,
     time_or_none,
     with_time,
 )
 from .chat_messages import convert_message
-from .external_sort import Occurrences, digest, in_order
 from .files import ONE_FILE, first_head, read_parts
 from .json_stream import find_keys, numbered_values
 
@@ -54,8 +56,6 @@ _LISTS = ("messages", "values.messages", "channel_values.messages", "checkpoint.
 _THREADS = (
     "thread_id",
     "session_id",
-    "conversation_id",
-    "configurable.thread_id",
     "config.configurable.thread_id",
     "checkpoint.thread_id",
     "metadata.thread_id",
@@ -75,88 +75,66 @@ def sniff(path: Path) -> float:
 
 
 def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
-    """Yield the messages, of states the oldest first."""
-    rows = _rows(read_parts(path, ONE_FILE, options, partial(numbered_values, again=AGAIN), AGAIN))
-    with Occurrences() as seen:
-        for _, (where, given, reason) in in_order(rows):
-            if reason is not None:
-                yield Skipped(where, reason)
-            else:
-                yield from _messages(given, where, path.name.split(".")[0] or "langchain", seen)
-
-
-def _rows(found: Iterator[tuple[str, Any] | Skipped]) -> Iterator[tuple[str, Any]]:
-    """Yield lists of messages under the time of their state, or why there is none; single messages are one list."""
+    """Yield the messages, of states the oldest first: they are held until all are read."""
+    states: list[tuple[str, str, Any]] = []
     number = 0
-    for one in found:
+    for one in read_parts(path, ONE_FILE, options, partial(numbered_values, unit="item", again=AGAIN), AGAIN):
         if isinstance(one, Skipped):
-            yield "", (one.where, None, one.reason)
+            yield one
             continue
         where, given = one
-        if _is_message(given):
-            yield "", (where, {"messages": [given], "first": number}, None)
-            number += 1
-            continue
+        if _kind_and_fields(given)[0] in (*ROLES, "chat", "remove"):  # single messages are one list
+            given, number = {"messages": [given], "first": number}, number + 1
         when = time_or_none(_at(given, _TIMES))
         state = {"messages": given} if isinstance(given, list) else given
-        yield (when.isoformat() if when else ""), (where, state, None)
+        states.append((when.isoformat() if when else "", where, state))
+    seen: Counter[bytes] = Counter()
+    for _, where, state in sorted(states, key=lambda state: state[0]):
+        found = _messages(state, where, path.name.split(".")[0] or "langchain", seen)
+        yield from report_damage(found, where, AGAIN)
 
 
-def _messages(state: Any, where: str, otherwise: str, seen: Occurrences) -> Iterator[Found]:
+def _messages(state: dict[str, Any], where: str, otherwise: str, seen: Counter[bytes]) -> Iterator[Found]:
     """Yield the messages of one list or state that no earlier one had."""
     messages = _at(state, _LISTS)
-    if messages is None and isinstance(state, dict) and _STATES & state.keys():
-        return  # the first state of a thread, where nothing is said yet
-    if not isinstance(messages, list):
-        yield Skipped(where, f"it is no message, and holds no list of them; {AGAIN}")
-        return
-    thread = _at(state, _THREADS)
-    conversation = thread if is_id(thread) else make_storable(otherwise)[0]
-    when, first = time_or_none(_at(state, _TIMES)), state.get("first", 0)
-    for number, given in enumerate(messages, first + 1):
+    if messages is None:
+        if _STATES & state.keys():
+            return  # the first state of a thread, where nothing is said yet
+        raise InvalidInput("it is no message, and holds no list of them")
+    conversation = make_storable(_at(state, _THREADS) or otherwise)[0]
+    when = time_or_none(_at(state, _TIMES))
+    for number, given in enumerate(messages, state.get("first", 0) + 1):
         at = where if len(messages) == 1 else f"{where}, message {number}"
-        try:
-            message, ignored = _message(given, f"turn:{number}")
-        except InvalidInput as error:
-            yield Skipped(at, str(error))
+        kind, fields = _kind_and_fields(given)
+        key = fields.get("id") or f"turn:{number}"
+        if count_seen(digest([conversation, key, given]), seen) > 1:
             continue
-        known = [conversation, message and message["external_id"], digest(given)]
-        if seen.count(digest(known)) > 1:
-            continue
-        yield from ignored
-        if message is not None:
-            yield Record(conversation=conversation, message=with_time(message, None, when), where=at)
+        for one in report_damage(_convert(kind, fields, key), at, AGAIN):
+            if isinstance(one, dict):
+                yield Record(conversation=conversation, message=with_time(one, None, when), where=at)
+            else:
+                yield one
 
 
-def _message(given: Any, place: str) -> tuple[dict[str, Any] | None, list[Ignored]]:
-    kind, fields = _kind_and_fields(given)
+def _convert(kind: str, fields: dict[str, Any], key: str) -> Iterator[dict[str, Any] | Ignored]:
     if kind == "remove":
-        return None, [Ignored("messages that remove others")]
-    kind = describe(fields.get("role")).lower() if kind == "chat" else kind
+        yield Ignored("messages that remove others")
+        return
+    kind = str(fields.get("role")).lower() if kind == "chat" else kind
     if kind not in ROLES:
-        raise InvalidInput(f"its type ({kind}) is none of {', '.join(ROLES)}; {AGAIN}")
-    own = fields.get("id")
-    return convert_message(ROLES[kind], fields, own if is_id(own) else place)
+        raise InvalidInput(f"its type ({printable(kind)}) is none of {', '.join(ROLES)}")
+    yield from convert_message(ROLES[kind], fields, key)
 
 
 def _kind_and_fields(given: Any) -> tuple[str, dict[str, Any]]:
     """Return the kind of a message, such as "human", and its fields, whichever way it was written."""
     if not isinstance(given, dict):
-        raise InvalidInput(f"it is no object but {describe(given)}; {AGAIN}")
-    if isinstance(given.get("kwargs"), dict) and isinstance(given.get("id"), list):
-        name = describe(given["id"][-1] if given["id"] else None)
-        return name.removesuffix("Chunk").removesuffix("Message").lower(), given["kwargs"]
-    fields = given["data"] if isinstance(given.get("data"), dict) else given
-    kind = describe(given.get("type", given.get("role")))
-    return kind.removesuffix("Chunk").removesuffix("Message").lower(), fields
-
-
-def _is_message(given: Any) -> bool:
-    try:
-        kind, _ = _kind_and_fields(given)
-    except InvalidInput:
-        return False
-    return kind in ROLES or kind in ("chat", "remove")
+        return "", {}
+    if given.get("kwargs") and given.get("id"):
+        kind, fields = given["id"][-1], given["kwargs"]
+    else:
+        kind, fields = given.get("type", given.get("role")), given.get("data") or given
+    return str(kind).removesuffix("Chunk").removesuffix("Message").lower(), fields
 
 
 def _at(given: Any, places: tuple[str, ...]) -> Any:

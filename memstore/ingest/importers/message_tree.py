@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memstore.errors import InvalidInput
+from memstore.ingest.validation import check_name
 
 from .base import (
     EPOCH,
@@ -24,48 +24,41 @@ from .base import (
     ImportOptions,
     Record,
     Skipped,
-    describe,
-    is_id,
     make_storable,
     printable,
+    report_damage,
+    time_or_none,
     with_time,
 )
 from .files import Part, read_parts
-from .json_stream import numbered_elements
+from .json_stream import convert_values
 
 # One file, or from some size on several: `conversations-000.json`, …
-CONVERSATIONS = re.compile(r"(?!__MACOSX/)(?:.*/)?conversations(?:[-_]?[0-9]{1,9})?\.json")
+CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_]?[0-9]{1,9})?\.json")
 
 
 class Node(NamedTuple):
-    """A message in its tree: the parent's id, None for a first one, and anything at all in a hostile file."""
+    """A message in its tree: the parent's id, None for a first one."""
 
-    parent: object
+    parent: str | None
     time: datetime | None
     message: Any
-
-
-class Tree(NamedTuple):
-    """A conversation: its nodes by id, the id of the message that was seen last, when it began, what is wrong."""
-
-    nodes: dict[str, Node]
-    current: object
-    begun: datetime | None
-    skipped: list[Skipped]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeFormat:
     """What is particular to an export.
 
-    `parse` is called with a conversation and its place; `convert` with a message and its id, and yields the message
-    without its time, and what of it is ignored. Both raise `InvalidInput` for what they cannot read.
+    `nodes` is called with a conversation and returns its messages by id; `convert` with a message and its id, and
+    yields the message without its time, and what of it is ignored. Both raise for what they cannot read.
     """
 
     channel: str
-    id_keys: tuple[str, ...]
+    id_key: str
     title_key: str
-    parse: Callable[[dict[str, Any], str], Tree]
+    begun_key: str
+    current_key: str
+    nodes: Callable[[dict[str, Any]], dict[str, Node]]
     convert: Callable[[dict[str, Any], str], Iterator[dict[str, Any] | Ignored]]
     again: str  # what to do about a damaged file
 
@@ -74,120 +67,70 @@ def read_conversations(path: Path, options: ImportOptions, format: TreeFormat) -
     """Yield the messages of each conversation of an export, and what could not be read of it."""
 
     def read(part: Part) -> Iterator[Found]:
-        for one in numbered_elements(part, "conversation", format.again):
-            if isinstance(one, Skipped):
-                yield one
-            else:
-                yield from _conversation(one[1], one[0], part.where, options.all_branches, format)
+        def convert(given: Any, where: str) -> Iterator[Found]:
+            return _conversation(given, part.where, options.all_branches, format)
+
+        return convert_values(part, "conversation", format.again, convert)
 
     return read_parts(path, CONVERSATIONS, options, read, format.again)
 
 
-def _conversation(given: Any, where: str, file: str, all_branches: bool, format: TreeFormat) -> Iterator[Found]:
-    if not isinstance(given, dict):
-        yield Skipped(where, f"it is not an object; {format.again}")
-        return
-    key = next(filter(None, map(given.get, format.id_keys)), None)
-    if not is_id(key):
-        yield Skipped(where, f"it has no id that can be kept; {format.again}")
-        return
-    title = given.get(format.title_key)
-    title = make_storable(title)[0] if isinstance(title, str) and title.strip() else None
-    where = f"{file}, conversation '{printable(title or '')}' ({printable(key)})"
-    try:
-        tree = format.parse(given, where)
-    except InvalidInput as error:
-        yield Skipped(where, str(error))
-        return
-    yield from tree.skipped
-    order, others, problems = active_branch(tree.nodes, tree.current, all_branches=all_branches)
-    yield from (Skipped(where, f"{problem}; {format.again}") for problem in problems)
+def _conversation(given: dict[str, Any], file: str, all_branches: bool, format: TreeFormat) -> Iterator[Found]:
+    key: Any = given.get(format.id_key) or given.get("id")
+    check_name(key, "conversation")
+    title = make_storable(given.get(format.title_key) or "")[0]
+    where = f"{file}, conversation '{printable(title)}' ({printable(key)})"
+    nodes, begun = format.nodes(given), time_or_none(given.get(format.begun_key))
+    branch, missing = _active_branch(nodes, given.get(format.current_key))
+    if missing is not None:
+        reason = f"the message '{printable(missing)}' is missing, and all that was said before it; {format.again}"
+        yield Skipped(where, reason)
+    others = {name for name in nodes.keys() - branch if nodes[name].message is not None}
     if others and not all_branches:
         yield Ignored("messages of other branches", len(others))
-    times: dict[object, datetime | None] = {}
-    for name in order:
-        node, at = tree.nodes[name], f"{where}, message {printable(name)}"
-        inherited = (times.get(node.parent) if isinstance(node.parent, str) else None) or tree.begun
+    times: dict[str | None, datetime | None] = {}
+    for name in _by_time(nodes) if all_branches else branch:
+        node = nodes[name]
+        inherited = times.get(node.parent) or begun
         times[name] = node.time or inherited
         if node.message is None:
             continue
-        try:
-            if not isinstance(node.message, dict):
-                raise InvalidInput(f"it is not an object; {format.again}")
-            for one in format.convert(node.message, name):
-                if isinstance(one, Ignored):
-                    yield one
-                    continue
-                one["metadata"] |= {"branch": "other"} if name in others else {}
-                message = with_time(one, node.time, inherited)
-                yield Record(conversation=key, message=message, title=title, channel=format.channel, where=at)
-        except InvalidInput as error:
-            yield Skipped(at, str(error))
+        at = f"{where}, message {printable(name)}"
+        for one in report_damage(format.convert(node.message, name), at, format.again):
+            if not isinstance(one, dict):
+                yield one
+                continue
+            one["metadata"] |= {"branch": "other"} if name in others else {}
+            message = with_time(one, node.time, inherited)
+            yield Record(
+                conversation=key, message=message, title=title.strip() or None, channel=format.channel, where=at
+            )
 
 
-def active_branch(
-    nodes: Mapping[str, Node], current: object, *, all_branches: bool
-) -> tuple[list[str], set[str], list[str]]:
-    """Return the messages to import in their order, those that are on other branches, and what is wrong with the tree.
-
-    `current` is the message that was seen last; where it is none of them, the newest that none follows.
-    """
-    problems = []
-    if not (isinstance(current, str) and current in nodes):
-        if current is not None and nodes:
-            problems.append("its current message is not in the file; the branch with the newest one was taken")
-        followed = {node.parent for node in nodes.values() if isinstance(node.parent, str)}
+def _active_branch(nodes: Mapping[str, Node], current: str | None) -> tuple[list[str], str | None]:
+    """Return the messages up to the current one, or to the newest that none follows; and a parent that is missing."""
+    if current not in nodes:
+        followed = {node.parent for node in nodes.values()}
         leaves = (key for key in reversed([*nodes]) if key not in followed)
         current = max(leaves, key=lambda key: nodes[key].time or EPOCH, default=None)
-    branch, wrong = _path_to(current, nodes) if isinstance(current, str) else ([], [])
-    others = {key for key in nodes.keys() - branch if isinstance(nodes[key].message, dict)}
-    if all_branches:
-        branch, wrong = _by_time(nodes)
-    if nodes and not branch:
-        problems.append("none of its messages is the last one")
-    return branch, others, problems + wrong
-
-
-def _path_to(leaf: str, nodes: Mapping[str, Node]) -> tuple[list[str], list[str]]:
     path: dict[str, None] = {}
-    here: object = leaf
-    while here is not None:
-        if not isinstance(here, str) or here not in nodes:
-            return [*reversed(path)], [_missing(here)]
-        if here in path:
-            return [*reversed(path)], [_circle(here)]
-        path[here] = None
-        here = nodes[here].parent
-    return [*reversed(path)], []
+    while current is not None and current in nodes and current not in path:
+        path[current] = None
+        current = nodes[current].parent
+    return [*reversed(path)], None if current in nodes else current
 
 
-def _by_time(nodes: Mapping[str, Node]) -> tuple[list[str], list[str]]:
-    """Return all messages, each after its parent and else by time, and what is wrong with the tree."""
-    problems = []
-    place = {key: number for number, key in enumerate(nodes)}
-    children: dict[str, list[str]] = {}
-    ready: list[tuple[datetime, int, str]] = []
+def _by_time(nodes: Mapping[str, Node]) -> list[str]:
+    """Return all messages by time, but each after its parent."""
+    children: dict[str | None, list[str]] = {}
     for key, node in nodes.items():
-        if isinstance(node.parent, str) and node.parent in nodes:
-            children.setdefault(node.parent, []).append(key)
-            continue
-        heapq.heappush(ready, (node.time or EPOCH, place[key], key))
-        if node.parent is not None:
-            problems.append(_missing(node.parent))
+        children.setdefault(node.parent if node.parent in nodes else None, []).append(key)
+    place = {key: number for number, key in enumerate(nodes)}
+    ready: list[tuple[datetime, int, str | None]] = [(EPOCH, 0, None)]
     order: list[str] = []
     while ready:
-        when, _, key = heapq.heappop(ready)
-        order.append(key)
-        for child in children.get(key, ()):
+        when, _, here = heapq.heappop(ready)
+        order += [] if here is None else [here]
+        for child in children.get(here, ()):
             heapq.heappush(ready, (nodes[child].time or when, place[child], child))
-    reached = set(order)
-    circle = [key for key in nodes if key not in reached]
-    return order + circle, problems + [_circle(key) for key in circle[:1]]
-
-
-def _missing(key: object) -> str:
-    return f"the message '{describe(key)}' is missing, and all that was said before it"
-
-
-def _circle(key: str) -> str:
-    return f"its messages go in a circle at '{describe(key)}'; each was taken once"
+    return order

@@ -11,22 +11,33 @@ of tools are ignored. ShareGPT's `function_call` is a call of a tool, its `obser
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from memstore.errors import InvalidInput
 
-from .base import DEFAULTS, Found, Ignored, Importer, ImportOptions, Record, Skipped, describe, is_id, with_time
+from .base import (
+    DEFAULTS,
+    Found,
+    Ignored,
+    Importer,
+    ImportOptions,
+    Record,
+    count_seen,
+    derive_name,
+    printable,
+    report_damage,
+    with_time,
+)
 from .chat_messages import convert_message
-from .external_sort import Occurrences, derive_name
-from .files import ONE_FILE, Part, first_head, read_parts
-from .json_stream import find_keys, numbered_values
+from .files import ONE_FILE, first_head, read_parts
+from .json_stream import convert_values, find_keys
 
-OPENAI_AGAIN = 'write each conversation as one JSON object on a line of its own, {"messages": […]}'
 OPENAI_ROLES = {"function": "tool"} | {role: role for role in ("system", "developer", "user", "assistant", "tool")}
-SHAREGPT_AGAIN = 'write each conversation as {"id": …, "conversations": [{"from": "human", "value": "…"}]}'
 SHAREGPT_ROLES = {
     "human": "user",
     "user": "user",
@@ -42,124 +53,101 @@ SHAREGPT_ROLES = {
     "observation": "tool",
     "function_response": "tool",
 }
-Converted = tuple[dict[str, Any] | None, list[Ignored]]
 
 
-def sniff_openai(path: Path) -> float:
-    """Return 0.8 for an object with messages that have roles."""
+@dataclass(frozen=True, slots=True)
+class _Dataset:
+    """What is particular to a kind of training data."""
+
+    key: str  # of the list of messages
+    keys: set[str]  # that a file of it has
+    unit: str  # what it calls a message
+    name: Callable[[dict[str, Any], Counter[bytes]], str]
+    convert: Callable[[dict[str, Any], str], Iterator[dict[str, Any] | Ignored]]
+    again: str
+
+
+def _sniff(path: Path, data: _Dataset, likeness: float) -> float:
     start = first_head(path, ONE_FILE)
-    return 0.8 if start[:1] in (b"{", b"[") and {"messages", "role"} <= find_keys(start) else 0.0
+    return likeness if start[:1] in (b"{", b"[") and data.keys <= find_keys(start) else 0.0
 
 
-def read_openai(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
-    """Yield the messages of each line's conversation."""
-    with Occurrences() as seen:
-        yield from read_parts(path, ONE_FILE, options, partial(_openai_part, seen=seen), OPENAI_AGAIN)
+def _read(path: Path, options: ImportOptions = DEFAULTS, *, data: _Dataset) -> Iterator[Found]:
+    """Yield the messages of each conversation."""
+    convert = partial(_conversation, data=data, seen=Counter())
+    read = partial(convert_values, unit="item", again=data.again, convert=convert)
+    return read_parts(path, ONE_FILE, options, read, data.again)
 
 
-def _openai_part(part: Part, *, seen: Occurrences) -> Iterator[Found]:
-    for one in numbered_values(part, OPENAI_AGAIN):
-        if isinstance(one, Skipped):
-            yield one
-            continue
-        where, given = one
-        messages = given.get("messages") if isinstance(given, dict) else None
-        if not isinstance(messages, list):
-            yield Skipped(where, f"it is no object with a list of messages; {OPENAI_AGAIN}")
-            continue
-        if given.get("tools") or given.get("functions"):
-            yield Ignored("definitions of tools")
-        name = derive_name(messages, "training", seen)
-        for number, message in enumerate(messages, 1):
-            yield from _records(message, number, _convert_openai, name, f"{where}, message {number}")
+def _conversation(given: dict[str, Any], where: str, data: _Dataset, seen: Counter[bytes]) -> Iterator[Found]:
+    messages = given[data.key]
+    if given.get("tools") or given.get("functions"):
+        yield Ignored("definitions of tools")
+    name = data.name(given, seen)
+    if isinstance(given.get("system"), str):
+        messages = [{"from": "system", "role": "system", "value": given["system"]}, *messages]
+    for number, message in enumerate(messages, 1):
+        at = f"{where}, {data.unit} {number}"
+        for one in report_damage(data.convert(message, f"turn:{number}"), at, data.again):
+            if isinstance(one, dict):
+                yield Record(conversation=name, message=with_time(one, None, None), where=at)
+            else:
+                yield one
 
 
-def _records(
-    given: Any, number: int, convert: Callable[[Any, str], Converted], conversation: str, where: str
-) -> Iterator[Found]:
-    try:
-        message, ignored = convert(given, f"turn:{number}")
-    except InvalidInput as error:
-        yield Skipped(where, str(error))
-        return
-    yield from ignored
-    if message is not None:
-        yield Record(conversation=conversation, message=with_time(message, None, None), where=where)
+def _convert_openai(given: dict[str, Any], external_id: str) -> Iterator[dict[str, Any] | Ignored]:
+    role = given.get("role")
+    if role not in OPENAI_ROLES:
+        raise InvalidInput(f"its role ({printable(str(role))}) is none of {', '.join(OPENAI_ROLES)}")
+    for one in convert_message(OPENAI_ROLES[role], given, external_id):
+        if isinstance(one, dict) and given.get("weight") in (0, 1):
+            one["metadata"]["weight"] = int(given["weight"])
+        yield one
 
 
-def _convert_openai(given: Any, external_id: str) -> Converted:
-    if not isinstance(given, dict):
-        raise InvalidInput(f"it is no object but {describe(given)}; {OPENAI_AGAIN}")
-    role = OPENAI_ROLES.get(describe(given.get("role")))
-    if role is None:
-        raise InvalidInput(f"its role ({describe(given.get('role'))}) is none of {', '.join(OPENAI_ROLES)}")
-    message, ignored = convert_message(role, given, external_id)
-    if message is not None and given.get("weight") in (0, 1):
-        message["metadata"]["weight"] = int(given["weight"])
-    return message, ignored
-
-
-def sniff_sharegpt(path: Path) -> float:
-    """Return 0.85 for conversations whose turns say from whom they are."""
-    start = first_head(path, ONE_FILE)
-    return 0.85 if start[:1] in (b"{", b"[") and {"conversations", "from", "value"} <= find_keys(start) else 0.0
-
-
-def read_sharegpt(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
-    """Yield the turns of each conversation."""
-    with Occurrences() as seen:
-        yield from read_parts(path, ONE_FILE, options, partial(_sharegpt_part, seen=seen), SHAREGPT_AGAIN)
-
-
-def _sharegpt_part(part: Part, *, seen: Occurrences) -> Iterator[Found]:
-    for one in numbered_values(part, SHAREGPT_AGAIN):
-        if isinstance(one, Skipped):
-            yield one
-            continue
-        where, given = one
-        turns = given.get("conversations") if isinstance(given, dict) else None
-        if not isinstance(turns, list):
-            yield Skipped(where, f"it is no object with a list of conversations; {SHAREGPT_AGAIN}")
-            continue
-        name = _sharegpt_name(given.get("id"), turns, seen)
-        if isinstance(given.get("system"), str):
-            turns = [{"from": "system", "value": given["system"]}, *turns]
-        if given.get("tools"):
-            yield Ignored("definitions of tools")
-        for number, turn in enumerate(turns, 1):
-            yield from _records(turn, number, _convert_sharegpt, name, f"{where}, turn {number}")
-
-
-def _sharegpt_name(given: object, turns: list[Any], seen: Occurrences) -> str:
-    key = str(given) if isinstance(given, int) and not isinstance(given, bool) and abs(given) < 1 << 64 else given
-    if not is_id(key):
-        return derive_name(turns, "sharegpt", seen)
-    count = seen.count(f"id {key}")
+def _sharegpt_name(given: dict[str, Any], seen: Counter[bytes]) -> str:
+    if given.get("id") in (None, ""):
+        return derive_name(given["conversations"], "sharegpt", seen)
+    key = str(given["id"])
+    count = count_seen(f"id {key}", seen)
     return key if count == 1 else f"{key}-{count}"
 
 
-def _convert_sharegpt(given: Any, external_id: str) -> Converted:
-    if not isinstance(given, dict):
-        raise InvalidInput(f"it is no object but {describe(given)}; {SHAREGPT_AGAIN}")
-    sender = describe(given.get("from", given.get("role")))
+def _convert_sharegpt(given: dict[str, Any], external_id: str) -> Iterator[dict[str, Any] | Ignored]:
+    sender = given.get("from", given.get("role"))
     if sender not in SHAREGPT_ROLES:
-        raise InvalidInput(f"it is from nobody known ({sender}) but {', '.join(SHAREGPT_ROLES)}")
+        raise InvalidInput(f"it is from nobody known ({printable(str(sender))}) but {', '.join(SHAREGPT_ROLES)}")
     said = given.get("value", given.get("content"))
     message = _tool_calls(said) if sender == "function_call" else {"content": said}
-    return convert_message(SHAREGPT_ROLES[sender], message, external_id)
+    yield from convert_message(SHAREGPT_ROLES[sender], message, external_id)
 
 
 def _tool_calls(value: Any) -> dict[str, Any]:
     """Return the calls of tools that a text holds, or the text as it stands."""
     try:
         calls = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
+    except ValueError:
         return {"content": value}
     calls = calls if isinstance(calls, list) else [calls]
-    if not calls or not all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls):
-        return {"content": value if isinstance(value, str) else None}
-    return {"tool_calls": calls}
+    are_calls = all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls)
+    return {"tool_calls": calls} if calls and are_calls else {"content": value}
 
 
-OPENAI = Importer("openai", sniff_openai, read_openai)
-SHAREGPT = Importer("sharegpt", sniff_sharegpt, read_sharegpt)
+_OPENAI = _Dataset(
+    key="messages",
+    keys={"messages", "role"},
+    unit="message",
+    name=lambda given, seen: derive_name(given["messages"], "training", seen),
+    convert=_convert_openai,
+    again='write each conversation as one JSON object on a line of its own, {"messages": […]}',
+)
+_SHAREGPT = _Dataset(
+    key="conversations",
+    keys={"conversations", "from", "value"},
+    unit="turn",
+    name=_sharegpt_name,
+    convert=_convert_sharegpt,
+    again='write each conversation as {"id": …, "conversations": [{"from": "human", "value": "…"}]}',
+)
+OPENAI = Importer("openai", partial(_sniff, data=_OPENAI, likeness=0.8), partial(_read, data=_OPENAI))
+SHAREGPT = Importer("sharegpt", partial(_sniff, data=_SHAREGPT, likeness=0.85), partial(_read, data=_SHAREGPT))

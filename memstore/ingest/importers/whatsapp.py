@@ -19,11 +19,12 @@ A chat is named after its file, or, where that is `_chat.txt`, after its zip, it
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, tzinfo
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import get_args
 
 from memstore.errors import InvalidInput
 
@@ -36,15 +37,13 @@ from .base import (
     ImportOptions,
     Record,
     Skipped,
+    derive_id,
     make_storable,
     printable,
 )
-from .external_sort import Occurrences, derive_id
-from .files import READ_ERRORS, Part, check_file, first_head, is_zip, read_parts
-from .json_stream import LONGEST_LINE, numbered_lines
+from .files import Part, first_head, is_zip, read_parts
 
 AGAIN = "export the chat again, without media"
-MOST_NAMES = 1000
 
 _MEMBER = re.compile(r"(?:.*/)?(?:_chat|[^/]*WhatsApp[^/]*)\.txt", re.IGNORECASE)
 _MARKS = "\u200e\u200f\u202a\u202c\ufeff"  # what tells writing to go left or right, and is not seen
@@ -75,63 +74,55 @@ def sniff(path: Path) -> float:
 
 
 def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
-    """Yield what was said in each chat; it is read twice, for how it is written shows in the whole of it only."""
-    check_file(path)
-    surveyed = read_parts(path, _MEMBER, DEFAULTS, lambda part: [_survey(part, path)], AGAIN)
-    chats = {chat.part: chat for chat in surveyed if isinstance(chat, _Chat)}  # the second reading says what is wrong
-    for chat in chats.values():
-        chat.settle(options)
-    yield from read_parts(path, _MEMBER, options, partial(_read_chat, chats=chats, options=options), AGAIN)
+    """Yield what was said in each chat; each is held as a whole, for how it is written shows in all of it only."""
+    return read_parts(path, _MEMBER, options, partial(_read_chat, path=path, options=options), AGAIN)
 
 
-@dataclass(slots=True)
-class _Chat:
-    """What is known of a chat before its messages are read."""
-
-    part: str
-    name: str
-    orders: DateOrders
-    speakers: dict[str, None] = field(default_factory=dict)
-    order: DateOrder = "dmy"
-
-    def settle(self, options: ImportOptions) -> None:
-        """Decide how dates are written; raise `InvalidInput` where only the importing person knows what is meant."""
-        if not self.speakers:
-            return
-        self.order = options.date_order or self.orders.find()
-        if options.timezone is None:
-            raise InvalidInput("WhatsApp writes no time zone; say where its phone was, with --timezone Europe/Berlin")
-        if options.me not in self.speakers:
-            some = ", ".join(printable(name) for name in list(self.speakers)[:20])
-            why = "say who of them you are" if options.me is None else f"nobody in it is called {printable(options.me)}"
-            raise InvalidInput(f"{why}; --me takes one of: {some}")
+def _read_chat(part: Part, path: Path, options: ImportOptions) -> Iterator[Found]:
+    begun: list[tuple[int, re.Match[str], list[str]]] = []  # the number and the beginning of a message, and its lines
+    lost: list[int] = []
+    lines = part.stream.read().decode("utf-8-sig", "surrogateescape").split("\n")
+    for number, line in enumerate(lines, 1):
+        if header := _header(line.removesuffix("\r")):
+            begun.append((number, header, []))
+        elif begun:
+            begun[-1][2].append(line.removesuffix("\r"))
+        elif line.strip(f"{_MARKS} \t\r"):
+            lost.append(number)
+    spoken = [_SPOKEN.fullmatch(header["rest"]) for _, header, _ in begun]
+    speakers = {_speaker(one): None for one in spoken if one and not _is_notice(one)}
+    if not speakers:
+        yield Skipped(part.where, f"no line of it says who said something, and when; {AGAIN}")
+        return
+    for number in lost:
+        yield Skipped(f"{part.where}, line {number}", f"it belongs to no message: none begins before it; {AGAIN}")
+    order = options.date_order or find_order([header["date"] for _, header, _ in begun])
+    if options.timezone is None:
+        raise InvalidInput("WhatsApp writes no time zone; say where its phone was, with --timezone Europe/Berlin")
+    if options.me not in speakers:
+        some = ", ".join(printable(name) for name in list(speakers)[:20])
+        why = "say who of them you are" if options.me is None else f"nobody in it is called {printable(options.me)}"
+        raise InvalidInput(f"{why}; --me takes one of: {some}")
+    # The first thing that an iPhone's WhatsApp says, it says in the name of the chat.
+    said_first = _speaker(spoken[0]) if spoken[0] and _is_notice(spoken[0]) else ""
+    chat = _file_name(path, part.name) or said_first or make_storable(path.absolute().parent.name)[0] or "whatsapp"
+    clock, seen = Clock(options.timezone), Counter[bytes]()
+    for (number, header, more), one in zip(begun, spoken, strict=True):
+        where = f"{part.where}, line {number}"
+        if one is None or _is_notice(one):
+            yield Ignored("notices of WhatsApp")
+        elif _DELETED.fullmatch(one["text"] or ""):
+            yield Ignored("deleted messages")
+        elif (shown := _shown_time(header, order)) is None:
+            reason = f"its time ({printable(header[0][:40])}) is none in the order {order}; see --date-order"
+            yield Skipped(where, reason)
+        else:
+            text = "\n".join([one["text"] or "", *more])
+            yield _record(text, _speaker(one), shown, where, chat, clock, options.me, seen)
 
 
 def _header(line: str) -> re.Match[str] | None:
     return _IPHONE.match(line) or _ANDROID.match(line)
-
-
-def _survey(part: Part, path: Path) -> _Chat:
-    """Read a chat for its dates and its speakers."""
-    chat = _Chat(part.name, _file_name(path, part.name), DateOrders())
-    try:
-        for number, line in numbered_lines(part.stream):
-            header = _header((line or b"").decode(errors="replace").rstrip("\r\n"))
-            if header is None:
-                continue
-            chat.orders.add(_numbers(header), points="." in header["date"])
-            spoken = _SPOKEN.fullmatch(header["rest"])
-            if spoken is None:
-                continue
-            if _is_notice(spoken):
-                # The first thing that an iPhone's WhatsApp says, it says in the name of the chat.
-                chat.name = chat.name or (_speaker(spoken) if number == 1 else "")
-            elif len(chat.speakers) < MOST_NAMES:
-                chat.speakers[_speaker(spoken)] = None
-    except READ_ERRORS:
-        pass  # the second reading says so
-    chat.name = chat.name or make_storable(path.absolute().parent.name)[0] or "whatsapp"
-    return chat
 
 
 def _file_name(path: Path, part: str) -> str:
@@ -141,11 +132,6 @@ def _file_name(path: Path, part: str) -> str:
         if name and name.lower() != "_chat":
             return name
     return ""
-
-
-def _numbers(header: re.Match[str]) -> Numbers:
-    first, second, third = re.split(r"[./-]\s?", header["date"])
-    return first, second, third
 
 
 def _speaker(spoken: re.Match[str]) -> str:
@@ -159,85 +145,22 @@ def _is_notice(spoken: re.Match[str]) -> bool:
     return marked and not _DELETED.fullmatch(text)
 
 
-@dataclass(slots=True)
-class _Message:
-    """A message whose last line may be still to come."""
-
-    spoken: re.Match[str]
-    shown: datetime  # as the clock showed it
-    where: str
-    lines: list[str]
-    size: int = 0
-
-
-def _read_chat(part: Part, chats: dict[str, _Chat], options: ImportOptions) -> Iterator[Found]:
-    """Yield a chat's messages, each when the next begins."""
-    chat = chats.get(part.name)
-    if chat is None or not chat.speakers:
-        yield Skipped(part.where, f"no line of it says who said something, and when; {AGAIN}")
-        return
-    clock = Clock(options.timezone or UTC)  # settled before: it is given
-    with Occurrences() as seen:
-        for one in _messages(part, chat.order):
-            yield _record(one, chat.name, clock, options.me, seen) if isinstance(one, _Message) else one
-
-
-def _messages(part: Part, order: DateOrder) -> Iterator[_Message | Skipped | Ignored]:
-    pending: _Message | None = None
-    number = 0
-    try:
-        for number, line in numbered_lines(part.stream):
-            where = f"{part.where}, line {number}"
-            if line is None:
-                yield Skipped(where, f"the line is longer than {LONGEST_LINE:,} bytes; {AGAIN}")
-                continue
-            text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
-            if header := _header(text):
-                if pending is not None:
-                    yield pending
-                begun = _begin(header, order, where)
-                pending = begun if isinstance(begun, _Message) else None
-                if not isinstance(begun, _Message):
-                    yield begun
-            elif pending is None:
-                if text.strip(f"{_MARKS} \t"):
-                    yield Skipped(where, f"it belongs to no message: none begins before it; {AGAIN}")
-            else:
-                pending.size += len(text) + 1
-                if pending.size <= LONGEST_LINE:
-                    pending.lines.append(text)
-                else:
-                    reason = f"the message it goes on with is longer than {LONGEST_LINE:,} characters already"
-                    yield Skipped(where, reason)
-    except READ_ERRORS as error:
-        reason = f"the file is cut off or damaged ({printable(str(error), 200)})"
-        yield Skipped(f"{part.where}, after line {number}", reason)
-    if pending is not None:
-        yield pending
-
-
-def _begin(header: re.Match[str], order: DateOrder, where: str) -> _Message | Skipped | Ignored:
-    """Return the message that a line begins, or what it is instead."""
-    spoken = _SPOKEN.fullmatch(header["rest"])
-    if spoken is None or _is_notice(spoken):
-        return Ignored("notices of WhatsApp")
-    if _DELETED.fullmatch(spoken["text"] or ""):
-        return Ignored("deleted messages")
-    day, hour = parse_day(_numbers(header), order), int(header["hour"])
+def _shown_time(header: re.Match[str], order: DateOrder) -> datetime | None:
+    """Return the time as the clock showed it."""
+    day, hour = parse_day(header["date"], order), int(header["hour"])
     if header["half"]:
         hour = hour % 12 + (12 if header["half"] in "Pp" else 0)
     try:
         clock = time(hour, int(header["minute"]), int(header["second"] or 0))
     except ValueError:
-        day = None
-    if day is None:
-        return Skipped(where, f"its time ({printable(header[0][:40])}) is none in the order {order}; see --date-order")
-    return _Message(spoken, datetime.combine(day, clock), where, [spoken["text"] or ""])
+        return None
+    return datetime.combine(day, clock) if day else None
 
 
-def _record(one: _Message, chat: str, clock: Clock, me: str | None, seen: Occurrences) -> Record | Ignored:
-    text, metadata = make_storable("\n".join(one.lines).strip(f"{_MARKS} \n\t"))
-    speaker = _speaker(one.spoken)
+def _record(
+    said: str, speaker: str, shown: datetime, where: str, chat: str, clock: Clock, me: str | None, seen: Counter[bytes]
+) -> Record | Ignored:
+    text, metadata = make_storable(said.strip(f"{_MARKS} \n\t"))
     metadata |= {"edited": True} if _EDITED.search(text) else {}
     text = _EDITED.sub("", text).rstrip(f"{_MARKS} ")
     text = _ATTACHED.sub(lambda file: f"[{file['name'] or file['file']}]", text)
@@ -246,47 +169,40 @@ def _record(one: _Message, chat: str, clock: Clock, me: str | None, seen: Occurr
     if not text.strip():
         return Ignored("empty messages")
     message: dict[str, object] = {"role": "user", "content": text, "name": speaker}
-    external_id = derive_id(None, chat, message | {"occurred_at": one.shown.isoformat()}, seen)
+    external_id = derive_id(None, chat, message | {"occurred_at": shown.isoformat()}, seen)
     if speaker == me:
         del message["name"]
-    message |= {"occurred_at": clock.to_utc(one.shown), "external_id": external_id, "metadata": metadata}
-    return Record(conversation=chat, message=message, channel="whatsapp", where=one.where)
+    message |= {"occurred_at": clock.to_utc(shown), "external_id": external_id, "metadata": metadata}
+    return Record(conversation=chat, message=message, channel="whatsapp", where=where)
 
 
-Numbers = tuple[str, str, str]  # of a date, as they are written
+def find_order(dates: list[str]) -> DateOrder:
+    """Return in which order all these dates are written; raise `InvalidInput` where two remain, or none.
+
+    With points between its numbers the month is not first; a year that is has four digits.
+    """
+    possible: list[tuple[DateOrder, list[date]]] = []
+    for order in get_args(DateOrder):
+        days = [
+            day
+            for written in dates
+            if (day := parse_day(written, order))
+            and not (order == "mdy" and "." in written)
+            and not (order == "ymd" and not written[:4].isdigit())
+        ]
+        if len(days) == len(dates):
+            possible.append((order, days))
+    why = "may be read in two ways" if possible else "are written in more than one order"
+    if len(possible) > 1:  # a chat is written in the order of its time
+        possible = [(order, days) for order, days in possible if days == sorted(days)]
+    if len(possible) == 1:
+        return possible[0][0]
+    raise InvalidInput(f"its dates {why}; say how they are meant with --date-order dmy, mdy or ymd")
 
 
-class DateOrders:
-    """Finds in which order days, months and years are written, from all dates of a file in turn."""
-
-    def __init__(self) -> None:
-        self._possible: dict[DateOrder, bool] = {"dmy": True, "mdy": True, "ymd": True}
-        self._sorted = dict(self._possible)
-        self._last: dict[DateOrder, date] = {}
-
-    def add(self, numbers: Numbers, *, points: bool) -> None:
-        """See a date. With points between its numbers the month is not first; a year that is has four digits."""
-        for order in self._possible:
-            day = parse_day(numbers, order)
-            if day is None or (order == "mdy" and points) or (order == "ymd" and len(numbers[0]) < 4):
-                self._possible[order] = False
-            else:
-                self._sorted[order] &= self._last.get(order, day) <= day
-                self._last[order] = day
-
-    def find(self) -> DateOrder:
-        """Return the order; raise `InvalidInput` where two remain, or none."""
-        possible = [order for order, fits in self._possible.items() if fits]
-        if len(possible) > 1:  # a chat is written in the order of its time
-            possible = [order for order in possible if self._sorted[order]]
-        if len(possible) == 1:
-            return possible[0]
-        why = "may be read in two ways" if possible else "are written in more than one order"
-        raise InvalidInput(f"its dates {why}; say how they are meant with --date-order dmy, mdy or ymd")
-
-
-def parse_day(numbers: Numbers, order: DateOrder) -> date | None:
+def parse_day(written: str, order: DateOrder) -> date | None:
     """Return the day that three numbers mean in this order, or None; a year of two digits is of this century."""
+    numbers = re.split(r"[./-]\s?", written)
     year, month, day = (numbers[order.index(unit)] for unit in "ymd")
     if len(year) not in (2, 4) or len(month) > 2 or len(day) > 2:
         return None
