@@ -22,7 +22,7 @@ import pytest
 import memstore
 from memstore._sync.ingest import history
 from memstore.ingest.importers import Imported
-from memstore.store.embedded.locks import attempts
+from memstore.store.embedded.folder import attempts
 from tests.helpers.user_rows import rows
 
 T = TypeVar("T")

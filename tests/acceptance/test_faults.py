@@ -24,7 +24,7 @@ import memstore
 from memstore import ids
 from memstore.providers import Vectors
 from memstore.store.embedded import server
-from memstore.store.embedded.locks import attempts
+from memstore.store.embedded.folder import attempts
 from memstore.store.embedded.postmaster import find_processes, get_cmdline
 from memstore.testing import HashingEmbedder
 from tests.helpers.user_rows import CLOCKS, rows

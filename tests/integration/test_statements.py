@@ -50,9 +50,7 @@ DDL = {  # by the tables' owner, with literals
     ("roles", "grant"),
 }
 SEARCHES = {  # by the login, of any table: with the names of a table and of its columns, or of files
-    (family, name)
-    for family, name in EVERY
-    if family == "erasure_check" and name in ("searched", "rows_with", "as_user")
+    (family, name) for family, name in EVERY if family == "erasure" and name in ("searched", "rows_with", "as_user")
 }
 SPREADING = {  # by the tables' owner on a Citus, whose functions and catalogue are not here
     (family, name) for family, name in EVERY if family == "distribution"

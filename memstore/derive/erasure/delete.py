@@ -19,7 +19,7 @@ from memstore.derive.erasure.dependents import Removal
 from memstore.errors import DatabaseError, NotFound
 from memstore.events import Event, EventType
 from memstore.models import Certificate, ErasureScope, ScanResult
-from memstore.store import erasure, erasure_check, queue, tombstones, vector_indexes
+from memstore.store import erasure, queue, tombstones, vector_indexes
 from memstore.store.database import Database, Transaction
 from memstore.store.erasure import LockedUser, MessageToDelete
 
@@ -103,9 +103,10 @@ async def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certif
         )
     digests = await _make_tombstones(scope, target, doomed)
     if is_user:
-        counts = Counter(await erasure.remove_user(scope)) + Counter(await erasure.remove_operator_rows(scope))
-        scan = ScanResult(erasure_check.TABLES_OF_USER, 1, await erasure_check.count_user_rows(scope))
-        certificate = replace(certificate, counts=counts, scan=scan)
+        counts = Counter(await erasure.remove_user(scope))
+        left = await erasure.count_user_rows(scope)
+        scan = ScanResult(len(left), 1, {place: rows for place, rows in left.items() if rows})
+        certificate = replace(certificate, counts=+counts, scan=scan)
     elif locked is not None:
         removal = await _remove_dependents(scope, target, doomed, locked)
         scan = await dependents.scan_for(scope, (*erased, *removal.messages))

@@ -18,7 +18,7 @@ from memstore.derive.facts.apply import reapply
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import BEFORE
 from memstore.models import ScanResult
-from memstore.store import erasure, erasure_check, fact_history, facts, postings, queue
+from memstore.store import erasure, fact_history, facts, postings, queue
 from memstore.store.database import Transaction
 from memstore.store.erasure import DependentFact, LockedUser, MessageToDelete, SourcePosition
 from memstore.store.messages import LAST
@@ -93,8 +93,8 @@ async def find_with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID
 
 async def scan_for(scope: Transaction, ids: Sequence[UUID]) -> ScanResult:
     """Search every table for removed ids; not of summaries, which are made again under the same."""
-    rows = await erasure_check.count_references(scope, ids)
-    return ScanResult(erasure_check.TABLES, len(ids), {table: number for table, number in rows.items() if number})
+    rows = await erasure.count_references(scope, ids)
+    return ScanResult(erasure.TABLES, len(ids), {table: number for table, number in rows.items() if number})
 
 
 def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run]]:

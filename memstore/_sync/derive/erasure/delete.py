@@ -17,7 +17,7 @@ from memstore import ids
 from memstore._compat import call_inline
 from memstore._sync.derive.erasure import dependents
 from memstore._sync.derive.erasure.dependents import Removal
-from memstore._sync.store import erasure, erasure_check, queue, tombstones, vector_indexes
+from memstore._sync.store import erasure, queue, tombstones, vector_indexes
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import LockedUser, MessageToDelete
 from memstore.errors import DatabaseError, NotFound
@@ -102,9 +102,10 @@ def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
         doomed = erasure.messages_to_delete(scope, conversation=conversation, messages=messages, before=target.before)
     digests = _make_tombstones(scope, target, doomed)
     if is_user:
-        counts = Counter(erasure.remove_user(scope)) + Counter(erasure.remove_operator_rows(scope))
-        scan = ScanResult(erasure_check.TABLES_OF_USER, 1, erasure_check.count_user_rows(scope))
-        certificate = replace(certificate, counts=counts, scan=scan)
+        counts = Counter(erasure.remove_user(scope))
+        left = erasure.count_user_rows(scope)
+        scan = ScanResult(len(left), 1, {place: rows for place, rows in left.items() if rows})
+        certificate = replace(certificate, counts=+counts, scan=scan)
     elif locked is not None:
         removal = _remove_dependents(scope, target, doomed, locked)
         scan = dependents.scan_for(scope, (*erased, *removal.messages))

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from memstore._sync.derive.facts.apply import reapply
-from memstore._sync.store import erasure, erasure_check, fact_history, facts, postings, queue
+from memstore._sync.store import erasure, fact_history, facts, postings, queue
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.erasure import DependentFact, LockedUser, MessageToDelete, SourcePosition
 from memstore._sync.store.messages import LAST
@@ -94,8 +94,8 @@ def find_with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID]:
 
 def scan_for(scope: Transaction, ids: Sequence[UUID]) -> ScanResult:
     """Search every table for removed ids; not of summaries, which are made again under the same."""
-    rows = erasure_check.count_references(scope, ids)
-    return ScanResult(erasure_check.TABLES, len(ids), {table: number for table, number in rows.items() if number})
+    rows = erasure.count_references(scope, ids)
+    return ScanResult(erasure.TABLES, len(ids), {table: number for table, number in rows.items() if number})
 
 
 def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run]]:

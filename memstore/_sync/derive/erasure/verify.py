@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from memstore._sync.store import erasure_check, tombstones
+from memstore._sync.store import erasure, tombstones
 from memstore._sync.store.database import Database
 from memstore.models import Certificate, ErasureScope, LeftoverReport
 
@@ -24,14 +24,14 @@ def verify_certificate(database: Database, certificate: Certificate) -> Leftover
     ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
     with database.user_transaction(certificate.user_id) as scope:
         if certificate.scope == ErasureScope.USER:
-            found = Counter(erasure_check.count_user_rows(scope))
+            found = Counter(erasure.count_user_rows(scope))
         elif certificate.scope == ErasureScope.RETENTION:
-            messages = erasure_check.messages_of(scope, certificate.erased)
+            messages = erasure.messages_of(scope, certificate.erased)
             found = Counter(messages=len(tombstones.erased_items(scope, messages)))
         else:
-            found = Counter(erasure_check.count_references(scope, ids))
+            found = Counter(erasure.count_references(scope, ids))
         kept = certificate.tombstones if certificate.id is None else tombstones.of_erasure(scope, certificate.id)
-    tables, elsewhere = erasure_check.scan_tables(database, [str(id) for id in ids[:MAX_IDS]])
+    tables, elsewhere = erasure.scan_tables(database, [str(id) for id in ids[:MAX_IDS]])
     found |= Counter(elsewhere)
     hints = () if kept == certificate.tombstones else (RESTORED,)
     return LeftoverReport(max(1, len(certificate.erased)), tables, +found, hints)
@@ -39,5 +39,5 @@ def verify_certificate(database: Database, certificate: Certificate) -> Leftover
 
 def verify_text(database: Database, text: str) -> LeftoverReport:
     """Search every table, of every user, for a text in capital or small letters."""
-    tables, found = erasure_check.scan_tables(database, [text])
+    tables, found = erasure.scan_tables(database, [text])
     return LeftoverReport(1, tables, found)
