@@ -11,9 +11,9 @@ from memstore.derive.chunking import split_code_blocks, split_structured, split_
 from memstore.derive.dependencies import Dependencies
 from memstore.models import Json, Message, Role, Tier, Unit
 from memstore.store import chunks, embedding_models, messages
-from memstore.store.chunks import NewChunk, new_chunk
+from memstore.store.chunks import new_chunk
 from memstore.store.database import Transaction
-from memstore.store.rows import PendingWork
+from memstore.store.rows import NewChunk, PendingWork
 from memstore.store.tokenize import TermHashes
 
 MIN_UNIT = 16  # tokens

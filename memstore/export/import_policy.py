@@ -35,7 +35,7 @@ from memstore.models import FactColumns, FactSpan, Json, Message, Summary
 from memstore.providers import TokenCounter, Vectors
 from memstore.store.fact_history import recorded
 from memstore.store.messages import CLEARED
-from memstore.store.rows import ChunkRow, FactOnRecord, FactWithHistory, HashedChunk, Row
+from memstore.store.rows import ChunkRow, FactOnRecord, FactWithHistory, NewChunk, Row
 from memstore.store.tokenize import TermHashes
 
 Item = TypeVar("Item", Message, Summary, FactWithHistory)
@@ -186,7 +186,7 @@ def _units(row: Row, lines: Sequence[UnitLine], dimensions: int | None) -> list[
     return units
 
 
-def hash_units(items: Sequence[Prepared[Any]], resources: Dependencies | None) -> dict[UUID, list[HashedChunk]]:
+def hash_units(items: Sequence[Prepared[Any]], resources: Dependencies | None) -> dict[UUID, list[NewChunk]]:
     """Return the units of items to be stored, with their own vectors, or with new ones that `resources` make."""
     units = [(one.row, kept) for one in items for kept in one.units]
     texts = []
@@ -196,11 +196,11 @@ def hash_units(items: Sequence[Prepared[Any]], resources: Dependencies | None) -
     vectors: Sequence[Vectors | None] = [kept.vector for _, kept in units]
     if resources is not None:
         vectors = resources.embed(texts)
-    hashed: dict[UUID, list[HashedChunk]] = {}
+    hashed: dict[UUID, list[NewChunk]] = {}
     hashes = TermHashes()
     for (row, kept), text, vector in zip(units, texts, vectors, strict=True):
         tags = row.tags if isinstance(row, Message) else ()
-        unit = HashedChunk(replace(kept, vector=vector), *hashes.of(text, row.user_id), tags)
+        unit = NewChunk(kept.unit, *hashes.of(text, row.user_id), vector, tags, kept.recorded_at)
         hashed.setdefault(row.id, []).append(unit)
     return hashed
 

@@ -38,12 +38,12 @@ from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
 from memstore.store import (
+    archive,
+    chunks,
     documents,
     embedding_models,
     erasure,
-    export_rows,
     facts,
-    import_rows,
     messages,
     summaries,
     tombstones,
@@ -163,15 +163,15 @@ class _Restore:
         """
         if self.user is not None and not self.dry_run:
             async with self.database.user_transaction(self.user_id) as scope:
-                await import_rows.pend(scope)
+                await archive.pend(scope)
 
     async def _user(self, line: UserLine) -> None:
         self.user_line = line
         async with self.database.user_transaction(line.user_id) as scope:
-            if await export_rows.owner(scope) is None and await erasure.last_erasure(scope) is None:
+            if await archive.owner(scope) is None and await erasure.last_erasure(scope) is None:
                 self.report.restored["users"] += 1
                 if not self.dry_run:
-                    await import_rows.add_user(scope, line.user, line.settings, line.created_at)
+                    await archive.add_user(scope, line.user, line.settings, line.created_at)
 
     async def _conversation(self, one: LocatedLine) -> None:
         line = one.line
@@ -186,7 +186,7 @@ class _Restore:
             self.report.skip(Skipped(one.where, problem))
         self._span(line.id, line.user, line.conversation, line.title)
         async with self.database.user_transaction(line.user_id) as scope:
-            known = [told async for told in export_rows.conversations(scope, line.id)]
+            known = [told async for told in archive.read_conversations(scope, line.id)]
             if not known and await erasure.last_erasure(scope, line.id) is not None:
                 self.declared = None  # where a message comes that was not erased, it is made by its name alone
                 return
@@ -199,7 +199,7 @@ class _Restore:
                         change.model_dump() | {"before": import_policy.usable_settings(change.before)[0]}
                         for change in line.setting_changes
                     ]
-                    await import_rows.add_conversation(scope, row, marks, changes)
+                    await archive.add_conversation(scope, row, marks, changes)
                 return
         if reason := describe_difference("conversation", known[0].conversation, row):
             self.report.skip(Skipped(one.where, reason))
@@ -211,7 +211,7 @@ class _Restore:
             self.diverged.add(conversation)
         async with self.database.user_transaction(self.user_id) as scope:
             fresh = await self._new_messages(conversation, scope, rows)
-            mark = await import_rows.embedded(scope, conversation)
+            mark = await archive.embedded(scope, conversation)
         for one in rows:
             self._span(conversation, one.line.user, _conversation_name(one)).add(one.item.occurred_at)
 
@@ -222,7 +222,7 @@ class _Restore:
                 await messages.lock(scope, conversation)
             new = await self._new_messages(conversation, scope, fresh)
             if new:
-                await import_rows.add_messages(scope, [one.item for one in new])
+                await archive.add_messages(scope, [one.item for one in new])
             return new
 
         with_units = [one for one in fresh if one.item.seq <= mark]  # of the others the deriver makes units
@@ -234,7 +234,7 @@ class _Restore:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
         known = await messages.known(scope, [one.item.id for one in rows])
         erased = await tombstones.erased_messages(scope, [one.item for one in rows if one.item.id not in known])
-        taken = await import_rows.taken(scope, conversation, [one.item.seq for one in rows])
+        taken = await archive.taken(scope, conversation, [one.item.seq for one in rows])
         new = []
         for one in rows:
             message = one.item
@@ -265,7 +265,7 @@ class _Restore:
             await messages.lock(scope, conversation)
             new = await self._new_summaries(conversation, scope, fresh)
             if new:
-                await import_rows.add_summaries(scope, [one.item for one in new])
+                await summaries.add(scope, [one.item for one in new])
             return new
 
         self.report.restored["summaries"] += await self._store(fresh, fresh, write)
@@ -320,7 +320,7 @@ class _Restore:
             await facts.lock(scope)
             new = await self._new_facts(scope, fresh)
             if new:
-                await import_rows.add_facts(scope, [one.item for one in new])
+                await archive.add_facts(scope, [one.item for one in new])
             return new
 
         self.report.restored["facts"] += await self._store(fresh, fresh, write)
@@ -329,9 +329,9 @@ class _Restore:
         self, scope: Transaction, rows: Sequence[Prepared[FactWithHistory]]
     ) -> list[Prepared[FactWithHistory]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
-        known = await import_rows.known_facts(scope, [one.item.fact.id for one in rows])
+        known = await archive.known_facts(scope, [one.item.fact.id for one in rows])
         sources = {span.message_id for one in rows for span, _ in one.item.sources}
-        places = await import_rows.places(scope, sorted(sources))
+        places = await archive.places(scope, sorted(sources))
         erased = await tombstones.erased_items(scope, [*(one.item.fact.id for one in rows), *sources])
         since = await erasure.last_erasure(scope)
         new: dict[UUID, Prepared[FactWithHistory]] = {}
@@ -376,7 +376,7 @@ class _Restore:
                     rows.append(line.model_dump(exclude={"kind", "user", "vectors"}) | {"ttl": ttl})
             if rows and not self.dry_run:
                 await messages.make_user(scope, batch[0].line.user)
-                await import_rows.add_documents(scope, rows, vectors)
+                await archive.add_documents(scope, rows, vectors)
         self.report.restored["documents"] += len(rows)
 
     def _span(self, conversation: UUID, user: str, name: str, title: str | None = None) -> Span:
@@ -403,9 +403,7 @@ class _Restore:
             async with self.database.user_transaction(self.user_id) as scope:
                 new = await write(scope)
                 if added := [unit for one in new for unit in units.get(one.row.id, ())]:
-                    await import_rows.add_units(
-                        scope, added, await embedding_models.lock_active(scope, resources.embedder)
-                    )
+                    await chunks.add(scope, added, await embedding_models.lock_active(scope, resources.embedder))
             return len(new)
 
         if any(one.units for one in with_units):

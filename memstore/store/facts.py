@@ -57,7 +57,7 @@ async def lock(scope: Transaction) -> None:
 
 async def add(scope: Transaction, fact: FactColumns) -> datetime | None:
     """Store a fact; return when it was recorded, or None where the same one is there."""
-    return await scope.value(SQL["add_fact"], datetime, **_columns(fact))
+    return await scope.value(SQL["add_fact"], datetime, **_columns(fact), recorded_at=None)
 
 
 async def put(scope: Transaction, fact: FactColumns) -> None:

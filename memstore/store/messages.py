@@ -101,7 +101,9 @@ async def describe(
     await lock(scope, conversation)
     was = await settings_of(scope, conversation)
     if was | settings != was:
-        await scope.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was)
+        await scope.run(
+            SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None
+        )
     await scope.run(SQL["describe_conversation"], id=conversation, title=title, channel=channel, settings=settings)
 
 

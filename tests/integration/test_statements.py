@@ -36,7 +36,7 @@ SETTINGS = {  # say how a transaction is run: nothing to plan
     ("database", "scope"),
     ("database", "operator"),
     ("database", "async_commit"),
-    ("export_rows", "snapshot"),
+    ("archive", "snapshot"),
     ("erasure", "impatiently"),
     ("erasure", "as_operator"),
 }

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 from memstore._sync.store import chunks, embedding_models, messages
-from memstore._sync.store.chunks import NewChunk, new_chunk
+from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Transaction
 from memstore.derive.chunking import split_code_blocks, split_structured, split_text
 from memstore.derive.dependencies import Dependencies
 from memstore.models import Json, Message, Role, Tier, Unit
-from memstore.store.rows import PendingWork
+from memstore.store.rows import NewChunk, PendingWork
 from memstore.store.tokenize import TermHashes
 
 MIN_UNIT = 16  # tokens

@@ -21,12 +21,12 @@ from memstore import ids
 from memstore._compat import call_inline
 from memstore._sync.derive.active_embedder import run_with_active_embedder
 from memstore._sync.store import (
+    archive,
+    chunks,
     documents,
     embedding_models,
     erasure,
-    export_rows,
     facts,
-    import_rows,
     messages,
     summaries,
     tombstones,
@@ -164,15 +164,15 @@ class _Restore:
         """
         if self.user is not None and not self.dry_run:
             with self.database.user_transaction(self.user_id) as scope:
-                import_rows.pend(scope)
+                archive.pend(scope)
 
     def _user(self, line: UserLine) -> None:
         self.user_line = line
         with self.database.user_transaction(line.user_id) as scope:
-            if export_rows.owner(scope) is None and erasure.last_erasure(scope) is None:
+            if archive.owner(scope) is None and erasure.last_erasure(scope) is None:
                 self.report.restored["users"] += 1
                 if not self.dry_run:
-                    import_rows.add_user(scope, line.user, line.settings, line.created_at)
+                    archive.add_user(scope, line.user, line.settings, line.created_at)
 
     def _conversation(self, one: LocatedLine) -> None:
         line = one.line
@@ -187,7 +187,7 @@ class _Restore:
             self.report.skip(Skipped(one.where, problem))
         self._span(line.id, line.user, line.conversation, line.title)
         with self.database.user_transaction(line.user_id) as scope:
-            known = [told for told in export_rows.conversations(scope, line.id)]
+            known = [told for told in archive.read_conversations(scope, line.id)]
             if not known and erasure.last_erasure(scope, line.id) is not None:
                 self.declared = None  # where a message comes that was not erased, it is made by its name alone
                 return
@@ -200,7 +200,7 @@ class _Restore:
                         change.model_dump() | {"before": import_policy.usable_settings(change.before)[0]}
                         for change in line.setting_changes
                     ]
-                    import_rows.add_conversation(scope, row, marks, changes)
+                    archive.add_conversation(scope, row, marks, changes)
                 return
         if reason := describe_difference("conversation", known[0].conversation, row):
             self.report.skip(Skipped(one.where, reason))
@@ -212,7 +212,7 @@ class _Restore:
             self.diverged.add(conversation)
         with self.database.user_transaction(self.user_id) as scope:
             fresh = self._new_messages(conversation, scope, rows)
-            mark = import_rows.embedded(scope, conversation)
+            mark = archive.embedded(scope, conversation)
         for one in rows:
             self._span(conversation, one.line.user, _conversation_name(one)).add(one.item.occurred_at)
 
@@ -223,7 +223,7 @@ class _Restore:
                 messages.lock(scope, conversation)
             new = self._new_messages(conversation, scope, fresh)
             if new:
-                import_rows.add_messages(scope, [one.item for one in new])
+                archive.add_messages(scope, [one.item for one in new])
             return new
 
         with_units = [one for one in fresh if one.item.seq <= mark]  # of the others the deriver makes units
@@ -235,7 +235,7 @@ class _Restore:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
         known = messages.known(scope, [one.item.id for one in rows])
         erased = tombstones.erased_messages(scope, [one.item for one in rows if one.item.id not in known])
-        taken = import_rows.taken(scope, conversation, [one.item.seq for one in rows])
+        taken = archive.taken(scope, conversation, [one.item.seq for one in rows])
         new = []
         for one in rows:
             message = one.item
@@ -266,7 +266,7 @@ class _Restore:
             messages.lock(scope, conversation)
             new = self._new_summaries(conversation, scope, fresh)
             if new:
-                import_rows.add_summaries(scope, [one.item for one in new])
+                summaries.add(scope, [one.item for one in new])
             return new
 
         self.report.restored["summaries"] += self._store(fresh, fresh, write)
@@ -321,7 +321,7 @@ class _Restore:
             facts.lock(scope)
             new = self._new_facts(scope, fresh)
             if new:
-                import_rows.add_facts(scope, [one.item for one in new])
+                archive.add_facts(scope, [one.item for one in new])
             return new
 
         self.report.restored["facts"] += self._store(fresh, fresh, write)
@@ -330,9 +330,9 @@ class _Restore:
         self, scope: Transaction, rows: Sequence[Prepared[FactWithHistory]]
     ) -> list[Prepared[FactWithHistory]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
-        known = import_rows.known_facts(scope, [one.item.fact.id for one in rows])
+        known = archive.known_facts(scope, [one.item.fact.id for one in rows])
         sources = {span.message_id for one in rows for span, _ in one.item.sources}
-        places = import_rows.places(scope, sorted(sources))
+        places = archive.places(scope, sorted(sources))
         erased = tombstones.erased_items(scope, [*(one.item.fact.id for one in rows), *sources])
         since = erasure.last_erasure(scope)
         new: dict[UUID, Prepared[FactWithHistory]] = {}
@@ -377,7 +377,7 @@ class _Restore:
                     rows.append(line.model_dump(exclude={"kind", "user", "vectors"}) | {"ttl": ttl})
             if rows and not self.dry_run:
                 messages.make_user(scope, batch[0].line.user)
-                import_rows.add_documents(scope, rows, vectors)
+                archive.add_documents(scope, rows, vectors)
         self.report.restored["documents"] += len(rows)
 
     def _span(self, conversation: UUID, user: str, name: str, title: str | None = None) -> Span:
@@ -404,7 +404,7 @@ class _Restore:
             with self.database.user_transaction(self.user_id) as scope:
                 new = write(scope)
                 if added := [unit for one in new for unit in units.get(one.row.id, ())]:
-                    import_rows.add_units(scope, added, embedding_models.lock_active(scope, resources.embedder))
+                    chunks.add(scope, added, embedding_models.lock_active(scope, resources.embedder))
             return len(new)
 
         if any(one.units for one in with_units):

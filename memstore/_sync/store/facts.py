@@ -58,7 +58,7 @@ def lock(scope: Transaction) -> None:
 
 def add(scope: Transaction, fact: FactColumns) -> datetime | None:
     """Store a fact; return when it was recorded, or None where the same one is there."""
-    return scope.value(SQL["add_fact"], datetime, **_columns(fact))
+    return scope.value(SQL["add_fact"], datetime, **_columns(fact), recorded_at=None)
 
 
 def put(scope: Transaction, fact: FactColumns) -> None:

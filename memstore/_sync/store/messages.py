@@ -100,7 +100,7 @@ def describe(scope: Transaction, conversation: UUID, title: str | None, channel:
     lock(scope, conversation)
     was = settings_of(scope, conversation)
     if was | settings != was:
-        scope.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was)
+        scope.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None)
     scope.run(SQL["describe_conversation"], id=conversation, title=title, channel=channel, settings=settings)
 
 

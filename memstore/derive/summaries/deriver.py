@@ -26,9 +26,9 @@ from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY, Segment, make_seg
 from memstore.derive.summaries.llm import LLMSummarizer
 from memstore.models import Message, Summary, Tier, Unit
 from memstore.store import chunks, embedding_models, llm_usage, messages, summaries
-from memstore.store.chunks import NewChunk, new_chunk
+from memstore.store.chunks import new_chunk
 from memstore.store.database import Transaction
-from memstore.store.rows import PendingWork
+from memstore.store.rows import NewChunk, PendingWork
 
 # Levels above this are no units of recall: they repeat its lines, and one question would find the same words six times.
 RECALLED = 1

@@ -1,10 +1,10 @@
 -- add_text --
 -- A unit of recall.
 INSERT INTO item_text (user_id, item_id, chunk, tier, conversation_id, seq, role, speaker, tags, start, stop, length, terms,
-                       frequencies, occurred_at, number)
+                       frequencies, occurred_at, recorded_at, number)
 VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(tier)s, %(conversation_id)s, %(seq)s, %(role)s, %(speaker)s, %(tags)s,
         %(start)s, %(stop)s, %(length)s, %(terms)s, %(frequencies)s, %(occurred_at)s,
-        %(number)s)
+        coalesce(%(recorded_at)s, now()), %(number)s)
 ON CONFLICT (user_id, item_id, chunk) DO NOTHING
 
 -- a_unit --

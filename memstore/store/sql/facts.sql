@@ -4,7 +4,8 @@
 INSERT INTO facts (user_id, id, type, kind, subject, attribute, value, text, language, confidence, state, valid_from,
                    valid_to, recipe, occurred_at, recorded_at)
 VALUES (%(user_id)s, %(id)s, %(type)s, %(kind)s, %(subject)s, %(attribute)s, %(value)s, %(text)s, %(language)s,
-        %(confidence)s, %(state)s, %(valid_from)s, %(valid_to)s, %(recipe)s, %(occurred_at)s, clock_timestamp())
+        %(confidence)s, %(state)s, %(valid_from)s, %(valid_to)s, %(recipe)s, %(occurred_at)s,
+        coalesce(%(recorded_at)s, clock_timestamp()))
 ON CONFLICT (user_id, id) DO NOTHING
 RETURNING recorded_at
 

@@ -25,8 +25,9 @@ WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- add_setting_change --
 -- The settings that a change found.
-INSERT INTO setting_changes (user_id, id, conversation_id, before)
-VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(before)s)
+INSERT INTO setting_changes (user_id, id, conversation_id, before, recorded_at)
+VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(before)s, coalesce(%(recorded_at)s, clock_timestamp()))
+ON CONFLICT (user_id, id) DO NOTHING
 
 -- settings_as_of --
 -- At a past moment the settings were as the first change after it found them.

@@ -1,9 +1,9 @@
 -- add_summary --
 -- A range is summarized once by a recipe.
 INSERT INTO summaries (user_id, id, conversation_id, level, from_seq, to_seq, text, tokens, counter, recipe, occurred_at,
-                       occurred_until)
+                       occurred_until, recorded_at)
 VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(level)s, %(from_seq)s, %(to_seq)s, %(text)s, %(tokens)s, %(counter)s,
-        %(recipe)s, %(occurred_at)s, %(occurred_until)s)
+        %(recipe)s, %(occurred_at)s, %(occurred_until)s, coalesce(%(recorded_at)s, now()))
 ON CONFLICT (user_id, id) DO NOTHING
 
 -- summary --

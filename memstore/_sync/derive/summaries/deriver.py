@@ -19,7 +19,7 @@ from uuid import UUID
 
 from memstore._sync.derive.chunks import find_batch_end
 from memstore._sync.store import chunks, embedding_models, llm_usage, messages, summaries
-from memstore._sync.store.chunks import NewChunk, new_chunk
+from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Transaction
 from memstore.derive.chunking import split_text
 from memstore.derive.dependencies import Dependencies, Producer
@@ -29,7 +29,7 @@ from memstore.derive.summaries.extractive import ExtractiveSummarizer
 from memstore.derive.summaries.hierarchy import EMPTY_SUMMARY, Segment, make_segment, parent_segments, summary_limit
 from memstore.derive.summaries.llm import LLMSummarizer
 from memstore.models import Message, Summary, Tier, Unit
-from memstore.store.rows import PendingWork
+from memstore.store.rows import NewChunk, PendingWork
 
 # Levels above this are no units of recall: they repeat its lines, and one question would find the same words six times.
 RECALLED = 1
