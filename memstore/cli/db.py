@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memstore.cli.options import DatabaseOption, JsonFlag, UserOption
+from memstore.cli.options import DatabaseOption, JsonFlag
 from memstore.cli.output import echo_hint, print_json, print_result, print_table, progress_bars
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
@@ -112,20 +112,6 @@ def distribute(database: DatabaseOption = None, as_json: JsonFlag = False) -> No
         done = distribution.distribute(url, lambda name: echo_hint(f"{name} …"))
     text = f"{len(done.distributed)} tables are distributed by user, {len(done.reference)} are on each machine"
     print_result(done, text, as_json=as_json)
-
-
-@app.command()
-def isolate(user: UserOption, database: DatabaseOption = None, as_json: JsonFlag = False) -> None:
-    """Give a large user a shard of their own on a Citus, which can then be moved to a machine of its own.
-
-    JSON: {"isolated": text}.
-    """
-    from memstore import ids
-    from memstore.store import distribution
-
-    with _url(database) as url:
-        distribution.isolate(url, ids.user_id(user))
-    print_result({"isolated": user}, f"{user} has a shard of their own", as_json=as_json)
 
 
 @app.command()

@@ -17,7 +17,7 @@ from memstore.errors import MemstoreError
 if TYPE_CHECKING:
     from memstore import MemoryStore, Settings
     from memstore.models import TokenCountErrors
-    from memstore.store.capabilities import Capabilities
+    from memstore.store.roles import Capabilities
 
 LOCAL = ("sentence-transformers", "cross-encoder")  # kinds of models that take seconds to load
 ENGLISH = "it knows English above all; for other languages see docs/reference/embedders.md"
@@ -159,9 +159,9 @@ def _chat_models(settings: Settings) -> Iterator[Check]:
 
 
 def _store(store: MemoryStore) -> Iterator[Check]:
-    from memstore.store.capabilities import capabilities
     from memstore.store.errors import describe_url
     from memstore.store.migrations import status
+    from memstore.store.roles import capabilities
 
     able = capabilities(store.url)
     yield Check("database", describe_url(store.url))

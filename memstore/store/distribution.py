@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString, NamedTuple, TypeVar
-from uuid import UUID
 
 import psycopg
 from psycopg.rows import kwargs_row
@@ -84,16 +83,6 @@ def _distribute_all(
         definition = Composable(key.definition)  # the server's own words
         connection.execute(Composable(SQL["add_key"]).format(**_named(key), definition=definition))
     connection.execute(Composable(SQL["propagate"]).format(database=Identifier(connection.info.dbname)))
-
-
-def isolate(url: str, user: UUID) -> None:
-    """Give a large user a shard of their own, which can then be moved to a node of its own.
-
-    It takes as long as copying the user's rows, and seconds for each index of vectors.
-    """
-    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
-        _check(connection, url)
-        connection.execute(SQL["isolate"], {"user": user})
 
 
 def _check(connection: psycopg.Connection[Any], url: str) -> list[Table]:

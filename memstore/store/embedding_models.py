@@ -202,8 +202,8 @@ async def begin(scope: Transaction, target: Model) -> bool:
     return True
 
 
-async def switch(scope: Transaction, target: Model, *, after: int, back: bool = False) -> bool:
-    """Let the target serve from now on, if no unit after a number lacks its vector; False where one does.
+async def switch(scope: Transaction, target: Model, *, back: bool = False) -> None:
+    """Let the target serve from now on: every unit has its vector, and the user has been locked since that was seen.
 
     Derivers wait for that, and find that their vectors are of the other one; who asks sees the one or the other. Going
     `back` there is no way back again. Raises `Conflict` where somebody else has ended it.
@@ -211,16 +211,13 @@ async def switch(scope: Transaction, target: Model, *, after: int, back: bool = 
     _, known = await lock_and_read(scope)
     there = active(known)
     if not known:  # the user was erased meanwhile
-        return True
+        return
     if not any(one.id == target.id and one.state == BUILDING for one in known):
         raise Conflict(f"Another process has ended this migration to {target.name!r}: memstore embeddings status")
-    if await chunks_without_vector(scope, target.id, limit=1, after=after):
-        return False
     if there is not None:
         await _change(scope, there, RETIRED)
     await _change(scope, target, ACTIVE, None if back or there is None else there.id)
     await _renew(scope, target.id)
-    return True
 
 
 async def give_up(scope: Transaction, model: UUID) -> bool:

@@ -56,8 +56,7 @@ async def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
 
 async def receipts(scope: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
     """Return the receipts of a conversation, the latest first."""
-    found = await scope.all(SQL["receipts"], _receipt, conversation_id=conversation, limit=limit)
-    return await _told(scope, found)
+    return await _told(scope, await receipt_page(scope, conversation, before=None, limit=limit))
 
 
 async def receipt_page(

@@ -548,7 +548,7 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "missing_source": (lambda lines: [line for line in lines if line["kind"] != "message"], "a message that says it"),
     "poisoned_setting": (
         lambda lines: changed(lines, "conversation", settings={"cleared": "x", "strategies": 5, "sections": 5}),
-        "its setting 'sections' is left out",
+        "its settings are left out",
     ),
     "second_footer": (lambda lines: [*lines, *lines[1:]], "it stands after the last line"),
     "changed": (lambda lines: [*changed(lines, "conversation", title="Other")[:-1], json.dumps(lines[-1])], "SHA-256"),

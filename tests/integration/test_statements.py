@@ -59,7 +59,7 @@ OF_THE_QUEUE = {(family, name) for family, name in EVERY if family == "queue"} -
 LITERAL = {("vector_indexes", "nearest")}  # explained below, as it is sent
 PLANNED = sorted(EVERY.keys() - SETTINGS - BEGIN - DDL - LITERAL - OF_THE_QUEUE - SEARCHES - SPREADING)
 OF_THE_SERVER = {  # read no table that has users
-    ("database", "capabilities"),
+    ("roles", "capabilities"),
     ("database", "schema_revision"),
     ("database", "schema_exists"),
     ("database", "reach_pgvector"),

@@ -182,8 +182,8 @@ class _Restore:
             name: (mark.seq, mark.recipe) for name, mark in (line.watermarks or {}).items()
         }
         row = line.row()
-        row.settings, wrong = import_policy.usable_settings(line.settings)
-        for problem in wrong:
+        row.settings, problem = import_policy.usable_settings(line.settings)
+        if problem is not None:
             self.report.skip(Skipped(one.where, problem))
         self._span(line.id, line.user, line.conversation, line.title)
         with self.database.user_transaction(line.user_id) as scope:

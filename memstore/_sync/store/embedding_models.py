@@ -203,8 +203,8 @@ def begin(scope: Transaction, target: Model) -> bool:
     return True
 
 
-def switch(scope: Transaction, target: Model, *, after: int, back: bool = False) -> bool:
-    """Let the target serve from now on, if no unit after a number lacks its vector; False where one does.
+def switch(scope: Transaction, target: Model, *, back: bool = False) -> None:
+    """Let the target serve from now on: every unit has its vector, and the user has been locked since that was seen.
 
     Derivers wait for that, and find that their vectors are of the other one; who asks sees the one or the other. Going
     `back` there is no way back again. Raises `Conflict` where somebody else has ended it.
@@ -212,16 +212,13 @@ def switch(scope: Transaction, target: Model, *, after: int, back: bool = False)
     _, known = lock_and_read(scope)
     there = active(known)
     if not known:  # the user was erased meanwhile
-        return True
+        return
     if not any(one.id == target.id and one.state == BUILDING for one in known):
         raise Conflict(f"Another process has ended this migration to {target.name!r}: memstore embeddings status")
-    if chunks_without_vector(scope, target.id, limit=1, after=after):
-        return False
     if there is not None:
         _change(scope, there, RETIRED)
     _change(scope, target, ACTIVE, None if back or there is None else there.id)
     _renew(scope, target.id)
-    return True
 
 
 def give_up(scope: Transaction, model: UUID) -> bool:

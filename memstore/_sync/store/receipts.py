@@ -57,8 +57,7 @@ def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
 
 def receipts(scope: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
     """Return the receipts of a conversation, the latest first."""
-    found = scope.all(SQL["receipts"], _receipt, conversation_id=conversation, limit=limit)
-    return _told(scope, found)
+    return _told(scope, receipt_page(scope, conversation, before=None, limit=limit))
 
 
 def receipt_page(scope: Transaction, conversation: UUID | None, *, before: UUID | None, limit: int) -> list[Receipt]:

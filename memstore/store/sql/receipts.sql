@@ -7,13 +7,6 @@ VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(budget)s, %(tokens)s, %(body
 -- One receipt.
 SELECT id, conversation_id, body, texts, recorded_at FROM receipts WHERE user_id = %(user_id)s AND id = %(id)s
 
--- receipts --
--- The receipts of a conversation, the latest first.
-SELECT id, conversation_id, body, texts, recorded_at FROM receipts
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-ORDER BY recorded_at DESC, id DESC
-LIMIT %(limit)s
-
 -- previous_receipt --
 -- What the same viewer was sent before in a conversation; a look at the past is no turn of it.
 -- "OFFSET 0" has the newest bodies read until one will do: else all are, 0.15 ms for each context there has ever been.
