@@ -44,7 +44,6 @@ from memstore.models import (
     Receipt,
     Replay,
     Summary,
-    Timeline,
     TokenCountErrors,
 )
 from memstore.providers import Embedder
@@ -62,8 +61,6 @@ from memstore.store.documents import Distance
 
 if TYPE_CHECKING:
     from memstore.export.writer import Target
-
-MOST_PARTS = 1000  # of a timeline
 
 
 class AsyncUserScope(AsyncRecall, AsyncUserFacts):
@@ -147,15 +144,6 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         conversation_id = to_uuid(conversation_id)
         async with self._database.user_transaction(self.id) as scope:
             return await summaries.summaries_over(scope, conversation_id, from_seq, to_seq, limit=limit, offset=offset)
-
-    async def timeline(self, *, parts: int = 60) -> Timeline | None:
-        """Return how many items of each tier fall into each of `parts` of the time; None before the first message.
-
-        Reads each row of the user.
-        """
-        check_number(parts, "parts", 1, MOST_PARTS)
-        async with self._database.user_transaction(self.id) as scope:
-            return await messages.timeline(scope, parts)
 
     async def resolve_id(self, prefix: str, *, kind: str) -> UUID:
         """Return the id that begins like this, 4 digits or more. `kind` is "fact", "summary", "change" or "receipt".

@@ -57,7 +57,6 @@ from memstore.models.reports import (
     LeftoverReport,
     MigrationReport,
     ScanResult,
-    Timeline,
     TokenCountErrors,
     Usage,
 )
@@ -122,7 +121,6 @@ __all__ = [
     "Summary",
     "Tier",
     "Time",
-    "Timeline",
     "TokenCountErrors",
     "Unit",
     "UnitKey",

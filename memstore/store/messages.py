@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 
 from memstore.events import EventType
 from memstore.ids import uuid7
-from memstore.models import Conversation, Json, Message, Tier, Timeline
+from memstore.models import Conversation, Json, Message
 from memstore.store import queue
 from memstore.store.database import Database, Transaction, stored
 from memstore.store.sql import statements
@@ -309,18 +309,6 @@ async def counts(scope: Transaction) -> dict[str, int]:
     row: dict[str, int] | None = await scope.one(SQL["counts"], dict)
     assert row is not None
     return row
-
-
-async def timeline(scope: Transaction, parts: int) -> Timeline | None:
-    """Return how many items of each tier there are in each part of the time; None before the first message."""
-    rows = await scope.tuples(SQL["timeline"], parts=parts)
-    if not rows:
-        return None
-    items = {tier: [0] * parts for tier in Tier}
-    for tier, _, _, count, part in rows:
-        items[Tier(tier)][part] = count
-    _, since, until, _, _ = rows[0]
-    return Timeline(since, until, {tier: tuple(counts) for tier, counts in items.items()})
 
 
 def row_of(message: Message) -> dict[str, Any]:

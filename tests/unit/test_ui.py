@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-import pytest
-
-from memstore.models import Decision, FactSpan, Message, Receipt, Summary, Tier, Timeline
+from memstore.models import Decision, FactSpan, Message, Receipt, Summary
 from memstore.server.ui import charts
 from memstore.server.ui.conversations import segments
 from memstore.server.ui.facts import excerpt
@@ -39,35 +36,6 @@ def test_the_parts_of_a_score_stand_in_their_order_and_what_takes_away_is_apart(
     assert charts.score_bars({"role": 0.0}, 0.0) == ()
     assert charts.highest_score([{"a": 1.0, "b": -5.0}, {"a": 0.5}]) == 1.0
     assert charts.highest_score([]) == 0.0
-
-
-def test_a_timeline_is_three_lanes_of_the_same_time() -> None:
-    since = datetime(2025, 1, 1, tzinfo=UTC)
-    empty = tuple([0] * charts.TIMELINE_PARTS)
-    items = {Tier.MESSAGES: (9, *empty[2:], 1), Tier.SUMMARIES: empty, Tier.FACTS: (1, *empty[1:])}
-    made = charts.timeline_lanes(Timeline(since, since + timedelta(days=100), items))
-    assert [(one.tier, one.total, len(one.bars)) for one in made.lanes] == [
-        ("facts", 1, 1),
-        ("summaries", 0, 0),
-        ("messages", 10, 2),
-    ]
-    first, last = made.lanes[2].bars
-    assert (first.height, round(last.height)) == (charts.LANE_HEIGHT, 10)
-    assert made.ticks[-1] == (1.0, since + timedelta(days=100))
-
-
-@pytest.mark.parametrize(
-    ("days", "told"),
-    [
-        (24, ["20 Dec 2024", "20 Dec 2024", "20 Dec – 21 Dec 2024", "21 Dec 2024"]),
-        (900, ["20 Dec 2024 – 01 Jan 2025", "01 Jan – 14 Jan 2025"]),
-    ],
-)
-def test_a_bar_tells_every_day_that_it_is_of(days: int, told: list[str]) -> None:
-    since = datetime(2024, 12, 20, 0, 30, tzinfo=UTC)
-    items = dict.fromkeys((Tier.MESSAGES, Tier.SUMMARIES, Tier.FACTS), tuple([1] * charts.TIMELINE_PARTS))
-    made = charts.timeline_lanes(Timeline(since, since + timedelta(days=days), items))
-    assert [one.label for one in made.lanes[2].bars[: len(told)]] == told
 
 
 def test_the_words_of_a_fact_are_found_in_their_message() -> None:

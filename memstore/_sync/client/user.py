@@ -47,15 +47,12 @@ from memstore.models import (
     Receipt,
     Replay,
     Summary,
-    Timeline,
     TokenCountErrors,
 )
 from memstore.providers import Embedder
 
 if TYPE_CHECKING:
     from memstore._sync.export.writer import Target
-
-MOST_PARTS = 1000  # of a timeline
 
 
 class UserScope(Recall, UserFacts):
@@ -135,15 +132,6 @@ class UserScope(Recall, UserFacts):
         conversation_id = to_uuid(conversation_id)
         with self._database.user_transaction(self.id) as scope:
             return summaries.summaries_over(scope, conversation_id, from_seq, to_seq, limit=limit, offset=offset)
-
-    def timeline(self, *, parts: int = 60) -> Timeline | None:
-        """Return how many items of each tier fall into each of `parts` of the time; None before the first message.
-
-        Reads each row of the user.
-        """
-        check_number(parts, "parts", 1, MOST_PARTS)
-        with self._database.user_transaction(self.id) as scope:
-            return messages.timeline(scope, parts)
 
     def resolve_id(self, prefix: str, *, kind: str) -> UUID:
         """Return the id that begins like this, 4 digits or more. `kind` is "fact", "summary", "change" or "receipt".

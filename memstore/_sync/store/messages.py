@@ -15,7 +15,7 @@ from memstore._sync.store import queue
 from memstore._sync.store.database import Database, Transaction, stored
 from memstore.events import EventType
 from memstore.ids import uuid7
-from memstore.models import Conversation, Json, Message, Tier, Timeline
+from memstore.models import Conversation, Json, Message
 from memstore.store.sql import statements
 from memstore.store.user_index import SESSION_GAP_HOURS
 
@@ -304,18 +304,6 @@ def counts(scope: Transaction) -> dict[str, int]:
     row: dict[str, int] | None = scope.one(SQL["counts"], dict)
     assert row is not None
     return row
-
-
-def timeline(scope: Transaction, parts: int) -> Timeline | None:
-    """Return how many items of each tier there are in each part of the time; None before the first message."""
-    rows = scope.tuples(SQL["timeline"], parts=parts)
-    if not rows:
-        return None
-    items = {tier: [0] * parts for tier in Tier}
-    for tier, _, _, count, part in rows:
-        items[Tier(tier)][part] = count
-    _, since, until, _, _ = rows[0]
-    return Timeline(since, until, {tier: tuple(counts) for tier, counts in items.items()})
 
 
 def row_of(message: Message) -> dict[str, Any]:

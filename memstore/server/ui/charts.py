@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from itertools import cycle
-from math import sqrt
 
-from memstore.models import Receipt, Tier, Timeline
+from memstore.models import Receipt
 
-TIMELINE_PARTS = 72
 WIDTH = 1000.0  # units of every chart; a page stretches it
 CUSTOM_COLOURS = 4  # for sections that are not built in
 BUILT_IN = ("system", "facts", "summaries", "hits", "recent", "question", "tools", "overhead")
-LANE_HEIGHT = 30.0
 SIGNALS = (
     "semantic",
     "semantic_around",
@@ -39,55 +35,6 @@ class Bar:
     x: float
     width: float
     value: float
-    y: float = 0.0
-    height: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """A tier over time."""
-
-    tier: str
-    total: int
-    most: int
-    bars: tuple[Bar, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineChart:
-    """The three tiers over the same time; `ticks` are days with their places."""
-
-    since: datetime
-    until: datetime
-    lanes: tuple[Lane, ...]
-    ticks: tuple[tuple[float, datetime], ...]
-
-
-def timeline_lanes(timeline: Timeline) -> TimelineChart:
-    """Return a timeline as three rows of bars. Heights are roots, so that one busy day does not flatten the others."""
-    step = WIDTH / TIMELINE_PARTS
-    length = timeline.until - timeline.since
-    part = length / TIMELINE_PARTS
-    rows = []
-    for tier in (Tier.FACTS, Tier.SUMMARIES, Tier.MESSAGES):
-        counts = timeline.items[tier]
-        most = max(counts)
-        bars = []
-        for number, count in enumerate(counts):
-            if count:
-                height = max(3.0, LANE_HEIGHT * sqrt(count / most))
-                days = _day_range(timeline.since + number * part, part)
-                bars.append(Bar(days, tier, number * step, step - 3, count, LANE_HEIGHT - height, height))
-        rows.append(Lane(tier, sum(counts), most, tuple(bars)))
-    ticks = tuple((share, timeline.since + length * share) for share in (0.0, 0.25, 0.5, 0.75, 1.0))
-    return TimelineChart(timeline.since, timeline.until, tuple(rows), ticks)
-
-
-def _day_range(since: datetime, length: timedelta) -> str:
-    first, last = since.date(), (since + length - timedelta(microseconds=1)).date()
-    if first >= last:
-        return f"{first:%d %b %Y}"
-    return f"{first:{'%d %b' if first.year == last.year else '%d %b %Y'}} – {last:%d %b %Y}"
 
 
 def section_colours(sections: Iterable[str]) -> dict[str, str]:

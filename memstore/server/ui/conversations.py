@@ -13,7 +13,7 @@ from starlette.responses import Response
 from memstore.errors import NotFound
 from memstore.models import BackfillStatus, Fact, Message, Summary
 from memstore.server.http.errors import Problem
-from memstore.server.ui import charts, contexts
+from memstore.server.ui import contexts
 from memstore.server.ui.request import UIRequest, redirect, url_to
 from memstore.store.messages import LAST
 
@@ -38,16 +38,14 @@ async def home(ui: UIRequest) -> Response:
 
 
 async def overview(ui: UIRequest) -> Response:
-    """Show a user: how much there is, when it was said, what came last."""
+    """Show a user: how much there is, and what came last."""
     user = ui.user
     receipts = await user.receipt_page(limit=LATEST_CONTEXTS)
     names = await contexts.conversation_names(user, receipts)
-    timeline = await user.timeline(parts=charts.TIMELINE_PARTS)
     return ui.page(
         "user.html",
         user=user.name,
         counts=await ui.store.stats(user=user.name),
-        timeline=None if timeline is None else charts.timeline_lanes(timeline),
         conversations=await user.conversations(limit=LATEST),
         facts=await user.fact_page(limit=LATEST),
         receipts=[(receipt, await contexts.question(user, receipt, names)) for receipt in receipts],

@@ -226,19 +226,3 @@ SELECT (SELECT count(*) FROM conversations WHERE user_id = %(user_id)s) AS conve
        (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq) AS pending,
        (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq AND last_error IS NOT NULL) AS failed,
        (SELECT count(*) FROM dead_letters WHERE user_id = %(user_id)s) AS dead_letters
-
--- timeline --
--- How many items of each tier there are in each of so many parts of the time from the first message to the last.
-WITH span AS (SELECT min(occurred_at) AS since, max(occurred_at) AS until FROM messages WHERE user_id = %(user_id)s),
-     item AS (SELECT 'messages' AS tier, occurred_at FROM messages WHERE user_id = %(user_id)s
-              UNION ALL
-              SELECT 'summaries', occurred_at FROM summaries WHERE user_id = %(user_id)s
-              UNION ALL
-              SELECT 'facts', occurred_at FROM facts WHERE user_id = %(user_id)s AND state = 'active')
-SELECT i.tier, s.since, s.until, count(*) AS items,
-       greatest(0, least(%(parts)s - 1, floor(%(parts)s * extract(epoch FROM i.occurred_at - s.since)
-                                        / greatest(1, extract(epoch FROM s.until - s.since)))))::int AS part
-FROM item i CROSS JOIN span s
-WHERE s.since IS NOT NULL
-GROUP BY 1, 2, 3, 5
-ORDER BY 1, 5
