@@ -92,14 +92,6 @@ def _check_follows(line: L, given: UUID, wanted: UUID | None) -> L:
     return line
 
 
-def _rename_retention(settings: Json) -> Json:
-    """Return settings with `messages_days`, as exports before 0.2 call it, under its present name."""
-    return {"message_retention_days" if name == "messages_days" else name: value for name, value in settings.items()}
-
-
-StoredSettings = Annotated[Json, AfterValidator(_rename_retention)]
-
-
 class UserOwned(_Schema):
     """A line that belongs to a user."""
 
@@ -120,7 +112,7 @@ class UserLine(UserOwned):
 
     kind: Literal["user"]
     id: UUID
-    settings: StoredSettings = Field(default_factory=dict)
+    settings: Json = Field(default_factory=dict)
     created_at: Moment
     embedder: ExportedEmbedder | None = None
 
@@ -166,7 +158,7 @@ class ConversationLine(InConversation):
     id: UUID
     title: Text | None = None
     channel: Text | None = None
-    settings: StoredSettings = Field(default_factory=dict)
+    settings: Json = Field(default_factory=dict)
     last_seq: Seq
     created_at: Moment
     updated_at: Moment
