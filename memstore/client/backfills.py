@@ -171,9 +171,8 @@ class AsyncBackfills:
                 async with self._database.user_transaction(owner) as scope:
                     found = await watermarks.find_problems(scope)
                 problems += [DerivationProblem(name, problem, rows) for problem, rows in found.items()]
-        if await to_thread(queue.has_queue, self._database.url) and (
-            failed := (await queue.counts(self._database)).failed
-        ):
+        has_queue = (await queue.state(self._database)).made
+        if has_queue and (failed := (await queue.counts(self._database)).failed):
             problems.append(DerivationProblem(None, "jobs were given up: memstore jobs list --failed", failed))
         return problems
 

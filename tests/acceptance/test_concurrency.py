@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -105,18 +104,6 @@ def test_threads_that_write_to_one_conversation_are_numbered_without_gaps(store:
     check_writers(store.user("alice").conversation("lisbon").messages(), given, each)
 
 
-async def test_tasks_that_write_to_one_conversation_are_numbered_without_gaps(url: str) -> None:
-    each = 8 * DOSE
-    async with await memstore.open_async(url, settings=HASHING) as store:
-
-        async def write(writer: int) -> list[int]:
-            trip = store.user("alice").conversation("lisbon")
-            return [(await trip.add("user", f"{writer}/{n}")).seq for n in range(each)]
-
-        given = await asyncio.gather(*(write(writer) for writer in range(WRITERS)))
-        check_writers(await store.user("alice").conversation("lisbon").messages(), given, each)
-
-
 def check_writers(stored: Sequence[memstore.Message], given: Sequence[list[int]], each: int) -> None:
     """Every message once, under the number that its writer was told, in the order in which it wrote."""
     check_numbers(stored, WRITERS * each)
@@ -173,12 +160,6 @@ def test_the_first_message_of_a_user_may_come_from_everybody(store: memstore.Mem
         assert store.stats(user=user.name)["conversations"] == 1
         assert store.stats(user=user.name)["pending"] == 3
     assert list(store.users()) == [f"user {attempt}" for attempt in range(3 * DOSE)]
-
-
-def test_first_messages_of_many_conversations_of_a_new_user(store: memstore.MemoryStore) -> None:
-    all_at_once(lambda writer: store.user("alice").conversation(f"c{writer}").add_many(said(f"c{writer}", 4)))
-    assert len(store.user("alice").conversations()) == WRITERS
-    assert store.stats()["messages"] == WRITERS * 4
 
 
 def test_imports_of_the_same_conversations_in_other_orders_wait_for_each_other_and_store_each_message_once(

@@ -172,7 +172,8 @@ class Backfills:
                 with self._database.user_transaction(owner) as scope:
                     found = watermarks.find_problems(scope)
                 problems += [DerivationProblem(name, problem, rows) for problem, rows in found.items()]
-        if call_inline(queue.has_queue, self._database.url) and (failed := (queue.counts(self._database)).failed):
+        has_queue = (queue.state(self._database)).made
+        if has_queue and (failed := (queue.counts(self._database)).failed):
             problems.append(DerivationProblem(None, "jobs were given up: memstore jobs list --failed", failed))
         return problems
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 from uuid import UUID
 
 import numpy as np
@@ -95,12 +96,6 @@ def restore(
         raise InvalidInput(f"The export holds nothing of a user {only!r}. Nothing was stored.")
     running.report.restored = +running.report.restored  # without those of which there are none
     return running.report
-
-
-class _Write(Protocol):
-    """Stores items that are not there; returns them."""
-
-    def __call__(self, scope: Transaction) -> Sequence[Prepared[Any]]: ...
 
 
 @dataclass(slots=True)
@@ -216,18 +211,15 @@ class _Restore:
         for one in rows:
             self._span(conversation, one.line.user, _conversation_name(one)).add(one.item.occurred_at)
 
-        def write(scope: Transaction) -> Sequence[Prepared[Message]]:
+        def lock(scope: Transaction) -> None:
             if not messages.lock(scope, conversation):  # its line was not read
                 made = Conversation.model_construct(id=conversation, name=_conversation_name(fresh[0]))
                 messages.make_conversations(scope, [made], user_name=fresh[0].line.user, derivers=DERIVERS)
                 messages.lock(scope, conversation)
-            new = self._new_messages(conversation, scope, fresh)
-            if new:
-                archive.add_messages(scope, [one.item for one in new])
-            return new
 
         with_units = [one for one in fresh if one.item.seq <= mark]  # of the others the deriver makes units
-        self.report.new += self._store(fresh, with_units, write)
+        find_new = partial(self._new_messages, conversation)
+        self.report.new += self._store(fresh, with_units, lock, find_new, archive.add_messages)
 
     def _new_messages(
         self, conversation: UUID, scope: Transaction, rows: Sequence[Prepared[Message]]
@@ -262,14 +254,8 @@ class _Restore:
             kept = self._without_erased(scope, conversation, rows)
             fresh = self._new_summaries(conversation, scope, kept)
 
-        def write(scope: Transaction) -> Sequence[Prepared[Summary]]:
-            messages.lock(scope, conversation)
-            new = self._new_summaries(conversation, scope, fresh)
-            if new:
-                summaries.add(scope, [one.item for one in new])
-            return new
-
-        self.report.restored["summaries"] += self._store(fresh, fresh, write)
+        lock, find_new = partial(messages.lock, conversation=conversation), partial(self._new_summaries, conversation)
+        self.report.restored["summaries"] += self._store(fresh, fresh, lock, find_new, summaries.add)
 
     def _without_erased(
         self, scope: Transaction, conversation: UUID, rows: Sequence[Prepared[Summary]]
@@ -316,15 +302,11 @@ class _Restore:
         with self.database.user_transaction(self.user_id) as scope:
             fresh = self._new_facts(scope, rows)
 
-        def write(scope: Transaction) -> Sequence[Prepared[FactWithHistory]]:
+        def lock(scope: Transaction) -> None:
             messages.make_user(scope, fresh[0].line.user)
             facts.lock(scope)
-            new = self._new_facts(scope, fresh)
-            if new:
-                archive.add_facts(scope, [one.item for one in new])
-            return new
 
-        self.report.restored["facts"] += self._store(fresh, fresh, write)
+        self.report.restored["facts"] += self._store(fresh, fresh, lock, self._new_facts, archive.add_facts)
 
     def _new_facts(
         self, scope: Transaction, rows: Sequence[Prepared[FactWithHistory]]
@@ -388,14 +370,28 @@ class _Restore:
                 self.report.spans.append(self.spans[conversation])
         return self.spans[conversation]
 
-    def _store(self, fresh: Sequence[Prepared[Any]], with_units: Sequence[Prepared[Any]], write: _Write) -> int:
-        """Store items by `write`, and the units of those in `with_units`; return how many items were new.
+    def _store(
+        self,
+        fresh: Sequence[Prepared[Any]],
+        with_units: Sequence[Prepared[Any]],
+        lock: Callable[[Transaction], Any],
+        find_new: Callable[[Transaction, Sequence[Prepared[Any]]], Any],
+        add: Callable[[Transaction, list[Any]], Any],
+    ) -> int:
+        """Add items that are new still when they are locked, and the units of those in `with_units`; return how many.
 
         Units have the file's vectors where these are of the user's active embedder, else new ones. No transaction is
         open while they are made. Of a dry run all are new.
         """
         if self.dry_run or not fresh:
             return len(fresh)
+
+        def write(scope: Transaction) -> Sequence[Prepared[Any]]:
+            lock(scope)
+            new: Sequence[Prepared[Any]] = find_new(scope, fresh)
+            if new:
+                add(scope, [one.item for one in new])
+            return new
 
         def store_with(resources: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None

@@ -170,7 +170,7 @@ async def _remove_dependents(
 async def _remove_jobs(database: Database, target: ErasureTarget, certificate: Certificate) -> Certificate:
     """Remove jobs from the queue, where there is one. They hold ids, and one that is left finds nothing to do."""
     try:
-        if not await to_thread(queue.has_queue, database.url):
+        if not (await queue.state(database)).made:
             return certificate
         jobs = await queue.forget(database, target.user_id, target.conversation_id)
     except DatabaseError:

@@ -244,9 +244,6 @@ class Cluster:
 
     def _make_sockets(self) -> Path:
         places = [self.folder / "run"]
-        runtime = Path(os.environ.get("XDG_RUNTIME_DIR") or "/nonexistent")  # of no meaning where it is relative
-        if runtime.is_absolute() and self.account.keeps_private(runtime):
-            places.append(runtime / self._mark())
         shared = (Path(tempfile.gettempdir()), Path("/tmp"))  # nosec B108  # what is in it must be private, which is checked
         places += [folder / self._mark() for folder in shared]
         for place in places:

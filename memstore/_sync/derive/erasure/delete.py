@@ -169,7 +169,7 @@ def _remove_dependents(
 def _remove_jobs(database: Database, target: ErasureTarget, certificate: Certificate) -> Certificate:
     """Remove jobs from the queue, where there is one. They hold ids, and one that is left finds nothing to do."""
     try:
-        if not call_inline(queue.has_queue, database.url):
+        if not (queue.state(database)).made:
             return certificate
         jobs = queue.forget(database, target.user_id, target.conversation_id)
     except DatabaseError:
