@@ -17,7 +17,7 @@ from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.ingest.importers.base import check_storable, printable
 from memstore.ingest.importers.json_stream import parse_object
-from memstore.ingest.validation import Moment, NewMessage, check_name
+from memstore.ingest.validation import Moment, NewMessage
 from memstore.models import LONGEST_TTL, Conversation, FactColumns, FactKind, Json, Message, Summary, Tier, Unit
 from memstore.providers import Vectors
 from memstore.store.rows import Row
@@ -27,6 +27,7 @@ HEADER, FOOTER = "export", "end"
 
 L = TypeVar("L", bound=BaseModel)
 Text = Annotated[str, Strict()]
+NotBlank = Annotated[str, Strict(), Field(pattern=r"\S")]
 Count = Annotated[int, Strict(), Field(ge=0, le=2**62)]
 Number = Annotated[int, Strict(), Field(ge=1, le=2**62)]
 Seq = Annotated[int, Strict(), Field(ge=0, le=10_000_000)]  # of a message: derivers walk over those that are missing
@@ -78,14 +79,6 @@ class ExportedEmbedder(_Schema):
     dimensions: Number
 
 
-def _check_named(line: L, name: str, kind: str) -> L:
-    try:
-        check_name(name, kind)
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
-    return line
-
-
 def _check_follows(line: L, given: UUID, wanted: UUID | None) -> L:
     if given != wanted:
         raise ValueError("its id does not follow from its names; was it edited?")
@@ -95,16 +88,12 @@ def _check_follows(line: L, given: UUID, wanted: UUID | None) -> L:
 class UserOwned(_Schema):
     """A line that belongs to a user."""
 
-    user: Text
+    user: NotBlank
 
     @property
     def user_id(self) -> UUID:
         """The user's id."""
         return user_id(self.user)
-
-    @model_validator(mode="after")
-    def _check_user(self) -> Self:
-        return _check_named(self, self.user, "user")
 
 
 class UserLine(UserOwned):
@@ -124,16 +113,12 @@ class UserLine(UserOwned):
 class InConversation(UserOwned):
     """A line that belongs to a conversation."""
 
-    conversation: Text
+    conversation: NotBlank
 
     @property
     def conversation_id(self) -> UUID:
         """The conversation's id."""
         return conversation_id(self.user, self.conversation)
-
-    @model_validator(mode="after")
-    def _check_conversation(self) -> Self:
-        return _check_named(self, self.conversation, "conversation")
 
 
 class WatermarkLine(_Schema):

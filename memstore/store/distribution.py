@@ -45,7 +45,7 @@ class Table(NamedTuple):
     forced: bool
 
 
-class UnitKey(NamedTuple):
+class ForeignKey(NamedTuple):
     """A foreign key, and its definition as SQL."""
 
     table: str
@@ -72,7 +72,7 @@ def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Di
 def _distribute_all(
     connection: psycopg.Connection[Any], tables: Sequence[Table], progress: Callable[[str], None]
 ) -> None:
-    keys = _every(connection, UnitKey, SQL["foreign_keys"])
+    keys = _every(connection, ForeignKey, SQL["foreign_keys"])
     connection.execute(SQL["in_turn"])
     for key in keys:
         connection.execute(Composable(SQL["drop_key"]).format(**_named(key)))
@@ -117,7 +117,7 @@ def _distribute(connection: psycopg.Connection[Any], table: Table) -> None:
         connection.execute(Composable(SQL["forced"]).format(table=name))
 
 
-def _named(key: UnitKey) -> dict[str, Identifier]:
+def _named(key: ForeignKey) -> dict[str, Identifier]:
     return {"table": Identifier(key.table), "name": Identifier(key.name)}
 
 

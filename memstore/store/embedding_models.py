@@ -89,23 +89,15 @@ async def _moved(database: Database, one: UUID, other: UUID) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkCount:
-    """A user whose row is locked: how many units there are, and the highest number that one was given."""
-
-    units: int
-    last_unit: int
-
-
-async def lock(scope: Transaction) -> ChunkCount:
+async def lock(scope: Transaction) -> None:
     """Let no other writer of this user's units or facts in until the transaction ends."""
-    return await scope.one(SQL["lock"], ChunkCount) or ChunkCount(0, 0)
+    await scope.run(SQL["lock"])
 
 
-async def lock_and_read(scope: Transaction) -> tuple[ChunkCount, list[Model]]:
-    """Lock, and give the embedders as they then are, in one round trip."""
-    locked, known = await scope.all_together([scope.read(SQL["lock"], ChunkCount), scope.read(SQL["models"], Model)])
-    return next(iter(locked), ChunkCount(0, 0)), known
+async def lock_and_read(scope: Transaction) -> tuple[bool, list[Model]]:
+    """Lock; return whether the user has units, and the embedders as they then are, in one round trip."""
+    locked, known = await scope.all_together([scope.read(SQL["lock"], dict), scope.read(SQL["models"], Model)])
+    return any(user["units"] for user in locked), known
 
 
 async def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | None:
@@ -183,7 +175,7 @@ async def begin(scope: Transaction, target: Model) -> bool:
     Of another that was begun, and that serves already, nothing is left to do; what was begun beside it is given up.
     Raises `Conflict` where vectors of a third one are in the making.
     """
-    user, known = await lock_and_read(scope)
+    has_units, known = await lock_and_read(scope)
     there, begun = active(known), [one for one in known if one.state == BUILDING]
     if there is not None and there.id == target.id:
         for one in begun:
@@ -194,7 +186,7 @@ async def begin(scope: Transaction, target: Model) -> bool:
             f"Vectors by {others[0]!r} are in the making, and are not done: finish that with memstore embeddings "
             f"migrate --to {others[0]}, or give it up with memstore embeddings rollback."
         )
-    if there is None and not user.units:  # whoever embeds first will serve
+    if there is None and not has_units:  # whoever embeds first will serve
         return False
     if there is not None and not begun:
         await _change(scope, there, ACTIVE)  # from here on the way back is out of this migration alone

@@ -197,8 +197,7 @@ async def messages_to_delete(
 ) -> list[MessageToDelete]:
     """Return the messages that an erasure is of, by conversation and in order."""
     ids = None if messages is None else list(messages)
-    rows = await scope.tuples(SQL["doomed"], conversation_id=conversation, ids=ids, before=before)
-    return [MessageToDelete(*row) for row in rows]
+    return await scope.all(SQL["doomed"], MessageToDelete, conversation_id=conversation, ids=ids, before=before)
 
 
 async def unnamed_messages(scope: Transaction, messages: Sequence[UUID]) -> list[Message]:
@@ -243,7 +242,7 @@ async def remove_summaries(
     """Remove the summaries, of any level, that are over messages of these runs of numbers."""
     firsts, lasts = [first for first, _ in runs], [last for _, last in runs]
     values = {"conversation_id": conversation, "firsts": firsts, "lasts": lasts}
-    return [RemovedSummary(*row) for row in await scope.tuples(SQL["summaries_over"], **values)]
+    return await scope.all(SQL["summaries_over"], RemovedSummary, **values)
 
 
 async def rewind_watermark(scope: Transaction, conversation: UUID, deriver: str, to_seq: int) -> bool:
@@ -254,14 +253,13 @@ async def rewind_watermark(scope: Transaction, conversation: UUID, deriver: str,
 
 async def dependent_facts(scope: Transaction, messages: Sequence[UUID], facts: Sequence[UUID]) -> list[DependentFact]:
     """Return the facts that these messages say, and these facts."""
-    rows = await scope.tuples(SQL["resting_facts"], messages=list(messages), facts=list(facts))
-    return [DependentFact(*row) for row in rows]
+    return await scope.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
 async def facts_after(scope: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[FollowingFact]:
     """Return the facts of the next `within` messages after each of these numbers."""
     values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
-    return [FollowingFact(*row) for row in await scope.tuples(SQL["facts_after"], **values)]
+    return await scope.all(SQL["facts_after"], FollowingFact, **values)
 
 
 async def known_facts(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
@@ -281,8 +279,7 @@ async def edits_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence
 
 async def sources_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[SourcePosition]:
     """Return where these facts are said by other messages than these."""
-    rows = await scope.tuples(SQL["sources_of"], facts=list(facts), messages=list(messages))
-    return [SourcePosition(*row) for row in rows]
+    return await scope.all(SQL["sources_of"], SourcePosition, facts=list(facts), messages=list(messages))
 
 
 async def remove_sources(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[UUID]:

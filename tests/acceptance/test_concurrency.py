@@ -189,6 +189,29 @@ def test_imports_of_the_same_conversations_in_other_orders_wait_for_each_other_a
         assert [message.external_id for message in stored] == [f"{name}:{n}" for n in range(30)]
 
 
+def test_threads_add_read_clear_and_prune_at_once(url: str) -> None:
+    with memstore.open(url, settings={"embedder": "none"}) as store:
+        room = store.user("world").conversation("room")
+
+        def work(writer: int) -> None:
+            for number in range(12):
+                room.add("user", f"{writer}:{number}")
+                seqs = [one.seq for one in room.get_all()]
+                assert seqs == list(range(seqs[0], seqs[0] + len(seqs))) if seqs else True
+                assert room.count() >= 0
+                assert len(room.get_recent(3)) <= 3
+                assert store.counter.count_messages(room.prune(60)) <= 60
+                if writer == 0 and number % 4 == 3:
+                    room.clear()
+
+        with ThreadPoolExecutor(8) as threads:
+            for done in [threads.submit(work, writer) for writer in range(8)]:
+                done.result()
+        said = [one.text for one in room.messages()]
+        assert sorted(said) == sorted(f"{writer}:{number}" for writer in range(8) for number in range(12))
+        assert len(room.get_all()) == room.count() < len(said)
+
+
 # -- derivers
 
 CONVERSATIONS = {"alice": 8, "bob": 3, "carol": 1}

@@ -194,8 +194,7 @@ def messages_to_delete(
 ) -> list[MessageToDelete]:
     """Return the messages that an erasure is of, by conversation and in order."""
     ids = None if messages is None else list(messages)
-    rows = scope.tuples(SQL["doomed"], conversation_id=conversation, ids=ids, before=before)
-    return [MessageToDelete(*row) for row in rows]
+    return scope.all(SQL["doomed"], MessageToDelete, conversation_id=conversation, ids=ids, before=before)
 
 
 def unnamed_messages(scope: Transaction, messages: Sequence[UUID]) -> list[Message]:
@@ -236,7 +235,7 @@ def remove_summaries(scope: Transaction, conversation: UUID, runs: Sequence[tupl
     """Remove the summaries, of any level, that are over messages of these runs of numbers."""
     firsts, lasts = [first for first, _ in runs], [last for _, last in runs]
     values = {"conversation_id": conversation, "firsts": firsts, "lasts": lasts}
-    return [RemovedSummary(*row) for row in scope.tuples(SQL["summaries_over"], **values)]
+    return scope.all(SQL["summaries_over"], RemovedSummary, **values)
 
 
 def rewind_watermark(scope: Transaction, conversation: UUID, deriver: str, to_seq: int) -> bool:
@@ -247,14 +246,13 @@ def rewind_watermark(scope: Transaction, conversation: UUID, deriver: str, to_se
 
 def dependent_facts(scope: Transaction, messages: Sequence[UUID], facts: Sequence[UUID]) -> list[DependentFact]:
     """Return the facts that these messages say, and these facts."""
-    rows = scope.tuples(SQL["resting_facts"], messages=list(messages), facts=list(facts))
-    return [DependentFact(*row) for row in rows]
+    return scope.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
 def facts_after(scope: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[FollowingFact]:
     """Return the facts of the next `within` messages after each of these numbers."""
     values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
-    return [FollowingFact(*row) for row in scope.tuples(SQL["facts_after"], **values)]
+    return scope.all(SQL["facts_after"], FollowingFact, **values)
 
 
 def known_facts(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
@@ -274,8 +272,7 @@ def edits_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]
 
 def sources_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[SourcePosition]:
     """Return where these facts are said by other messages than these."""
-    rows = scope.tuples(SQL["sources_of"], facts=list(facts), messages=list(messages))
-    return [SourcePosition(*row) for row in rows]
+    return scope.all(SQL["sources_of"], SourcePosition, facts=list(facts), messages=list(messages))
 
 
 def remove_sources(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[UUID]:
