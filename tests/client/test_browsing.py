@@ -38,12 +38,12 @@ async def test_a_memory_is_looked_through_in_pages(store: AsyncMemoryStore) -> N
 
     every = await alice.facts(state=None)
     pages, last = [], None
-    while page := await alice.fact_page(state=None, before=last, limit=2):
+    while page := await alice.facts(state=None, before=last, limit=2):
         pages += [one.id for one in page]
         last = page[-1].occurred_at, page[-1].id
     assert pages == [one.id for one in every]
     assert len(pages) >= 4
-    assert await alice.fact_page(type=every[0].type, subject=every[0].subject.upper(), limit=100)
+    assert await alice.facts(type=every[0].type, subject=every[0].subject.upper(), limit=100)
     assert {one.id for one in await alice.facts_said_by([said[0].id])} == {
         one.id for one in every if said[0].id in one.sources
     }

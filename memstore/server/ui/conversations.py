@@ -47,7 +47,7 @@ async def overview(ui: UIRequest) -> Response:
         user=user.name,
         counts=await ui.store.stats(user=user.name),
         conversations=await user.conversations(limit=LATEST),
-        facts=await user.fact_page(limit=LATEST),
+        facts=await user.facts(limit=LATEST),
         receipts=[(receipt, await contexts.question(user, receipt, names)) for receipt in receipts],
     )
 

@@ -226,6 +226,7 @@ WHERE user_id = %(user_id)s
   AND (%(state)s::text IS NULL
        OR %(state)s = CASE WHEN state = 'active' AND valid_to <= now() THEN 'ended' ELSE state END)
   AND (%(type)s::text IS NULL OR type = %(type)s)
+  AND (%(kind)s::text IS NULL OR kind = %(kind)s)
   AND (%(subject)s::text IS NULL OR lower(subject) = lower(%(subject)s))
   AND (%(before)s::timestamptz IS NULL
        OR occurred_at <= %(before)s AND (occurred_at < %(before)s OR id > %(id)s::uuid))
