@@ -50,8 +50,6 @@ from memstore.providers import Embedder
 from memstore.store import (
     erasure,
     events,
-    fact_history,
-    facts,
     llm_usage,
     messages,
     receipts,
@@ -150,18 +148,12 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
 
         Raises `InvalidInput` if none of this user's does, or more than one. A whole id is not looked up.
         """
-        lookups = {
-            "fact": facts.between,
-            "summary": summaries.between,
-            "change": fact_history.between,
-            "receipt": receipts.between,
-        }
-        check_choice("kind", kind, tuple(lookups))
+        check_choice("kind", kind, ("fact", "summary", "change", "receipt"))
         first, last = parse_id_prefix(prefix)
         if first == last:
             return first
         async with self._database.user_transaction(self.id) as scope:
-            return exactly_one(await lookups[kind](scope, first, last), prefix, kind)
+            return exactly_one(await messages.ids_between(scope, kind, first, last), prefix, kind)
 
     def documents(self, *, embedder: Embedder | None = None, distance: Distance = "cosine") -> AsyncDocuments:
         """Return the user's documents: values that an application stores under names of its own, and changes.

@@ -301,7 +301,7 @@ async def forget_replaced(scope: Transaction, facts: Sequence[UUID]) -> None:
 async def remove_chunks(scope: Transaction, removed: Sequence[UUID]) -> dict[str, int]:
     """Remove the units and vectors of items, and count them off; return how many rows, by table."""
     vectors = await scope.run(SQL["remove_vectors"], items=list(removed))
-    lengths = await scope.column(SQL["remove_units"], items=list(removed))
+    lengths = await scope.column(chunks.SQL["remove_units"], item_ids=list(removed))
     await scope.run(chunks.SQL["count_units"], units=-len(lengths), length=-sum(lengths))
     return {"item_vectors": vectors, "item_text": len(lengths)}
 

@@ -100,11 +100,6 @@ async def facts(
     return await scope.all(SQL["facts"], _with_sources, ids=wanted, as_of=as_of, **values)
 
 
-async def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
-    """Return the ids of facts from one to another, both included: three at most."""
-    return await scope.column(SQL["between"], first=first, last=last)
-
-
 async def naming(scope: Transaction, name: str) -> list[Fact]:
     """Return active facts of other subjects whose text has a name in it as a whole word, the latest first."""
     rows = await scope.tuples(SQL["naming"], name=name)

@@ -18,7 +18,7 @@ from memstore._sync.client.runtime import Runtime
 from memstore._sync.client.user_facts import UserFacts
 from memstore._sync.context.replay import replay
 from memstore._sync.ingest.add import ConversationRef
-from memstore._sync.store import erasure, events, fact_history, facts, llm_usage, messages, receipts, summaries
+from memstore._sync.store import erasure, events, llm_usage, messages, receipts, summaries
 from memstore._sync.store.documents import Distance
 from memstore.client.validation import (
     MOST_OFFSET,
@@ -138,18 +138,12 @@ class UserScope(Recall, UserFacts):
 
         Raises `InvalidInput` if none of this user's does, or more than one. A whole id is not looked up.
         """
-        lookups = {
-            "fact": facts.between,
-            "summary": summaries.between,
-            "change": fact_history.between,
-            "receipt": receipts.between,
-        }
-        check_choice("kind", kind, tuple(lookups))
+        check_choice("kind", kind, ("fact", "summary", "change", "receipt"))
         first, last = parse_id_prefix(prefix)
         if first == last:
             return first
         with self._database.user_transaction(self.id) as scope:
-            return exactly_one(lookups[kind](scope, first, last), prefix, kind)
+            return exactly_one(messages.ids_between(scope, kind, first, last), prefix, kind)
 
     def documents(self, *, embedder: Embedder | None = None, distance: Distance = "cosine") -> Documents:
         """Return the user's documents: values that an application stores under names of its own, and changes.

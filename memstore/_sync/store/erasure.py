@@ -294,7 +294,7 @@ def forget_replaced(scope: Transaction, facts: Sequence[UUID]) -> None:
 def remove_chunks(scope: Transaction, removed: Sequence[UUID]) -> dict[str, int]:
     """Remove the units and vectors of items, and count them off; return how many rows, by table."""
     vectors = scope.run(SQL["remove_vectors"], items=list(removed))
-    lengths = scope.column(SQL["remove_units"], items=list(removed))
+    lengths = scope.column(chunks.SQL["remove_units"], item_ids=list(removed))
     scope.run(chunks.SQL["count_units"], units=-len(lengths), length=-sum(lengths))
     return {"item_vectors": vectors, "item_text": len(lengths)}
 

@@ -101,11 +101,6 @@ def facts(
     return scope.all(SQL["facts"], _with_sources, ids=wanted, as_of=as_of, **values)
 
 
-def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
-    """Return the ids of facts from one to another, both included: three at most."""
-    return scope.column(SQL["between"], first=first, last=last)
-
-
 def naming(scope: Transaction, name: str) -> list[Fact]:
     """Return active facts of other subjects whose text has a name in it as a whole word, the latest first."""
     rows = scope.tuples(SQL["naming"], name=name)

@@ -306,6 +306,11 @@ def counts(scope: Transaction) -> dict[str, int]:
     return row
 
 
+def ids_between(scope: Transaction, kind: str, first: UUID, last: UUID) -> list[UUID]:
+    """Return the ids of facts, summaries, changes or receipts from one to another, both included: three at most."""
+    return scope.column(SQL["ids_between"], kind=kind, first=first, last=last)
+
+
 def row_of(message: Message) -> dict[str, Any]:
     """Return a message's columns."""
     row = vars(message).copy()

@@ -191,10 +191,6 @@ UPDATE fact_changes SET other_id = NULL WHERE user_id = %(user_id)s AND other_id
 -- The vectors of items.
 DELETE FROM item_vectors WHERE user_id = %(user_id)s AND item_id = ANY(%(items)s::uuid[])
 
--- remove_units --
--- The units of items.
-DELETE FROM item_text WHERE user_id = %(user_id)s AND item_id = ANY(%(items)s::uuid[]) RETURNING length
-
 -- remove_letters --
 -- What a model answered about a conversation since its first message that goes: it was shown that one, or may have been.
 DELETE FROM dead_letters

@@ -212,13 +212,6 @@ LEFT JOIN item_vectors v ON v.user_id = %(user_id)s AND v.item_id = f.id AND v.c
 WHERE f.user_id = %(user_id)s
 ORDER BY f.id
 
--- between --
--- Which facts have ids from one to another: a few, to tell whether it is one.
-SELECT id FROM facts
-WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s
-ORDER BY id
-LIMIT 3
-
 -- fact_page --
 -- Which facts a page has, the latest first; of a state, a type and a subject where these are given.
 SELECT id FROM facts

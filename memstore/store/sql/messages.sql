@@ -226,3 +226,16 @@ SELECT (SELECT count(*) FROM conversations WHERE user_id = %(user_id)s) AS conve
        (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq) AS pending,
        (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq AND last_error IS NOT NULL) AS failed,
        (SELECT count(*) FROM dead_letters WHERE user_id = %(user_id)s) AS dead_letters
+
+-- ids_between --
+-- Which items of a kind have ids from one to another: a few, to tell whether it is one.
+SELECT id
+FROM (SELECT id FROM facts WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s AND %(kind)s = 'fact'
+      UNION ALL
+      SELECT id FROM summaries WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s AND %(kind)s = 'summary'
+      UNION ALL
+      SELECT id FROM fact_changes WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s AND %(kind)s = 'change'
+      UNION ALL
+      SELECT id FROM receipts WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s AND %(kind)s = 'receipt') AS found
+ORDER BY id
+LIMIT 3

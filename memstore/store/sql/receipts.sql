@@ -44,13 +44,6 @@ SELECT count(*) AS messages, min(recorded_at) AS first FROM messages
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
   AND occurred_at <= %(as_of)s AND recorded_at > %(as_of)s
 
--- between --
--- Which receipts have ids from one to another: a few, to tell whether it is one.
-SELECT id FROM receipts
-WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s
-ORDER BY id
-LIMIT 3
-
 -- receipt_page --
 -- A page of receipts, of all conversations or of one, the latest first: their ids begin with their time.
 SELECT id, conversation_id, body, texts, recorded_at FROM receipts

@@ -6,17 +6,6 @@ VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(level)s, %(from_seq)s, %(to_
         %(recipe)s, %(occurred_at)s, %(occurred_until)s, coalesce(%(recorded_at)s, now()))
 ON CONFLICT (user_id, id) DO NOTHING
 
--- summary --
--- One summary.
-SELECT * FROM summaries WHERE user_id = %(user_id)s AND id = %(id)s
-
--- between --
--- Which summaries have ids from one to another: a few, to tell whether it is one.
-SELECT id FROM summaries
-WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s
-ORDER BY id
-LIMIT 3
-
 -- summaries --
 -- A conversation's summaries, in order.
 SELECT * FROM summaries
