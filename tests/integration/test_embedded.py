@@ -925,8 +925,8 @@ class TestAsRoot:
         assert capabilities(new_folder) == 1 << 2, "to read only, and nothing else"
         server.close()
 
-    def test_no_capability_where_none_is_needed(self, reachable: Path, groups: None) -> None:
-        server = EmbeddedServer.open(reachable)
+    def test_no_capability_where_none_is_needed(self, cluster: Path, reachable: Path, groups: None) -> None:
+        server = EmbeddedServer.open(copied(cluster, reachable))
         assert ask(server.url, "SELECT 1") == 1
         assert capabilities(reachable) == 0
         status = Path(f"/proc/{postmaster_pid(reachable)}/status").read_text()
@@ -949,10 +949,10 @@ class TestAsRoot:
         assert new_folder.is_relative_to(closed)
         assert not mode(closed) & 0o001
 
-    def test_containers_pass_with_what_they_hold(self, new_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_containers_pass_with_what_they_hold(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(folder_module, "_reading_capability", lambda: "dac_override")
-        server = EmbeddedServer.open(new_folder)
-        assert capabilities(new_folder) == 1 << 1
+        server = EmbeddedServer.open(folder)
+        assert capabilities(folder) == 1 << 1
         assert ask(server.url, "SELECT 1") == 1
         server.close()
 
@@ -1006,14 +1006,16 @@ class TestAsRoot:
         assert client.line().startswith("postgresql://"), "what root made must be of use to the user"
         assert client.leave() == ""
 
-    @pytest.mark.parametrize("step", ["open", "stop"])
-    def test_a_folder_of_somebody_else(self, reachable: Path, open_client: Callable[..., Client], step: str) -> None:
-        server = EmbeddedServer.open(reachable)
-        script = ORDINARY.replace("EmbeddedServer.open(", "EmbeddedServer.open(" if step == "open" else "stop(")
-        client = open_client(reachable, script, prefix=become(pwd.getpwnam("daemon").pw_uid))
-        line = client.line()
-        assert "does not belong to the account" in line or "Permission denied" in line
-        assert client.leave() == ""
+    def test_a_folder_of_somebody_else(
+        self, cluster: Path, reachable: Path, open_client: Callable[..., Client]
+    ) -> None:
+        server = EmbeddedServer.open(copied(cluster, reachable))
+        for step in ("EmbeddedServer.open(", "stop("):
+            script = ORDINARY.replace("EmbeddedServer.open(", step)
+            client = open_client(reachable, script, prefix=become(pwd.getpwnam("daemon").pw_uid))
+            line = client.line()
+            assert "does not belong to the account" in line or "Permission denied" in line
+            assert client.leave() == ""
         server.close()
 
 
