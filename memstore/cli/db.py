@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memstore.cli.options import UserOption, command, given, group
+from memstore.cli.options import command, given, group
 from memstore.cli.output import echo_hint, print_json, print_result, print_rows, show_progress
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
@@ -106,20 +106,6 @@ def distribute() -> None:
         done = distribution.distribute(url, lambda name: echo_hint(f"{name} …"))
     text = f"{len(done.distributed)} tables are distributed by user, {len(done.reference)} are on each machine"
     print_result(done, text)
-
-
-@command(app)
-def isolate(user: UserOption) -> None:
-    """Give a large user a shard of their own on a Citus, which can then be moved to a machine of its own.
-
-    JSON: {"isolated": text}.
-    """
-    from memstore import ids
-    from memstore.store import distribution
-
-    with _url() as url:
-        distribution.isolate(url, ids.user_id(user))
-    print_result({"isolated": user}, f"{user} has a shard of their own")
 
 
 @command(app)

@@ -17,7 +17,7 @@ from memstore.errors import MemstoreError
 
 if TYPE_CHECKING:
     from memstore import MemoryStore, Settings
-    from memstore.store.capabilities import Capabilities
+    from memstore.store.roles import Capabilities
 
 UNUSABLE = "answers of chat models could not be used, and rules stood in"
 
@@ -184,9 +184,9 @@ def _check_chat_model(what: str, name: str, settings: Settings) -> Check:
 
 
 def _store(store: MemoryStore) -> Iterator[Check]:
-    from memstore.store.capabilities import capabilities
     from memstore.store.errors import describe_url
     from memstore.store.migrations import status
+    from memstore.store.roles import capabilities
 
     able = capabilities(store.url)
     yield Check("database", describe_url(store.url))

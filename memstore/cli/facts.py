@@ -185,7 +185,7 @@ def _print_fact(fact: Fact) -> None:
 
 def _print_changes(scope: UserScope, value: object, changes: Sequence[FactChange]) -> None:
     fact_ids = [id for change in changes for id in (change.fact_id, change.other_id) if id is not None]
-    texts = {fact.id: fact.text for fact in scope.facts_of(fact_ids)}
+    texts = {fact.id: fact.text for fact in scope.facts(state=None, ids=fact_ids)}
     sources = scope.messages([change.source for change in changes if change.source is not None])
     texts |= {each.id: f"{each.name or each.role}: {each.text or ''}"[:MAX_SOURCE_TEXT] for each in sources}
     rows = [

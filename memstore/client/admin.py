@@ -1,41 +1,29 @@
-"""What operators do: tokens of the servers, backfills, and changes of the embedding model."""
+"""What operators do: tokens of the servers, and changes of the embedding model."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from uuid import UUID
 
 from memstore import ids
 from memstore._compat import to_thread
-from memstore.backfill import control
 from memstore.client.runtime import Runtime
 from memstore.client.validation import check_names
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput, NotFound
-from memstore.ingest.validation import check_choice
-from memstore.models import (
-    ApiToken,
-    Backfill,
-    BackfillPlan,
-    BackfillStatus,
-    DerivationProblem,
-    EmbeddingStatus,
-    MigrationReport,
-)
-from memstore.providers import ChatModel, Embedder, load_embedder, load_stored_embedder, vectors_name
+from memstore.models import ApiToken, EmbeddingStatus, MigrationReport
+from memstore.providers import Embedder, load_embedder, load_stored_embedder, vectors_name
 from memstore.settings import Settings
-from memstore.store import api_tokens, queue
+from memstore.store import api_tokens
 from memstore.store.api_tokens import Holder
-from memstore.store.watermarks import DERIVERS
 
 TOKEN_PREFIX = "mst_"  # nosec B105  # by which people, and scanners of repositories, know one
 TOKEN_BYTES = 32
 SECONDS_A_DAY = 86_400.0
 MOST_DAYS = 36_500
-DERIVERS_BY_NAME = {"embed": "embed", "summaries": "summarize", "facts": "facts"}  # as users name them
 
 UnitProgress = Callable[[int, int], None]
 
@@ -97,91 +85,6 @@ class AsyncTokens:
 def hash_token(secret: str) -> bytes:
     """Return what is stored of a token. It is random and long, so that no slow hash is needed."""
     return sha256(secret.encode()).digest()
-
-
-class AsyncBackfills:
-    """`store.backfills`: long histories that workers derive under a plan. Without an id the latest one is meant."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._database = runtime.database
-
-    async def plan(self, *, user: str | None = None, only: Sequence[str] = ()) -> BackfillPlan:
-        """Return what is pending of every user or of one, and about what it costs.
-
-        `only` names some of "embed", "summaries" and "facts". Nothing is written, and no chat model is asked. Raises
-        `ModelUnavailable` if the server of a chat model is away.
-        """
-        from memstore.backfill.plan import count_pending, make_plan
-
-        runtime, derivers = self._runtime, _derivers(only)
-        pending = await count_pending(self._database, runtime.settings, user=_user_id(user), derivers=derivers)
-        models: dict[str, ChatModel] = {}
-        if any(counts.messages for counts in pending.values()):
-            named = zip(("summarize", "facts"), runtime.chat_models, strict=True)
-            models = {deriver: model for deriver, model in named if model is not None}
-        return await make_plan(self._database, pending, models, runtime.counter)
-
-    async def begin(
-        self,
-        *,
-        user: str | None = None,
-        only: Sequence[str] = (),
-        max_tokens: int | None = None,
-        max_seconds: float | None = None,
-        plan: BackfillPlan | None = None,
-    ) -> UUID:
-        """Make what is pending a backfill and return its id; workers take it up.
-
-        It is paused before calls of chat models take more than `max_tokens`, or after `max_seconds` of work.
-        """
-        await to_thread(queue.prepare_queue, self._database.url)
-        return await control.begin(
-            self._database,
-            user=_user_id(user),
-            derivers=_derivers(only),
-            max_tokens=max_tokens,
-            max_seconds=max_seconds,
-            plan=None if plan is None else asdict(plan),
-        )
-
-    async def status(self, backfill: UUID | None = None) -> BackfillStatus:
-        """Return its progress."""
-        return await control.status(self._database, backfill)
-
-    async def all(self, *, limit: int = 20) -> list[Backfill]:
-        """Return the backfills, the latest first."""
-        return await control.list_backfills(self._database, limit=limit)
-
-    async def pause(self, backfill: UUID | None = None) -> BackfillStatus:
-        """Pause it; steps under way are finished."""
-        return await control.pause(self._database, backfill)
-
-    async def resume(
-        self, backfill: UUID | None = None, *, max_tokens: int | None = None, max_seconds: float | None = None
-    ) -> BackfillStatus:
-        """Resume a paused one, with other caps if given."""
-        return await control.resume(self._database, backfill, max_tokens=max_tokens, max_seconds=max_seconds)
-
-    async def cancel(self, backfill: UUID | None = None) -> BackfillStatus:
-        """End it. What it has derived stays; workers leave the rest alone until it is asked for."""
-        return await control.cancel(self._database, backfill)
-
-    async def verify(self, *, user: str | None = None) -> list[DerivationProblem]:
-        """Return what is not derived, not whole or wrongly counted, of every user or of one; [] if all is well."""
-        has_queue = await to_thread(queue.has_queue, self._database.url)
-        return await control.verify_derived(self._database, user=_user_id(user), has_queue=has_queue)
-
-
-def _user_id(name: str | None) -> UUID | None:
-    check_names(user=name)
-    return None if name is None else ids.user_id(name)
-
-
-def _derivers(only: Sequence[str]) -> Sequence[str]:
-    for name in only:
-        check_choice("only", name, tuple(DERIVERS_BY_NAME))
-    return [deriver for name, deriver in DERIVERS_BY_NAME.items() if name in only] or DERIVERS
 
 
 class AsyncEmbeddings:

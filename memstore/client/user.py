@@ -44,15 +44,12 @@ from memstore.models import (
     Receipt,
     Replay,
     Summary,
-    Timeline,
     TokenCountErrors,
 )
 from memstore.providers import Embedder
 from memstore.store import (
     erasure,
     events,
-    fact_history,
-    facts,
     llm_usage,
     messages,
     receipts,
@@ -62,8 +59,6 @@ from memstore.store.documents import Distance
 
 if TYPE_CHECKING:
     from memstore.export.writer import Target
-
-MOST_PARTS = 1000  # of a timeline
 
 
 class AsyncUserScope(AsyncRecall, AsyncUserFacts):
@@ -148,32 +143,17 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         async with self._database.user_transaction(self.id) as scope:
             return await summaries.summaries_over(scope, conversation_id, from_seq, to_seq, limit=limit, offset=offset)
 
-    async def timeline(self, *, parts: int = 60) -> Timeline | None:
-        """Return how many items of each tier fall into each of `parts` of the time; None before the first message.
-
-        Reads each row of the user.
-        """
-        check_number(parts, "parts", 1, MOST_PARTS)
-        async with self._database.user_transaction(self.id) as scope:
-            return await messages.timeline(scope, parts)
-
     async def resolve_id(self, prefix: str, *, kind: str) -> UUID:
         """Return the id that begins like this, 4 digits or more. `kind` is "fact", "summary", "change" or "receipt".
 
         Raises `InvalidInput` if none of this user's does, or more than one. A whole id is not looked up.
         """
-        lookups = {
-            "fact": facts.between,
-            "summary": summaries.between,
-            "change": fact_history.between,
-            "receipt": receipts.between,
-        }
-        check_choice("kind", kind, tuple(lookups))
+        check_choice("kind", kind, ("fact", "summary", "change", "receipt"))
         first, last = parse_id_prefix(prefix)
         if first == last:
             return first
         async with self._database.user_transaction(self.id) as scope:
-            return exactly_one(await lookups[kind](scope, first, last), prefix, kind)
+            return exactly_one(await messages.ids_between(scope, kind, first, last), prefix, kind)
 
     def documents(self, *, embedder: Embedder | None = None, distance: Distance = "cosine") -> AsyncDocuments:
         """Return the user's documents: values that an application stores under names of its own, and changes.

@@ -34,45 +34,44 @@ class AsyncUserFacts:
         subject: str | None = None,
         kind: str | None = None,
         as_of: datetime | None = None,
+        ids: Sequence[UUID] | None = None,
+        before: tuple[datetime, UUID] | None = None,
+        limit: int | None = None,
     ) -> list[Fact]:
         """Return facts with their sources, the latest first.
 
         `state` is active, ended (its end has passed), quarantined (it waits to be confirmed), superseded, retracted or
         erased; "all", or None, is any of them. With `as_of` the facts that were active at that moment, as they were
-        known then.
+        known then. `ids` are the only ones that are wanted, in the state that is asked for; unknown ones are left out.
+
+        With a `limit` a page of them as they are now: `before` are `occurred_at` and `id` of the last one of the page
+        before.
         """
+        if limit is not None:
+            check_number(limit, "limit")
+        if (limit is None and before is not None) or (limit is not None and (as_of is not None or ids is not None)):
+            raise InvalidInput("A page has a limit, and the facts as they are now: leave out as_of and ids.")
         if subject is not None:
             check_text(subject, "the subject")
         state = None if state == ANY_STATE else state
         check_choice("state", state, (*FACT_STATES, ANY_STATE))
         check_choice("type", type, FACT_TYPES)
         check_choice("kind", kind, FACT_KINDS)
+        to_utc(None if before is None else before[0], "before")
         moment = to_utc(as_of, "as_of")
+        fact_ids = None if ids is None else to_uuids(ids, "ids")
         async with self._database.user_transaction(self.id) as scope:
-            return await facts.facts(scope, state=state, type=type, subject=subject, kind=kind, as_of=moment)
-
-    async def fact_page(
-        self,
-        *,
-        state: str | None = "active",
-        type: str | None = None,
-        subject: str | None = None,
-        before: tuple[datetime, UUID] | None = None,
-        limit: int = 100,
-    ) -> list[Fact]:
-        """Return a page of facts, the latest first, of any state with None.
-
-        `before` are `occurred_at` and `id` of the last one of the page before.
-        """
-        if subject is not None:
-            check_text(subject, "the subject")
-        check_choice("state", state, FACT_STATES)
-        check_choice("type", type, FACT_TYPES)
-        check_number(limit, "limit")
-        last = None if before is None else facts.PageEnd(*before)
-        to_utc(None if last is None else last.at, "before")
-        async with self._database.user_transaction(self.id) as scope:
-            return await facts.fact_page(scope, state=state, type=type, subject=subject, before=last, limit=limit)
+            return await facts.facts(
+                scope,
+                state=state,
+                type=type,
+                subject=subject,
+                kind=kind,
+                ids=fact_ids,
+                as_of=moment,
+                before=before,
+                limit=limit,
+            )
 
     async def fact(self, id: Fact | UUID | str) -> Fact:
         """Return a fact in whatever state, as it is now. Raises `NotFound` if this user has none of this id."""
@@ -82,12 +81,6 @@ class AsyncUserFacts:
         if fact is None:
             raise NotFound(f"This user has no fact {fact_id}.")
         return fact
-
-    async def facts_of(self, ids: Sequence[UUID]) -> list[Fact]:
-        """Return the facts of these ids, of whatever state, the latest first; unknown ids are left out."""
-        fact_ids = to_uuids(ids, "ids")
-        async with self._database.user_transaction(self.id) as scope:
-            return await facts.facts(scope, state=None, ids=fact_ids)
 
     async def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100, offset: int = 0) -> list[Fact]:
         """Return the facts that these messages say, of whatever state, the latest first, after the first `offset`."""

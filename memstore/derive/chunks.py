@@ -17,10 +17,10 @@ from memstore.derive.chunking import split_code_blocks, split_structured, split_
 from memstore.derive.dependencies import Dependencies
 from memstore.models import Json, Message, Role, Tier, Unit
 from memstore.store import chunks, embedding_models, messages
-from memstore.store.chunks import NewChunk, new_chunk
+from memstore.store.chunks import new_chunk
 from memstore.store.database import Database, Transaction
 from memstore.store.embedding_models import Model, ModelChanged
-from memstore.store.rows import PendingWork
+from memstore.store.rows import NewChunk, PendingWork
 from memstore.store.tokenize import TermHashes
 
 T_co = TypeVar("T_co", covariant=True)

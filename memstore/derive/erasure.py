@@ -27,7 +27,7 @@ from memstore.derive.facts.rule_extractor import BEFORE
 from memstore.errors import DatabaseError, NotFound
 from memstore.events import Event, EventType
 from memstore.models import Certificate, ErasureScope, LeftoverReport, ScanResult
-from memstore.store import erasure, erasure_check, fact_history, facts, postings, queue, tombstones, vector_indexes
+from memstore.store import erasure, fact_history, facts, postings, queue, tombstones, vector_indexes
 from memstore.store.database import Database, Transaction
 from memstore.store.erasure import DependentFact, LockedUser, MessageToDelete, SourcePosition
 from memstore.store.messages import LAST
@@ -112,9 +112,10 @@ async def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certif
         )
     digests = await _make_tombstones(scope, target, doomed)
     if is_user:
-        counts = Counter(await erasure.remove_user(scope)) + Counter(await erasure.remove_operator_rows(scope))
-        scan = ScanResult(erasure_check.TABLES_OF_USER, 1, await erasure_check.count_user_rows(scope))
-        certificate = replace(certificate, counts=counts, scan=scan)
+        counts = Counter(await erasure.remove_user(scope))
+        left = await erasure.count_user_rows(scope)
+        scan = ScanResult(len(left), 1, {place: rows for place, rows in left.items() if rows})
+        certificate = replace(certificate, counts=+counts, scan=scan)
     elif locked is not None:
         removal = await _remove_dependents(scope, target, doomed, locked)
         scan = await scan_for(scope, (*erased, *removal.messages))
@@ -178,7 +179,7 @@ async def _remove_dependents(
 async def _remove_jobs(database: Database, target: ErasureTarget, certificate: Certificate) -> Certificate:
     """Remove jobs from the queue, where there is one. They hold ids, and one that is left finds nothing to do."""
     try:
-        if not await to_thread(queue.has_queue, database.url):
+        if not (await queue.state(database)).made:
             return certificate
         jobs = await queue.forget(database, target.user_id, target.conversation_id)
     except DatabaseError:
@@ -256,8 +257,8 @@ async def find_with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID
 
 async def scan_for(scope: Transaction, ids: Sequence[UUID]) -> ScanResult:
     """Search every table for removed ids; not of summaries, which are made again under the same."""
-    rows = await erasure_check.count_references(scope, ids)
-    return ScanResult(erasure_check.TABLES, len(ids), {table: number for table, number in rows.items() if number})
+    rows = await erasure.count_references(scope, ids)
+    return ScanResult(erasure.TABLES, len(ids), {table: number for table, number in rows.items() if number})
 
 
 def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run]]:
@@ -369,14 +370,14 @@ async def verify_certificate(database: Database, certificate: Certificate) -> Le
     ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
     async with database.user_transaction(certificate.user_id) as scope:
         if certificate.scope == ErasureScope.USER:
-            found = Counter(await erasure_check.count_user_rows(scope))
+            found = Counter(await erasure.count_user_rows(scope))
         elif certificate.scope == ErasureScope.RETENTION:
-            messages = await erasure_check.messages_of(scope, certificate.erased)
+            messages = await erasure.messages_of(scope, certificate.erased)
             found = Counter(messages=len(await tombstones.erased_items(scope, messages)))
         else:
-            found = Counter(await erasure_check.count_references(scope, ids))
+            found = Counter(await erasure.count_references(scope, ids))
         kept = certificate.tombstones if certificate.id is None else await tombstones.of_erasure(scope, certificate.id)
-    tables, elsewhere = await erasure_check.scan_tables(database, [str(id) for id in ids[:MAX_IDS]])
+    tables, elsewhere = await erasure.scan_tables(database, [str(id) for id in ids[:MAX_IDS]])
     found |= Counter(elsewhere)
     hints = () if kept == certificate.tombstones else (RESTORED,)
     return LeftoverReport(max(1, len(certificate.erased)), tables, +found, hints)
@@ -384,5 +385,5 @@ async def verify_certificate(database: Database, certificate: Certificate) -> Le
 
 async def verify_text(database: Database, text: str) -> LeftoverReport:
     """Search every table, of every user, for a text in capital or small letters."""
-    tables, found = await erasure_check.scan_tables(database, [text])
+    tables, found = await erasure.scan_tables(database, [text])
     return LeftoverReport(1, tables, found)

@@ -35,7 +35,7 @@ from memstore.models import FactColumns, FactSpan, Json, Message, Summary
 from memstore.providers import TokenCounter, Vectors
 from memstore.store.fact_history import recorded
 from memstore.store.messages import CLEARED
-from memstore.store.rows import ChunkRow, FactOnRecord, FactWithHistory, HashedChunk, Row
+from memstore.store.rows import ChunkRow, FactOnRecord, FactWithHistory, NewChunk, Row
 from memstore.store.tokenize import TermHashes
 
 Item = TypeVar("Item", Message, Summary, FactWithHistory)
@@ -186,7 +186,7 @@ def _units(row: Row, lines: Sequence[UnitLine], dimensions: int | None) -> list[
     return units
 
 
-def hash_units(items: Sequence[Prepared[Any]], resources: Dependencies | None) -> dict[UUID, list[HashedChunk]]:
+def hash_units(items: Sequence[Prepared[Any]], resources: Dependencies | None) -> dict[UUID, list[NewChunk]]:
     """Return the units of items to be stored, with their own vectors, or with new ones that `resources` make."""
     units = [(one.row, kept) for one in items for kept in one.units]
     texts = []
@@ -196,11 +196,11 @@ def hash_units(items: Sequence[Prepared[Any]], resources: Dependencies | None) -
     vectors: Sequence[Vectors | None] = [kept.vector for _, kept in units]
     if resources is not None:
         vectors = resources.embed(texts)
-    hashed: dict[UUID, list[HashedChunk]] = {}
+    hashed: dict[UUID, list[NewChunk]] = {}
     hashes = TermHashes()
     for (row, kept), text, vector in zip(units, texts, vectors, strict=True):
         tags = row.tags if isinstance(row, Message) else ()
-        unit = HashedChunk(replace(kept, vector=vector), *hashes.of(text, row.user_id), tags)
+        unit = NewChunk(kept.unit, *hashes.of(text, row.user_id), vector, tags, kept.recorded_at)
         hashed.setdefault(row.id, []).append(unit)
     return hashed
 
@@ -252,25 +252,20 @@ def _known_with_another(kind: str, names: Sequence[str]) -> str | None:
     return f"the {kind} is known with another {', another '.join(names)}; what is stored stays as it is"
 
 
-def usable_settings(settings: Json) -> tuple[Json, list[str]]:
-    """Return those of a conversation's settings that can be used, and of the others what is wrong with them.
+def usable_settings(settings: Json) -> tuple[Json, str | None]:
+    """Return a conversation's settings where they can be used; else none, and what is wrong with them.
 
     Strategies and rules that are not known here stay: contexts leave the ones out, and are refused for the others.
     """
-    usable: Json = {}
-    wrong: list[str] = []
-    for name, value in settings.items():
-        try:
-            if name == CLEARED:
-                if type(value) is not int or value < 0:
-                    raise InvalidInput("it is the number of a message.")
-            elif name != STRATEGIES and not (name == VISIBILITY and isinstance(value, str)):
-                check_settings({name: value})
-            usable[name] = value
-        except InvalidInput as error:
-            wrong.append(f"its setting {name!r:.60} is left out: {error}")
+    known = {name: value for name, value in settings.items() if name not in (CLEARED, STRATEGIES)}
+    if isinstance(known.get(VISIBILITY), str):
+        del known[VISIBILITY]
+    cleared = settings.get(CLEARED, 0)
     try:
-        check_size(usable)
+        if type(cleared) is not int or cleared < 0:
+            raise InvalidInput(f"{CLEARED!r} is the number of a message.")
+        check_settings(known)
+        check_size(settings)
     except InvalidInput as error:
-        return {}, [*wrong, f"its settings are left out: {error}"]
-    return usable, wrong
+        return {}, f"its settings are left out: {error}"
+    return settings, None

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 from uuid import UUID
 
 import numpy as np
@@ -38,12 +39,12 @@ from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
 from memstore.store import (
+    archive,
+    chunks,
     documents,
     embedding_models,
     erasure,
-    export_rows,
     facts,
-    import_rows,
     messages,
     summaries,
     tombstones,
@@ -94,12 +95,6 @@ async def restore(
         raise InvalidInput(f"The export holds nothing of a user {only!r}. Nothing was stored.")
     running.report.restored = +running.report.restored  # without those of which there are none
     return running.report
-
-
-class _Write(Protocol):
-    """Stores items that are not there; returns them."""
-
-    async def __call__(self, scope: Transaction) -> Sequence[Prepared[Any]]: ...
 
 
 @dataclass(slots=True)
@@ -163,15 +158,15 @@ class _Restore:
         """
         if self.user is not None and not self.dry_run:
             async with self.database.user_transaction(self.user_id) as scope:
-                await import_rows.pend(scope)
+                await archive.pend(scope)
 
     async def _user(self, line: UserLine) -> None:
         self.user_line = line
         async with self.database.user_transaction(line.user_id) as scope:
-            if await export_rows.owner(scope) is None and await erasure.last_erasure(scope) is None:
+            if await archive.owner(scope) is None and await erasure.last_erasure(scope) is None:
                 self.report.restored["users"] += 1
                 if not self.dry_run:
-                    await import_rows.add_user(scope, line.user, line.settings, line.created_at)
+                    await archive.add_user(scope, line.user, line.settings, line.created_at)
 
     async def _conversation(self, one: LocatedLine) -> None:
         line = one.line
@@ -181,12 +176,12 @@ class _Restore:
             name: (mark.seq, mark.recipe) for name, mark in (line.watermarks or {}).items()
         }
         row = line.row()
-        row.settings, wrong = import_policy.usable_settings(line.settings)
-        for problem in wrong:
+        row.settings, problem = import_policy.usable_settings(line.settings)
+        if problem is not None:
             self.report.skip(Skipped(one.where, problem))
         self._span(line.id, line.user, line.conversation, line.title)
         async with self.database.user_transaction(line.user_id) as scope:
-            known = [told async for told in export_rows.conversations(scope, line.id)]
+            known = [told async for told in archive.read_conversations(scope, line.id)]
             if not known and await erasure.last_erasure(scope, line.id) is not None:
                 self.declared = None  # where a message comes that was not erased, it is made by its name alone
                 return
@@ -199,7 +194,7 @@ class _Restore:
                         change.model_dump() | {"before": import_policy.usable_settings(change.before)[0]}
                         for change in line.setting_changes
                     ]
-                    await import_rows.add_conversation(scope, row, marks, changes)
+                    await archive.add_conversation(scope, row, marks, changes)
                 return
         if reason := describe_difference("conversation", known[0].conversation, row):
             self.report.skip(Skipped(one.where, reason))
@@ -211,22 +206,19 @@ class _Restore:
             self.diverged.add(conversation)
         async with self.database.user_transaction(self.user_id) as scope:
             fresh = await self._new_messages(conversation, scope, rows)
-            mark = await import_rows.embedded(scope, conversation)
+            mark = await archive.embedded(scope, conversation)
         for one in rows:
             self._span(conversation, one.line.user, _conversation_name(one)).add(one.item.occurred_at)
 
-        async def write(scope: Transaction) -> Sequence[Prepared[Message]]:
+        async def lock(scope: Transaction) -> None:
             if not await messages.lock(scope, conversation):  # its line was not read
                 made = Conversation.model_construct(id=conversation, name=_conversation_name(fresh[0]))
                 await messages.make_conversations(scope, [made], user_name=fresh[0].line.user, derivers=DERIVERS)
                 await messages.lock(scope, conversation)
-            new = await self._new_messages(conversation, scope, fresh)
-            if new:
-                await import_rows.add_messages(scope, [one.item for one in new])
-            return new
 
         with_units = [one for one in fresh if one.item.seq <= mark]  # of the others the deriver makes units
-        self.report.new += await self._store(fresh, with_units, write)
+        find_new = partial(self._new_messages, conversation)
+        self.report.new += await self._store(fresh, with_units, lock, find_new, archive.add_messages)
 
     async def _new_messages(
         self, conversation: UUID, scope: Transaction, rows: Sequence[Prepared[Message]]
@@ -234,7 +226,7 @@ class _Restore:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
         known = await messages.known(scope, [one.item.id for one in rows])
         erased = await tombstones.erased_messages(scope, [one.item for one in rows if one.item.id not in known])
-        taken = await import_rows.taken(scope, conversation, [one.item.seq for one in rows])
+        taken = await archive.taken(scope, conversation, [one.item.seq for one in rows])
         new = []
         for one in rows:
             message = one.item
@@ -261,14 +253,8 @@ class _Restore:
             kept = await self._without_erased(scope, conversation, rows)
             fresh = await self._new_summaries(conversation, scope, kept)
 
-        async def write(scope: Transaction) -> Sequence[Prepared[Summary]]:
-            await messages.lock(scope, conversation)
-            new = await self._new_summaries(conversation, scope, fresh)
-            if new:
-                await import_rows.add_summaries(scope, [one.item for one in new])
-            return new
-
-        self.report.restored["summaries"] += await self._store(fresh, fresh, write)
+        lock, find_new = partial(messages.lock, conversation=conversation), partial(self._new_summaries, conversation)
+        self.report.restored["summaries"] += await self._store(fresh, fresh, lock, find_new, summaries.add)
 
     async def _without_erased(
         self, scope: Transaction, conversation: UUID, rows: Sequence[Prepared[Summary]]
@@ -315,23 +301,19 @@ class _Restore:
         async with self.database.user_transaction(self.user_id) as scope:
             fresh = await self._new_facts(scope, rows)
 
-        async def write(scope: Transaction) -> Sequence[Prepared[FactWithHistory]]:
+        async def lock(scope: Transaction) -> None:
             await messages.make_user(scope, fresh[0].line.user)
             await facts.lock(scope)
-            new = await self._new_facts(scope, fresh)
-            if new:
-                await import_rows.add_facts(scope, [one.item for one in new])
-            return new
 
-        self.report.restored["facts"] += await self._store(fresh, fresh, write)
+        self.report.restored["facts"] += await self._store(fresh, fresh, lock, self._new_facts, archive.add_facts)
 
     async def _new_facts(
         self, scope: Transaction, rows: Sequence[Prepared[FactWithHistory]]
     ) -> list[Prepared[FactWithHistory]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
-        known = await import_rows.known_facts(scope, [one.item.fact.id for one in rows])
+        known = await archive.known_facts(scope, [one.item.fact.id for one in rows])
         sources = {span.message_id for one in rows for span, _ in one.item.sources}
-        places = await import_rows.places(scope, sorted(sources))
+        places = await archive.places(scope, sorted(sources))
         erased = await tombstones.erased_items(scope, [*(one.item.fact.id for one in rows), *sources])
         since = await erasure.last_erasure(scope)
         new: dict[UUID, Prepared[FactWithHistory]] = {}
@@ -376,7 +358,7 @@ class _Restore:
                     rows.append(line.model_dump(exclude={"kind", "user", "vectors"}) | {"ttl": ttl})
             if rows and not self.dry_run:
                 await messages.make_user(scope, batch[0].line.user)
-                await import_rows.add_documents(scope, rows, vectors)
+                await archive.add_documents(scope, rows, vectors)
         self.report.restored["documents"] += len(rows)
 
     def _span(self, conversation: UUID, user: str, name: str, title: str | None = None) -> Span:
@@ -387,14 +369,28 @@ class _Restore:
                 self.report.spans.append(self.spans[conversation])
         return self.spans[conversation]
 
-    async def _store(self, fresh: Sequence[Prepared[Any]], with_units: Sequence[Prepared[Any]], write: _Write) -> int:
-        """Store items by `write`, and the units of those in `with_units`; return how many items were new.
+    async def _store(
+        self,
+        fresh: Sequence[Prepared[Any]],
+        with_units: Sequence[Prepared[Any]],
+        lock: Callable[[Transaction], Any],
+        find_new: Callable[[Transaction, Sequence[Prepared[Any]]], Any],
+        add: Callable[[Transaction, list[Any]], Any],
+    ) -> int:
+        """Add items that are new still when they are locked, and the units of those in `with_units`; return how many.
 
         Units have the file's vectors where these are of the user's active embedder, else new ones. No transaction is
         open while they are made. Of a dry run all are new.
         """
         if self.dry_run or not fresh:
             return len(fresh)
+
+        async def write(scope: Transaction) -> Sequence[Prepared[Any]]:
+            await lock(scope)
+            new: Sequence[Prepared[Any]] = await find_new(scope, fresh)
+            if new:
+                await add(scope, [one.item for one in new])
+            return new
 
         async def store_with(resources: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
@@ -403,9 +399,7 @@ class _Restore:
             async with self.database.user_transaction(self.user_id) as scope:
                 new = await write(scope)
                 if added := [unit for one in new for unit in units.get(one.row.id, ())]:
-                    await import_rows.add_units(
-                        scope, added, await embedding_models.lock_active(scope, resources.embedder)
-                    )
+                    await chunks.add(scope, added, await embedding_models.lock_active(scope, resources.embedder))
             return len(new)
 
         if any(one.units for one in with_units):

@@ -17,7 +17,7 @@ from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.ingest.importers.base import printable
 from memstore.ingest.importers.json_stream import parse_object
-from memstore.ingest.validation import Moment, NewMessage, check_json, check_name
+from memstore.ingest.validation import Moment, NewMessage, check_json
 from memstore.models import LONGEST_TTL, Conversation, FactColumns, FactKind, Json, Message, Summary, Tier, Unit
 from memstore.providers import Vectors
 from memstore.store.rows import Row
@@ -27,6 +27,7 @@ HEADER, FOOTER = "export", "end"
 
 L = TypeVar("L", bound=BaseModel)
 Text = Annotated[str, Strict()]
+NotBlank = Annotated[str, Strict(), Field(pattern=r"\S")]
 Count = Annotated[int, Strict(), Field(ge=0, le=2**62)]
 Number = Annotated[int, Strict(), Field(ge=1, le=2**62)]
 Seq = Annotated[int, Strict(), Field(ge=0, le=10_000_000)]  # of a message: derivers walk over those that are missing
@@ -78,41 +79,21 @@ class ExportedEmbedder(_Schema):
     dimensions: Number
 
 
-def _check_named(line: L, name: str, kind: str) -> L:
-    try:
-        check_name(name, kind)
-    except InvalidInput as error:
-        raise ValueError(str(error)) from None
-    return line
-
-
 def _check_follows(line: L, given: UUID, wanted: UUID | None) -> L:
     if given != wanted:
         raise ValueError("its id does not follow from its names; was it edited?")
     return line
 
 
-def _rename_retention(settings: Json) -> Json:
-    """Return settings with `messages_days`, as exports before 0.2 call it, under its present name."""
-    return {"message_retention_days" if name == "messages_days" else name: value for name, value in settings.items()}
-
-
-StoredSettings = Annotated[Json, AfterValidator(_rename_retention)]
-
-
 class UserOwned(_Schema):
     """A line that belongs to a user."""
 
-    user: Text
+    user: NotBlank
 
     @property
     def user_id(self) -> UUID:
         """The user's id."""
         return user_id(self.user)
-
-    @model_validator(mode="after")
-    def _check_user(self) -> Self:
-        return _check_named(self, self.user, "user")
 
 
 class UserLine(UserOwned):
@@ -120,7 +101,7 @@ class UserLine(UserOwned):
 
     kind: Literal["user"]
     id: UUID
-    settings: StoredSettings = Field(default_factory=dict)
+    settings: Json = Field(default_factory=dict)
     created_at: Moment
     embedder: ExportedEmbedder | None = None
 
@@ -132,16 +113,12 @@ class UserLine(UserOwned):
 class InConversation(UserOwned):
     """A line that belongs to a conversation."""
 
-    conversation: Text
+    conversation: NotBlank
 
     @property
     def conversation_id(self) -> UUID:
         """The conversation's id."""
         return conversation_id(self.user, self.conversation)
-
-    @model_validator(mode="after")
-    def _check_conversation(self) -> Self:
-        return _check_named(self, self.conversation, "conversation")
 
 
 class WatermarkLine(_Schema):
@@ -166,7 +143,7 @@ class ConversationLine(InConversation):
     id: UUID
     title: Text | None = None
     channel: Text | None = None
-    settings: StoredSettings = Field(default_factory=dict)
+    settings: Json = Field(default_factory=dict)
     last_seq: Seq
     created_at: Moment
     updated_at: Moment

@@ -39,9 +39,9 @@ from memstore.export.schema import (
     encode_vector,
 )
 from memstore.models import ExportReport, Json
-from memstore.store import export_rows
+from memstore.store import archive
 from memstore.store.database import Database, Transaction
-from memstore.store.rows import ChunkRow, ConversationRow, ExportOptions, ItemRow, Owner, Row
+from memstore.store.rows import ChunkRow, ConversationRow, ItemRow, Owner, Row
 
 COUNTED = {
     "user": "users",
@@ -130,14 +130,14 @@ class _UserExport:
         user = ids.user_id(name)
         only = None if self.conversation is None else ids.conversation_id(user, self.conversation)
         async with database.user_transaction(user) as scope:
-            await export_rows.freeze(scope)
-            owner = await export_rows.owner(scope)
+            await archive.freeze(scope)
+            owner = await archive.owner(scope)
             if owner is None:
                 raise InvalidInput(f"There is no user {self.name!r}: nothing was exported.")
             await self.lines.write(self._user(owner))
-            wanted = ExportOptions(self.derived, owner.model_id if self.vectors else None)
+            wanted = {"with_units": self.derived, "model_id": owner.model_id if self.vectors else None}
             found = False
-            async for told in export_rows.conversations(scope, only):
+            async for told in archive.read_conversations(scope, only):
                 found = True
                 await self._conversation(scope, told, wanted, owner.messages)
             if only is not None and not found:
@@ -146,17 +146,17 @@ class _UserExport:
             if only is None:
                 await self._documents(scope)
 
-    async def _conversation(self, scope: Transaction, told: ConversationRow, wanted: ExportOptions, total: int) -> None:
+    async def _conversation(self, scope: Transaction, told: ConversationRow, wanted: Json, total: int) -> None:
         place: Json = {"user": self.name, "conversation": told.conversation.name}
         marks = {name: {"seq": seq, "recipe": recipe} for name, (seq, recipe) in told.watermarks.items()}
         row = _columns(told.conversation, CONVERSATION)
         line = {"kind": "conversation"} | place | row | {"setting_changes": told.setting_changes}
         await self.lines.write(line | {"watermarks": marks if self.derived else None})
         if self.derived:
-            async with aclosing(export_rows.summaries(scope, told.conversation.id, wanted)) as summaries:
+            async with aclosing(archive.read_summaries(scope, told.conversation.id, wanted)) as summaries:
                 async for one in summaries:
                     await self.lines.write({"kind": "summary"} | place | _item(one, SUMMARY))
-        async with aclosing(export_rows.messages(scope, told.conversation.id, wanted)) as messages:
+        async with aclosing(archive.read_messages(scope, told.conversation.id, wanted)) as messages:
             async for one in messages:
                 await self.lines.write({"kind": "message"} | place | _item(one, MESSAGE))
                 self.done += 1
@@ -164,16 +164,16 @@ class _UserExport:
                     self.progress(self.name, self.done, max(total, self.done))
         self.progress(self.name, self.done, max(total, self.done))
 
-    async def _facts(self, scope: Transaction, wanted: ExportOptions, only: UUID | None) -> None:
+    async def _facts(self, scope: Transaction, wanted: Json, only: UUID | None) -> None:
         # What people entered is made of no message; its vector is.
-        mine = ExportOptions(True, wanted.model if wanted.units else None)
+        mine = {"with_units": True, "model_id": wanted["model_id"] if self.derived else None}
         by_hand = not self.derived
-        async with aclosing(export_rows.facts(scope, mine, only=only, by_hand=by_hand)) as facts:
+        async with aclosing(archive.read_facts(scope, mine, only=only, by_hand=by_hand)) as facts:
             async for one in facts:
                 await self.lines.write({"kind": "fact", "user": self.name} | _item(one, FACT))
 
     async def _documents(self, scope: Transaction) -> None:
-        async with aclosing(export_rows.documents(scope, vectors=self.vectors)) as documents:
+        async with aclosing(archive.read_documents(scope, vectors=self.vectors)) as documents:
             async for row in documents:
                 ttl = None if row["ttl"] is None else row["ttl"].total_seconds()
                 vectors = [_document_vector(*one) for one in row["vectors"] or ()]

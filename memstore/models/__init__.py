@@ -55,7 +55,6 @@ from memstore.models.reports import (
     LeftoverReport,
     MigrationReport,
     ScanResult,
-    Timeline,
     TokenCountErrors,
     Usage,
 )
@@ -118,7 +117,6 @@ __all__ = [
     "Summary",
     "Tier",
     "Time",
-    "Timeline",
     "TokenCountErrors",
     "Unit",
     "UnitKey",

@@ -14,7 +14,7 @@ from sqlalchemy import DOUBLE_PRECISION, BigInteger, SmallInteger, Text
 from sqlmodel import Field, SQLModel
 
 from memstore.models.contexts import adapter, as_json
-from memstore.models.messages import Json, Tier, Time, column
+from memstore.models.messages import Json, Time, column
 
 
 class DeadLetter(SQLModel):
@@ -254,18 +254,6 @@ class LargeUser:
     name: str
     units: int
     indexed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """How many items of each tier, of facts the active ones, fall into each of equal parts of the time.
-
-    `since` and `until` are the times of the first and the last message.
-    """
-
-    since: datetime
-    until: datetime
-    items: Mapping[Tier, tuple[int, ...]]
 
 
 class ErasureScope(StrEnum):

@@ -18,6 +18,7 @@ from memstore.store import embedding_models
 from memstore.store.database import Read, Transaction, read_all, read_one
 from memstore.store.embedding_models import Model
 from memstore.store.errors import ConcurrentUpdate
+from memstore.store.rows import NewChunk
 from memstore.store.sql import statements
 from memstore.store.tokenize import TermHashes, term_hashes
 from memstore.store.user_index import OVERLAP, REACH, RECORD, ROLES, TIERS, Rows, UserIndex
@@ -26,17 +27,6 @@ SQL = statements("chunks")
 EVERY_TIER = tuple(Tier)
 COLUMNS = tuple(field.name for field in fields(Unit))  # `asdict` copies each value deeply: a third of storing a unit
 BESIDE = REACH  # units on either side of one that may be found with it
-
-
-@dataclass(frozen=True, slots=True)
-class NewChunk:
-    """A unit to be stored: hashes of its terms, how often it has each, and its vector where there is an embedder."""
-
-    unit: Unit
-    terms: list[int]
-    frequencies: list[int]
-    vector: Vectors | None
-    tags: Sequence[str] = ()
 
 
 def new_chunk(
@@ -93,8 +83,10 @@ async def add(scope: Transaction, units: Sequence[NewChunk], model: UUID | None)
     if not units:
         return 0
     # First: the lock on the user's row makes the order of numbers that in which units are seen by others.
-    first = await take_numbers(scope, [new.frequencies for new in units])
-    rows = [chunk_row(new, number) for number, new in enumerate(units, first)]
+    length = sum(sum(new.frequencies) for new in units)
+    last = await scope.value(SQL["count_units"], int, units=len(units), length=length)
+    assert last is not None
+    rows = [_row(new, number) for number, new in enumerate(units, last - len(units) + 1)]
     if await scope.run_many(SQL["add_text"], rows) != len(units):
         raise ConcurrentUpdate
     vectors = [(new.unit.key, new.vector) for new in units if new.vector is not None]
@@ -103,20 +95,11 @@ async def add(scope: Transaction, units: Sequence[NewChunk], model: UUID | None)
     return len(units)
 
 
-async def take_numbers(scope: Transaction, frequencies: Sequence[Sequence[int]]) -> int:
-    """Count units in, by how often each has its terms; return the number of the first."""
-    length = sum(map(sum, frequencies))
-    last = await scope.value(SQL["count_units"], int, units=len(frequencies), length=length)
-    assert last is not None
-    return last - len(frequencies) + 1
-
-
-def chunk_row(new: NewChunk, number: int) -> dict[str, object]:
-    """Return a unit's columns."""
+def _row(new: NewChunk, number: int) -> dict[str, object]:
     row: dict[str, object] = {name: getattr(new.unit, name) for name in COLUMNS}
     row["tier"], row["tags"], row["number"] = new.unit.tier.value, list(new.tags), number
     row["terms"], row["frequencies"] = _array(new.terms), _array(new.frequencies)
-    row["length"] = sum(new.frequencies)
+    row["length"], row["recorded_at"] = sum(new.frequencies), new.recorded_at
     return row
 
 

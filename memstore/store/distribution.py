@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString, NamedTuple, TypeVar
-from uuid import UUID
 
 import psycopg
 from psycopg.rows import kwargs_row
@@ -45,7 +44,7 @@ class Table(NamedTuple):
     forced: bool
 
 
-class UnitKey(NamedTuple):
+class ForeignKey(NamedTuple):
     """A foreign key, and its definition as SQL."""
 
     table: str
@@ -72,7 +71,7 @@ def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Di
 def _distribute_all(
     connection: psycopg.Connection[Any], tables: Sequence[Table], progress: Callable[[str], None]
 ) -> None:
-    keys = _every(connection, UnitKey, SQL["foreign_keys"])
+    keys = _every(connection, ForeignKey, SQL["foreign_keys"])
     connection.execute(SQL["in_turn"])
     for key in keys:
         connection.execute(Composable(SQL["drop_key"]).format(**_named(key)))
@@ -83,16 +82,6 @@ def _distribute_all(
         definition = Composable(key.definition)  # the server's own words
         connection.execute(Composable(SQL["add_key"]).format(**_named(key), definition=definition))
     connection.execute(Composable(SQL["propagate"]).format(database=Identifier(connection.info.dbname)))
-
-
-def isolate(url: str, user: UUID) -> None:
-    """Give a large user a shard of their own, which can then be moved to a node of its own.
-
-    It takes as long as copying the user's rows, and seconds for each index of vectors.
-    """
-    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
-        _check(connection, url)
-        connection.execute(SQL["isolate"], {"user": user})
 
 
 def _check(connection: psycopg.Connection[Any], url: str) -> list[Table]:
@@ -127,7 +116,7 @@ def _distribute(connection: psycopg.Connection[Any], table: Table) -> None:
         connection.execute(Composable(SQL["forced"]).format(table=name))
 
 
-def _named(key: UnitKey) -> dict[str, Identifier]:
+def _named(key: ForeignKey) -> dict[str, Identifier]:
     return {"table": Identifier(key.table), "name": Identifier(key.name)}
 
 

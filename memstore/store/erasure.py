@@ -1,25 +1,32 @@
-"""Erasure: who may write while one goes on, what it removes, table by table, and the certificates that are kept.
+"""Erasure: who may write while one goes on, what it removes, its certificates, and whether anything is left.
 
 An erasure locks in this order: the user's row against derivers, then the conversations against whoever adds messages,
 then the user's row against everybody. Each of the others holds one of these and waits for no other, or for a moment;
 for what is left of deadlocks the erasure gives way and begins again, for it is the one that can wait.
 
 Children go before their parents, so that each table's rows are counted and no foreign key finds any left.
+What is left is read as the login itself, beyond any user's scope.
 """
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from unicodedata import normalize
 from uuid import UUID
 
 import psycopg
+from psycopg import AsyncConnection
+from psycopg.rows import kwargs_row
+from psycopg.sql import SQL as Composable, Identifier
 
 from memstore.errors import DatabaseError
 from memstore.models import Certificate, Json, Message
-from memstore.store import chunks
+from memstore.store import chunks, messages
 from memstore.store.database import Database, Transaction, read_one
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
@@ -115,43 +122,6 @@ def _certificate(id: UUID, body: Json, recorded_at: datetime) -> Certificate:
     return Certificate.from_dict(body | {"id": id, "recorded_at": recorded_at})
 
 
-async def remove_operator_rows(scope: Transaction) -> dict[str, int]:
-    """Remove the operator's rows that are of this user alone, and revoke the user's tokens; return how many, by table.
-
-    The rows of tokens stay, without a name: where none was ever made, a server on this machine asks for none.
-    """
-    await scope.run(SQL["as_operator"])
-    return {table: await scope.run(statement, user=scope.user_id) for table, statement in OF_OPERATOR.items()}
-
-
-async def count_operator_rows(scope: Transaction) -> dict[str, int]:
-    """Return how many of the operator's rows are of this user alone, by table."""
-    await scope.run(SQL["as_operator"])
-    return dict(await scope.tuples(SQL["rows_of_operator"], user=scope.user_id))
-
-
-OF_USER = {
-    "item_vectors": SQL["user_item_vectors"],
-    "item_text": SQL["user_item_text"],
-    "term_postings": SQL["user_term_postings"],
-    "fact_sources": SQL["user_fact_sources"],
-    "fact_changes": SQL["user_fact_changes"],
-    "facts": SQL["user_facts"],
-    "summaries": SQL["user_summaries"],
-    "receipts": SQL["user_receipts"],
-    "events": SQL["user_events"],
-    "setting_changes": SQL["user_setting_changes"],
-    "dead_letters": SQL["user_dead_letters"],
-    "derivations": SQL["user_derivations"],
-    "messages": SQL["user_messages"],
-    "conversations": SQL["user_conversations"],
-    "model_usage": SQL["user_model_usage"],
-    "counter_drift": SQL["user_counter_drift"],
-    "embedding_models": SQL["user_embedding_models"],
-    "document_vectors": SQL["user_document_vectors"],
-    "documents": SQL["user_documents"],
-    "users": SQL["user_users"],
-}
 OF_CONVERSATION = {
     "events": SQL["conversation_events"],
     "setting_changes": SQL["conversation_setting_changes"],
@@ -218,8 +188,7 @@ async def messages_to_delete(
 ) -> list[MessageToDelete]:
     """Return the messages that an erasure is of, by conversation and in order."""
     ids = None if messages is None else list(messages)
-    rows = await scope.tuples(SQL["doomed"], conversation_id=conversation, ids=ids, before=before)
-    return [MessageToDelete(*row) for row in rows]
+    return await scope.all(SQL["doomed"], MessageToDelete, conversation_id=conversation, ids=ids, before=before)
 
 
 async def unnamed_messages(scope: Transaction, messages: Sequence[UUID]) -> list[Message]:
@@ -233,8 +202,22 @@ async def texts(scope: Transaction, messages: Sequence[UUID]) -> list[str]:
 
 
 async def remove_user(scope: Transaction) -> dict[str, int]:
-    """Remove everything of the user; return how many rows, by table."""
-    return {table: await scope.run(statement) for table, statement in OF_USER.items()}
+    """Remove everything of the user, and the operator's rows of this user alone; return how many rows, by table.
+
+    Rows go with their user by foreign key. Those of tokens stay, without a name: where none was ever made, a server on
+    this machine asks for none.
+    """
+    counts = dict(await scope.tuples(SQL["rows_of_user"]))
+    await scope.run(SQL["remove_user"])
+    await scope.run(SQL["as_operator"])
+    return counts | {table: await scope.run(statement, user=scope.user_id) for table, statement in OF_OPERATOR.items()}
+
+
+async def count_user_rows(scope: Transaction) -> dict[str, int]:
+    """Return how many rows the user has, by table; those too that are the operator's."""
+    counts = dict(await scope.tuples(SQL["rows_of_user"]))
+    await scope.run(SQL["as_operator"])
+    return counts | dict(await scope.tuples(SQL["rows_of_operator"], user=scope.user_id))
 
 
 async def remove_conversation(scope: Transaction, conversation: UUID) -> dict[str, int]:
@@ -250,7 +233,7 @@ async def remove_summaries(
     """Remove the summaries, of any level, that are over messages of these runs of numbers."""
     firsts, lasts = [first for first, _ in runs], [last for _, last in runs]
     values = {"conversation_id": conversation, "firsts": firsts, "lasts": lasts}
-    return [RemovedSummary(*row) for row in await scope.tuples(SQL["summaries_over"], **values)]
+    return await scope.all(SQL["summaries_over"], RemovedSummary, **values)
 
 
 async def rewind_watermark(scope: Transaction, conversation: UUID, deriver: str, to_seq: int) -> bool:
@@ -261,14 +244,13 @@ async def rewind_watermark(scope: Transaction, conversation: UUID, deriver: str,
 
 async def dependent_facts(scope: Transaction, messages: Sequence[UUID], facts: Sequence[UUID]) -> list[DependentFact]:
     """Return the facts that these messages say, and these facts."""
-    rows = await scope.tuples(SQL["resting_facts"], messages=list(messages), facts=list(facts))
-    return [DependentFact(*row) for row in rows]
+    return await scope.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
 async def facts_after(scope: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[FollowingFact]:
     """Return the facts of the next `within` messages after each of these numbers."""
     values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
-    return [FollowingFact(*row) for row in await scope.tuples(SQL["facts_after"], **values)]
+    return await scope.all(SQL["facts_after"], FollowingFact, **values)
 
 
 async def known_facts(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
@@ -288,8 +270,7 @@ async def edits_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence
 
 async def sources_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[SourcePosition]:
     """Return where these facts are said by other messages than these."""
-    rows = await scope.tuples(SQL["sources_of"], facts=list(facts), messages=list(messages))
-    return [SourcePosition(*row) for row in rows]
+    return await scope.all(SQL["sources_of"], SourcePosition, facts=list(facts), messages=list(messages))
 
 
 async def remove_sources(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[UUID]:
@@ -311,7 +292,7 @@ async def forget_replaced(scope: Transaction, facts: Sequence[UUID]) -> None:
 async def remove_chunks(scope: Transaction, removed: Sequence[UUID]) -> dict[str, int]:
     """Remove the units and vectors of items, and count them off; return how many rows, by table."""
     vectors = await scope.run(SQL["remove_vectors"], items=list(removed))
-    lengths = await scope.column(SQL["remove_units"], items=list(removed))
+    lengths = await scope.column(chunks.SQL["remove_units"], item_ids=list(removed))
     await scope.run(chunks.SQL["count_units"], units=-len(lengths), length=-sum(lengths))
     return {"item_vectors": vectors, "item_text": len(lengths)}
 
@@ -360,3 +341,63 @@ async def keep_user_settings(scope: Transaction, user_settings: Json) -> None:
 async def user_settings(scope: Transaction) -> Json:
     """Return the settings of the user's own."""
     return await scope.value(SQL["settings"], dict) or {}
+
+
+# --- whether anything is left
+
+STAYING = ["tombstones", "erasures"]  # hashes, ids and counts
+TABLES = 14  # in which ids of messages, facts and conversations may stand
+
+
+async def count_references(scope: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
+    """Return how many rows name these messages, facts or conversations, by table."""
+    return dict(await scope.tuples(SQL["ids_left"], ids=list(ids), texts=[str(id) for id in ids]))
+
+
+async def messages_of(scope: Transaction, conversations: Sequence[UUID]) -> list[UUID]:
+    """Return the ids of all messages of these conversations."""
+    return await scope.column(SQL["messages_of"], conversations=list(conversations))
+
+
+class Searched(NamedTuple):
+    """A table, and its columns that may hold a text or an id."""
+
+    name: str
+    columns: list[str]
+
+
+async def scan_tables(database: Database, texts: Sequence[str]) -> tuple[int, dict[str, int]]:
+    """Return how many tables there are, and how many of their rows have one of these texts, by table."""
+    found: Counter[str] = Counter()
+    everything = database.capabilities.ignores_policies
+    users = [""] if everything else [str(user) async for user, _ in messages.everybody(database)]
+    async with database.owner_transaction() as connection:
+        tables = await _tables(connection)
+        for user in users:
+            await connection.execute(SQL["as_user"], {"user": user})
+            for table in tables:
+                for text in texts:
+                    found[table.name] += await _count(connection, table, text)
+    return len(tables), {name: count for name, count in found.items() if count}
+
+
+async def _tables(connection: AsyncConnection[Any]) -> list[Searched]:
+    async with connection.cursor(row_factory=kwargs_row(Searched)) as cursor:
+        return await (await cursor.execute(SQL["searched"], {"without": STAYING})).fetchall()
+
+
+async def _count(connection: AsyncConnection[Any], table: Searched, text: str) -> int:
+    columns = Composable(", ").join([Identifier(column) for column in table.columns])
+    statement = Composable(SQL["rows_with"]).format(table=Identifier(table.name), columns=columns)
+    row = await (await connection.execute(statement, {"forms": _forms(text)})).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _forms(text: str) -> list[str]:
+    """Return a text as it may stand in a column: as it is, within JSON, and within JSON that is a text in JSON.
+
+    Its accents may be characters of their own there, and not in what is looked for, or the other way round.
+    """
+    texts = [text, normalize("NFC", text), normalize("NFD", text)]
+    within = [*texts, *(json.dumps(one, ensure_ascii=ascii)[1:-1] for one in texts for ascii in (False, True))]
+    return list(dict.fromkeys([*within, *(json.dumps(one, ensure_ascii=False)[1:-1] for one in within)]))

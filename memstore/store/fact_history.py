@@ -48,11 +48,6 @@ class Past(NamedTuple):
     successor: UUID | None
 
 
-async def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
-    """Return the ids of changes from one to another, both included: three at most."""
-    return await scope.column(SQL["between"], first=first, last=last)
-
-
 async def change(
     scope: Transaction,
     fact: FactColumns,

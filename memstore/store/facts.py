@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from memstore.models import Edge, Fact, FactColumns, FactSpan, KnownFact
@@ -16,13 +16,6 @@ from memstore.store.database import Read, Transaction
 from memstore.store.sql import statements
 
 SQL = statements("facts")
-
-
-class PageEnd(NamedTuple):
-    """The last fact of a page, after which the next page begins."""
-
-    at: datetime
-    id: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +38,7 @@ async def lock(scope: Transaction) -> None:
 
 async def add(scope: Transaction, fact: FactColumns) -> datetime | None:
     """Store a fact; return when it was recorded, or None where the same one is there."""
-    return await scope.value(SQL["add_fact"], datetime, **_columns(fact))
+    return await scope.value(SQL["add_fact"], datetime, **_columns(fact), recorded_at=None)
 
 
 async def put(scope: Transaction, fact: FactColumns) -> None:
@@ -79,16 +72,20 @@ async def facts(
     subject: str | None = None,
     ids: Sequence[UUID] | None = None,
     as_of: datetime | None = None,
+    before: tuple[datetime, UUID] | None = None,
+    limit: int | None = None,
 ) -> list[Fact]:
-    """Return the user's facts with their sources, the latest first; as they were known at a past moment."""
+    """Return the user's facts with their sources, the latest first; as they were known at a past moment.
+
+    With a `limit` a page of them as they are now: those that come after one, by when that was said and its id.
+    """
+    values: dict[str, Any] = {"state": state, "type": type, "kind": kind, "subject": subject}
+    if limit is not None:
+        at, id = before or (None, None)
+        ids = await scope.column(SQL["fact_page"], limit=limit, before=at, id=id, **values)
+        return await _facts_of(scope, ids)
     wanted = None if ids is None else list(ids)
-    values = {"state": state, "type": type, "kind": kind, "subject": subject, "ids": wanted, "as_of": as_of}
-    return await scope.all(SQL["facts"], _with_sources, **values)
-
-
-async def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
-    """Return the ids of facts from one to another, both included: three at most."""
-    return await scope.column(SQL["between"], first=first, last=last)
+    return await scope.all(SQL["facts"], _with_sources, ids=wanted, as_of=as_of, **values)
 
 
 async def naming(scope: Transaction, name: str) -> list[Fact]:
@@ -102,21 +99,6 @@ async def naming(scope: Transaction, name: str) -> list[Fact]:
 async def fact(scope: Transaction, id: UUID) -> Fact | None:
     """Return one fact, in whatever state."""
     return next(iter(await facts(scope, state=None, ids=[id])), None)
-
-
-async def fact_page(
-    scope: Transaction,
-    *,
-    state: str | None,
-    type: str | None,
-    subject: str | None,
-    before: PageEnd | None,
-    limit: int,
-) -> list[Fact]:
-    """Return a page of facts with their sources, the latest first."""
-    page_end = {"before": None, "id": None} if before is None else {"before": before.at, "id": before.id}
-    ids = await scope.column(SQL["fact_page"], state=state, type=type, subject=subject, limit=limit, **page_end)
-    return await _facts_of(scope, ids)
 
 
 async def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int, offset: int) -> list[Fact]:

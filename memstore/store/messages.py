@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 
 from memstore.events import EventType
 from memstore.ids import uuid7
-from memstore.models import Conversation, Json, Message, Tier, Timeline
+from memstore.models import Conversation, Json, Message
 from memstore.store import queue
 from memstore.store.database import Database, Read, Transaction, read_all, read_one, stored
 from memstore.store.sql import statements
@@ -101,7 +101,9 @@ async def describe(
     await lock(scope, conversation)
     was = await settings_of(scope, conversation)
     if was | settings != was:
-        await scope.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was)
+        await scope.run(
+            SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None
+        )
     await scope.run(SQL["describe_conversation"], id=conversation, title=title, channel=channel, settings=settings)
 
 
@@ -315,16 +317,9 @@ async def counts(scope: Transaction) -> dict[str, int]:
     return row
 
 
-async def timeline(scope: Transaction, parts: int) -> Timeline | None:
-    """Return how many items of each tier there are in each part of the time; None before the first message."""
-    rows = await scope.tuples(SQL["timeline"], parts=parts)
-    if not rows:
-        return None
-    items = {tier: [0] * parts for tier in Tier}
-    for tier, _, _, count, part in rows:
-        items[Tier(tier)][part] = count
-    _, since, until, _, _ = rows[0]
-    return Timeline(since, until, {tier: tuple(counts) for tier, counts in items.items()})
+async def ids_between(scope: Transaction, kind: str, first: UUID, last: UUID) -> list[UUID]:
+    """Return the ids of facts, summaries, changes or receipts from one to another, both included: three at most."""
+    return await scope.column(SQL["ids_between"], kind=kind, first=first, last=last)
 
 
 def row_of(message: Message) -> dict[str, Any]:

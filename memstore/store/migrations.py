@@ -22,7 +22,7 @@ from memstore.store.sql import statements
 if TYPE_CHECKING:
     from alembic.config import Config
 
-FIRST, HEAD = "0015", "0016"  # revisions before the first were never released
+FIRST, HEAD = "0016", "0016"  # revisions before the first were never released
 SQL = statements("database")
 
 

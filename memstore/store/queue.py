@@ -174,12 +174,6 @@ def prepare_queue(url: str) -> None:
                 _bring(connection, state)
 
 
-def has_queue(url: str) -> bool:
-    """Return whether there is a queue."""
-    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
-        return _state(connection).made
-
-
 def _state(connection: psycopg.Connection[Any]) -> QueueState:
     row = connection.execute(SQL["state"]).fetchone()
     assert row is not None

@@ -34,15 +34,9 @@ async def receipt(scope: Transaction, id: UUID) -> Receipt | None:
     return None if found is None else (await _told(scope, [found]))[0]
 
 
-async def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
-    """Return the ids of receipts from one to another, both included: three at most."""
-    return await scope.column(SQL["between"], first=first, last=last)
-
-
 async def receipts(scope: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
     """Return the receipts of a conversation, the latest first."""
-    found = await scope.all(SQL["receipts"], _receipt, conversation_id=conversation, limit=limit)
-    return await _told(scope, found)
+    return await _told(scope, await receipt_page(scope, conversation, before=None, limit=limit))
 
 
 async def receipt_page(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from memstore.models import Conversation, FactColumns, FactSpan, Json, Message, Summary, Unit
@@ -46,13 +45,18 @@ class ChunkRow:
 
 
 @dataclass(frozen=True, slots=True)
-class HashedChunk:
-    """A unit to be stored: hashes of its terms, how often it has each, and the tags of its item."""
+class NewChunk:
+    """A unit to be stored: hashes of its terms, how often it has each, and its vector where there is an embedder.
 
-    kept: ChunkRow
+    `recorded_at` is None for now.
+    """
+
+    unit: Unit
     terms: list[int]
     frequencies: list[int]
-    tags: Sequence[str]
+    vector: Vectors | None
+    tags: Sequence[str] = ()
+    recorded_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +67,6 @@ class ItemRow:
     units: list[ChunkRow]
     sources: list[Json]
     history: list[Json]
-
-
-@dataclass(frozen=True, slots=True)
-class ExportOptions:
-    """What of items is read beside them: their units, and vectors of this model; neither, or units alone."""
-
-    units: bool
-    model: UUID | None
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """What the statements call them."""
-        return {"with_units": self.units, "model_id": self.model}
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,12 +53,7 @@ async def summaries(
 
 async def summary(scope: Transaction, id: UUID) -> Summary | None:
     """Return one summary; None where there is none of this id."""
-    return await scope.one(SQL["summary"], Summary.model_construct, id=id)
-
-
-async def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
-    """Return the ids of summaries from one to another, both included: three at most."""
-    return await scope.column(SQL["between"], first=first, last=last)
+    return next(iter(await some(scope, [id])), None)
 
 
 def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[Outline]]:

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 
 import memstore
-from memstore.store.embedded.initdb import executable
-from memstore.store.embedded.locks import attempts
+from memstore.store.embedded.folder import attempts
+from memstore.store.embedded.postmaster import executable
 from memstore.store.embedded.server import EmbeddedServer, stop
 from tests.command_line import environment, variables
 from tests.helpers.user_rows import rows

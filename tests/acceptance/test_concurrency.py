@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -22,7 +21,7 @@ import pytest
 import memstore
 from memstore._sync.ingest import history
 from memstore.ingest.importers import Imported
-from memstore.store.embedded.locks import attempts
+from memstore.store.embedded.folder import attempts
 from tests.helpers.user_rows import rows
 
 T = TypeVar("T")
@@ -105,18 +104,6 @@ def test_threads_that_write_to_one_conversation_are_numbered_without_gaps(store:
     check_writers(store.user("alice").conversation("lisbon").messages(), given, each)
 
 
-async def test_tasks_that_write_to_one_conversation_are_numbered_without_gaps(url: str) -> None:
-    each = 8 * DOSE
-    async with await memstore.open_async(url, settings=HASHING) as store:
-
-        async def write(writer: int) -> list[int]:
-            trip = store.user("alice").conversation("lisbon")
-            return [(await trip.add("user", f"{writer}/{n}")).seq for n in range(each)]
-
-        given = await asyncio.gather(*(write(writer) for writer in range(WRITERS)))
-        check_writers(await store.user("alice").conversation("lisbon").messages(), given, each)
-
-
 def check_writers(stored: Sequence[memstore.Message], given: Sequence[list[int]], each: int) -> None:
     """Every message once, under the number that its writer was told, in the order in which it wrote."""
     check_numbers(stored, WRITERS * each)
@@ -175,12 +162,6 @@ def test_the_first_message_of_a_user_may_come_from_everybody(store: memstore.Mem
     assert list(store.users()) == [f"user {attempt}" for attempt in range(3 * DOSE)]
 
 
-def test_first_messages_of_many_conversations_of_a_new_user(store: memstore.MemoryStore) -> None:
-    all_at_once(lambda writer: store.user("alice").conversation(f"c{writer}").add_many(said(f"c{writer}", 4)))
-    assert len(store.user("alice").conversations()) == WRITERS
-    assert store.stats()["messages"] == WRITERS * 4
-
-
 def test_imports_of_the_same_conversations_in_other_orders_wait_for_each_other_and_store_each_message_once(
     store: memstore.MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,6 +187,29 @@ def test_imports_of_the_same_conversations_in_other_orders_wait_for_each_other_a
         stored = store.user("alice").conversation(name).messages()
         check_numbers(stored, 30)
         assert [message.external_id for message in stored] == [f"{name}:{n}" for n in range(30)]
+
+
+def test_threads_add_read_clear_and_prune_at_once(url: str) -> None:
+    with memstore.open(url, settings={"embedder": "none"}) as store:
+        room = store.user("world").conversation("room")
+
+        def work(writer: int) -> None:
+            for number in range(12):
+                room.add("user", f"{writer}:{number}")
+                seqs = [one.seq for one in room.get_all()]
+                assert seqs == list(range(seqs[0], seqs[0] + len(seqs))) if seqs else True
+                assert room.count() >= 0
+                assert len(room.get_recent(3)) <= 3
+                assert store.counter.count_messages(room.prune(60)) <= 60
+                if writer == 0 and number % 4 == 3:
+                    room.clear()
+
+        with ThreadPoolExecutor(8) as threads:
+            for done in [threads.submit(work, writer) for writer in range(8)]:
+                done.result()
+        said = [one.text for one in room.messages()]
+        assert sorted(said) == sorted(f"{writer}:{number}" for writer in range(8) for number in range(12))
+        assert len(room.get_all()) == room.count() < len(said)
 
 
 # -- derivers

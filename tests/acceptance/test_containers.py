@@ -24,7 +24,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from memstore.cli import app
 from memstore.settings import Settings
-from memstore.store.embedded.initdb import executable
+from memstore.store.embedded.postmaster import executable
 from memstore.store.embedded.server import EmbeddedServer
 from tests.command_line import SCRIPT, environment
 from tests.conftest import with_database

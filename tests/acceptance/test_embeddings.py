@@ -91,17 +91,6 @@ def test_the_commands_move_users_and_bring_them_back(url: str, cli: Run, store: 
     assert "Nobody can go back" in refused.err
 
 
-def test_what_cannot_be_is_said_and_leaves_all_as_it_is(url: str, cli: Run, store: memstore.MemoryStore) -> None:
-    derived(store, "alice", messages=4)
-    at = ("-d", url)
-    for wrong, why in (("unheard:of", "Nobody knows the provider"), ("none", "makes no vectors")):
-        ended = cli("embeddings", "migrate", "--to", wrong, *at)
-        assert ended.code in (1, 2)
-        assert why in ended.err
-    assert cli("embeddings", "migrate", *at).code == 2
-    assert list(states(store)) == [OLD]
-
-
 def test_the_doctor_and_the_statistics_count_the_vectors_that_serve(
     url: str, cli: Run, store: memstore.MemoryStore
 ) -> None:

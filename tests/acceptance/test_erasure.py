@@ -188,7 +188,7 @@ import os, signal
 real, count = erasure.Transaction.run, 0
 def run(self, statement, **values):
     global count
-    count += statement.startswith("-- All of a user") or "DELETE" in statement
+    count += 1
     if count > after:
         os.kill(os.getpid(), signal.SIGKILL)
     return real(self, statement, **values)
@@ -203,7 +203,7 @@ def test_an_erasure_that_is_killed_in_the_middle_has_done_nothing(url: str) -> N
         store.user("alice").conversation("c").add_many(said(0, 10, "secret"))
         store.derive()
         before = dumped(url)
-        for after in (0, 5, 12, 17):
+        for after in (1, 2, 4, 6):
             done = subprocess.run([sys.executable, "-c", KILLED, url, str(after)], check=False)
             assert done.returncode == -signal.SIGKILL
             assert dumped(url) == before

@@ -75,18 +75,6 @@ def test_an_export_goes_through_a_pipe(filled: str, twin: str) -> None:
     assert not any(rows(twin, "bob").values())
 
 
-def test_one_conversation_without_vectors_or_without_what_was_made(cli: Run, filled: str, tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    sizes = []
-    for flags in ((), ("--no-vectors",), ("--no-derived",)):
-        assert cli("export", str(path), "-u", "ann", "-c", "talk", "-d", filled, *flags).code == 0
-        sizes.append(path.stat().st_size)
-    assert sizes == sorted(sizes, reverse=True)
-    assert {json.loads(line)["kind"] for line in path.read_text().splitlines()} == {
-        "export", "user", "conversation", "message", "end"
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("flags", "code", "reason"),
     [
@@ -219,16 +207,3 @@ def test_the_real_encoder_recalls_what_came_in_as_what_went_out(url: str, twin: 
             assert other.user("ann").recall(asked, limit=20) == found
             contexts = [one.user("ann").conversation("talk").context(asked, budget=300) for one in (store, other)]
             assert json.dumps(contexts[0].messages) == json.dumps(contexts[1].messages)
-
-
-def test_the_real_encoder_makes_vectors_that_were_left_out(url: str, twin: str, tmp_path: Path) -> None:
-    with memstore.open(url) as store, memstore.open(twin) as other:
-        for day, (question, _) in enumerate(TOLD):
-            store.user("ann").conversation("talk").add("user", question, occurred_at=START + timedelta(days=day))
-        store.derive()
-        store.export(tmp_path / "a.jsonl", vectors=False)
-        other.import_file(tmp_path / "a.jsonl")
-        for asked in ASKED:
-            found, again = (one.user("ann").recall(asked, limit=20) for one in (store, other))
-            assert [hit.id for hit in again] == [hit.id for hit in found]
-            assert [hit.score for hit in again] == pytest.approx([hit.score for hit in found], abs=1e-5)

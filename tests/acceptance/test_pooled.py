@@ -20,7 +20,7 @@ import memstore
 from memstore import ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
-from memstore.store.capabilities import capabilities
+from memstore.store.roles import capabilities
 from tests.command_line import Run
 from tests.conftest import with_database
 from tests.helpers.user_rows import rows

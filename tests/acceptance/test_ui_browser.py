@@ -51,7 +51,7 @@ async def store(url: str) -> AsyncIterator[AsyncMemoryStore]:
 async def test_nothing_stored_runs_and_everybody_can_use_every_page(store: AsyncMemoryStore) -> None:
     receipt = await hostile(store)
     plain = store.user(NAMES[0])
-    fact = (await plain.fact_page(limit=1))[0]
+    fact = (await plain.facts(limit=1))[0]
     gone = (await plain.erasures())[0]
     hard = url_to("users", NAMES[1])
     of = ["users", NAMES[0]]

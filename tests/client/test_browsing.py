@@ -8,7 +8,6 @@ from uuid import uuid4
 import pytest
 
 from memstore import AsyncMemoryStore, InvalidInput
-from memstore.models import Tier
 
 BEGAN = datetime(2025, 3, 1, 9, tzinfo=UTC)
 WORDS = [
@@ -29,7 +28,6 @@ LATER = [
 
 async def test_a_memory_is_looked_through_in_pages(store: AsyncMemoryStore) -> None:
     alice, bob = store.user("alice"), store.user("bob")
-    assert await alice.timeline() is None
     said = []
     for number, (name, lines) in enumerate({"lisbon": WORDS, "porto": LATER}.items()):
         at = BEGAN + timedelta(days=300 * number)
@@ -40,12 +38,12 @@ async def test_a_memory_is_looked_through_in_pages(store: AsyncMemoryStore) -> N
 
     every = await alice.facts(state=None)
     pages, last = [], None
-    while page := await alice.fact_page(state=None, before=last, limit=2):
+    while page := await alice.facts(state=None, before=last, limit=2):
         pages += [one.id for one in page]
         last = page[-1].occurred_at, page[-1].id
     assert pages == [one.id for one in every]
     assert len(pages) >= 4
-    assert await alice.fact_page(type=every[0].type, subject=every[0].subject.upper(), limit=100)
+    assert await alice.facts(type=every[0].type, subject=every[0].subject.upper(), limit=100)
     assert {one.id for one in await alice.facts_said_by([said[0].id])} == {
         one.id for one in every if said[0].id in one.sources
     }
@@ -67,14 +65,6 @@ async def test_a_memory_is_looked_through_in_pages(store: AsyncMemoryStore) -> N
     assert [one.id for one in await alice.receipt_page(before=first[-1].id)] == ids[:1]
     assert [one.id for one in await alice.receipt_page(conversation_id=lisbon.id)] == [ids[2], ids[0]]
     assert await bob.receipt_page() == []
-
-    timeline = await alice.timeline(parts=10)
-    assert timeline is not None
-    assert (timeline.since, timeline.until) == (BEGAN, BEGAN + timedelta(days=300))
-    assert timeline.items[Tier.MESSAGES] == (len(WORDS), *[0] * 8, len(WORDS))
-    assert sum(timeline.items[Tier.FACTS]) == len(await alice.facts())
-    with pytest.raises(InvalidInput, match="parts=0"):
-        await alice.timeline(parts=0)
 
 
 async def test_items_are_found_by_their_ids(store: AsyncMemoryStore) -> None:

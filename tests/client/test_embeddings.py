@@ -17,7 +17,7 @@ from memstore import Conflict, EmbedderMismatch, InvalidInput, ProviderMissing
 from memstore.client.store import AsyncMemoryStore
 from memstore.derive import embedding_migration
 from memstore.models import Hit
-from memstore.providers import Vectors, load_embedder
+from memstore.providers import Vectors
 from memstore.store import chunks, embedding_models, vector_indexes
 from memstore.testing import HashingEmbedder
 from tests.helpers.embedders import TurnedEmbedder, install
@@ -542,32 +542,6 @@ async def test_a_question_that_the_switch_overtakes_is_answered_by_the_new_one(
     assert scores[0] == pytest.approx(scores[1], abs=2e-6)
 
 
-async def test_a_context_of_a_process_that_was_not_told_is_the_same(old: AsyncMemoryStore, url: str) -> None:
-    await talked(old)
-    trip = old.user("alice").conversation("c")
-    before = await trip.context(QUESTIONS[0], budget=600)
-    moving(url)()
-    first, again = [await trip.context(QUESTIONS[0], budget=600) for _ in range(2)]
-    assert first.messages == again.messages == before.messages
-    assert {one.receipt.models["embedder"] for one in (first, again)} == {NEW}
-
-
-async def test_units_that_are_removed_meanwhile_are_no_obstacle(
-    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await talked(old)
-    [hit] = await old.user("alice").recall("nurse", tiers=["messages"], limit=1)
-
-    def removed() -> None:
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("delete from item_text where item_id = %s", [hit.id])
-            connection.execute("update users set units = units - 1")
-
-    once(embedder(old, NEW), "embed_documents", removed, monkeypatch)
-    assert (await old.embeddings.migrate(NEW)).users == 1
-    assert await states(old) == {NEW: ("serving", 1, 0), OLD: ("retired", 1, 0)}
-
-
 async def test_what_was_erased_meanwhile_leaves_no_vector(
     old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -621,24 +595,3 @@ def is_held(url: str) -> bool:
 
 
 # -- gone
-
-
-async def test_vectors_of_all_embedders_go_with_their_unit(
-    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await talked(old)
-    await old.embeddings.migrate(NEW)
-    [hit] = await old.user("alice").recall("nurse", tiers=["messages"], limit=1)
-    counted = vectors_by(url)
-    async with old._database.user_transaction(old.user("alice").id) as scope:
-        await chunks.remove(scope, [hit.id])
-    assert vectors_by(url) == {name: count - 1 for name, count in counted.items()}
-
-
-def test_the_embedders_of_the_tests_differ() -> None:
-    one, other = load_embedder(OLD), load_embedder(NEW)
-    assert one is not None
-    assert other is not None
-    ours, theirs = (each.embed_documents(SAID) for each in (one, other))
-    assert ours @ ours.T == pytest.approx(theirs @ theirs.T, abs=1e-6)
-    assert abs((ours * theirs).sum(axis=1)).max() < 0.3

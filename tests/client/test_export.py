@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from memstore import EmbedderMismatch, InvalidInput, ids
+from memstore import InvalidInput, ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.export import reader
@@ -123,10 +123,22 @@ def reasons(done: Imported) -> list[str]:
 
 
 async def test_what_comes_in_again_is_row_for_row_what_went_out(
-    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, twin: str, tmp_path: Path
+    store: AsyncMemoryStore,
+    url: str,
+    other: AsyncMemoryStore,
+    twin: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """A dry run tells the same and stores nothing. No text is embedded again."""
     await lived_in(store)
     told = await store.export(tmp_path / "all.jsonl")
+    done = await other.import_file(tmp_path / "all.jsonl", dry_run=True)
+    assert (counts(done), done.format) == ((told.messages, 0, 0), "memstore")
+    assert done.restored == {name: getattr(told, name) for name in EVERYTHING}
+    assert done.conversations == told.conversations == len(done.spans)
+    assert not any(stored(twin).values())
+    monkeypatch.setattr(HashingEmbedder, "embed_documents", lambda *_: pytest.fail("the file has vectors"))
     done = await other.import_file(tmp_path / "all.jsonl")
     assert (counts(done), done.format) == ((told.messages, 0, 0), "memstore")
     assert done.restored == {name: getattr(told, name) for name in EVERYTHING}
@@ -195,11 +207,17 @@ async def test_a_second_import_adds_nothing_also_where_the_store_has_gone_on(
 
 
 async def test_an_import_that_was_cut_off_is_ended_by_the_next(
-    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, twin: str, tmp_path: Path
+    store: AsyncMemoryStore,
+    url: str,
+    other: AsyncMemoryStore,
+    twin: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     alice = await lived_in(store)
     await alice.export(tmp_path / "a.jsonl")
     whole = (tmp_path / "a.jsonl").read_bytes()
+    monkeypatch.setattr(reader, "BATCH", 3)
     for share in (0.3, 0.6, 0.95):
         (tmp_path / "cut.jsonl").write_bytes(whole[: int(len(whole) * share)])
         done = await other.import_file(tmp_path / "cut.jsonl")
@@ -208,18 +226,6 @@ async def test_an_import_that_was_cut_off_is_ended_by_the_next(
     assert any("damaged" in reason for reason in reasons(await other.import_file(tmp_path / "cut.jsonl.gz")))
     assert counts(await other.import_file(tmp_path / "a.jsonl"))[2] == 0
     assert stored(twin) == stored(url)
-
-
-async def test_a_dry_run_stores_nothing_and_tells_what_would_come(
-    store: AsyncMemoryStore, other: AsyncMemoryStore, twin: str, tmp_path: Path
-) -> None:
-    await lived_in(store)
-    told = await store.export(tmp_path / "a.jsonl")
-    done = await other.import_file(tmp_path / "a.jsonl", dry_run=True)
-    assert counts(done) == (told.messages, 0, 0)
-    assert done.restored == {name: getattr(told, name) for name in EVERYTHING}
-    assert done.conversations == told.conversations == len(done.spans)
-    assert not any(stored(twin).values())
 
 
 # -- some of it
@@ -254,18 +260,6 @@ async def test_without_what_was_made_of_messages_it_is_made_there(
     assert rows(twin, "alice") == rows(url, "alice")
 
 
-async def test_vectors_of_the_file_are_taken_and_no_text_is_embedded_again(
-    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alice = await lived_in(store)
-    await alice.export(tmp_path / "a.jsonl")
-    asked: list[Any] = []
-    monkeypatch.setattr(HashingEmbedder, "embed_documents", lambda _, texts: asked.append(texts))
-    assert counts(await other.import_file(tmp_path / "a.jsonl"))[2] == 0
-    assert asked == []
-    assert (await other.stats())["vectors"] == (await store.stats())["vectors"] > 0
-
-
 @pytest.mark.parametrize("settings", [HASHING, {"embedder": "hashing:64"}])
 async def test_vectors_that_are_not_there_or_of_another_embedder_are_made_there(
     store: AsyncMemoryStore, twin: str, tmp_path: Path, settings: dict[str, str]
@@ -292,16 +286,6 @@ async def test_a_store_without_an_embedder_takes_all_but_the_vectors(
         assert (stats["units"], stats["vectors"]) == ((await store.stats())["units"], 0)
         assert await other.user("alice").recall("market with Tom")
         await other.derive()
-
-
-async def test_vectors_of_two_embedders_are_never_mixed(store: AsyncMemoryStore, twin: str, tmp_path: Path) -> None:
-    alice = await lived_in(store)
-    await alice.export(tmp_path / "a.jsonl")
-    async with await AsyncMemoryStore.open(twin, settings={"embedder": "hashing:64"}) as other:
-        await other.user("alice").add_fact("The user keeps bees.", type="preference")
-    async with await AsyncMemoryStore.open(twin, settings=HASHING) as other:
-        with pytest.raises(EmbedderMismatch):
-            await other.import_file(tmp_path / "a.jsonl")
 
 
 async def test_who_and_what_is_unknown_is_told_and_leaves_no_file(store: AsyncMemoryStore, tmp_path: Path) -> None:
@@ -337,16 +321,6 @@ async def test_a_file_is_its_owners_alone_and_a_stream_will_do(
         await other.import_file(io.BytesIO())
     with pytest.raises(InvalidInput, match="is no export"):
         await other.import_file(io.BytesIO(b'{"conversation": "c", "role": "user", "content": "x"}\n'))
-
-
-async def test_exports_may_follow_each_other(store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path) -> None:
-    for name in ("ann", "bob"):
-        await store.user(name).conversation("c").add("user", f"I am {name}.")
-        await store.user(name).export(tmp_path / name)
-    both = tmp_path / "both.jsonl"
-    both.write_bytes((tmp_path / "ann").read_bytes() + (tmp_path / "bob").read_bytes())
-    assert counts(await other.import_file(both)) == (2, 0, 0)
-    assert [name async for name in other.users()] == ["ann", "bob"]
 
 
 # -- beside what is there
@@ -393,18 +367,6 @@ async def test_what_is_in_conflict_is_told_and_never_overwritten(
     assert stored(twin) == before
 
 
-async def test_another_message_of_the_same_number_is_a_conflict(
-    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path
-) -> None:
-    await store.user("alice").conversation("c").add("user", "Here.")
-    await other.user("alice").conversation("c").add("user", "There.")
-    await store.export(tmp_path / "a.jsonl")
-    done = await other.import_file(tmp_path / "a.jsonl")
-    assert counts(done) == (0, 0, 1)
-    assert "number 1 of the conversation is another message here" in reasons(done)[0]
-    assert [one.content for one in await other.user("alice").conversation("c").messages()] == ["There."]
-
-
 async def test_a_later_export_of_a_conversation_that_went_on_is_added_and_derived_here(
     store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path
 ) -> None:
@@ -443,9 +405,6 @@ async def test_new_messages_take_numbers_after_those_that_are_still_to_come(
     assert late.seq == 21
     assert counts(await other.import_file(tmp_path / "a.jsonl"))[2] == 0
     assert [one.seq for one in await other.user("alice").conversation("c").messages()] == list(range(1, 22))
-
-
-# -- hostile
 
 
 # -- erased here
@@ -502,68 +461,51 @@ async def test_what_was_said_elsewhere_of_an_erased_conversation_comes_in_and_is
     assert (await store.import_file(tmp_path / "all.jsonl")).new == 0
 
 
+def of_kind(lines: Lines, kind: str, **columns: Any) -> dict[str, Any]:
+    """Give the first line of a kind with other columns; None takes a key away."""
+    line = next(line for line in lines if line["kind"] == kind)
+    return {key: value for key, value in (line | columns).items() if value is not None}
+
+
 def changed(lines: Lines, kind: str, **columns: Any) -> Lines:
-    """Give lines with the first one of a kind changed; None takes a key away."""
+    """Give lines with the first one of a kind changed."""
     place = next(number for number, line in enumerate(lines) if line["kind"] == kind)
-    new = {key: value for key, value in (lines[place] | columns).items() if value is not None}
-    return [*lines[:place], new, *lines[place + 1 :]]
+    return [*lines[:place], of_kind(lines, kind, **columns), *lines[place + 1 :]]
 
 
-HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
-    "unknown_kind": (lambda lines: [lines[0], {"kind": "dream"}, *lines[1:]], "line 2: the kind dream is unknown"),
-    "no_object": (lambda lines: [lines[0], "[1]", *lines[1:]], "line 2: it is not a JSON object"),
-    "no_json": (lambda lines: [lines[0], '{"kind": "mess', *lines[1:]], "line 2: it is not JSON"),
-    "nan": (lambda lines: [lines[0], '{"kind": NaN}', *lines[1:]], "line 2: the line must be JSON"),
-    "nul": (lambda lines: changed(lines, "message", content="a\0b"), "holds a NUL character"),
-    "surrogate": (lambda lines: changed(lines, "message", content="\ud800"), "half a surrogate pair"),
-    "unknown_key": (lambda lines: changed(lines, "message", color="red"), "message is not as the format has it: color"),
-    "wrong_type": (lambda lines: changed(lines, "message", seq="1"), "seq: Input should be a valid integer"),
-    "huge_number": (lambda lines: changed(lines, "message", seq=10**30), "seq: Input should be less than"),
-    "far_message": (lambda lines: changed(lines, "message", seq=2**40), "seq: Input should be less than"),
-    "far_conversation": (lambda lines: changed(lines, "conversation", last_seq=2**40), "last_seq: Input should be"),
-    "far_watermark": (
-        lambda lines: changed(lines, "conversation", watermarks={"embed": {"seq": 99}}),
-        "a watermark stands beyond the last message",
-    ),
-    "zero": (lambda lines: changed(lines, "message", seq=0), "seq: Input should be greater than"),
-    "no_zone": (lambda lines: changed(lines, "message", recorded_at="2024-05-01"), "recorded_at:"),
-    "no_time": (lambda lines: changed(lines, "message", occurred_at=None), "occurred_at: Field required"),
-    "forged_message": (lambda lines: changed(lines, "message", external_id="b"), "its id does not follow"),
-    "message_of_no_name": (lambda lines: changed(lines, "message", id=str(uuid4())), "its id does not follow"),
-    "forged_user": (lambda lines: changed(lines, "user", user="bob"), "the user is not as the format has it: its id"),
-    "forged_fact": (
-        lambda lines: changed(lines, "fact", text="The user is rich."),
-        "the fact is not as the format has",
-    ),
-    "forged_summary": (
-        lambda lines: changed(lines, "summary", to_seq=3),
-        "the summary is not as the format has it: its",
-    ),
-    "backward": (lambda lines: changed(lines, "summary", to_seq=0), "to_seq: Input should be greater than"),
-    "confidence": (lambda lines: changed(lines, "fact", confidence=7), "confidence: Input should be less than"),
-    "state": (lambda lines: changed(lines, "fact", state="wild"), "state: Input should be"),
-    "unit": (lambda lines: changed(lines, "message", units=[unit(stop=10**6)]), "its unit 0 is 0 to 1000000"),
-    "vector": (lambda lines: changed(lines, "message", units=[unit(vector="AAAA")]), "the vector of its unit 0"),
-    "long_vector": (lambda lines: changed(lines, "message", units=[unit(vector=LONG)]), "256 components of length 1"),
-    "missing_source": (lambda lines: [line for line in lines if line["kind"] != "message"], "a message that says it"),
-    "huge_line": (lambda lines: [lines[0], "x" * 52_000_000, *lines[1:]], "line 2: the line is longer than"),
-    "ten_megabytes": (lambda lines: changed(lines, "message", content="x" * 10_000_000), "may have 4,000,000"),
-    "poisoned_history": (
-        lambda lines: changed(lines, "fact", history=[poison(lines)]),
-        "history.0.before.valid_from: ",
-    ),
-    "poisoned_setting": (
-        lambda lines: changed(lines, "conversation", settings={"cleared": "x", "context_budget": "much"}),
-        "its setting 'context_budget' is left out",
-    ),
-    "poisoned_strategies": (
-        lambda lines: changed(lines, "conversation", settings={"strategies": 5, "sections": 5}),
-        "its setting 'sections' is left out",
-    ),
-    "second_footer": (lambda lines: [*lines, *lines[1:]], "it stands after the last line"),
-    "changed": (lambda lines: [*changed(lines, "conversation", title="Other")[:-1], json.dumps(lines[-1])], "SHA-256"),
-}
+BAD_LINES: list[tuple[str, str]] = [
+    ('{"kind": "dream"}', "the kind dream is unknown"),
+    ("[1]", "it is not a JSON object"),
+    ('{"kind": "mess', "it is not JSON"),
+    ('{"kind": NaN}', "the line must be JSON"),
+    ("x" * 52_000_000, "the line is longer than"),
+]
 LONG = b64encode(struct.pack("<256f", 100, *[0] * 255)).decode()
+BAD_COLUMNS: list[tuple[str, dict[str, Any], str]] = [
+    ("message", {"content": "a\0b"}, "holds a NUL character"),
+    ("message", {"content": "\ud800"}, "half a surrogate pair"),
+    ("message", {"content": "x" * 10_000_000}, "may have 4,000,000"),
+    ("message", {"color": "red"}, "message is not as the format has it: color"),
+    ("message", {"seq": "1"}, "seq: Input should be a valid integer"),
+    ("message", {"seq": 2**40}, "seq: Input should be less than"),
+    ("message", {"seq": 0}, "seq: Input should be greater than"),
+    ("message", {"recorded_at": "2024-05-01"}, "recorded_at:"),
+    ("message", {"occurred_at": None}, "occurred_at: Field required"),
+    ("message", {"external_id": "b"}, "message is not as the format has it: its id does not follow"),
+    ("message", {"id": str(uuid4())}, "message is not as the format has it: its id does not follow"),
+    ("user", {"user": "bob"}, "the user is not as the format has it: its id"),
+    ("fact", {"text": "The user is rich."}, "the fact is not as the format has"),
+    ("summary", {"to_seq": 3}, "the summary is not as the format has it: its"),
+    ("conversation", {"last_seq": 2**40}, "last_seq: Input should be"),
+    ("conversation", {"watermarks": {"embed": {"seq": 99}}}, "a watermark stands beyond the last message"),
+    ("summary", {"to_seq": 0}, "to_seq: Input should be greater than"),
+    ("fact", {"confidence": 7}, "confidence: Input should be less than"),
+    ("fact", {"state": "wild"}, "state: Input should be"),
+]
+
+
+def unit(**columns: Any) -> dict[str, Any]:
+    return {"start": 0, "stop": 1, "recorded_at": START.isoformat()} | columns
 
 
 def poison(lines: Lines) -> dict[str, Any]:
@@ -572,25 +514,57 @@ def poison(lines: Lines) -> dict[str, Any]:
     return change | {"before": {"valid_from": "garbage"}, "recorded_at": START.isoformat()}
 
 
-def unit(**columns: Any) -> dict[str, Any]:
-    return {"start": 0, "stop": 1, "recorded_at": START.isoformat()} | columns
-
-
-@pytest.mark.parametrize("attack", HOSTILE)
-async def test_what_cannot_be_read_is_named_and_costs_itself(
-    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path, attack: str
-) -> None:
+async def two_messages(store: AsyncMemoryStore, path: Path) -> Lines:
     talk = store.user("alice").conversation("c")
     await talk.add("user", "I live in Leeds.", occurred_at=START, external_id="a")
     await talk.add("user", "I'm allergic to peanuts.", occurred_at=START + timedelta(days=1), external_id="z")
     await store.derive()
-    await store.export(tmp_path / "a.jsonl")
+    await store.export(path)
+    return lines_of(path)
+
+
+async def test_every_line_that_cannot_be_read_is_named_and_costs_itself(
+    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, twin: str, tmp_path: Path
+) -> None:
+    lines = await two_messages(store, tmp_path / "a.jsonl")
+    bad: list[dict[str, Any] | str] = [text for text, _ in BAD_LINES]
+    bad += [of_kind(lines, kind, **columns) for kind, columns, _ in BAD_COLUMNS]
+    bad.append(of_kind(lines, "fact", history=[poison(lines)]))
+    done = await other.import_file(write(tmp_path / "b.jsonl", [*lines[:-1], *bad, lines[-1]]))
+    told = sorted(reasons(done), key=lambda reason: int(reason.split()[2].rstrip(":")))
+    wanted = [reason for _, reason in BAD_LINES] + [reason for *_, reason in BAD_COLUMNS] + ["history.0.before"]
+    assert len(told) == len(wanted)
+    for number, (reason, problem) in enumerate(zip(wanted, told, strict=True), len(lines)):
+        assert problem.startswith(f"b.jsonl, line {number}: ")
+        assert reason in problem
+        assert len(problem) < 5000
+    assert stored(twin) == stored(url)
+
+
+HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
+    "unit": (lambda lines: changed(lines, "message", units=[unit(stop=10**6)]), "its unit 0 is 0 to 1000000"),
+    "vector": (lambda lines: changed(lines, "message", units=[unit(vector="AAAA")]), "the vector of its unit 0"),
+    "long_vector": (lambda lines: changed(lines, "message", units=[unit(vector=LONG)]), "256 components of length 1"),
+    "missing_source": (lambda lines: [line for line in lines if line["kind"] != "message"], "a message that says it"),
+    "poisoned_setting": (
+        lambda lines: changed(lines, "conversation", settings={"cleared": "x", "strategies": 5, "sections": 5}),
+        "its settings are left out",
+    ),
+    "second_footer": (lambda lines: [*lines, *lines[1:]], "it stands after the last line"),
+    "changed": (lambda lines: [*changed(lines, "conversation", title="Other")[:-1], json.dumps(lines[-1])], "SHA-256"),
+}
+
+
+@pytest.mark.parametrize("attack", HOSTILE)
+async def test_what_does_not_fit_the_rest_is_named_and_costs_itself(
+    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path, attack: str
+) -> None:
     change, reason = HOSTILE[attack]
-    done = await other.import_file(write(tmp_path / "b.jsonl", change(lines_of(tmp_path / "a.jsonl"))))
+    lines = await two_messages(store, tmp_path / "a.jsonl")
+    done = await other.import_file(write(tmp_path / "b.jsonl", change(lines)))
     told = "\n".join(reasons(done))
     assert reason in told
     assert "b.jsonl, line " in told
-    assert len(told) < 5000
     if attack != "missing_source":
         assert done.new >= 1, "the rest is there"
         await other.derive()
@@ -679,14 +653,3 @@ async def test_a_user_is_exported_as_of_one_moment(
     assert told.messages == 20
     assert b"meddled" not in stream.getvalue()
     assert len(await alice.conversation("a").messages()) == 5
-
-
-async def test_batches_end_where_the_memory_for_them_does(
-    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, twin: str, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    await lived_in(store)
-    await store.export(tmp_path / "a.jsonl")
-    monkeypatch.setattr(reader, "BATCH", 3)
-    assert counts(await other.import_file(tmp_path / "a.jsonl"))[2] == 0
-    assert stored(twin) == stored(url)

@@ -147,7 +147,7 @@ async def hostile(store: AsyncMemoryStore) -> Receipt:
     plain = store.user(NAMES[0])
     place = plain.conversation(NAMES[0])
     await place.summarize(1, 3)
-    (fact, *_) = await plain.fact_page(subject=SCRIPT, type="preference")
+    (fact, *_) = await plain.facts(subject=SCRIPT, type="preference")
     await plain.edit_fact(fact, text=f"{SCRIPT} likes coffee")
     own = Section("mine", text=[SCRIPT, "two"])
     await place.context(SCRIPT, budget=9000, system=SCRIPT, sections=[own])

@@ -9,7 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from memstore.store.capabilities import ROLES
+from memstore.store.roles import ROLES
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ Make = Callable[..., str]
 BOBS = ("Leeds", "cello", "for bob")
 STORE = Path(memstore.__file__).parent / "store"
 # What opens a connection, and why there it needs no scope: none of these reads a row of a user.
-CONNECTING = {"postmaster", "capabilities", "database", "distribution", "migrations", "queue", "roles"}
+CONNECTING = {"postmaster", "database", "distribution", "migrations", "queue", "roles"}
 
 
 @pytest.fixture(scope="module")
@@ -106,26 +106,6 @@ def test_without_its_scope_the_login_sees_nobody(alice: Rows, statement: str) ->
     assert shown(alice) == set()
 
 
-def test_a_prepared_statement_shows_what_the_scope_of_its_execution_shows(alice: Rows) -> None:
-    alice.execute("prepare peek as select distinct user_id from messages")
-    for mode in ("force_generic_plan", "force_custom_plan"):
-        alice.execute(f"set local plan_cache_mode = {mode}")
-        assert alice.execute("execute peek").fetchall() == [(ALICE,)]
-        say(alice, "user_id", BOB)
-        assert alice.execute("execute peek").fetchall() == [(BOB,)]
-        say(alice, "user_id", "")
-        assert alice.execute("execute peek").fetchall() == []
-        say(alice, "user_id", ALICE)
-
-
-def test_a_plan_that_a_superuser_made_is_not_run_for_an_app(filled: str) -> None:
-    with psycopg.connect(filled) as connection:
-        connection.execute("prepare peek as select distinct user_id from messages order by 1")
-        assert len(connection.execute("execute peek").fetchall()) == 2
-        connection.execute("set local role memstore_app")
-        assert connection.execute("execute peek").fetchall() == []
-
-
 def test_copy_gives_own_rows_and_takes_none(alice: Rows) -> None:
     for what in ("messages", "(select * from facts)", "(select m.* from users u left join messages m using (user_id))"):
         with alice.cursor().copy(f"copy {what} to stdout") as copied:
@@ -159,51 +139,6 @@ def test_what_reads_past_the_tables_is_refused(alice: Rows, statement: str) -> N
     with pytest.raises((expected, psycopg.errors.InvalidFunctionDefinition, psycopg.errors.UndefinedFile)) as caught:
         alice.execute(statement)
     assert not any(word in str(caught.value) for word in BOBS)
-
-
-def test_statistics_tell_nothing_of_what_was_said(alice: Rows, filled: str) -> None:
-    """Most common values and the bounds of histograms are pieces of rows."""
-    kept = "select count(*) from pg_stats where tablename = any(%s)"
-    with psycopg.connect(filled) as superuser:
-        row = superuser.execute(kept, [list(TABLES)]).fetchone()
-        assert row is not None
-        assert row[0] > 50
-    assert alice.execute(kept, [list(TABLES)]).fetchone() == (0,)
-    assert alice.execute("select count(*) from pg_stats_ext").fetchone() == (0,)
-    assert alice.execute("select count(*) from pg_stats_ext_exprs").fetchone() == (0,)
-
-
-def test_a_cheap_function_is_not_run_on_rows_that_are_not_seen(alice: Rows) -> None:
-    """The planner likes to ask first what costs least; before the policies it may ask only what leaks nothing."""
-    heard: list[str] = []
-    alice.add_notice_handler(lambda notice: heard.append(str(notice.message_primary)))
-    alice.execute(
-        "create function pg_temp.peek(given text) returns bool language plpgsql cost 0.0001"
-        " as $$ begin raise notice '%', given; return true; end $$"
-    )
-    for table in ("messages", "facts", "summaries"):
-        alice.execute(f"select count(*) from {table} where pg_temp.peek(text)")
-    assert any("Porto" in told for told in heard)
-    assert not any(word in told for told in heard for word in BOBS)
-
-
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "text::int = 1",
-        "1 / (case when text ~ 'cello' then 0 else 1 end) = 1",
-        "(text || repeat('x', 10))::uuid is null",
-    ],
-)
-def test_errors_tell_nothing_of_rows_that_are_not_seen(alice: Rows, condition: str) -> None:
-    for table in ("messages", "facts", "summaries"):
-        try:
-            with undone(alice):
-                alice.execute(f"select count(*) from {table} where {condition}")
-        except psycopg.errors.DivisionByZero:
-            pytest.fail("that is an oracle: it was asked of somebody else's row")
-        except psycopg.DataError as error:
-            assert not any(word in str(error) for word in BOBS)
 
 
 def refusal(connection: Rows, statement: str, values: list[object]) -> tuple[object, ...]:

@@ -69,8 +69,8 @@ OTHERS = {
     AsyncMemoryStore: "backfills build_indexes close counter derive embedder embeddings export job_counts jobs"
     " apply_retention large_users open retry_jobs role stats subscribe tokens url users verify_erasure",
     AsyncUserScope: "confirm_fact conversation_names conversations dead_letters entity erase"
-    " erase_fact erase_message erasure erasures events export fact fact_conflicts fact_history fact_page facts facts_of"
-    " facts_said_by resolve_id messages recall receipt receipt_page replay retract_fact summaries_over summary timeline"
+    " erase_fact erase_message erasure erasures events export fact fact_conflicts fact_history facts"
+    " facts_said_by resolve_id messages recall receipt receipt_page replay retract_fact summaries_over summary"
     " token_count_errors undo",
     AsyncConversationScope: "by_role clear count erase extract_facts get_all get_recent info messages prune receipts"
     " settings statistics summaries summarize",

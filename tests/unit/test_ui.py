@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from memstore.models import Decision, FactSpan, Message, Receipt, Summary, Tier, Timeline
+from memstore.models import Decision, FactSpan, Message, Receipt, Summary
 from memstore.server.ui import contexts
-from memstore.server.ui.conversations import LANE_HEIGHT, TIMELINE_PARTS, segments, timeline_lanes
+from memstore.server.ui.conversations import segments
 from memstore.server.ui.facts import excerpt
 
 
@@ -37,20 +36,6 @@ def test_the_parts_of_a_score_stand_in_their_order_and_what_takes_away_is_apart(
     assert contexts.score_bars({"role": 0.0}, 0.0) == ()
     assert contexts.highest_score([{"a": 1.0, "b": -5.0}, {"a": 0.5}]) == 1.0
     assert contexts.highest_score([]) == 0.0
-
-
-def test_a_timeline_is_three_lanes_of_the_same_time() -> None:
-    since = datetime(2025, 1, 1, tzinfo=UTC)
-    empty = tuple([0] * TIMELINE_PARTS)
-    items = {Tier.MESSAGES: (9, *empty[2:], 1), Tier.SUMMARIES: empty, Tier.FACTS: (1, *empty[1:])}
-    made = timeline_lanes(Timeline(since, since + timedelta(days=100), items))
-    assert [(one.tier, one.total, len(one.bars)) for one in made] == [
-        ("facts", 1, 1),
-        ("summaries", 0, 0),
-        ("messages", 10, 2),
-    ]
-    first, last = made[2].bars
-    assert (first.height, round(last.height)) == (LANE_HEIGHT, 10)
 
 
 def test_the_words_of_a_fact_are_found_in_their_message() -> None:

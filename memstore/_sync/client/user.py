@@ -18,7 +18,7 @@ from memstore._sync.client.runtime import Runtime
 from memstore._sync.client.user_facts import UserFacts
 from memstore._sync.context.replay import replay
 from memstore._sync.ingest.add import ConversationRef
-from memstore._sync.store import erasure, events, fact_history, facts, llm_usage, messages, receipts, summaries
+from memstore._sync.store import erasure, events, llm_usage, messages, receipts, summaries
 from memstore._sync.store.documents import Distance
 from memstore.client.validation import (
     MOST_OFFSET,
@@ -47,15 +47,12 @@ from memstore.models import (
     Receipt,
     Replay,
     Summary,
-    Timeline,
     TokenCountErrors,
 )
 from memstore.providers import Embedder
 
 if TYPE_CHECKING:
     from memstore._sync.export.writer import Target
-
-MOST_PARTS = 1000  # of a timeline
 
 
 class UserScope(Recall, UserFacts):
@@ -136,32 +133,17 @@ class UserScope(Recall, UserFacts):
         with self._database.user_transaction(self.id) as scope:
             return summaries.summaries_over(scope, conversation_id, from_seq, to_seq, limit=limit, offset=offset)
 
-    def timeline(self, *, parts: int = 60) -> Timeline | None:
-        """Return how many items of each tier fall into each of `parts` of the time; None before the first message.
-
-        Reads each row of the user.
-        """
-        check_number(parts, "parts", 1, MOST_PARTS)
-        with self._database.user_transaction(self.id) as scope:
-            return messages.timeline(scope, parts)
-
     def resolve_id(self, prefix: str, *, kind: str) -> UUID:
         """Return the id that begins like this, 4 digits or more. `kind` is "fact", "summary", "change" or "receipt".
 
         Raises `InvalidInput` if none of this user's does, or more than one. A whole id is not looked up.
         """
-        lookups = {
-            "fact": facts.between,
-            "summary": summaries.between,
-            "change": fact_history.between,
-            "receipt": receipts.between,
-        }
-        check_choice("kind", kind, tuple(lookups))
+        check_choice("kind", kind, ("fact", "summary", "change", "receipt"))
         first, last = parse_id_prefix(prefix)
         if first == last:
             return first
         with self._database.user_transaction(self.id) as scope:
-            return exactly_one(lookups[kind](scope, first, last), prefix, kind)
+            return exactly_one(messages.ids_between(scope, kind, first, last), prefix, kind)
 
     def documents(self, *, embedder: Embedder | None = None, distance: Distance = "cosine") -> Documents:
         """Return the user's documents: values that an application stores under names of its own, and changes.

@@ -15,13 +15,13 @@ from uuid import UUID
 
 from memstore._compat import call_inline
 from memstore._sync.store import chunks, embedding_models, messages
-from memstore._sync.store.chunks import NewChunk, new_chunk
+from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import Model, ModelChanged
 from memstore.derive.chunking import split_code_blocks, split_structured, split_text
 from memstore.derive.dependencies import Dependencies
 from memstore.models import Json, Message, Role, Tier, Unit
-from memstore.store.rows import PendingWork
+from memstore.store.rows import NewChunk, PendingWork
 from memstore.store.tokenize import TermHashes
 
 T_co = TypeVar("T_co", covariant=True)

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import count
 from uuid import UUID
 
 from memstore._compat import call_inline
@@ -34,7 +33,6 @@ from memstore.providers import Embedder, Vectors
 from memstore.store.errors import ConcurrentUpdate
 
 BATCH = 256  # units or documents: what is lost when this is killed
-MAX_ROUNDS = 3  # of embedding what came meanwhile, before derivers have to wait for the rest
 
 Progress = Callable[[int, int], None]  # units done, units in all
 
@@ -102,41 +100,39 @@ def _move(
 ) -> None:
     """Make a user's missing vectors, and then the model active."""
     after = 0
-    for tries in count():
+    while True:
         with database.user_transaction(user) as scope:
             reach = postings.reach(scope)
         upto = reach.last_unit  # what comes meanwhile is for the next round
-        migration.vectors += fill_units(
-            database, dependencies, user, model.id, migration.advance, after=after, upto=upto
-        )
+        units = fill_units(database, dependencies, user, model.id, migration.advance, after=after, upto=upto)
+        migration.vectors += units
         after = upto
         texts = _fill_documents(database, dependencies, user, model.id)
         migration.vectors += texts
         migration.advance(texts)
         # The index is made before it is used, and after it was filled: 60 times quicker.
-        if not tries and reach.units > database.most_units and vector_indexes.is_possible(model.dimensions):
+        if reach.units > database.most_units and vector_indexes.is_possible(model.dimensions):
             vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
+        if units + texts > BATCH:  # as much may have come since: derivers are not to wait for that
+            continue
         try:
             with database.user_transaction(user) as scope:
-                held = embedding_models.lock(scope)
-                if tries >= MAX_ROUNDS:
-                    migration.vectors += _fill_locked_units(scope, dependencies, model.id, after)
-                    after = held.last_unit
+                embedding_models.lock(scope)
+                migration.vectors += _fill_locked_units(scope, dependencies, model.id, after)
                 while batch := documents.lacking(scope, model.id, limit=BATCH):
                     vectors = call_inline(_embed_documents, dependencies, batch)
                     migration.vectors += documents.add_vectors(scope, vectors, model.id)
-                moved = embedding_models.switch(scope, model, after=after, back=back)
+                embedding_models.switch(scope, model, back=back)
         except ConcurrentUpdate:  # a unit was erased meanwhile
             continue
-        if moved:
-            migration.users += 1
-            return
+        migration.users += 1
+        return
 
 
 def _fill_locked_units(scope: Transaction, dependencies: Dependencies, model: UUID, after: int) -> int:
-    """Embed the rest while derivers wait, once: where they are as quick as we are, there would be no end to it.
+    """Embed the rest while derivers wait: what was derived since the last round, mostly less than a batch.
 
-    Who adds messages or asks does not wait. It is what was derived since the last round, mostly one batch.
+    Who adds messages or asks does not wait.
     """
     made = 0
     while batch := embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after):

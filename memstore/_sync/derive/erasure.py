@@ -23,16 +23,7 @@ from uuid import UUID
 from memstore import ids
 from memstore._compat import call_inline
 from memstore._sync.derive.facts.deriver import reapply
-from memstore._sync.store import (
-    erasure,
-    erasure_check,
-    fact_history,
-    facts,
-    postings,
-    queue,
-    tombstones,
-    vector_indexes,
-)
+from memstore._sync.store import erasure, fact_history, facts, postings, queue, tombstones, vector_indexes
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import DependentFact, LockedUser, MessageToDelete, SourcePosition
 from memstore._sync.store.messages import LAST
@@ -120,9 +111,10 @@ def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
         doomed = erasure.messages_to_delete(scope, conversation=conversation, messages=messages, before=target.before)
     digests = _make_tombstones(scope, target, doomed)
     if is_user:
-        counts = Counter(erasure.remove_user(scope)) + Counter(erasure.remove_operator_rows(scope))
-        scan = ScanResult(erasure_check.TABLES_OF_USER, 1, erasure_check.count_user_rows(scope))
-        certificate = replace(certificate, counts=counts, scan=scan)
+        counts = Counter(erasure.remove_user(scope))
+        left = erasure.count_user_rows(scope)
+        scan = ScanResult(len(left), 1, {place: rows for place, rows in left.items() if rows})
+        certificate = replace(certificate, counts=+counts, scan=scan)
     elif locked is not None:
         removal = _remove_dependents(scope, target, doomed, locked)
         scan = scan_for(scope, (*erased, *removal.messages))
@@ -186,7 +178,7 @@ def _remove_dependents(
 def _remove_jobs(database: Database, target: ErasureTarget, certificate: Certificate) -> Certificate:
     """Remove jobs from the queue, where there is one. They hold ids, and one that is left finds nothing to do."""
     try:
-        if not call_inline(queue.has_queue, database.url):
+        if not (queue.state(database)).made:
             return certificate
         jobs = queue.forget(database, target.user_id, target.conversation_id)
     except DatabaseError:
@@ -264,8 +256,8 @@ def find_with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID]:
 
 def scan_for(scope: Transaction, ids: Sequence[UUID]) -> ScanResult:
     """Search every table for removed ids; not of summaries, which are made again under the same."""
-    rows = erasure_check.count_references(scope, ids)
-    return ScanResult(erasure_check.TABLES, len(ids), {table: number for table, number in rows.items() if number})
+    rows = erasure.count_references(scope, ids)
+    return ScanResult(erasure.TABLES, len(ids), {table: number for table, number in rows.items() if number})
 
 
 def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run]]:
@@ -377,14 +369,14 @@ def verify_certificate(database: Database, certificate: Certificate) -> Leftover
     ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
     with database.user_transaction(certificate.user_id) as scope:
         if certificate.scope == ErasureScope.USER:
-            found = Counter(erasure_check.count_user_rows(scope))
+            found = Counter(erasure.count_user_rows(scope))
         elif certificate.scope == ErasureScope.RETENTION:
-            messages = erasure_check.messages_of(scope, certificate.erased)
+            messages = erasure.messages_of(scope, certificate.erased)
             found = Counter(messages=len(tombstones.erased_items(scope, messages)))
         else:
-            found = Counter(erasure_check.count_references(scope, ids))
+            found = Counter(erasure.count_references(scope, ids))
         kept = certificate.tombstones if certificate.id is None else tombstones.of_erasure(scope, certificate.id)
-    tables, elsewhere = erasure_check.scan_tables(database, [str(id) for id in ids[:MAX_IDS]])
+    tables, elsewhere = erasure.scan_tables(database, [str(id) for id in ids[:MAX_IDS]])
     found |= Counter(elsewhere)
     hints = () if kept == certificate.tombstones else (RESTORED,)
     return LeftoverReport(max(1, len(certificate.erased)), tables, +found, hints)
@@ -392,5 +384,5 @@ def verify_certificate(database: Database, certificate: Certificate) -> Leftover
 
 def verify_text(database: Database, text: str) -> LeftoverReport:
     """Search every table, of every user, for a text in capital or small letters."""
-    tables, found = erasure_check.scan_tables(database, [text])
+    tables, found = erasure.scan_tables(database, [text])
     return LeftoverReport(1, tables, found)

@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from threading import Event as Flag
-from threading import Lock
+from threading import Event as Flag, Lock
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from uuid import UUID
 

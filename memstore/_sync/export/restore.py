@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 from uuid import UUID
 
 import numpy as np
@@ -21,12 +22,12 @@ from memstore import ids
 from memstore._compat import call_inline
 from memstore._sync.derive.chunks import run_with_active_embedder
 from memstore._sync.store import (
+    archive,
+    chunks,
     documents,
     embedding_models,
     erasure,
-    export_rows,
     facts,
-    import_rows,
     messages,
     summaries,
     tombstones,
@@ -97,12 +98,6 @@ def restore(
     return running.report
 
 
-class _Write(Protocol):
-    """Stores items that are not there; returns them."""
-
-    def __call__(self, scope: Transaction) -> Sequence[Prepared[Any]]: ...
-
-
 @dataclass(slots=True)
 class _Restore:
     """A restore while it runs: whose lines come, and what it did so far.
@@ -164,15 +159,15 @@ class _Restore:
         """
         if self.user is not None and not self.dry_run:
             with self.database.user_transaction(self.user_id) as scope:
-                import_rows.pend(scope)
+                archive.pend(scope)
 
     def _user(self, line: UserLine) -> None:
         self.user_line = line
         with self.database.user_transaction(line.user_id) as scope:
-            if export_rows.owner(scope) is None and erasure.last_erasure(scope) is None:
+            if archive.owner(scope) is None and erasure.last_erasure(scope) is None:
                 self.report.restored["users"] += 1
                 if not self.dry_run:
-                    import_rows.add_user(scope, line.user, line.settings, line.created_at)
+                    archive.add_user(scope, line.user, line.settings, line.created_at)
 
     def _conversation(self, one: LocatedLine) -> None:
         line = one.line
@@ -182,12 +177,12 @@ class _Restore:
             name: (mark.seq, mark.recipe) for name, mark in (line.watermarks or {}).items()
         }
         row = line.row()
-        row.settings, wrong = import_policy.usable_settings(line.settings)
-        for problem in wrong:
+        row.settings, problem = import_policy.usable_settings(line.settings)
+        if problem is not None:
             self.report.skip(Skipped(one.where, problem))
         self._span(line.id, line.user, line.conversation, line.title)
         with self.database.user_transaction(line.user_id) as scope:
-            known = [told for told in export_rows.conversations(scope, line.id)]
+            known = [told for told in archive.read_conversations(scope, line.id)]
             if not known and erasure.last_erasure(scope, line.id) is not None:
                 self.declared = None  # where a message comes that was not erased, it is made by its name alone
                 return
@@ -200,7 +195,7 @@ class _Restore:
                         change.model_dump() | {"before": import_policy.usable_settings(change.before)[0]}
                         for change in line.setting_changes
                     ]
-                    import_rows.add_conversation(scope, row, marks, changes)
+                    archive.add_conversation(scope, row, marks, changes)
                 return
         if reason := describe_difference("conversation", known[0].conversation, row):
             self.report.skip(Skipped(one.where, reason))
@@ -212,22 +207,19 @@ class _Restore:
             self.diverged.add(conversation)
         with self.database.user_transaction(self.user_id) as scope:
             fresh = self._new_messages(conversation, scope, rows)
-            mark = import_rows.embedded(scope, conversation)
+            mark = archive.embedded(scope, conversation)
         for one in rows:
             self._span(conversation, one.line.user, _conversation_name(one)).add(one.item.occurred_at)
 
-        def write(scope: Transaction) -> Sequence[Prepared[Message]]:
+        def lock(scope: Transaction) -> None:
             if not messages.lock(scope, conversation):  # its line was not read
                 made = Conversation.model_construct(id=conversation, name=_conversation_name(fresh[0]))
                 messages.make_conversations(scope, [made], user_name=fresh[0].line.user, derivers=DERIVERS)
                 messages.lock(scope, conversation)
-            new = self._new_messages(conversation, scope, fresh)
-            if new:
-                import_rows.add_messages(scope, [one.item for one in new])
-            return new
 
         with_units = [one for one in fresh if one.item.seq <= mark]  # of the others the deriver makes units
-        self.report.new += self._store(fresh, with_units, write)
+        find_new = partial(self._new_messages, conversation)
+        self.report.new += self._store(fresh, with_units, lock, find_new, archive.add_messages)
 
     def _new_messages(
         self, conversation: UUID, scope: Transaction, rows: Sequence[Prepared[Message]]
@@ -235,7 +227,7 @@ class _Restore:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
         known = messages.known(scope, [one.item.id for one in rows])
         erased = tombstones.erased_messages(scope, [one.item for one in rows if one.item.id not in known])
-        taken = import_rows.taken(scope, conversation, [one.item.seq for one in rows])
+        taken = archive.taken(scope, conversation, [one.item.seq for one in rows])
         new = []
         for one in rows:
             message = one.item
@@ -262,14 +254,8 @@ class _Restore:
             kept = self._without_erased(scope, conversation, rows)
             fresh = self._new_summaries(conversation, scope, kept)
 
-        def write(scope: Transaction) -> Sequence[Prepared[Summary]]:
-            messages.lock(scope, conversation)
-            new = self._new_summaries(conversation, scope, fresh)
-            if new:
-                import_rows.add_summaries(scope, [one.item for one in new])
-            return new
-
-        self.report.restored["summaries"] += self._store(fresh, fresh, write)
+        lock, find_new = partial(messages.lock, conversation=conversation), partial(self._new_summaries, conversation)
+        self.report.restored["summaries"] += self._store(fresh, fresh, lock, find_new, summaries.add)
 
     def _without_erased(
         self, scope: Transaction, conversation: UUID, rows: Sequence[Prepared[Summary]]
@@ -316,23 +302,19 @@ class _Restore:
         with self.database.user_transaction(self.user_id) as scope:
             fresh = self._new_facts(scope, rows)
 
-        def write(scope: Transaction) -> Sequence[Prepared[FactWithHistory]]:
+        def lock(scope: Transaction) -> None:
             messages.make_user(scope, fresh[0].line.user)
             facts.lock(scope)
-            new = self._new_facts(scope, fresh)
-            if new:
-                import_rows.add_facts(scope, [one.item for one in new])
-            return new
 
-        self.report.restored["facts"] += self._store(fresh, fresh, write)
+        self.report.restored["facts"] += self._store(fresh, fresh, lock, self._new_facts, archive.add_facts)
 
     def _new_facts(
         self, scope: Transaction, rows: Sequence[Prepared[FactWithHistory]]
     ) -> list[Prepared[FactWithHistory]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
-        known = import_rows.known_facts(scope, [one.item.fact.id for one in rows])
+        known = archive.known_facts(scope, [one.item.fact.id for one in rows])
         sources = {span.message_id for one in rows for span, _ in one.item.sources}
-        places = import_rows.places(scope, sorted(sources))
+        places = archive.places(scope, sorted(sources))
         erased = tombstones.erased_items(scope, [*(one.item.fact.id for one in rows), *sources])
         since = erasure.last_erasure(scope)
         new: dict[UUID, Prepared[FactWithHistory]] = {}
@@ -377,7 +359,7 @@ class _Restore:
                     rows.append(line.model_dump(exclude={"kind", "user", "vectors"}) | {"ttl": ttl})
             if rows and not self.dry_run:
                 messages.make_user(scope, batch[0].line.user)
-                import_rows.add_documents(scope, rows, vectors)
+                archive.add_documents(scope, rows, vectors)
         self.report.restored["documents"] += len(rows)
 
     def _span(self, conversation: UUID, user: str, name: str, title: str | None = None) -> Span:
@@ -388,14 +370,28 @@ class _Restore:
                 self.report.spans.append(self.spans[conversation])
         return self.spans[conversation]
 
-    def _store(self, fresh: Sequence[Prepared[Any]], with_units: Sequence[Prepared[Any]], write: _Write) -> int:
-        """Store items by `write`, and the units of those in `with_units`; return how many items were new.
+    def _store(
+        self,
+        fresh: Sequence[Prepared[Any]],
+        with_units: Sequence[Prepared[Any]],
+        lock: Callable[[Transaction], Any],
+        find_new: Callable[[Transaction, Sequence[Prepared[Any]]], Any],
+        add: Callable[[Transaction, list[Any]], Any],
+    ) -> int:
+        """Add items that are new still when they are locked, and the units of those in `with_units`; return how many.
 
         Units have the file's vectors where these are of the user's active embedder, else new ones. No transaction is
         open while they are made. Of a dry run all are new.
         """
         if self.dry_run or not fresh:
             return len(fresh)
+
+        def write(scope: Transaction) -> Sequence[Prepared[Any]]:
+            lock(scope)
+            new: Sequence[Prepared[Any]] = find_new(scope, fresh)
+            if new:
+                add(scope, [one.item for one in new])
+            return new
 
         def store_with(resources: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
@@ -404,7 +400,7 @@ class _Restore:
             with self.database.user_transaction(self.user_id) as scope:
                 new = write(scope)
                 if added := [unit for one in new for unit in units.get(one.row.id, ())]:
-                    import_rows.add_units(scope, added, embedding_models.lock_active(scope, resources.embedder))
+                    chunks.add(scope, added, embedding_models.lock_active(scope, resources.embedder))
             return len(new)
 
         if any(one.units for one in with_units):

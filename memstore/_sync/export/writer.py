@@ -26,7 +26,7 @@ import numpy as np
 
 from memstore import ids
 from memstore._compat import call_inline
-from memstore._sync.store import export_rows
+from memstore._sync.store import archive
 from memstore._sync.store.database import Database, Transaction
 from memstore.errors import InvalidInput
 from memstore.export.schema import (
@@ -42,7 +42,7 @@ from memstore.export.schema import (
     encode_vector,
 )
 from memstore.models import ExportReport, Json
-from memstore.store.rows import ChunkRow, ConversationRow, ExportOptions, ItemRow, Owner, Row
+from memstore.store.rows import ChunkRow, ConversationRow, ItemRow, Owner, Row
 
 COUNTED = {
     "user": "users",
@@ -131,14 +131,14 @@ class _UserExport:
         user = ids.user_id(name)
         only = None if self.conversation is None else ids.conversation_id(user, self.conversation)
         with database.user_transaction(user) as scope:
-            export_rows.freeze(scope)
-            owner = export_rows.owner(scope)
+            archive.freeze(scope)
+            owner = archive.owner(scope)
             if owner is None:
                 raise InvalidInput(f"There is no user {self.name!r}: nothing was exported.")
             self.lines.write(self._user(owner))
-            wanted = ExportOptions(self.derived, owner.model_id if self.vectors else None)
+            wanted = {"with_units": self.derived, "model_id": owner.model_id if self.vectors else None}
             found = False
-            for told in export_rows.conversations(scope, only):
+            for told in archive.read_conversations(scope, only):
                 found = True
                 self._conversation(scope, told, wanted, owner.messages)
             if only is not None and not found:
@@ -147,17 +147,17 @@ class _UserExport:
             if only is None:
                 self._documents(scope)
 
-    def _conversation(self, scope: Transaction, told: ConversationRow, wanted: ExportOptions, total: int) -> None:
+    def _conversation(self, scope: Transaction, told: ConversationRow, wanted: Json, total: int) -> None:
         place: Json = {"user": self.name, "conversation": told.conversation.name}
         marks = {name: {"seq": seq, "recipe": recipe} for name, (seq, recipe) in told.watermarks.items()}
         row = _columns(told.conversation, CONVERSATION)
         line = {"kind": "conversation"} | place | row | {"setting_changes": told.setting_changes}
         self.lines.write(line | {"watermarks": marks if self.derived else None})
         if self.derived:
-            with closing(export_rows.summaries(scope, told.conversation.id, wanted)) as summaries:
+            with closing(archive.read_summaries(scope, told.conversation.id, wanted)) as summaries:
                 for one in summaries:
                     self.lines.write({"kind": "summary"} | place | _item(one, SUMMARY))
-        with closing(export_rows.messages(scope, told.conversation.id, wanted)) as messages:
+        with closing(archive.read_messages(scope, told.conversation.id, wanted)) as messages:
             for one in messages:
                 self.lines.write({"kind": "message"} | place | _item(one, MESSAGE))
                 self.done += 1
@@ -165,16 +165,16 @@ class _UserExport:
                     self.progress(self.name, self.done, max(total, self.done))
         self.progress(self.name, self.done, max(total, self.done))
 
-    def _facts(self, scope: Transaction, wanted: ExportOptions, only: UUID | None) -> None:
+    def _facts(self, scope: Transaction, wanted: Json, only: UUID | None) -> None:
         # What people entered is made of no message; its vector is.
-        mine = ExportOptions(True, wanted.model if wanted.units else None)
+        mine = {"with_units": True, "model_id": wanted["model_id"] if self.derived else None}
         by_hand = not self.derived
-        with closing(export_rows.facts(scope, mine, only=only, by_hand=by_hand)) as facts:
+        with closing(archive.read_facts(scope, mine, only=only, by_hand=by_hand)) as facts:
             for one in facts:
                 self.lines.write({"kind": "fact", "user": self.name} | _item(one, FACT))
 
     def _documents(self, scope: Transaction) -> None:
-        with closing(export_rows.documents(scope, vectors=self.vectors)) as documents:
+        with closing(archive.read_documents(scope, vectors=self.vectors)) as documents:
             for row in documents:
                 ttl = None if row["ttl"] is None else row["ttl"].total_seconds()
                 vectors = [_document_vector(*one) for one in row["vectors"] or ()]

@@ -13,8 +13,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._compat import call_inline
-from memstore._sync.store import messages as store
-from memstore._sync.store import tombstones
+from memstore._sync.store import messages as store, tombstones
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.tombstones import as_stored
 from memstore._sync.store.watermarks import DERIVERS

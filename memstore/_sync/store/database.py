@@ -29,9 +29,9 @@ from sqlmodel import SQLModel
 from memstore._compat import at_exit, call_inline
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.capabilities import UNKNOWN, capabilities
 from memstore.store.errors import describe_url, translate_errors
 from memstore.store.index_cache import MOST_BYTES, MOST_UNITS, IndexCache
+from memstore.store.roles import UNKNOWN, capabilities
 from memstore.store.sql import common_columns, expand_values, statements, value_names
 
 T = TypeVar("T")

@@ -93,23 +93,15 @@ def _moved(database: Database, one: UUID, other: UUID) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkCount:
-    """A user whose row is locked: how many units there are, and the highest number that one was given."""
-
-    units: int
-    last_unit: int
-
-
-def lock(scope: Transaction) -> ChunkCount:
+def lock(scope: Transaction) -> None:
     """Let no other writer of this user's units or facts in until the transaction ends."""
-    return scope.one(SQL["lock"], ChunkCount) or ChunkCount(0, 0)
+    scope.run(SQL["lock"])
 
 
-def lock_and_read(scope: Transaction) -> tuple[ChunkCount, list[Model]]:
-    """Lock, and give the embedders as they then are, in one round trip."""
-    locked, known = scope.all_together([read_all(SQL["lock"], ChunkCount), MODELS])
-    return next(iter(locked), ChunkCount(0, 0)), known
+def lock_and_read(scope: Transaction) -> tuple[bool, list[Model]]:
+    """Lock; return whether the user has units, and the embedders as they then are, in one round trip."""
+    locked, known = scope.all_together([read_all(SQL["lock"], dict), MODELS])
+    return any(user["units"] for user in locked), known
 
 
 def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | None:
@@ -187,7 +179,7 @@ def begin(scope: Transaction, target: Model) -> bool:
     Of another that was begun, and that serves already, nothing is left to do; what was begun beside it is given up.
     Raises `Conflict` where vectors of a third one are in the making.
     """
-    user, known = lock_and_read(scope)
+    has_units, known = lock_and_read(scope)
     there, begun = active(known), [one for one in known if one.state == BUILDING]
     if there is not None and there.id == target.id:
         for one in begun:
@@ -198,7 +190,7 @@ def begin(scope: Transaction, target: Model) -> bool:
             f"Vectors by {others[0]!r} are in the making, and are not done: finish that with memstore embeddings "
             f"migrate --to {others[0]}, or give it up with memstore embeddings rollback."
         )
-    if there is None and not user.units:  # whoever embeds first will serve
+    if there is None and not has_units:  # whoever embeds first will serve
         return False
     if there is not None and not begun:
         _change(scope, there, ACTIVE)  # from here on the way back is out of this migration alone
@@ -206,8 +198,8 @@ def begin(scope: Transaction, target: Model) -> bool:
     return True
 
 
-def switch(scope: Transaction, target: Model, *, after: int, back: bool = False) -> bool:
-    """Let the target serve from now on, if no unit after a number lacks its vector; False where one does.
+def switch(scope: Transaction, target: Model, *, back: bool = False) -> None:
+    """Let the target serve from now on: every unit has its vector, and the user has been locked since that was seen.
 
     Derivers wait for that, and find that their vectors are of the other one; who asks sees the one or the other. Going
     `back` there is no way back again. Raises `Conflict` where somebody else has ended it.
@@ -215,16 +207,13 @@ def switch(scope: Transaction, target: Model, *, after: int, back: bool = False)
     _, known = lock_and_read(scope)
     there = active(known)
     if not known:  # the user was erased meanwhile
-        return True
+        return
     if not any(one.id == target.id and one.state == BUILDING for one in known):
         raise Conflict(f"Another process has ended this migration to {target.name!r}: memstore embeddings status")
-    if chunks_without_vector(scope, target.id, limit=1, after=after):
-        return False
     if there is not None:
         _change(scope, there, RETIRED)
     _change(scope, target, ACTIVE, None if back or there is None else there.id)
     _renew(scope, target.id)
-    return True
 
 
 def give_up(scope: Transaction, model: UUID) -> bool:

@@ -49,11 +49,6 @@ class Past(NamedTuple):
     successor: UUID | None
 
 
-def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
-    """Return the ids of changes from one to another, both included: three at most."""
-    return scope.column(SQL["between"], first=first, last=last)
-
-
 def change(
     scope: Transaction,
     fact: FactColumns,

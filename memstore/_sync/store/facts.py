@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from memstore._sync.store import chunks, embedding_models
@@ -17,13 +17,6 @@ from memstore.providers import Vectors
 from memstore.store.sql import statements
 
 SQL = statements("facts")
-
-
-class PageEnd(NamedTuple):
-    """The last fact of a page, after which the next page begins."""
-
-    at: datetime
-    id: UUID
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +39,7 @@ def lock(scope: Transaction) -> None:
 
 def add(scope: Transaction, fact: FactColumns) -> datetime | None:
     """Store a fact; return when it was recorded, or None where the same one is there."""
-    return scope.value(SQL["add_fact"], datetime, **_columns(fact))
+    return scope.value(SQL["add_fact"], datetime, **_columns(fact), recorded_at=None)
 
 
 def put(scope: Transaction, fact: FactColumns) -> None:
@@ -80,16 +73,20 @@ def facts(
     subject: str | None = None,
     ids: Sequence[UUID] | None = None,
     as_of: datetime | None = None,
+    before: tuple[datetime, UUID] | None = None,
+    limit: int | None = None,
 ) -> list[Fact]:
-    """Return the user's facts with their sources, the latest first; as they were known at a past moment."""
+    """Return the user's facts with their sources, the latest first; as they were known at a past moment.
+
+    With a `limit` a page of them as they are now: those that come after one, by when that was said and its id.
+    """
+    values: dict[str, Any] = {"state": state, "type": type, "kind": kind, "subject": subject}
+    if limit is not None:
+        at, id = before or (None, None)
+        ids = scope.column(SQL["fact_page"], limit=limit, before=at, id=id, **values)
+        return _facts_of(scope, ids)
     wanted = None if ids is None else list(ids)
-    values = {"state": state, "type": type, "kind": kind, "subject": subject, "ids": wanted, "as_of": as_of}
-    return scope.all(SQL["facts"], _with_sources, **values)
-
-
-def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
-    """Return the ids of facts from one to another, both included: three at most."""
-    return scope.column(SQL["between"], first=first, last=last)
+    return scope.all(SQL["facts"], _with_sources, ids=wanted, as_of=as_of, **values)
 
 
 def naming(scope: Transaction, name: str) -> list[Fact]:
@@ -103,21 +100,6 @@ def naming(scope: Transaction, name: str) -> list[Fact]:
 def fact(scope: Transaction, id: UUID) -> Fact | None:
     """Return one fact, in whatever state."""
     return next(iter(facts(scope, state=None, ids=[id])), None)
-
-
-def fact_page(
-    scope: Transaction,
-    *,
-    state: str | None,
-    type: str | None,
-    subject: str | None,
-    before: PageEnd | None,
-    limit: int,
-) -> list[Fact]:
-    """Return a page of facts with their sources, the latest first."""
-    page_end = {"before": None, "id": None} if before is None else {"before": before.at, "id": before.id}
-    ids = scope.column(SQL["fact_page"], state=state, type=type, subject=subject, limit=limit, **page_end)
-    return _facts_of(scope, ids)
 
 
 def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int, offset: int) -> list[Fact]:

@@ -15,7 +15,7 @@ from memstore._sync.store import queue
 from memstore._sync.store.database import Database, Read, Transaction, read_all, read_one, stored
 from memstore.events import EventType
 from memstore.ids import uuid7
-from memstore.models import Conversation, Json, Message, Tier, Timeline
+from memstore.models import Conversation, Json, Message
 from memstore.store.sql import statements
 from memstore.store.user_index import SESSION_GAP_HOURS
 
@@ -100,7 +100,7 @@ def describe(scope: Transaction, conversation: UUID, title: str | None, channel:
     lock(scope, conversation)
     was = settings_of(scope, conversation)
     if was | settings != was:
-        scope.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was)
+        scope.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None)
     scope.run(SQL["describe_conversation"], id=conversation, title=title, channel=channel, settings=settings)
 
 
@@ -312,16 +312,9 @@ def counts(scope: Transaction) -> dict[str, int]:
     return row
 
 
-def timeline(scope: Transaction, parts: int) -> Timeline | None:
-    """Return how many items of each tier there are in each part of the time; None before the first message."""
-    rows = scope.tuples(SQL["timeline"], parts=parts)
-    if not rows:
-        return None
-    items = {tier: [0] * parts for tier in Tier}
-    for tier, _, _, count, part in rows:
-        items[Tier(tier)][part] = count
-    _, since, until, _, _ = rows[0]
-    return Timeline(since, until, {tier: tuple(counts) for tier, counts in items.items()})
+def ids_between(scope: Transaction, kind: str, first: UUID, last: UUID) -> list[UUID]:
+    """Return the ids of facts, summaries, changes or receipts from one to another, both included: three at most."""
+    return scope.column(SQL["ids_between"], kind=kind, first=first, last=last)
 
 
 def row_of(message: Message) -> dict[str, Any]:

@@ -21,11 +21,9 @@ from uuid import UUID
 import psycopg
 from psycopg import Connection
 from psycopg.rows import kwargs_row
-from psycopg.sql import SQL as Composable
-from psycopg.sql import Identifier, Literal
+from psycopg.sql import SQL as Composable, Identifier, Literal
 
-from memstore._sync.store.database import SQL as DATABASE
-from memstore._sync.store.database import Database
+from memstore._sync.store.database import SQL as DATABASE, Database
 from memstore._sync.store.watermarks import ConversationKey
 from memstore.errors import DatabaseError, SchemaTooNew
 from memstore.models import Job, JobCounts
@@ -173,12 +171,6 @@ def prepare_queue(url: str) -> None:
             state = _state(connection)
             if not is_current(state, url):  # no other process was quicker
                 _bring(connection, state)
-
-
-def has_queue(url: str) -> bool:
-    """Return whether there is a queue."""
-    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
-        return _state(connection).made
 
 
 def _state(connection: psycopg.Connection[Any]) -> QueueState:

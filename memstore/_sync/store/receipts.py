@@ -35,15 +35,9 @@ def receipt(scope: Transaction, id: UUID) -> Receipt | None:
     return None if found is None else (_told(scope, [found]))[0]
 
 
-def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
-    """Return the ids of receipts from one to another, both included: three at most."""
-    return scope.column(SQL["between"], first=first, last=last)
-
-
 def receipts(scope: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
     """Return the receipts of a conversation, the latest first."""
-    found = scope.all(SQL["receipts"], _receipt, conversation_id=conversation, limit=limit)
-    return _told(scope, found)
+    return _told(scope, receipt_page(scope, conversation, before=None, limit=limit))
 
 
 def receipt_page(scope: Transaction, conversation: UUID | None, *, before: UUID | None, limit: int) -> list[Receipt]:

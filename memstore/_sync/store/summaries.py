@@ -54,12 +54,7 @@ def summaries(
 
 def summary(scope: Transaction, id: UUID) -> Summary | None:
     """Return one summary; None where there is none of this id."""
-    return scope.one(SQL["summary"], Summary.model_construct, id=id)
-
-
-def between(scope: Transaction, first: UUID, last: UUID) -> list[UUID]:
-    """Return the ids of summaries from one to another, both included: three at most."""
-    return scope.column(SQL["between"], first=first, last=last)
+    return next(iter(some(scope, [id])), None)
 
 
 def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[Outline]]:

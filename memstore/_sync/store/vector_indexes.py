@@ -12,8 +12,7 @@ from typing import Any, LiteralString
 from uuid import UUID
 
 from psycopg import ClientCursor, Connection
-from psycopg.sql import SQL as Composable
-from psycopg.sql import Identifier, Literal
+from psycopg.sql import SQL as Composable, Identifier, Literal
 
 from memstore._sync.store import embedding_models
 from memstore._sync.store.database import Database, Transaction

@@ -40,11 +40,11 @@ from memstore.errors import InvalidInput
 from memstore.models import Message, Summary, Tier, Unit
 from memstore.settings import Settings
 from memstore.store import chunks, embedding_models, erasure, llm_usage, messages, summaries
-from memstore.store.chunks import NewChunk, new_chunk
+from memstore.store.chunks import new_chunk
 from memstore.store.database import Database, Transaction
 from memstore.store.erasure import UserVersion
 from memstore.store.errors import ConcurrentUpdate
-from memstore.store.rows import PendingWork
+from memstore.store.rows import NewChunk, PendingWork
 
 # Levels above this are no units of recall: they repeat its lines, and one question would find the same words six times.
 RECALLED = 1

@@ -48,8 +48,6 @@ class Bar(NamedTuple):
     x: float
     width: float
     value: float
-    y: float = 0.0
-    height: float = 0.0
 
 
 class SectionRow(NamedTuple):

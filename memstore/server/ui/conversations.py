@@ -4,31 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from math import sqrt
 from typing import NamedTuple
 from uuid import UUID
 
 from starlette.responses import Response
 
 from memstore.errors import NotFound
-from memstore.models import Fact, Message, Summary, Tier, Timeline
+from memstore.models import Fact, Message, Summary
 from memstore.server.ui import contexts
-from memstore.server.ui.contexts import WIDTH, Bar
 from memstore.server.ui.request import UIRequest, redirect, url_to
 from memstore.store.messages import LAST
 
 USERS, LATEST, LATEST_CONTEXTS = 25, 6, 4
 PAGE_SIZE, CONVERSATIONS = 24, 40
 MAX_SUMMARIES, MAX_FACTS = 24, 60
-TIMELINE_PARTS, LANE_HEIGHT = 72, 30.0
-
-
-class Lane(NamedTuple):
-    """A tier over time."""
-
-    tier: str
-    total: int
-    bars: list[Bar]
 
 
 async def home(ui: UIRequest) -> Response:
@@ -46,37 +35,18 @@ async def home(ui: UIRequest) -> Response:
 
 
 async def overview(ui: UIRequest) -> Response:
-    """Show a user: how much there is, when it was said, what came last."""
+    """Show a user: how much there is, and what came last."""
     user = ui.user
     receipts = await user.receipt_page(limit=LATEST_CONTEXTS)
     names = await contexts.conversation_names(user, receipts)
-    timeline = await user.timeline(parts=TIMELINE_PARTS)
     return ui.page(
         "user.html",
         user=user.name,
         counts=await ui.store.stats(user=user.name),
-        timeline=timeline,
-        lanes=[] if timeline is None else timeline_lanes(timeline),
         conversations=await user.conversations(limit=LATEST),
-        facts=await user.fact_page(limit=LATEST),
+        facts=await user.facts(limit=LATEST),
         receipts=[(receipt, await contexts.question(user, receipt, names)) for receipt in receipts],
     )
-
-
-def timeline_lanes(timeline: Timeline) -> list[Lane]:
-    """Return a row of bars for each tier. Heights are roots, so that one busy day does not flatten the others."""
-    step, part = WIDTH / TIMELINE_PARTS, (timeline.until - timeline.since) / TIMELINE_PARTS
-    lanes = []
-    for tier in (Tier.FACTS, Tier.SUMMARIES, Tier.MESSAGES):
-        counts = timeline.items[tier]
-        bars = []
-        for number, count in enumerate(counts):
-            if count:
-                height = max(3.0, LANE_HEIGHT * sqrt(count / max(counts)))
-                since = f"from {timeline.since + number * part:%d %b %Y}"
-                bars.append(Bar(since, tier, number * step, step - 3, count, LANE_HEIGHT - height, height))
-        lanes.append(Lane(tier, sum(counts), bars))
-    return lanes
 
 
 class Segment(NamedTuple):

@@ -35,7 +35,7 @@ async def list_facts(ui: UIRequest) -> Response:
     state = ui.param("state") if ui.param("state") in (*FACT_STATES, ANY) else "active"
     type = ui.param("type") if ui.param("type") in FACT_TYPES else None
     subject = ui.param("subject")
-    rows = await user.fact_page(
+    rows = await user.facts(
         state=None if state == ANY else state,
         type=type,
         subject=subject,
@@ -116,4 +116,4 @@ def excerpt(text: str, span: FactSpan) -> tuple[str, str, str]:
 
 async def _others(user: AsyncUserScope, history: Sequence[FactChange]) -> dict[UUID, str]:
     ids = {id for change in history[-CHANGES:] for id in (change.fact_id, change.other_id) if id is not None}
-    return {fact.id: fact.text for fact in await user.facts_of(list(ids))}
+    return {fact.id: fact.text for fact in await user.facts(state=None, ids=list(ids))}

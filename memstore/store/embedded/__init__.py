@@ -7,8 +7,8 @@
     FOLDER/run            the socket, unless its path would be too long
     FOLDER/server.log     no statement and no text of a user gets in there
 
-`server` counts who has the folder open, `postmaster` starts and stops the processes, `initdb` makes the data directory,
-`os_user` is the account that all of this belongs to, `locks` the files' locks.
+`server` counts who has the folder open, `postmaster` makes the cluster and starts and stops its processes, `folder` is
+the account that all of this belongs to, and the files' locks.
 """
 
 from __future__ import annotations

@@ -19,10 +19,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from memstore.errors import EmbeddedError
-from memstore.store.embedded.initdb import DATABASE
-from memstore.store.embedded.locks import EXCLUSIVE, SHARED, FolderLock
-from memstore.store.embedded.os_user import ELSEWHERE, Account
-from memstore.store.embedded.postmaster import ORPHAN_SECONDS, PORT, START_SECONDS, STOP_SECONDS, Cluster
+from memstore.store.embedded.folder import ELSEWHERE, EXCLUSIVE, SHARED, Account, FolderLock
+from memstore.store.embedded.postmaster import DATABASE, ORPHAN_SECONDS, PORT, START_SECONDS, STOP_SECONDS, Cluster
 
 SUPPORTED = sys.platform != "win32"
 HARMLESS = {".DS_Store", "lost+found"}  # what systems put into a new folder or disk

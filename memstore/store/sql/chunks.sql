@@ -1,10 +1,10 @@
 -- add_text --
 -- A unit of recall.
 INSERT INTO item_text (user_id, item_id, chunk, tier, conversation_id, seq, role, speaker, tags, start, stop, length, terms,
-                       frequencies, occurred_at, number)
+                       frequencies, occurred_at, recorded_at, number)
 VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(tier)s, %(conversation_id)s, %(seq)s, %(role)s, %(speaker)s, %(tags)s,
         %(start)s, %(stop)s, %(length)s, %(terms)s, %(frequencies)s, %(occurred_at)s,
-        %(number)s)
+        coalesce(%(recorded_at)s, now()), %(number)s)
 ON CONFLICT (user_id, item_id, chunk) DO NOTHING
 
 -- a_unit --
@@ -130,19 +130,23 @@ WHERE v.user_id = %(user_id)s AND v.model_id = %(model_id)s
 ORDER BY (v.embedding <=> %(query)s) + 0, v.item_id, v.chunk
 LIMIT %(limit)s
 
--- nearest_filtered --
--- The same among the units that a filter lets through.
-SELECT v.item_id, v.chunk, 1 - (v.embedding <=> %(query)s) AS score
-FROM item_text t
-JOIN item_vectors v USING (user_id, item_id, chunk)
-WHERE t.user_id = %(user_id)s AND v.user_id = %(user_id)s AND v.model_id = %(model_id)s
-  AND t.tier = ANY(%(tiers)s::text[])
+-- fragment let_through --
+-- Units t that a filter lets through.
+t.tier = ANY(%(tiers)s::text[])
   AND (%(conversation_id)s::uuid IS NULL OR t.conversation_id = %(conversation_id)s)
   AND (%(roles)s::text[] IS NULL OR t.role = ANY(%(roles)s::text[]))
   AND (%(tags)s::text[] IS NULL OR t.tags @> %(tags)s::text[])
   AND (%(since)s::timestamptz IS NULL OR t.occurred_at >= %(since)s)
   AND (%(until)s::timestamptz IS NULL OR t.occurred_at < %(until)s)
   AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+
+-- nearest_filtered --
+-- The same among the units that a filter lets through.
+SELECT v.item_id, v.chunk, 1 - (v.embedding <=> %(query)s) AS score
+FROM item_text t
+JOIN item_vectors v USING (user_id, item_id, chunk)
+WHERE t.user_id = %(user_id)s AND v.user_id = %(user_id)s AND v.model_id = %(model_id)s
+  AND <let_through>
 ORDER BY (v.embedding <=> %(query)s) + 0, v.item_id, v.chunk
 LIMIT %(limit)s
 
@@ -157,13 +161,7 @@ CROSS JOIN LATERAL (SELECT t.*
                     SELECT t.*
                     FROM item_text t
                     WHERE t.user_id = %(user_id)s AND t.number = k.number) AS t
-WHERE t.tier = ANY(%(tiers)s::text[])
-  AND (%(conversation_id)s::uuid IS NULL OR t.conversation_id = %(conversation_id)s)
-  AND (%(roles)s::text[] IS NULL OR t.role = ANY(%(roles)s::text[]))
-  AND (%(tags)s::text[] IS NULL OR t.tags @> %(tags)s::text[])
-  AND (%(since)s::timestamptz IS NULL OR t.occurred_at >= %(since)s)
-  AND (%(until)s::timestamptz IS NULL OR t.occurred_at < %(until)s)
-  AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+WHERE <let_through>
 
 -- tagged --
 -- Items that have all of some tags.
@@ -174,13 +172,7 @@ SELECT t.item_id FROM item_text t WHERE t.user_id = %(user_id)s AND t.chunk = 0 
 SELECT t.item_id, t.chunk
 FROM item_text t
 WHERE t.user_id = %(user_id)s
-  AND t.tier = ANY(%(tiers)s::text[])
-  AND (%(conversation_id)s::uuid IS NULL OR t.conversation_id = %(conversation_id)s)
-  AND (%(roles)s::text[] IS NULL OR t.role = ANY(%(roles)s::text[]))
-  AND (%(tags)s::text[] IS NULL OR t.tags @> %(tags)s::text[])
-  AND (%(since)s::timestamptz IS NULL OR t.occurred_at >= %(since)s)
-  AND (%(until)s::timestamptz IS NULL OR t.occurred_at < %(until)s)
-  AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
+  AND <let_through>
 ORDER BY t.occurred_at DESC, t.seq DESC NULLS LAST, t.item_id, t.chunk
 LIMIT %(limit)s
 

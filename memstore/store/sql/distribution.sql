@@ -58,7 +58,3 @@ SELECT create_reference_table(%(table)s::regclass)
 -- propagate --
 -- A transaction says whose rows it is for with SET LOCAL: without this the other nodes do not hear of it.
 ALTER DATABASE {database} SET citus.propagate_set_commands = 'local'
-
--- isolate --
--- Gives one user a shard of their own in each table.
-SELECT isolate_tenant_to_new_shard('users', %(user)s::uuid, cascade_option => 'CASCADE')

@@ -1,6 +1,6 @@
 -- lock --
 -- One writer of a user's units or facts at a time, and no other embedder meanwhile; the row is locked until the end.
-SELECT units, last_unit FROM users WHERE user_id = %(user_id)s FOR NO KEY UPDATE
+SELECT units FROM users WHERE user_id = %(user_id)s FOR NO KEY UPDATE
 
 -- models --
 -- The embedders that make or made vectors of this user.

@@ -103,10 +103,3 @@ SELECT f.id, left(f.text, %(most)s) AS text,
         ORDER BY c.recorded_at DESC, c.id DESC LIMIT 1) AS successor
 FROM facts f
 WHERE f.user_id = %(user_id)s AND f.id = ANY(%(fact_ids)s::uuid[])
-
--- between --
--- Which changes have ids from one to another: a few, to tell whether it is one.
-SELECT id FROM fact_changes
-WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s
-ORDER BY id
-LIMIT 3

@@ -4,7 +4,8 @@
 INSERT INTO facts (user_id, id, type, kind, subject, attribute, value, text, language, confidence, state, valid_from,
                    valid_to, recipe, occurred_at, recorded_at)
 VALUES (%(user_id)s, %(id)s, %(type)s, %(kind)s, %(subject)s, %(attribute)s, %(value)s, %(text)s, %(language)s,
-        %(confidence)s, %(state)s, %(valid_from)s, %(valid_to)s, %(recipe)s, %(occurred_at)s, clock_timestamp())
+        %(confidence)s, %(state)s, %(valid_from)s, %(valid_to)s, %(recipe)s, %(occurred_at)s,
+        coalesce(%(recorded_at)s, clock_timestamp()))
 ON CONFLICT (user_id, id) DO NOTHING
 RETURNING recorded_at
 
@@ -28,6 +29,16 @@ ON CONFLICT (user_id, fact_id, message_id) DO NOTHING
 UPDATE facts SET occurred_at = %(occurred_at)s
 WHERE user_id = %(user_id)s AND id = %(id)s AND occurred_at > %(occurred_at)s
 
+-- fragment then --
+-- Facts f with the first change after a moment, and when they were first said by then.
+FROM facts f
+LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
+                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
+                   ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
+CROSS JOIN LATERAL (SELECT min(m.occurred_at) AS said
+                    FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                    WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND s.recorded_at <= %(as_of)s) AS first
+
 -- facts --
 -- A user's facts with their sources, the latest first.
 -- At a past moment they were as the first change after it found them. Those that were said to hold until then have ended.
@@ -37,14 +48,8 @@ SELECT was.*,
         WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
           AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)) AS said_in,
        first.said AS first_said
-FROM facts f
-LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
-                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
-                   ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
+<then>
 CROSS JOIN LATERAL jsonb_populate_record(f, coalesce(later.before, '{}')) AS was
-CROSS JOIN LATERAL (SELECT min(m.occurred_at) AS said
-                    FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
-                    WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND s.recorded_at <= %(as_of)s) AS first
 WHERE f.user_id = %(user_id)s
   AND (%(state)s::text IS NULL
        OR %(state)s = CASE WHEN was.state = 'active' AND was.valid_to <= coalesce(%(as_of)s, now())
@@ -65,13 +70,7 @@ WHERE user_id = %(user_id)s AND state = 'active' AND lower(subject) <> lower(%(n
 -- standing_facts --
 -- Facts of kinds that matter whatever is asked: the kinds in the order given, of each the surest first, then the latest.
 SELECT f.id
-FROM facts f
-LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
-                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
-                   ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
-CROSS JOIN LATERAL (SELECT min(m.occurred_at) AS said
-                    FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
-                    WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND s.recorded_at <= %(as_of)s) AS first
+<then>
 WHERE f.user_id = %(user_id)s
   AND coalesce(later.before->>'state', f.state) = 'active'
   AND coalesce(CASE WHEN later.before IS NULL THEN f.valid_to ELSE (later.before->>'valid_to')::timestamptz END,
@@ -200,12 +199,6 @@ SET occurred_at = (SELECT min(m.occurred_at)
                    WHERE s.user_id = %(user_id)s AND s.fact_id = f.id)
 WHERE f.user_id = %(user_id)s AND f.id = ANY(%(ids)s::uuid[])
 
--- between --
--- Which facts have ids from one to another: a few, to tell whether it is one.
-SELECT id FROM facts
-WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s
-ORDER BY id
-LIMIT 3
 
 -- fact_page --
 -- Which facts a page has, the latest first; of a state, a type and a subject where these are given.
@@ -214,6 +207,7 @@ WHERE user_id = %(user_id)s
   AND (%(state)s::text IS NULL
        OR %(state)s = CASE WHEN state = 'active' AND valid_to <= now() THEN 'ended' ELSE state END)
   AND (%(type)s::text IS NULL OR type = %(type)s)
+  AND (%(kind)s::text IS NULL OR kind = %(kind)s)
   AND (%(subject)s::text IS NULL OR lower(subject) = lower(%(subject)s))
   AND (%(before)s::timestamptz IS NULL
        OR occurred_at <= %(before)s AND (occurred_at < %(before)s OR id > %(id)s::uuid))

@@ -25,8 +25,9 @@ WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- add_setting_change --
 -- The settings that a change found.
-INSERT INTO setting_changes (user_id, id, conversation_id, before)
-VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(before)s)
+INSERT INTO setting_changes (user_id, id, conversation_id, before, recorded_at)
+VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(before)s, coalesce(%(recorded_at)s, clock_timestamp()))
+ON CONFLICT (user_id, id) DO NOTHING
 
 -- settings_as_of --
 -- At a past moment the settings were as the first change after it found them.
@@ -226,18 +227,15 @@ SELECT (SELECT count(*) FROM conversations WHERE user_id = %(user_id)s) AS conve
        (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq AND last_error IS NOT NULL) AS failed,
        (SELECT count(*) FROM dead_letters WHERE user_id = %(user_id)s) AS dead_letters
 
--- timeline --
--- How many items of each tier there are in each of so many parts of the time from the first message to the last.
-WITH span AS (SELECT min(occurred_at) AS since, max(occurred_at) AS until FROM messages WHERE user_id = %(user_id)s),
-     item AS (SELECT 'messages' AS tier, occurred_at FROM messages WHERE user_id = %(user_id)s
-              UNION ALL
-              SELECT 'summaries', occurred_at FROM summaries WHERE user_id = %(user_id)s
-              UNION ALL
-              SELECT 'facts', occurred_at FROM facts WHERE user_id = %(user_id)s AND state = 'active')
-SELECT i.tier, s.since, s.until, count(*) AS items,
-       greatest(0, least(%(parts)s - 1, floor(%(parts)s * extract(epoch FROM i.occurred_at - s.since)
-                                        / greatest(1, extract(epoch FROM s.until - s.since)))))::int AS part
-FROM item i CROSS JOIN span s
-WHERE s.since IS NOT NULL
-GROUP BY 1, 2, 3, 5
-ORDER BY 1, 5
+-- ids_between --
+-- Which items of a kind have ids from one to another: a few, to tell whether it is one.
+SELECT id
+FROM (SELECT id FROM facts WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s AND %(kind)s = 'fact'
+      UNION ALL
+      SELECT id FROM summaries WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s AND %(kind)s = 'summary'
+      UNION ALL
+      SELECT id FROM fact_changes WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s AND %(kind)s = 'change'
+      UNION ALL
+      SELECT id FROM receipts WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s AND %(kind)s = 'receipt') AS found
+ORDER BY id
+LIMIT 3

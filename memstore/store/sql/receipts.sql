@@ -7,12 +7,6 @@ VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(budget)s, %(tokens)s, %(body
 -- One receipt.
 SELECT id, conversation_id, body, texts, recorded_at FROM receipts WHERE user_id = %(user_id)s AND id = %(id)s
 
--- receipts --
--- The receipts of a conversation, the latest first.
-SELECT id, conversation_id, body, texts, recorded_at FROM receipts
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-ORDER BY recorded_at DESC, id DESC
-LIMIT %(limit)s
 
 -- trim_receipts --
 -- Receipts are kept for a time.
@@ -33,12 +27,6 @@ SELECT w.id, w.start, NULL, left(substr(f.text, w.start + 1), %(most)s)
 FROM wanted w JOIN facts f ON f.id = w.id
 WHERE f.user_id = %(user_id)s
 
--- between --
--- Which receipts have ids from one to another: a few, to tell whether it is one.
-SELECT id FROM receipts
-WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s
-ORDER BY id
-LIMIT 3
 
 -- receipt_page --
 -- A page of receipts, of all conversations or of one, the latest first: their ids begin with their time.

@@ -1,21 +1,10 @@
 -- add_summary --
 -- A range is summarized once by a recipe.
 INSERT INTO summaries (user_id, id, conversation_id, level, from_seq, to_seq, text, tokens, counter, recipe, occurred_at,
-                       occurred_until)
+                       occurred_until, recorded_at)
 VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(level)s, %(from_seq)s, %(to_seq)s, %(text)s, %(tokens)s, %(counter)s,
-        %(recipe)s, %(occurred_at)s, %(occurred_until)s)
+        %(recipe)s, %(occurred_at)s, %(occurred_until)s, coalesce(%(recorded_at)s, now()))
 ON CONFLICT (user_id, id) DO NOTHING
-
--- summary --
--- One summary.
-SELECT * FROM summaries WHERE user_id = %(user_id)s AND id = %(id)s
-
--- between --
--- Which summaries have ids from one to another: a few, to tell whether it is one.
-SELECT id FROM summaries
-WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s
-ORDER BY id
-LIMIT 3
 
 -- summaries --
 -- A conversation's summaries, in order.

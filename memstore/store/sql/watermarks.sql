@@ -54,15 +54,18 @@ SET recipe = %(recipe)s, updated_at = now()
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
   AND done_seq = %(done_seq)s AND recipe IS NOT DISTINCT FROM %(old)s
 
+-- fragment its_turn --
+d.deriver <> 'facts' OR d.attempts > 0 OR NOT EXISTS (
+           SELECT FROM derivations e
+           WHERE e.user_id = d.user_id AND e.conversation_id < d.conversation_id AND e.done_seq < e.last_seq
+             AND e.deriver = 'facts' AND e.attempts = 0 AND e.backfill IS NOT DISTINCT FROM d.backfill)
+
 -- behind --
 -- Which derivers are behind in one conversation, in which state the backfill is that has the messages.
 -- A user's facts are settled with each other: one conversation after the other is in line.
 SELECT d.user_id, d.conversation_id, d.deriver, d.done_seq, d.last_seq, b.id AS backfill, b.state,
        b.max_seconds IS NOT NULL AS timed,
-       d.deriver <> 'facts' OR d.attempts > 0 OR NOT EXISTS (
-           SELECT FROM derivations e
-           WHERE e.user_id = d.user_id AND e.conversation_id < d.conversation_id AND e.done_seq < e.last_seq
-             AND e.deriver = 'facts' AND e.attempts = 0 AND e.backfill IS NOT DISTINCT FROM d.backfill) AS in_line
+       <its_turn> AS in_line
 FROM derivations d LEFT JOIN backfills b ON b.id = d.backfill
 WHERE d.user_id = %(user)s AND d.conversation_id = %(conversation_id)s AND d.done_seq < d.last_seq
 
@@ -81,10 +84,7 @@ FROM derivations d
 WHERE d.done_seq < d.last_seq AND (d.user_id, d.conversation_id) > (%(after_user)s, %(after_conversation)s)
   AND CASE WHEN %(backfill)s::uuid IS NULL THEN d.backfill IS NULL OR NOT d.backfill = ANY(%(open)s::uuid[])
            ELSE d.backfill = %(backfill)s END
-  AND (d.deriver <> 'facts' OR d.attempts > 0 OR NOT EXISTS (
-           SELECT FROM derivations e
-           WHERE e.user_id = d.user_id AND e.conversation_id < d.conversation_id AND e.done_seq < e.last_seq
-             AND e.deriver = 'facts' AND e.attempts = 0 AND e.backfill IS NOT DISTINCT FROM d.backfill))
+  AND (<its_turn>)
 GROUP BY d.user_id, d.conversation_id
 ORDER BY d.user_id, d.conversation_id
 LIMIT %(limit)s

@@ -24,7 +24,7 @@ from memstore import ids
 from memstore._compat import call_inline
 from memstore._sync.derive.chunks import find_batch_end, run_with_active_embedder
 from memstore._sync.store import chunks, embedding_models, erasure, llm_usage, messages, summaries
-from memstore._sync.store.chunks import NewChunk, new_chunk
+from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import UserVersion
 from memstore.derive.chunking import split_text
@@ -45,7 +45,7 @@ from memstore.errors import InvalidInput
 from memstore.models import Message, Summary, Tier, Unit
 from memstore.settings import Settings
 from memstore.store.errors import ConcurrentUpdate
-from memstore.store.rows import PendingWork
+from memstore.store.rows import NewChunk, PendingWork
 
 # Levels above this are no units of recall: they repeat its lines, and one question would find the same words six times.
 RECALLED = 1

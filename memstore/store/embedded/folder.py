@@ -1,4 +1,4 @@
-"""As whom the private Postgres runs, and what is kept private to that account.
+"""A store's folder: the account that it belongs to and that runs the private Postgres, and the locks on its files.
 
 Postgres refuses to run as root. Where root opens a store, the server runs as the owner of the folder if that is an
 ordinary account, else as `nobody`, and everything it needs is handed to that account.
@@ -11,14 +11,17 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
+from weakref import WeakSet
 
 from memstore.errors import EmbeddedError
 
 if sys.platform != "win32":
+    import fcntl
     import pwd
 
 ELSEWHERE = "Or give the URL of a Postgres that runs already: postgresql://…"
@@ -145,3 +148,78 @@ def _reading_capability() -> str | None:
             if held >> bit & 1:
                 return name
     return None
+
+
+SHARED, EXCLUSIVE = (fcntl.LOCK_SH, fcntl.LOCK_EX) if sys.platform != "win32" else (0, 0)
+
+
+def attempts(seconds: float) -> Iterator[None]:
+    """Yield at once, and again at growing distances until the time is over."""
+    end = time.monotonic() + seconds
+    pause = 0.002
+    yield
+    while time.monotonic() < end:
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.1)
+        yield
+
+
+class FolderLock:
+    """A lock on a file that ends with its process. Two exclude each other even within one process."""
+
+    def __init__(self, path: Path, account: Account) -> None:
+        # No link is followed: as root, the folder belongs to an account that is trusted with nothing else.
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._descriptor: int | None = os.open(path, flags, 0o600)
+        _locks.add(self)
+        account.own(self._descriptor)
+
+    @property
+    def descriptor(self) -> int:
+        """The open file, to be handed to a child that shall hold the lock as well."""
+        assert self._descriptor is not None
+        return self._descriptor
+
+    def take(self, kind: int, *, within: float = 0) -> bool:
+        """Take the lock, SHARED or EXCLUSIVE; False if others held it all the time."""
+        return any(self._try(kind) for _ in attempts(within))
+
+    def _try(self, kind: int) -> bool:
+        if self._descriptor is None:
+            return False
+        try:
+            fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def release(self) -> None:
+        """Release the lock, for the copies too that a forked child may still hold of it."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+
+    def forget(self) -> None:
+        """Close this process' copy, and leave the lock to the parent or the child that has the other one."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether this process still holds the file."""
+        return self._descriptor is not None
+
+
+_locks: WeakSet[FolderLock] = WeakSet()
+
+
+def _forget_all() -> None:
+    for lock in _locks:
+        lock.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    # Without this a forked child would keep its dead parent's presence, and with it the server, alive.
+    os.register_at_fork(after_in_child=_forget_all)

@@ -84,3 +84,62 @@ SELECT d.id, d.namespace, d.key, d.value, d.ttl, d.expires_at, d.created_at, d.u
 FROM documents d
 WHERE d.user_id = %(user_id)s
 ORDER BY d.id
+
+-- add_user --
+-- A user as it was made elsewhere.
+INSERT INTO users (user_id, name, settings, created_at) VALUES (%(user_id)s, %(name)s, %(settings)s, %(created_at)s)
+ON CONFLICT (user_id) DO NOTHING
+
+-- add_conversation --
+-- A conversation as it was; the numbers of its messages are taken.
+INSERT INTO conversations (user_id, id, name, title, channel, settings, last_seq, created_at, updated_at)
+VALUES (%(user_id)s, %(id)s, %(name)s, %(title)s, %(channel)s, %(settings)s, %(last_seq)s, %(created_at)s,
+        %(updated_at)s)
+ON CONFLICT (user_id, id) DO NOTHING
+
+-- add_derivation --
+-- A watermark where it was. Nothing is pending yet: what is above it comes later.
+INSERT INTO derivations (user_id, conversation_id, deriver, done_seq, last_seq, recipe)
+VALUES (%(user_id)s, %(conversation_id)s, %(deriver)s, %(done_seq)s, %(done_seq)s, %(recipe)s)
+ON CONFLICT (user_id, conversation_id, deriver) DO NOTHING
+
+-- reach --
+-- No new message is given a number up to this one.
+UPDATE conversations SET last_seq = %(last_seq)s
+WHERE user_id = %(user_id)s AND id = %(id)s AND last_seq < %(last_seq)s
+
+-- taken --
+-- Numbers of a conversation that messages have.
+SELECT seq FROM messages
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq = ANY(%(seqs)s::bigint[])
+
+-- embedded --
+-- How far a conversation's messages are made into units.
+SELECT done_seq FROM derivations
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = 'embed'
+
+-- pend --
+-- What came in above the watermarks is pending from here on.
+UPDATE derivations d
+SET last_seq = (SELECT max(m.seq) FROM messages m
+                WHERE m.user_id = %(user_id)s AND m.conversation_id = d.conversation_id)
+WHERE d.user_id = %(user_id)s
+  AND d.last_seq < (SELECT max(m.seq) FROM messages m
+                    WHERE m.user_id = %(user_id)s AND m.conversation_id = d.conversation_id)
+
+-- known_facts --
+-- Those of some facts that are stored, each with the ids of what was done to it.
+SELECT f.*, ARRAY(SELECT c.id FROM fact_changes c WHERE c.user_id = %(user_id)s AND c.fact_id = f.id) AS changes
+FROM facts f
+WHERE f.user_id = %(user_id)s AND f.id = ANY(%(ids)s::uuid[])
+
+-- places --
+-- The conversations of messages, of those that are stored.
+SELECT id, conversation_id FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
+
+-- add_document --
+-- A document as it was.
+INSERT INTO documents (user_id, id, namespace, key, value, ttl, expires_at, created_at, updated_at)
+VALUES (%(user_id)s, %(id)s, %(namespace)s, %(key)s, %(value)s, %(ttl)s::interval, %(expires_at)s::timestamptz,
+        %(created_at)s, %(updated_at)s)
+ON CONFLICT (user_id, id) DO NOTHING

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0015"
+revision = "0016"
 down_revision = None
 
 

@@ -1,0 +1,232 @@
+"""`store.backfills`: long histories that workers derive under a plan, with caps, and that can be paused.
+
+Pending messages are assigned to a backfill in `derivations`, so pausing it changes one row and undoes nothing. New
+messages in conversations that are not assigned to it are derived first. Workers keep within its caps (`derive.worker`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from math import ceil
+from uuid import UUID
+
+from memstore import ids
+from memstore._compat import to_thread
+from memstore.client.runtime import Runtime
+from memstore.client.validation import check_names
+from memstore.errors import InvalidInput, NotFound
+from memstore.ingest.validation import check_choice
+from memstore.models import Backfill, BackfillPlan, BackfillStatus, DerivationProblem, DeriverPlan
+from memstore.providers import TokenCounter
+from memstore.store import backfills, llm_usage, messages, queue, watermarks
+from memstore.store.database import Transaction
+from memstore.store.llm_usage import MeanCost
+from memstore.store.watermarks import DERIVERS, PendingMessages
+
+DERIVERS_BY_NAME = {"embed": "embed", "summaries": "summarize", "facts": "facts"}  # as users name them
+ASSUMED, MEASURED = "assumed", "known"  # how the tokens of answers are known
+ANSWER_TOKENS = {"summarize": 120.0, "facts": 150.0}  # of an answer, until calls of the model were measured
+LINE_TOKENS = 25  # of a prompt for each message beside its text: number, day, speaker
+PROMPTS = {"summarize": "summary", "facts": "facts"}
+
+
+class AsyncBackfills:
+    """`store.backfills`: long histories that workers derive under a plan. Without an id the latest one is meant."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._database = runtime.database
+
+    async def plan(self, *, user: str | None = None, only: Sequence[str] = ()) -> BackfillPlan:
+        """Return what is pending of every user or of one, and about what it costs.
+
+        `only` names some of "embed", "summaries" and "facts". Nothing is written, and no chat model is asked. Rates are
+        those that this store has measured so far. Raises `ModelUnavailable` if the server of a chat model is away.
+        """
+        pending = await self._count_pending(user, _derivers(only))
+        async with self._database.admin_transaction() as scope:
+            costs = await llm_usage.mean_costs(scope)
+            rate = await backfills.measured_rate(scope, list(pending))
+        plans = {
+            name: DeriverPlan(counts.conversations, counts.messages, counts.tokens, 0, 0, 0)
+            for name, counts in pending.items()
+        }
+        total = sum(counts.messages for counts in pending.values())
+        if total:
+            for name, model in zip(("summarize", "facts"), self._runtime.chat_models, strict=True):
+                if model is not None and name in plans:
+                    cost = costs.get(model.name)
+                    plans[name] = _add_calls(plans[name], pending[name], cost, self._runtime.counter)
+        return BackfillPlan(plans, 0.0 if not total else total / rate if rate else None)
+
+    async def _count_pending(self, user: str | None, derivers: Sequence[str]) -> dict[str, PendingMessages]:
+        settings = self._runtime.settings
+        totals = {name: PendingMessages(name, 0, 0, 0, 0) for name in derivers}
+        gap, full = settings.session_gap_hours * 3600.0, settings.segment_tokens
+        async for owner in self._users(user):
+            async with self._database.user_transaction(owner) as scope:
+                for pending in await watermarks.pending_messages(scope, gap_seconds=gap, segment_tokens=full):
+                    if pending.deriver in totals:
+                        totals[pending.deriver] = totals[pending.deriver].plus(pending)
+        return totals
+
+    async def _users(self, only: str | None) -> AsyncIterator[UUID]:
+        check_names(user=only)
+        if only is not None:
+            yield ids.user_id(only)
+            return
+        async for owner, _ in messages.everybody(self._database):
+            yield owner
+
+    async def begin(
+        self,
+        *,
+        user: str | None = None,
+        only: Sequence[str] = (),
+        max_tokens: int | None = None,
+        max_seconds: float | None = None,
+        plan: BackfillPlan | None = None,
+    ) -> UUID:
+        """Make what is pending a backfill and return its id; workers take it up.
+
+        It is paused before calls of chat models take more than `max_tokens`, or after `max_seconds` of work. What
+        another open backfill has stays with that one. If the process is killed meanwhile, the backfill is left paused
+        with a part of what is pending.
+        """
+        check_names(user=user)
+        derivers, backfill = _derivers(only), ids.uuid7()
+        await to_thread(queue.prepare_queue, self._database.url)
+        async with self._database.admin_transaction() as scope:
+            await backfills.add(
+                scope,
+                backfill,
+                only_user=None if user is None else ids.user_id(user),
+                derivers=derivers,
+                max_tokens=max_tokens,
+                max_seconds=max_seconds,
+                plan={} if plan is None else asdict(plan),
+            )
+            others = [id for id, state in (await backfills.states(scope)).items() if state != backfills.CANCELLED]
+        async for owner in self._users(user):
+            async with self._database.user_transaction(owner) as own:
+                await watermarks.assign(own, backfill, derivers, unlike=others)
+        async with self._database.admin_transaction() as scope:
+            backlog = await watermarks.backfill_backlog(scope, backfill)
+            await backfills.set_messages(scope, backfill, sum(entry.messages for entry in backlog))
+            await backfills.resume(scope, backfill)
+        return backfill
+
+    async def status(self, backfill: UUID | None = None) -> BackfillStatus:
+        """Return its progress. Raises `NotFound` if there is none."""
+        async with self._database.admin_transaction() as scope:
+            row = await _find(scope, backfill)
+            backlog = await watermarks.backfill_backlog(scope, row.id)
+        left = {entry.deriver: entry.messages for entry in backlog}
+        worked = row.worked_seconds
+        if row.state == backfills.RUNNING:
+            worked += (datetime.now(UTC) - row.resumed_at).total_seconds()
+        done = max(0, row.messages - sum(left.values()))
+        rate = done / worked if worked > 0 else 0.0
+        return BackfillStatus(
+            backfill=row,
+            left=left,
+            failing=max((entry.failing for entry in backlog), default=0),
+            done=done,
+            seconds=worked,
+            rate=rate,
+            seconds_left=sum(left.values()) / rate if rate else None,
+        )
+
+    async def all(self, *, limit: int = 20) -> list[Backfill]:
+        """Return the backfills, the latest first."""
+        async with self._database.admin_transaction() as scope:
+            return await backfills.backfills(scope, limit=limit)
+
+    async def pause(self, backfill: UUID | None = None) -> BackfillStatus:
+        """Pause it; steps under way are finished. Raises `InvalidInput` where it does not run."""
+        return await self._halt(backfill, backfills.PAUSED)
+
+    async def cancel(self, backfill: UUID | None = None) -> BackfillStatus:
+        """End it. What it has derived stays; workers leave the rest alone until it is asked for."""
+        return await self._halt(backfill, backfills.CANCELLED)
+
+    async def resume(
+        self, backfill: UUID | None = None, *, max_tokens: int | None = None, max_seconds: float | None = None
+    ) -> BackfillStatus:
+        """Resume a paused one, with other caps if given. Raises `InvalidInput` if it is not paused."""
+        async with self._database.admin_transaction() as scope:
+            row = await _find(scope, backfill)
+            if not await backfills.resume(scope, row.id, max_tokens=max_tokens, max_seconds=max_seconds):
+                raise InvalidInput(f"The backfill {row.id} is not paused but {row.state}.")
+        return await self.status(row.id)
+
+    async def verify(self, *, user: str | None = None) -> list[DerivationProblem]:
+        """Return what is not derived, not whole or wrongly counted, of every user or of one; [] if all is well."""
+        check_names(user=user)
+        problems = []
+        async for owner, name in messages.everybody(self._database):
+            if user in (None, name):
+                async with self._database.user_transaction(owner) as scope:
+                    found = await watermarks.find_problems(scope)
+                problems += [DerivationProblem(name, problem, rows) for problem, rows in found.items()]
+        has_queue = (await queue.state(self._database)).made
+        if has_queue and (failed := (await queue.counts(self._database)).failed):
+            problems.append(DerivationProblem(None, "jobs were given up: memstore jobs list --failed", failed))
+        return problems
+
+    async def _halt(self, backfill: UUID | None, state: str) -> BackfillStatus:
+        async with self._database.admin_transaction() as scope:
+            row = await _find(scope, backfill)
+            if not await backfills.halt(scope, row.id, state, backfills.BY_HAND):
+                raise InvalidInput(f"The backfill {row.id} is {row.state}: there is nothing to be {state}.")
+        return await self.status(backfill)
+
+
+async def _find(scope: Transaction, backfill: UUID | None) -> Backfill:
+    rows = await backfills.backfills(scope, backfill, limit=1)
+    if not rows:
+        raise NotFound(f"There is no backfill {backfill}." if backfill else "There is no backfill yet.")
+    return rows[0]
+
+
+def _derivers(only: Sequence[str]) -> Sequence[str]:
+    for name in only:
+        check_choice("only", name, tuple(DERIVERS_BY_NAME))
+    return [deriver for name, deriver in DERIVERS_BY_NAME.items() if name in only] or DERIVERS
+
+
+def _add_calls(
+    plan: DeriverPlan, pending: PendingMessages, cost: MeanCost | None, counter: TokenCounter
+) -> DeriverPlan:
+    """Return the plan of a deriver that asks a chat model."""
+    from memstore.derive.llm import load_prompt
+
+    calls = _count_calls(pending)
+    if not calls:
+        return plan
+    if cost is not None:
+        prompts, answers, basis = calls * cost.prompt_tokens, cost.answer_tokens, MEASURED
+    else:
+        overhead = calls * counter.count(load_prompt(PROMPTS[pending.deriver]).text) + plan.messages * LINE_TOKENS
+        prompts, answers, basis = plan.tokens + overhead, ANSWER_TOKENS[pending.deriver], ASSUMED
+    return replace(
+        plan,
+        calls=calls,
+        prompt_tokens=round(prompts),
+        answer_tokens=round(calls * answers),
+        answers=basis,
+        call_seconds=cost.seconds if cost else None,
+    )
+
+
+def _count_calls(pending: PendingMessages) -> int:
+    """Return about how many calls a deriver makes: the segments are known but for shifts of topic."""
+    from memstore.derive.facts.llm_extractor import BATCH_MESSAGES
+    from memstore.derive.summaries.extractive import GROUP
+
+    if pending.deriver == "facts":
+        return max(pending.segments, ceil(pending.messages / BATCH_MESSAGES))
+    closed = pending.segments - pending.conversations  # the last segment of a conversation waits for more
+    return closed + closed // (GROUP - 1)  # and every four summaries are summarized again

@@ -1,0 +1,188 @@
+"""A user's rows as an export reads them, of one moment and one after the other, and as a restore writes them.
+
+Rows come in with the times that they had elsewhere. A restore never changes what is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+
+from memstore.events import EventType
+from memstore.models import Conversation, FactColumns, Json, Message, Summary, Tier, Unit
+from memstore.providers import Vectors
+from memstore.store import documents, fact_history, facts, messages
+from memstore.store.database import Transaction, stored
+from memstore.store.facts import Source
+from memstore.store.rows import ChunkRow, ConversationRow, FactOnRecord, FactWithHistory, ItemRow, Owner
+from memstore.store.sql import statements
+from memstore.store.watermarks import DERIVERS
+
+SQL = statements("archive")
+MESSAGE, SUMMARY, FACT, CONVERSATION = stored(Message), stored(Summary), stored(FactColumns), stored(Conversation)
+PAGE = 200  # conversations read at once
+FIRST = UUID(int=0)
+VECTOR_HEAD = 4  # bytes before the components of a vector that is sent: their number and a zero
+Wanted = dict[str, Any]  # `with_units`: read items with their units; `model_id`: with vectors of this model
+
+
+async def freeze(scope: Transaction) -> None:
+    """Have all that is read from here on be of one moment; before anything is read."""
+    await scope.run(SQL["snapshot"])
+
+
+async def owner(scope: Transaction) -> Owner | None:
+    """Return the user of the scope; None where nobody has made it."""
+    return await scope.one(SQL["owner"], Owner)
+
+
+async def read_conversations(scope: Transaction, only: UUID | None = None) -> AsyncIterator[ConversationRow]:
+    """Return the conversations, or one, in the order of ids."""
+    after = FIRST
+    while page := await scope.all(SQL["conversations"], _told, after=after, only=only, limit=PAGE):
+        for one in page:
+            yield one
+        after = page[-1].conversation.id
+
+
+async def read_messages(scope: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
+    """Return the messages of a conversation in order; nothing else is to be asked meanwhile."""
+    values = {"conversation_id": conversation} | wanted
+    async for row in scope.stream(SQL["messages"], _row, **values):
+        yield _item(MESSAGE, Tier.MESSAGES, row)
+
+
+async def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
+    """Return the summaries of a conversation in order; nothing else is to be asked meanwhile."""
+    values = {"conversation_id": conversation} | wanted
+    async for row in scope.stream(SQL["summaries"], _row, **values):
+        yield _item(SUMMARY, Tier.SUMMARIES, row)
+
+
+async def read_facts(
+    scope: Transaction, wanted: Wanted, *, only: UUID | None = None, by_hand: bool = False
+) -> AsyncGenerator[ItemRow]:
+    """Return the facts in the order of ids: those that a conversation says, those `by_hand`; nothing else meanwhile."""
+    async for row in scope.stream(SQL["facts"], _row, only=only, by_hand=by_hand, **wanted):
+        yield _item(FACT, Tier.FACTS, row)
+
+
+async def read_documents(scope: Transaction, *, vectors: bool) -> AsyncGenerator[dict[str, Any]]:
+    """Return the documents by id, with vectors as [path, model, vector, text]; nothing else is to be asked."""
+    async for row in scope.stream(SQL["documents"], _row, with_vectors=vectors):
+        yield row
+
+
+def _told(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
+    return ConversationRow(
+        CONVERSATION(**row), {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}, setting_changes
+    )
+
+
+def _row(**row: Any) -> dict[str, Any]:
+    return row
+
+
+def _item(build: Any, tier: Tier, row: dict[str, Any]) -> ItemRow:
+    units, vectors = row.pop("units"), row.pop("vectors")
+    sources, history = row.pop("sources", []), row.pop("history", [])
+    return ItemRow(build(**row), _units(row["id"], tier, units or [], vectors or b""), sources, history)
+
+
+def _units(item: UUID, tier: Tier, units: list[list[Any]], sent: bytes) -> list[ChunkRow]:
+    embedded = sum(unit[-1] for unit in units)
+    size = len(sent) // embedded if embedded else 0
+    vectors = iter([_vector(sent[place : place + size]) for place in range(0, len(sent), size or 1)])
+    found = []
+    for chunk, (start, stop, conversation, seq, role, speaker, at, recorded_at, has_vector) in enumerate(units):
+        place = None if conversation is None else UUID(conversation)
+        unit = Unit(item, chunk, tier, place, seq, role, speaker, start, stop, datetime.fromisoformat(at))
+        vector = next(vectors) if has_vector else None
+        found.append(ChunkRow(unit, datetime.fromisoformat(recorded_at), vector))
+    return found
+
+
+def _vector(sent: bytes) -> Vectors:
+    return np.frombuffer(sent, ">f4", offset=VECTOR_HEAD).astype(np.float32)
+
+
+# --- what a restore writes
+
+
+async def add_user(scope: Transaction, name: str, settings: Json, created_at: datetime) -> None:
+    """Make a user, where it is not there."""
+    await scope.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
+
+
+async def add_conversation(
+    scope: Transaction,
+    conversation: Conversation,
+    watermarks: Mapping[str, tuple[int, str | None]],
+    setting_changes: Iterable[Json],
+) -> None:
+    """Make a conversation with its watermarks, those that are not given at 0, and what its settings were."""
+    place = {"conversation_id": conversation.id}
+    await scope.run(SQL["add_conversation"], **vars(conversation))
+    marks = {deriver: watermarks.get(deriver, (0, None)) for deriver in DERIVERS}
+    rows = [place | {"deriver": name, "done_seq": seq, "recipe": recipe} for name, (seq, recipe) in marks.items()]
+    await scope.run_many(SQL["add_derivation"], rows)
+    if changes := [place | change for change in setting_changes]:
+        await scope.run_many(messages.SQL["add_setting_change"], changes)
+
+
+async def taken(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
+    """Return those of these numbers that messages of a conversation have."""
+    return set(await scope.column(SQL["taken"], conversation_id=conversation, seqs=list(seqs)))
+
+
+async def embedded(scope: Transaction, conversation: UUID) -> int:
+    """Return up to which message a conversation is made into units; what is above that, the deriver will."""
+    return await scope.value(SQL["embedded"], int, conversation_id=conversation) or 0
+
+
+async def add_messages(scope: Transaction, new: Sequence[Message]) -> None:
+    """Store messages of one conversation under their numbers, which are free; nothing is pending by it yet."""
+    place, last = new[0].conversation_id, max(message.seq for message in new)
+    first, tokens = min(message.seq for message in new), sum(message.tokens for message in new)
+    scope.happened(EventType.MESSAGE_ADDED, place, from_seq=first, to_seq=last, tokens=tokens)
+    await scope.run_many(messages.SQL["add_message"], [messages.row_of(message) for message in new])
+    await scope.run(SQL["reach"], id=place, last_seq=last)
+
+
+async def pend(scope: Transaction) -> None:
+    """Have derivers take up what came in above the watermarks."""
+    await scope.run(SQL["pend"])
+
+
+async def known_facts(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, FactOnRecord]:
+    """Return those of these facts that are stored, by id."""
+    found = await scope.all(SQL["known_facts"], _known, ids=list(ids))
+    return {one.fact.id: one for one in found}
+
+
+async def places(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
+    """Return the conversations of these messages, of those that are stored."""
+    return dict(await scope.tuples(SQL["places"], ids=list(ids)))
+
+
+async def add_facts(scope: Transaction, new: Sequence[FactWithHistory]) -> None:
+    """Store facts that are not there, with their sources and their history."""
+    await scope.run_many(facts.SQL["add_fact"], [vars(one.fact) for one in new])
+    await facts.add_sources(scope, [Source(one.fact.id, span, at) for one in new for span, at in one.sources])
+    if changes := [change | {"fact_id": one.fact.id} for one in new for change in one.history]:
+        await scope.run_many(fact_history.SQL["add_change"], changes)
+
+
+async def add_documents(scope: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:
+    """Store documents that are not there, with their vectors."""
+    await scope.run_many(SQL["add_document"], new)
+    if vectors:
+        await scope.run_many(documents.SQL["add_vector"], vectors)
+
+
+def _known(changes: list[UUID], **row: Any) -> FactOnRecord:
+    return FactOnRecord(FactColumns.model_construct(**row), frozenset(changes))
