@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 import memstore
-from memstore import Conflict, EmbedderMismatch, InvalidInput, ProviderMissing
+from memstore import Conflict, EmbedderMismatch, InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.derive import embedding_migration
 from memstore.models import Hit
@@ -175,15 +175,6 @@ async def test_dimensions_may_differ(old: AsyncMemoryStore, url: str) -> None:
     [hit] = await old.user("alice").recall("Who has an allergy to peanuts?", tiers=["messages"], limit=1)
     assert "allergic to peanuts" in hit.text
     assert hit.parts["semantic"] > 0
-
-
-async def test_an_embedder_that_cannot_be_had_is_refused_before_anything_is_done(old: AsyncMemoryStore) -> None:
-    await talked(old)
-    with pytest.raises(ProviderMissing):
-        await old.embeddings.migrate("unheard:of")
-    with pytest.raises(InvalidInput, match="none"):
-        await old.embeddings.migrate("none")
-    assert list(await states(old)) == [OLD]
 
 
 async def test_a_process_that_cannot_have_the_embedder_that_serves_says_so(

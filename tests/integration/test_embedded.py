@@ -979,20 +979,7 @@ class TestAsRoot:
         assert precious.stat().st_uid == 0
         assert precious.read_text() == "root's"
 
-    def test_an_ordinary_user(self, reachable: Path, open_client: Callable[..., Client]) -> None:
-        shutil.chown(reachable.parent, NOBODY)
-        client = open_client(reachable, ORDINARY, prefix=become(NOBODY))
-        assert client.line().startswith("postgresql://"), client.leave()
-        assert capabilities(reachable) == 0
-        status = Path(f"/proc/{postmaster_pid(reachable)}/status").read_text()
-        assert status.split("Uid:")[1].split()[:4] == [str(NOBODY)] * 4
-        server = EmbeddedServer.open(reachable)
-        assert ask(server.url, "SELECT 1") == 1, "root may join"
-        server.close()
-        assert client.leave() == ""
-        assert is_gone_on(reachable)
-
-    def test_root_serves_a_users_folder_as_that_user(self, reachable: Path, open_client: Callable[..., Client]) -> None:
+    def test_a_folder_is_its_users_whoever_opens_it(self, reachable: Path, open_client: Callable[..., Client]) -> None:
         user = pwd.getpwnam("daemon").pw_uid
         reachable.mkdir(mode=0o700)
         os.chown(reachable, user, user)
@@ -1002,7 +989,14 @@ class TestAsRoot:
         shutil.chown(reachable.parent, user)
         client = open_client(reachable, ORDINARY, prefix=become(user))
         assert client.line().startswith("postgresql://"), "what root made must be of use to the user"
+        assert capabilities(reachable) == 0
+        status = Path(f"/proc/{postmaster_pid(reachable)}/status").read_text()
+        assert status.split("Uid:")[1].split()[:4] == [str(user)] * 4
+        server = EmbeddedServer.open(reachable)
+        assert ask(server.url, "SELECT 1") == 1, "root may join"
+        server.close()
         assert client.leave() == ""
+        assert processes_on(reachable) == []
 
     def test_a_folder_of_somebody_else(
         self, cluster: Path, reachable: Path, open_client: Callable[..., Client]
@@ -1041,10 +1035,6 @@ def become(user: int) -> tuple[str, ...]:
 
 def capabilities(folder: Path) -> int:
     return int(Path(f"/proc/{postmaster_pid(folder)}/status").read_text().split("CapEff:")[1].split()[0], 16)
-
-
-def is_gone_on(folder: Path) -> bool:
-    return processes_on(folder) == []
 
 
 def test_a_backup_that_is_restored_under_an_open_store_is_what_recall_finds(folder: Path, tmp_path: Path) -> None:
