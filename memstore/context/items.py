@@ -166,7 +166,7 @@ NOTHING = TextFingerprint("")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Header:
+class SectionHeader:
     """Something that stands over items, such as a fence or a day: paid once, by the first of them."""
 
     name: str
@@ -194,7 +194,7 @@ class ContextItem:
     pinned: bool = False
     fingerprint: TextFingerprint = NOTHING
     sources: tuple[UUID, ...] = ()
-    under: tuple[Header, ...] = ()
+    under: tuple[SectionHeader, ...] = ()
     whole: ContextItem | None = None
 
 
@@ -204,9 +204,9 @@ class ItemFactory:
     def __init__(self, counter: TokenCounter) -> None:
         self.counter = counter
         memory = self._fence("memory", MEMORY_HEAD, MEMORY_FOOT)
-        self._facts = (memory, Header("facts", self._line(FACTS_HEAD)))
-        self._hits = (memory, Header("hits", self._line(HITS_HEAD)))
-        self._days: dict[str, Header] = {}
+        self._facts = (memory, SectionHeader("facts", self._line(FACTS_HEAD)))
+        self._hits = (memory, SectionHeader("hits", self._line(HITS_HEAD)))
+        self._days: dict[str, SectionHeader] = {}
         self._around: dict[tuple[str | None, ...], int] = {}
 
     def summaries(self, summaries: Sequence[Summary]) -> list[ContextItem]:
@@ -241,7 +241,7 @@ class ItemFactory:
     def texts(self, section: Section, allowance: Allowance) -> list[ContextItem]:
         """Return items for the texts of a section of the user's own."""
         around = {"role": "system", "content": f"<{section.name}>\n</{section.name}>"}
-        under = (Header(section.name, self.counter.count_message(around)),)
+        under = (SectionHeader(section.name, self.counter.count_message(around)),)
         most = (allowance.longest or (allowance.share if section.steady else allowance.maximum)) - under[0].tokens
         items = []
         for text in section.texts:
@@ -259,7 +259,7 @@ class ItemFactory:
         """Return the item for a hit, under its day."""
         day = f"[{format_day(hit.occurred_at)}]"
         if day not in self._days:
-            self._days[day] = Header(day, self._line(day))
+            self._days[day] = SectionHeader(day, self._line(day))
         return ContextItem(
             HITS,
             hit.tier,
@@ -296,7 +296,7 @@ class ItemFactory:
             return None
         return replace(item, tokens=counted, content=shorter, fingerprint=TextFingerprint(text), note=note, whole=item)
 
-    def _fact(self, fact: Hit, under: tuple[Header, ...], *, pinned: bool = False) -> ContextItem:
+    def _fact(self, fact: Hit, under: tuple[SectionHeader, ...], *, pinned: bool = False) -> ContextItem:
         return ContextItem(
             FACTS,
             "fact",
@@ -346,8 +346,8 @@ class ItemFactory:
         note = f"cut at a sentence: {counted} of {item.tokens} tokens"
         return replace(item, tokens=counted, content=shorter, note=note, fingerprint=TextFingerprint(text))
 
-    def _fence(self, name: str, head: str, foot: str) -> Header:
-        return Header(name, self.counter.count_message({"role": "system", "content": f"{head}\n{foot}"}))
+    def _fence(self, name: str, head: str, foot: str) -> SectionHeader:
+        return SectionHeader(name, self.counter.count_message({"role": "system", "content": f"{head}\n{foot}"}))
 
     def _line(self, line: str) -> int:
         return self.counter.count(f"{line}\n")

@@ -19,7 +19,17 @@ from itertools import accumulate, islice
 from uuid import UUID
 
 from memstore.context.dedupe import SaidIndex
-from memstore.context.items import FACTS, HITS, RECENT, SUMMARIES, WEIGHTS, Allowance, ContextItem, Header, ItemFactory
+from memstore.context.items import (
+    FACTS,
+    HITS,
+    RECENT,
+    SUMMARIES,
+    WEIGHTS,
+    Allowance,
+    ContextItem,
+    ItemFactory,
+    SectionHeader,
+)
 from memstore.models import Hit, Reason
 
 # Of the room, that pinned facts may have at most, their fence included: all of them, and the first one alone. These
@@ -52,8 +62,8 @@ class Selection:
     _inside: set[ContextItem] = field(default_factory=set)
     _taken: Counter[str] = field(default_factory=Counter)
     # How many chosen items stand under each header: in all, and by section.
-    _headers: Counter[Header] = field(default_factory=Counter)
-    _headers_of: defaultdict[str, Counter[Header]] = field(default_factory=lambda: defaultdict(Counter))
+    _headers: Counter[SectionHeader] = field(default_factory=Counter)
+    _headers_of: defaultdict[str, Counter[SectionHeader]] = field(default_factory=lambda: defaultdict(Counter))
     _said: SaidIndex = field(default_factory=SaidIndex)
     _duplicates: set[ContextItem] = field(default_factory=set)
 
@@ -105,7 +115,7 @@ class Selection:
     def _alone(self, item: ContextItem) -> int:
         return item.tokens + _missing(self._headers_of[item.section], item)
 
-    def _shared(self, section: str, under: Sequence[Header] = ()) -> int:
+    def _shared(self, section: str, under: Sequence[SectionHeader] = ()) -> int:
         if section != HITS:
             return 0
         hits, facts = self._headers_of[HITS], self._headers_of[FACTS]
@@ -192,7 +202,7 @@ class Selection:
         return False
 
 
-def _missing(headers: Counter[Header], item: ContextItem) -> int:
+def _missing(headers: Counter[SectionHeader], item: ContextItem) -> int:
     tokens = 0
     for header in item.under:
         if not headers.get(header):

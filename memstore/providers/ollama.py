@@ -24,8 +24,8 @@ from memstore.providers.served_embedder import ServedEmbedder
 from memstore.providers.services import (
     ASIDE,
     ChatRequest,
-    ModelChanged,
     ModelInfo,
+    ModelReplaced,
     RawAnswer,
     Retries,
     ServedChatModel,
@@ -221,7 +221,7 @@ class OllamaChat:
             raise TransientError("its answer broke off")
         loaded = self._loaded_entry((end - time.monotonic()) / 2)
         if self._digest and digest_of(loaded) not in ("", self._digest):
-            raise ModelChanged(f"{self._model} was pulled anew while it was asked: derive again.")
+            raise ModelReplaced(f"{self._model} was pulled anew while it was asked: derive again.")
         counted = _count(answer, "prompt_eval_count")
         if (counted or 0) < count_words(request.messages):
             counted = self._recount(request, end - time.monotonic()) or counted

@@ -145,7 +145,7 @@ class RawAnswer:
     window: int | None = None
 
 
-class ModelChanged(ModelUnavailable):
+class ModelReplaced(ModelUnavailable):
     """The server has another model under the name than it had before: what it says now is of that one."""
 
 
@@ -303,7 +303,7 @@ class ServedChatModel:
 
         try:
             answer = Retries(self._endpoint.service, request.seconds, self._backoff).run(ask)
-        except ModelChanged:
+        except ModelReplaced:
             self._known = None
             raise
         self._given = answer.window or self._given

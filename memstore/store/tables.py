@@ -136,7 +136,7 @@ class FactSource(Owned, table=True):
     recorded_at: datetime = column(Time, default="now()")
 
 
-class FactChange(OwnedWithId, table=True):
+class FactChangeRow(OwnedWithId, table=True):
     """What was done to a fact, with the columns before and after."""
 
     __tablename__ = "fact_changes"
@@ -156,7 +156,7 @@ class FactChange(OwnedWithId, table=True):
     recorded_at: datetime = column(Time, default="clock_timestamp()")
 
 
-class ItemText(Owned, table=True):
+class ItemTextRow(Owned, table=True):
     """A unit of recall, a chunk of an item: what the lexical leg scans. Narrow, because every recall reads it."""
 
     __tablename__ = "item_text"

@@ -521,7 +521,10 @@ def test_large_users_are_told_of_and_get_their_indexes(cli: Run, url: str, monke
 def test_doctor_names_models_that_are_not_there(cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = {
         ("reranker", "cross-encoder:/no/such/folder"): "FAIL reranker: There is no folder '/no/such/folder'",
-        ("embedder", "nobody:knows"): "FAIL settings: MEMSTORE_EMBEDDER='nobody:knows': nobody knows this provider",
+        (
+            "embedder",
+            "nobody:knows",
+        ): "FAIL settings: MEMSTORE_EMBEDDER='nobody:knows': Nobody knows the provider 'nobody:knows'",
         ("embedder", "sentence-transformers:all-MiniLM-L6-v2"): "pip install '.[sentence-transformers]'",
     }
     for (setting, model), why in wrong.items():

@@ -29,6 +29,9 @@ NOT_RUN = {  # by page and by what only that block has; the second part only whe
     ("docs/reference/contexts.md", "python benchmarks/speed.py context"),
     ("docs/reference/embedders.md", "hf download sentence-transformers/"),
     ("docs/reference/embedders.md", "pip install '.[sentence-transformers]'"),
+    ("docs/reference/endpoints.md", "export OPENAI_API_KEY="),
+    ("docs/reference/endpoints.md", "export MEMSTORE_RERANK_URL="),
+    ("docs/reference/endpoints.md", "import any_llm"),
 } | {
     ("docs/how-to/langchain.md", "MemstoreRetriever(user=alice"),
     ("docs/how-to/langgraph.md", "MemstoreStore(memory, user="),

@@ -207,7 +207,7 @@ def test_a_counter_that_is_not_there_is_told(
 def test_a_provider_that_nobody_knows_is_refused_before_anything_is_opened(
     url: str, no_network: list[object], setting: str
 ) -> None:
-    with pytest.raises(memstore.ProviderMissing, match=f"{setting}='nobody:knows': nobody knows this provider"):
+    with pytest.raises(memstore.ProviderMissing, match=f"{setting}='nobody:knows': Nobody knows the provider"):
         memstore.open(url, settings={"embedder": HASHING} | {setting: "nobody:knows"})
     assert no_network == []
 

@@ -177,7 +177,7 @@ class Successor(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Resolution:
     """What is to be done with a new fact and with known ones.
 
     `twin` says the same. `ended` are older values, which end at `begins_at`; where there is a `successor` the new value
@@ -204,7 +204,7 @@ class Decision:
 
 def reconcile(
     new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | None = None, *, find_twin: bool = True
-) -> Decision:
+) -> Resolution:
     """Decide what a new fact means for known ones: those of its slot, and those that are near in meaning.
 
     `said_at` is when it was said last, where that is not only now.
@@ -220,7 +220,7 @@ def reconcile(
     mates = [one for one in known if is_same_entity(one.fact, fact, subjects)]
     twin = _find_twin(new, mates) if find_twin else None
     if twin is not None:
-        return Decision(begins_at, twin=twin)
+        return Resolution(begins_at, twin=twin)
     if new.slot is not None:
         # What one says of one's own daughter, by her name alone, is said by the subject too.
         kin = bool(new.speaker) and any(one.startswith(f"{new.speaker}'s ") for one in subjects)
@@ -235,7 +235,7 @@ def reconcile(
         for one in mates
         if one.fact.state == "active" and (new.slot is None or one.fact.attribute is None) and _contradicts(fact, one)
     ]
-    return Decision(begins_at, contradicted=tuple(contradicted))
+    return Resolution(begins_at, contradicted=tuple(contradicted))
 
 
 # -- the same
@@ -286,25 +286,25 @@ def _decide_slot(
     said_at: datetime,
     begins_at: datetime,
     said_by_subject: bool,
-) -> Decision | None:
+) -> Resolution | None:
     """Decide by the other values of the slot, and by facts of other subjects that end it, or that it ends."""
     active = [one for one in rivals if one.fact.state == "active"]
     of_theirs = bool(new.speaker) and all(f"{one.fact.subject}'s ".startswith(f"{new.speaker}'s ") for one in active)
     if active and not (said_by_subject or of_theirs):
-        return Decision(begins_at, contradicted=tuple(active))
+        return Resolution(begins_at, contradicted=tuple(active))
     later = [one for one in rivals if one.last_said > said_at]
     if not any(one.fact.state == "active" for one in later):
         if slot.modality is Modality.HOLDS and (equal := [one for one in active if one.last_said == said_at]):
-            return Decision(begins_at, contradicted=tuple(equal))
+            return Resolution(begins_at, contradicted=tuple(equal))
         # A value that comes in after its time is outdated even where the later one has ended meanwhile.
         if not later or not said_by_subject or (active and slot.modality is not Modality.HOLDS):
-            return Decision(begins_at, ended=tuple(active)) if active else None
+            return Resolution(begins_at, ended=tuple(active)) if active else None
     successor = min(Successor(_holds_since(one, said_at), one.fact.id) for one in later)
     earlier = [one for one in rivals if one.last_said < said_at]
     ended = [
         one for one in earlier if one.fact.state == "active" or (one.fact.valid_to and one.fact.valid_to > begins_at)
     ]
-    return Decision(begins_at, ended=tuple(ended), successor=successor)
+    return Resolution(begins_at, ended=tuple(ended), successor=successor)
 
 
 def _holds_since(one: KnownFact, moment: datetime) -> datetime:

@@ -26,7 +26,7 @@ from memstore.derive.facts.normalization import adds_nothing, slot_of_fact
 from memstore.derive.facts.reconcile import (
     ONE_PLAN,
     PLANS,
-    Decision,
+    Resolution,
     Successor,
     reconcile,
     related_attributes,
@@ -143,7 +143,7 @@ def apply_manual_fact(scope: Transaction, new: ExtractedFact, stored: FactColumn
     decision = reconcile(new, others, find_twin=False)
     if decision.successor is not None:  # a person has the last word, whenever that is said to have been said
         later = tuple(one for one in others if one.fact.id == decision.successor.id)
-        decision = Decision(decision.begins_at, contradicted=later)
+        decision = Resolution(decision.begins_at, contradicted=later)
     _execute(scope, new, fact, decision, said_at, model)
     for one in replaced:
         old = facts.fact(scope, one.fact.id)
@@ -180,7 +180,7 @@ def _execute(
     scope: Transaction,
     new: ExtractedFact,
     fact: FactColumns,
-    decision: Decision,
+    decision: Resolution,
     said_at: datetime,
     model: UUID | None,
 ) -> None:
