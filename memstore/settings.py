@@ -49,7 +49,8 @@ def _http_url(value: str | None) -> str | None:
 
 def _base_url(value: str | None) -> str | None:
     url = _http_url(value)
-    if url is not None and (urlsplit(url).username or urlsplit(url).query):
+    parts = urlsplit(url or "")
+    if "@" in parts.netloc or parts.query or parts.fragment:
         raise ValueError("give a URL without a key: that has a setting of its own")
     return url
 
@@ -292,7 +293,7 @@ def load(given: Mapping[str, Any]) -> Settings:
     try:
         return Settings(**given)
     except ValidationError as error:
-        wrong = [(str(each["loc"][0]), repr(each["input"])[:60], _wanted(each)) for each in error.errors()]
+        wrong = [(str(each["loc"][0]), _input(each), _wanted(each)) for each in error.errors()]
     raise ConfigurationError("; ".join(f"{_named_at(n, _source(n, given, file))}={v}: {w}" for n, v, w in wrong))
 
 
@@ -300,7 +301,13 @@ def describe(given: Mapping[str, Any] | None = None) -> list[SettingInfo]:
     """Return every option with its value and where that comes from."""
     given = given or {}
     settings, file = load(given), read_file()
-    return [SettingInfo(name, getattr(settings, name), _source(name, given, file)) for name in Settings.model_fields]
+    return [
+        SettingInfo(name, _shown(getattr(settings, name)), _source(name, given, file)) for name in Settings.model_fields
+    ]
+
+
+def _shown(value: Any) -> Any:
+    return str(value) if isinstance(value, SecretStr) else value
 
 
 def source_of(name: str, value: Any) -> str:
@@ -331,6 +338,12 @@ def _check_names(names: Iterable[str], complaint: str, known: Mapping[str, str] 
             near = get_close_matches(str(name).lower(), known, n=1, cutoff=0.7)
             hint = f"Did you mean {known[near[0]]}?" if near else f"There are {', '.join(known.values())}."
             raise ConfigurationError(f"{complaint.format(name)} {hint}")
+
+
+def _input(wrong: ErrorDetails) -> str:
+    """Return what was given, as far as it can hold no key."""
+    name = str(wrong["loc"][0])
+    return "…" if name.endswith(("_key", "_url")) else repr(wrong["input"])[:60]
 
 
 _BOUNDS = {"greater_than_equal": "at least", "greater_than": "more than", "less_than_equal": "at most"}

@@ -95,8 +95,12 @@ def _load_model(name: str, settings: Settings) -> ServedChatModel:
     from memstore.providers import load_chat_model
     from memstore.providers.services import ServedChatModel
 
-    kinds = installed_entry_points("memstore.chat_models").names
-    model = load_chat_model(name if name.partition(":")[0] in kinds else f"ollama:{name}", settings)
+    try:
+        model = load_chat_model(name, settings)
+    except ProviderMissing:
+        if name.partition(":")[0] in installed_entry_points("memstore.chat_models").names:
+            raise
+        model = load_chat_model(f"ollama:{name}", settings)
     if not isinstance(model, ServedChatModel):
         raise ProviderMissing(f"{name} cannot be chatted with: name one of openai: or ollama:.")
     return model

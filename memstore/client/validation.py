@@ -155,8 +155,8 @@ def normalize_dsn(url: str) -> str:
     if not url.startswith(SCHEMES):
         scheme, slashes, _ = url.partition("//")  # what is no URL may hold a password anywhere
         raise ConfigurationError(
-            f"{scheme if slashes else 'That'!r} is no database that memstore knows. Give embedded, embedded:FOLDER or "
-            "postgresql://user@host/database (MEMSTORE_DATABASE_URL)."
+            f"{repr(scheme) if slashes else 'What was given'} is no database that memstore knows. Give embedded, "
+            "embedded:FOLDER or postgresql://user@host/database (MEMSTORE_DATABASE_URL)."
         )
     dsn = url.replace("postgres://", "postgresql://", 1)
     check_readable(dsn)  # before the driver sees it, which logs what it takes for the host

@@ -201,8 +201,11 @@ def setting_of(name: str) -> str:
 
 def load_stored_embedder(name: str, dimensions: int, settings: Settings | None = None) -> Embedder:
     """Return the embedder that has made the vectors kept under this name; raises `EmbedderMismatch` without it."""
+    settings = load_settings({}) if settings is None else settings
+    # What stands in the database names no function to be called: one of your own is the one that is set.
+    is_installed = name.partition(":")[0] in installed_entry_points("memstore.embedders").names
     try:
-        embedder = load_embedder(setting_of(name), settings)
+        embedder = load_embedder(setting_of(name) if is_installed else settings.embedder, settings)
     except MemstoreError as error:
         raise EmbedderMismatch(f"Vectors were made by {name!r}, and that cannot be had here: {error}") from error
     if embedder is None or (embedder.name, embedder.dimensions) != (name, dimensions):
@@ -255,12 +258,14 @@ def find_loader(group: str, name: str) -> tuple[Callable[..., Any], str]:
     function, _, model = model.partition(":")
     if kind and function.isidentifier():
         try:
-            return getattr(import_module(kind), function), model
-        except ModuleNotFoundError as error:
-            if error.name is None or not f"{kind}.".startswith(f"{error.name}."):
+            load = getattr(import_module(kind), function, None)
+        except (ImportError, TypeError, ValueError) as error:
+            if not isinstance(error, ModuleNotFoundError) or not f"{kind}.".startswith(f"{error.name}."):
                 raise ProviderMissing(f"{kind} of {name!r} cannot be imported: {error}.") from error
-        except AttributeError:
-            raise ProviderMissing(f"The module {kind} of {name!r} has no function {function}.") from None
+        else:
+            if not callable(load):
+                raise ProviderMissing(f"The module {kind} of {name!r} has no function {function}.")
+            return load, model
     raise ProviderMissing(
         f"Nobody knows the provider {name!r}. {group} has {', '.join(f'{each}:…' for each in sorted(known.names))}; "
         "a function of your own is named module:function."

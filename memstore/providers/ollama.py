@@ -310,9 +310,9 @@ class OllamaEmbeddings:
     def embed(self, texts: Sequence[str], seconds: float) -> Sequence[Sequence[float]]:
         """Return a vector for each text."""
         body = {"model": self._model, "input": list(texts), "keep_alive": KEEP_ALIVE}
-        vectors: Sequence[Sequence[float]] = self._server.request("/api/embed", self._model, body, seconds)[
-            "embeddings"
-        ]
+        vectors: Sequence[Sequence[float]] = (
+            self._server.request("/api/embed", self._model, body, seconds).get("embeddings") or ()
+        )
         return vectors
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from threading import Lock
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 from weakref import finalize
@@ -43,6 +44,9 @@ with require_extra("openai", "openai"):
 
 Json = dict[str, Any]
 
+# Tokens, of a server that does not tell: on this machine Ollama's /v1 cuts in silence what is beyond its default.
+WINDOW, LOCAL_WINDOW = 16_384, 4096
+MOST_CHARACTERS = 16  # to a token, of an answer that does not end
 CONNECT = 5.0  # seconds; an answer may take minutes, an open door does not
 _SHAPES = ("json_schema", "json_object", "text")  # ways to ask for JSON, the surest first
 _KEY = re.compile(r"\b(?:sk|gsk|key)-[\w*.-]{4,}|\bBearer \S+")
@@ -56,6 +60,7 @@ def load(model: str, settings: Settings) -> ServedChatModel:
     return ServedChatModel(
         OpenAIChat(_checked(model), server),
         window=settings.openai_context_tokens,
+        untold_window=LOCAL_WINDOW if server.is_local else WINDOW,
         timeout=settings.openai_timeout_seconds,
         timeout_setting="MEMSTORE_OPENAI_TIMEOUT_SECONDS",
     )
@@ -89,8 +94,12 @@ def _server(settings: Settings, url: str | None, key: SecretStr | None) -> OpenA
     return OpenAIServer(url, secret or (os.environ.get("OPENAI_API_KEY", "") if url == OPENAI else ""))
 
 
-# What the library would add of its own environment, for servers that it does not belong to.
-_NOT_SENT: dict[str, Any] = {"OpenAI-Organization": openai.Omit(), "OpenAI-Project": openai.Omit()}
+def _headers(key: str) -> dict[str, Any]:
+    """Return the key's header, and leave out what the library takes from its own environment, for any server."""
+    lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines()
+    foreign = ("OpenAI-Organization", "OpenAI-Project", *(line.partition(":")[0].strip() for line in lines))
+    unsent = {name: openai.Omit() for name in foreign if name and name.casefold() != "authorization"}
+    return {**unsent, "Authorization": f"Bearer {key or 'none'}", "Accept-Encoding": "identity"}
 
 
 class OpenAIServer:
@@ -102,7 +111,7 @@ class OpenAIServer:
         self._key = key
         self._clients: dict[int, openai.OpenAI] = {}
         host = urlsplit(url).hostname or ""
-        self._is_local = host in ("localhost", "::1") or host.startswith("127.")
+        self.is_local = host in ("localhost", "::1") or host.startswith("127.")
 
     def get(self, path: str, seconds: float) -> Any:
         """Return the JSON that the server answers."""
@@ -133,12 +142,12 @@ class OpenAIServer:
         if process not in self._clients:
             self._clients[process] = openai.OpenAI(
                 api_key=self._key or "none",  # the library will not go without
-                default_headers=_NOT_SENT,
+                default_headers=_headers(self._key),
                 base_url=self.url,
                 max_retries=0,
                 http_client=openai.DefaultHttpxClient(
                     follow_redirects=False,  # what was said goes to the server that was named, and to no other
-                    trust_env=not self._is_local,  # a proxy's own 127.0.0.1 is another one
+                    trust_env=not self.is_local,  # a proxy's own 127.0.0.1 is another one
                 ),
             )
             finalize(self, _close, self._clients[process], process).atexit = False
@@ -223,6 +232,7 @@ class OpenAIChat:
         is_own = any(host in server.url for host in ("api.openai.com", ".azure.com"))
         self._most = "max_completion_tokens" if is_own else "max_tokens"
         self._left_out: set[str] = set()
+        self._lock = Lock()
 
     @property
     def service(self) -> str:
@@ -238,7 +248,12 @@ class OpenAIChat:
         """Return the name, and the window where the server lists it."""
         try:
             listing = with_timeout(seconds, lambda: self._server.get("/models", seconds))
-        except (_NotThere, _Refused, TimeoutError):  # some servers have no list of their models
+        except (
+            _Refused,
+            ModelUnavailable,
+            TransientError,
+            TimeoutError,
+        ):  # not all have a list, or show it to this key
             listing = None
         return ModelInfo(f"openai:{self._model}", window_of(listing, self._model))
 
@@ -247,14 +262,13 @@ class OpenAIChat:
         answer = self._ask(
             request, lambda body: self._server.post("/chat/completions", self._model, body, request.seconds)
         )
-        choices = answer.get("choices")
-        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+        choice = _choice_of(answer)
         if not choice:
             raise TransientError("its answer has no choices")
-        usage = answer.get("usage") or {}
+        usage = answer.get("usage")
         return RawAnswer(
             _text_of(choice.get("message")),
-            choice.get("finish_reason") != "length",
+            choice.get("finish_reason") in _ENDED,
             _count(usage, "prompt_tokens"),
             _count(usage, "completion_tokens"),
         )
@@ -270,24 +284,35 @@ class OpenAIChat:
             sent = body | {"stream": True} | ({} if "stream_options" in self._left_out else _USAGE)
             for part in self._server.stream("/chat/completions", self._model, sent, request.seconds):
                 usage = part.get("usage") or usage
-                for choice in (part.get("choices") or [])[:1]:
-                    ended = choice.get("finish_reason") or ended
-                    if piece := (choice.get("delta") or {}).get("content"):
-                        pieces.append(piece)
-                        show(piece)
+                choice = _choice_of(part)
+                ended = choice.get("finish_reason") or ended
+                if piece := _text_of(choice.get("delta")):
+                    pieces.append(piece)
+                    show(piece)
+                    if sum(map(len, pieces)) > MOST_CHARACTERS * request.max_tokens:
+                        ended = "length"
+                        return
 
-        self._ask(request, read)
+        try:
+            self._ask(request, read)
+        except TimeoutError:  # a server that has said the end, and holds the line
+            if ended is None:
+                raise
         if ended is None:
             raise TransientError("it ended before it was done")
         counts = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-        return RawAnswer("".join(pieces), ended != "length", *counts)
+        return RawAnswer(_joined(pieces), ended in _ENDED, *counts)
 
     def _ask(self, request: ChatRequest, send: Callable[[Json], Any]) -> Any:
         while True:
+            body = self._body(request)
             try:
-                return send(self._body(request))
+                return send(body)
             except _Refused as refusal:
-                if not self._adapt(str(refusal), request):
+                with self._lock:
+                    is_other = self._body(request) != body  # another thread has met the same
+                    can_adapt = is_other or self._adapt(str(refusal), request)
+                if not can_adapt:
                     raise ProviderError(str(refusal)) from None
 
     def _body(self, request: ChatRequest) -> Json:
@@ -318,7 +343,7 @@ class OpenAIChat:
             if name in refusal and name not in self._left_out:
                 self._left_out.add(name)
                 return True
-        if request.schema is not None and re.search(r"response_format|json_schema|json_object|grammar", refusal):
+        if request.schema is not None and re.search(r"response_format|json_schema|json_object", refusal):
             later = _SHAPES[_SHAPES.index(self._shape) + 1 :]
             if later:
                 self._shape = later[0]
@@ -326,6 +351,7 @@ class OpenAIChat:
         return False
 
 
+_ENDED = ("stop", None, "tool_calls")
 _USAGE = {"stream_options": {"include_usage": True}}
 
 
@@ -343,12 +369,25 @@ def window_of(listing: object, model: str) -> int | None:
 
 
 def _text_of(message: object) -> str:
-    text = (message.get("content") or message.get("refusal")) if isinstance(message, dict) else None
-    return text if isinstance(text, str) else ""
+    """Return the words of a message or of a piece of one; some servers give them in parts."""
+    content = (message.get("content") or message.get("refusal")) if isinstance(message, dict) else None
+    if isinstance(content, list):
+        content = "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
 
 
-def _count(usage: Mapping[str, Any], key: str) -> int | None:
-    value = usage.get(key)
+def _choice_of(answer: Json) -> Json:
+    choices = answer.get("choices")
+    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+
+
+def _joined(pieces: Sequence[str]) -> str:
+    """Return the whole text: an emoji may have come in two halves."""
+    return "".join(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _count(usage: object, key: str) -> int | None:
+    value = usage.get(key) if isinstance(usage, dict) else None
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
@@ -367,9 +406,12 @@ class OpenAIEmbeddings:
         body: Json = {"model": self._model, "input": list(texts), "encoding_format": "float"}
         if self._dimensions is not None:  # not every server takes it, so it is sent where it is set
             body["dimensions"] = self._dimensions
-        rows = self._server.post("/embeddings", self._model, body, seconds).get("data")
-        rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-        return [row.get("embedding") or () for row in sorted(rows, key=lambda row: row.get("index") or 0)]
+        data = self._server.post("/embeddings", self._model, body, seconds).get("data")
+        rows = [row for row in data if isinstance(row, dict)] if isinstance(data, list) else []
+        if all(row.get("index") is None for row in rows):  # in the order of the texts
+            return [row.get("embedding") or () for row in rows]
+        placed = {row["index"]: row.get("embedding") or () for row in rows if type(row.get("index")) is int}
+        return [placed[place] for place in range(len(texts))] if placed.keys() == set(range(len(texts))) else ()
 
 
 class OpenAIReranker:
@@ -379,7 +421,7 @@ class OpenAIReranker:
         self._model = model
         self._server = server
         self._timeout = timeout
-        self.name = f"openai:{model}"
+        self.name = f"openai:{model}" if server.url == OPENAI else f"openai:{model}@{server.url}"
 
     def __repr__(self) -> str:
         return f"<OpenAIReranker {self.name}>"
@@ -404,9 +446,9 @@ class OpenAIReranker:
 
         answer = Retries(service, self._timeout).run(ask)
         scores = np.full(len(texts), np.nan)
-        with suppress(KeyError, IndexError, TypeError, ValueError):
-            for row in answer.get("results") or answer.get("data") or []:
-                scores[row["index"]] = row["relevance_score"]
+        with suppress(KeyError, TypeError, ValueError, OverflowError):
+            rows = {row["index"]: float(row["relevance_score"]) for row in answer.get("results") or answer["data"]}
+            scores[:] = [rows[index] for index in range(len(texts))]
         if not np.isfinite(scores).all():
             raise ProviderError(f"{service} gave no score for each of {len(texts)} texts.")
         return scores

@@ -17,7 +17,7 @@ from memstore.providers.services import Retries
 from memstore.settings import Settings
 from memstore.text import replace_surrogates
 
-BATCH = 64  # texts to a request
+BATCH = 32  # texts to a request
 
 
 class EmbeddingEndpoint(Protocol):
@@ -93,8 +93,8 @@ class ServedEmbedder:
         return vector
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
-        # An empty input is refused by most servers, and one beyond the window: a token has a character or more.
-        sent = [replace_surrogates(text).replace("\0", " ")[: self.max_tokens] or " " for text in texts]
+        # An empty input is refused by most servers, and one beyond the window by some.
+        sent = [_head(replace_surrogates(text).replace("\0", " "), 3 * self.max_tokens) or " " for text in texts]
         service = self.endpoint.service
 
         def ask(seconds: float) -> Sequence[Sequence[float]]:
@@ -106,7 +106,7 @@ class ServedEmbedder:
         answered = Retries(service, self.timeout, self.backoff).run(ask)
         try:
             vectors = np.asarray(answered, dtype=np.float32)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             vectors = np.empty((0, 0), dtype=np.float32)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True) if vectors.ndim == 2 else np.zeros(1)
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(lengths).all() or not lengths.all():
@@ -116,3 +116,8 @@ class ServedEmbedder:
                 f"{service} gives vectors of {vectors.shape[1]} dimensions now, {self._dimensions} before."
             )
         return vectors / lengths
+
+
+def _head(text: str, size: int) -> str:
+    """Return the beginning of a text, of so many bytes."""
+    return text if len(text) <= size // 4 else text.encode()[:size].decode("utf-8", "ignore")

@@ -31,19 +31,20 @@ Json = dict[str, Any]
 Prompt = list[dict[str, str]]
 
 TRIES = 4
-WINDOW = 16_384  # tokens, of a server that does not tell
 FEEDBACK = 500  # bytes of what is wrong with an answer, to be kept free in the window for the second try
 ASIDE = 10.0  # seconds for a question about the model, which a server answers from memory
 
-# Tokens of a prompt, before a server has counted one: o200k makes .23 of a byte of English, .29 of German, .33 of
-# Chinese; older vocabularies up to .7 of Chinese, which a server then says or its count shows.
+# Tokens of a prompt to its size, where a character beyond ASCII counts as four: o200k makes .23 of English, .27 of
+# German, .2 of Chinese. This is what is taken before a server has counted one.
 FIRST_RATE = 0.5
 MARGIN = 1.15
+LEAST_RATE, MOST_RATE = 0.2, 1.0  # whatever a server has counted
 FRAME = 128  # the template around the messages, and a server's own words about the schema
 MIN_LEARNED = 1_000  # bytes: in a shorter prompt the frame weighs more than the words
 
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _WORD = re.compile(r"\S*\w\S*")
+_UNPARTED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")  # of scripts that do not part words
 # How llama.cpp, vLLM, Ollama's runners and the clouds word it. Go's "context canceled" is something else.
 _TOO_LONG = re.compile(
     r"context.{0,3}(?:size|length|window)|exceed_context|maximum context|(?:prompt|input) (?:is )?too long"
@@ -179,8 +180,8 @@ class ServedChatModel:
 
     `timeout` are the seconds for one answer with all its retries (of a streamed one the longest silence), `backoff` the
     first pause before a retry. `window` are the tokens of prompt and answer together that are not exceeded; None takes
-    what the server tells. `complete` takes twice `timeout` at most. How long a prompt is, is told by what the server
-    counted of those before.
+    what the server tells, else `untold_window`. `complete` takes twice `timeout` at most. How long a prompt is, is told
+    by what the server counted of those before.
     """
 
     def __init__(
@@ -188,12 +189,14 @@ class ServedChatModel:
         endpoint: ChatEndpoint,
         *,
         window: int | None,
+        untold_window: int = 8192,
         timeout: float,
         timeout_setting: str,
         backoff: float = 0.5,
     ) -> None:
         self._endpoint = endpoint
         self._window = window
+        self._untold_window = untold_window
         self._timeout = timeout
         self._timeout_setting = timeout_setting
         self._backoff = backoff
@@ -218,7 +221,7 @@ class ServedChatModel:
     def context_tokens(self) -> int:
         """The window that is really had: the setting's, or what the server tells or shows where that is less."""
         told = self._info.context_tokens
-        window = self._window or told or WINDOW
+        window = self._window or told or self._untold_window
         return min(window, told or window, self._given or window)
 
     @property
@@ -232,7 +235,7 @@ class ServedChatModel:
 
     def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
         """Return the tokens that the prompt of these messages, and of a second try, will hardly exceed."""
-        rate = max(self._rates) * MARGIN if self._rates else FIRST_RATE
+        rate = min(max(*self._rates, LEAST_RATE), MOST_RATE) * MARGIN if self._rates else FIRST_RATE
         return FRAME + ceil((_size(messages) + FEEDBACK) * rate)
 
     def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
@@ -266,12 +269,16 @@ class ServedChatModel:
     def stream(
         self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, show: Callable[[str], object]
     ) -> RawAnswer:
-        """Return the whole answer of at most `max_tokens` tokens, each piece shown as it comes. Thoughts are not shown.
+        """Return the whole answer of at most `max_tokens` tokens, each piece shown as it comes.
 
         Tried again is only what fails before the first piece. Raises as `complete` does; pieces may have been shown by
         then. Who stops it hangs up, and so ends the server's work.
         """
         has_begun = False
+        sent = [
+            {**each, "content": replace_surrogates(text) if isinstance(text := each.get("content"), str) else text}
+            for each in messages
+        ]
 
         def show_piece(piece: str) -> None:
             nonlocal has_begun
@@ -280,7 +287,7 @@ class ServedChatModel:
 
         def ask(seconds: float) -> RawAnswer:
             try:
-                return self._endpoint.stream(ChatRequest(messages, None, max_tokens, self._timeout), show_piece)
+                return self._endpoint.stream(ChatRequest(sent, None, max_tokens, self._timeout), show_piece)
             except TimeoutError as error:
                 raise self._silent(self._timeout) from error
             except TransientError as failure:
@@ -327,8 +334,6 @@ class ServedChatModel:
                     f"{self._endpoint.service} read {counted} tokens of a prompt of {words} words: it was cut. "
                     "The answer was thrown away. Give the server a larger window."
                 )
-            if size >= MIN_LEARNED:
-                self._rates.append(counted / size)
         if answer.window is not None:
             most = self.max_prompt_tokens(request.messages) if counted is None else counted
             if most + (answer.completion_tokens or request.max_tokens) > answer.window:
@@ -336,15 +341,19 @@ class ServedChatModel:
                     f"{self._endpoint.service} gave {self.name} a window of {answer.window} tokens: the prompt or the "
                     "answer may have been cut. The answer was thrown away; the next prompt is shorter."
                 )
+        if counted is not None and size >= MIN_LEARNED:
+            self._rates.append(counted / size)
 
 
 def count_words(messages: Sequence[Mapping[str, Any]]) -> int:
-    """Return the number of words, which no prompt's tokens are below: tokenizers join no words over white space."""
-    return sum(len(_WORD.findall(message["content"])) for message in messages)
+    """Return a number of tokens that no prompt is below: tokenizers join no words, and few Chinese characters."""
+    texts = [str(message.get("content") or "") for message in messages]
+    return sum(len(_WORD.findall(text)) + len(_UNPARTED.findall(text)) // 4 for text in texts)
 
 
 def _size(messages: Sequence[Mapping[str, Any]]) -> int:
-    return sum(len(str(message["content"]).encode("utf-8", "surrogatepass")) for message in messages)
+    texts = [str(message.get("content") or "") for message in messages]
+    return sum(len(text) + 3 * sum(character > "\x7f" for character in text) for text in texts)
 
 
 def _spent(*answers: RawAnswer) -> tuple[int, int]:
@@ -383,15 +392,13 @@ def parse_answer(answer: RawAnswer, schema: type[T]) -> T:
 
 
 def _parse_cut(text: str, schema: type[T]) -> T:
+    """Return the items of the one list that came whole; the last one may have been cut within a number."""
     read = from_json(text, allow_partial=True)
-    try:
-        return schema.model_validate(read)
-    except ValidationError:
-        lists = [value for value in read.values() if isinstance(value, list) and value]
-        if len(lists) != 1:
-            raise
-        lists[0].pop()
-        return schema.model_validate(read)
+    lists = [value for value in read.values() if isinstance(value, list) and value]
+    if len(lists) != 1:
+        raise ValueError("it has no list")
+    lists[0].pop()
+    return schema.model_validate(read)
 
 
 def _complaint(error: ValueError) -> str:

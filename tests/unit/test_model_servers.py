@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from types import SimpleNamespace
@@ -22,13 +23,14 @@ from pydantic import BaseModel, Field
 from memstore import settings
 from memstore.errors import (
     ConfigurationError,
+    EmbedderMismatch,
     ModelAnswerInvalid,
     ModelUnavailable,
     PromptTooLong,
     ProviderError,
     ProviderMissing,
 )
-from memstore.providers import load_chat_model, ollama, openai
+from memstore.providers import load_chat_model, load_stored_embedder, ollama, openai
 from memstore.providers.ollama import OllamaChat, OllamaServer, load
 from memstore.providers.openai import OpenAIChat, OpenAIServer
 from memstore.providers.services import FEEDBACK, ChatEndpoint, ServedChatModel
@@ -624,9 +626,9 @@ def test_an_account_without_quota_is_not_asked_again(openais: ScriptedOllama) ->
         ({"id": "qwen3:4b", "max_model_len": 4096}, 4096),
         ({"id": "qwen3:4b", "context_length": 4096}, 4096),
         ({"id": "qwen3:4b", "meta": {"n_ctx": 4096}}, 4096),
-        ({"id": "another", "max_model_len": 4096}, 16_384),
-        ({"id": "qwen3:4b"}, 16_384),
-        (None, 16_384),
+        ({"id": "another", "max_model_len": 4096}, 8192),
+        ({"id": "qwen3:4b"}, 8192),
+        (None, 8192),
     ],
 )
 def test_the_window_is_what_the_server_lists(openais: ScriptedOllama, listed: Any, window: int) -> None:
@@ -645,12 +647,72 @@ def test_the_key_of_openai_goes_to_openai_alone(openais: ScriptedOllama, monkeyp
     assert not any(KEY in str(headers) or "org-ours" in str(headers) for _, _, headers in openais.requests)
 
 
+def test_what_the_environment_has_for_openai_goes_nowhere_else(
+    openais: ScriptedOllama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Secret: of-another-server\nAuthorization: Bearer sk-of-another")
+    openais.script.append(says(GOOD))
+    ask(model_of(openais))
+    sent = openais.requests[-1][2]
+    assert {name.casefold(): value for name, value in sent.items()}["authorization"] == f"Bearer {KEY}"
+    assert "another" not in str(sent)
+
+
+@pytest.mark.parametrize("reason", ["content_filter", "model_length", "insufficient_system_resource"])
+def test_an_answer_that_ended_otherwise_is_not_whole(openais: ScriptedOllama, reason: str) -> None:
+    openais.script += [says(GOOD, done_reason=reason), says(GOOD)]
+    made = model_of(openais).complete(PROMPT, Trip, max_tokens=100)
+    assert (made.calls, made.is_whole) == (2, True)
+
+
+def test_a_prompt_of_another_script_is_not_taken_for_a_short_one(openais: ScriptedOllama) -> None:
+    model = model_of(openais)
+    openais.script.append(says(GOOD, prompt_eval_count=62))
+    ask(model, user("=" * 4000))  # counted as next to nothing
+    assert model.max_prompt_tokens(user("語" * 12_000)) > 9_000
+    openais.script.append(says(GOOD, prompt_eval_count=90_000))
+    ask(model, user("word " * 300))  # counted as far too much
+    assert model.max_prompt_tokens(PROMPT) < 1_000
+    openais.script.append(says(GOOD, prompt_eval_count=500))
+    with pytest.raises(PromptTooLong, match="it was cut"):
+        ask(model_of(openais), user("語" * 2_100))
+
+
+@pytest.mark.parametrize("indices", [["0", "1"], [0, 0], [5, 9], [1, None]])
+def test_vectors_whose_places_are_not_told_are_refused(openais: ScriptedOllama, indices: list[Any]) -> None:
+    rows = [{"index": index, "embedding": [1.0, number]} for number, index in enumerate(indices)]
+    openais.instead["/v1/embeddings"] = does.raw(json.dumps({"data": rows}).encode())
+    with pytest.raises(ProviderError, match="no vector for each"):
+        openai.load_embedder("m", settings.load({"openai_url": f"{openais.url}/v1"})).embed_documents(["a", "b"])
+
+
+def test_two_threads_that_are_refused_alike_find_the_same_way(openais: ScriptedOllama) -> None:
+    def answers(handler: Any) -> None:
+        wrong = {"max_tokens", "temperature"} & set(handler.body)
+        (refuses(f"Unsupported parameter: '{min(wrong)}'") if wrong else says(GOOD))(handler)
+
+    openais.instead["/v1/chat/completions"] = answers
+    model = model_of(openais)
+    with ThreadPoolExecutor(8) as pool:
+        assert {trip.city for trip in pool.map(lambda _: ask(model), range(8))} == {"Lisbon"}
+
+
+def test_what_the_database_names_calls_no_function() -> None:
+    with pytest.raises(EmbedderMismatch):
+        load_stored_embedder("json:loads:[1]", 3, settings.load({"embedder": "hashing:8"}))
+    for name in ("json:decoder", "..x:f", "os:sep"):
+        with pytest.raises(ProviderMissing):
+            load_chat_model(name)
+
+
 def test_settings_show_no_key() -> None:
     given = settings.load({"openai_api_key": KEY, "embedding_api_key": KEY, "rerank_api_key": KEY})
     assert KEY not in repr(given)
-    assert all(KEY not in str(each.value) for each in settings.describe({"openai_api_key": KEY}))
-    with pytest.raises(ConfigurationError, match="URL without a key"):
-        settings.load({"openai_url": f"https://user:{KEY}@example.org/v1"})
+    assert KEY not in json.dumps([each.value for each in settings.describe({"openai_api_key": KEY})])
+    for url in (f"https://user:{KEY}@x/v1", f"https://:{KEY}@x/v1", f"https://x/v1#{KEY}", f"https://x/v1?key={KEY}"):
+        with pytest.raises(ConfigurationError, match="URL without a key") as raised:
+            settings.load({"openai_url": url})
+        assert KEY not in str(raised.value)
 
 
 def test_embeddings_and_rerank(openais: ScriptedOllama) -> None:
