@@ -123,7 +123,7 @@ class Compression:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The record of one context. Tokens are the counter's, of the kind `count`: exact, server, estimated or upper_bound.
+    """The record of one context. Tokens are the counter's, `count` is how they are known: exact, server, estimated …
 
     `included` are in the order in which they were chosen, `left_out` the best of each section; `unlisted` counts the
     others that were left out, by reason. `cacheable` are the tokens from the start that do not depend on the question.
