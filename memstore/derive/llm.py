@@ -6,7 +6,7 @@ A message goes to the model as a line of JSON, out of which no text can break.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -24,6 +24,7 @@ from memstore.providers import ChatMessage, ChatModel, Completion, T
 from memstore.text import json_line, replace_invalid_chars
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MAX_PARTS = 6  # answers to one chat, where each was cut
 MIN_ROOM = 64  # tokens of text to a call; a window with less room than that is too small for the prompt
 
 
@@ -123,20 +124,54 @@ def _split_passage(passage: Passage, system: str, model: ChatModel, room: int) -
 
 
 def complete_all(
-    model: ChatModel, chats: Sequence[Sequence[ChatMessage]], schema: type[T], max_tokens: int
-) -> list[Completion[T]]:
-    """Return the answer to each chat; raises what `ChatModel.complete` raises, at the cost of all calls."""
-    completions: list[Completion[T]] = []
+    model: ChatModel,
+    chats: Sequence[Sequence[ChatMessage]],
+    schema: type[T],
+    max_tokens: int,
+    ask_rest: Callable[[T], str] | None = None,
+) -> list[list[Completion[T]]]:
+    """Return the answers to each chat: one, or where it was cut those that follow it.
+
+    `ask_rest` returns what is put behind the chat to have what an answer lacks. Raises what `ChatModel.complete`
+    raises, at the cost of all calls, and `ModelAnswerInvalid` where the rest cannot be had.
+    """
+    completions: list[list[Completion[T]]] = []
     for chat in chats:
+        completions.append([])
         try:
-            completions.append(model.complete(chat, schema, max_tokens=max_tokens))
+            for completion in _complete_in_parts(model, chat, schema, max_tokens, ask_rest):
+                completions[-1].append(completion)
         except ModelAnswerInvalid as error:
-            calls, prompt_tokens, completion_tokens = total_usage(completions)
+            calls, prompt_tokens, completion_tokens = total_usage([each for parts in completions for each in parts])
             error.calls += calls
             error.prompt_tokens += prompt_tokens
             error.completion_tokens += completion_tokens
             raise
     return completions
+
+
+def _complete_in_parts(
+    model: ChatModel,
+    chat: Sequence[ChatMessage],
+    schema: type[T],
+    max_tokens: int,
+    ask_rest: Callable[[T], str] | None,
+) -> Iterator[Completion[T]]:
+    for part in range(MAX_PARTS):
+        try:
+            completion = model.complete(chat, schema, max_tokens=max_tokens)
+        except PromptTooLong as error:
+            if part == 0:
+                raise
+            raise ModelAnswerInvalid(
+                f"The answer was cut, and its rest cannot be asked for: {error}", "", calls=0
+            ) from error
+        yield completion
+        if completion.is_whole or ask_rest is None:
+            return
+        *before, last = chat
+        chat = [*before, {**last, "content": f"{last['content']}\n\n{ask_rest(completion.answer)}"}]
+    raise ModelAnswerInvalid(f"{model.name} came to no end in {MAX_PARTS} answers of {max_tokens} tokens.", "", calls=0)
 
 
 def total_usage(completions: Sequence[Completion[Any]]) -> tuple[int, int, int]:

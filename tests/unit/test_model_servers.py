@@ -21,6 +21,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from memstore import settings
+from memstore.derive.facts.llm_extractor import ask_for_facts
 from memstore.errors import (
     ConfigurationError,
     EmbedderMismatch,
@@ -37,6 +38,7 @@ from memstore.providers.services import FEEDBACK, ChatEndpoint, ServedChatModel
 from memstore.testing import check_chat_model, check_reranker
 from tests import ollama_server as does
 from tests.ollama_server import ScriptedOllama, says, status
+from tests.unit.strategies import message
 
 
 class Trip(BaseModel):
@@ -754,3 +756,41 @@ def test_a_function_of_ones_own_is_a_provider() -> None:
     for name, why in (("json:nothing", "has no function nothing"), ("nowhere.to:load", "Nobody knows the provider")):
         with pytest.raises(ProviderMissing, match=why):
             load_chat_model(name, given)
+
+
+# An answer that was cut, and its rest
+
+
+def told(text: str) -> dict[str, Any]:
+    return {
+        "sources": [{"message": 1, "quote": text}], "text": f"Alice: {text}", "type": "statement", "kind": "semantic",
+        "subject": "Alice", "attribute": None, "value": None, "confidence": 1, "language": "en", "valid_from": None,
+        "valid_to": None,
+    }  # fmt: skip
+
+
+SAID = [message(1, "user", "I sail. I row. I swim.", "Alice")]
+
+
+def test_the_rest_of_an_answer_that_was_cut_is_asked_for(server: ScriptedOllama) -> None:
+    server.trained = 40_960
+    cut = json.dumps({"facts": [told("I sail"), told("I row")]})[:-60]
+    server.script += [
+        says(cut, done_reason="length", prompt_eval_count=900),
+        says({"facts": [told("I row"), told("I swim")]}, prompt_eval_count=900),
+    ]
+    found = ask_for_facts(SAID, model_of(server))
+    assert [fact.text for fact in found.facts] == ["Alice: I sail", "Alice: I row", "Alice: I swim"]
+    assert (found.calls, found.completion_tokens) == (2, 40)
+    first, second = (body["messages"][-1]["content"] for body in server.asked())
+    assert second.startswith(first)
+    assert '{"text":"Alice: I sail"}' in second.removeprefix(first).replace(': "A', ':"A')
+    assert "I row" not in second.removeprefix(first)
+
+
+def test_a_model_that_comes_to_no_end_is_an_answer_that_cannot_be_used(server: ScriptedOllama) -> None:
+    cut = json.dumps({"facts": [told("I sail"), told("I row")]})[:-60]
+    server.script += [says(cut, done_reason="length", prompt_eval_count=900)] * 10
+    with pytest.raises(ModelAnswerInvalid, match="came to no end") as raised:
+        ask_for_facts(SAID, model_of(server, window=40_960))
+    assert raised.value.calls == len(server.asked()) == 6

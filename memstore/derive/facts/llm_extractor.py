@@ -43,7 +43,7 @@ from memstore.derive.rules.slots import Modality, Slot
 from memstore.derive.segmentation import split_segments
 from memstore.models import QUARANTINED, FactKind, FactType, Message, Role, kind_of
 from memstore.providers import ChatModel
-from memstore.text import blank_fenced_blocks
+from memstore.text import blank_fenced_blocks, json_line
 
 BATCH_MESSAGES = 64  # thought about at once: what is lost when the model goes away in the middle
 VERSION = 2
@@ -152,11 +152,20 @@ def ask_for_facts(
     system = llm.load_prompt("facts").text
     rows = split_to_window(system, make_passages(segment, trusted), model, max_tokens)
     asked = [shown for shown in rows if any(passage.role in trusted for passage in shown)]
-    made = complete_all(model, [llm.make_chat(system, shown) for shown in asked], _Facts, max_tokens)
+    made = complete_all(model, [llm.make_chat(system, shown) for shown in asked], _Facts, max_tokens, _ask_rest)
     checked = [
-        _checked(fact, shown, trusted) for shown, one in zip(asked, made, strict=True) for fact in one.answer.facts
+        _checked(fact, shown, trusted)
+        for shown, parts in zip(asked, made, strict=True)
+        for part in parts
+        for fact in part.answer.facts
     ]
-    return FoundFacts(tuple(fact for fact in checked if fact is not None), *total_usage(made))
+    usage = total_usage([part for parts in made for part in parts])
+    return FoundFacts(tuple(fact for fact in checked if fact is not None), *usage)
+
+
+def _ask_rest(answer: _Facts) -> str:
+    known = "\n".join(json_line({"text": fact.text}) for fact in answer.facts)
+    return f"These facts are written down already; give the others alone, or an empty list:\n{known}"
 
 
 def _checked(fact: _Fact, shown: Sequence[Passage], trusted: Collection[str]) -> ModelFact | None:

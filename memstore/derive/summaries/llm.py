@@ -122,7 +122,7 @@ def write_summary(
     groups = split_to_window(_system_prompt(max_tokens), passages, model, limit)
     share = max(MIN_PART, max_tokens // len(groups))
     chats = [make_chat(_system_prompt(share), group) for group in groups]
-    completions = complete_all(model, chats, _Summary, 2 * share + SLACK)
+    completions = [answer for [answer] in complete_all(model, chats, _Summary, 2 * share + SLACK)]
     calls, prompt_tokens, completion_tokens = total_usage(completions)
     answer = "\n".join(" ".join(completion.answer.summary.split()) for completion in completions)
     text = _truncate_to_sentence(answer, max_tokens, count)
