@@ -35,8 +35,7 @@ from memstore.models import Hit, Reason
 # Of the room, that pinned facts may have at most, their fence included: all of them, and the first one alone. These
 # are allergies and the like, and no filler is worth one. Parts of the room alone, so that more room never drops one.
 PINNED, FIRST = 1 / 3, 0.6
-# By how much a window may be shorter than its room: so many turns, or such a part of the room, whichever is more, and
-# never more than `MOST`. The curve is in benchmarks/NOTES.md.
+# By how much a window may be shorter than its room: turns, or a share of it, whichever is more (benchmarks/NOTES.md).
 TURNS, SHARE, MOST = 12, 0.05, 0.25
 UNUSED = 0.03  # of the room, at most, while anything fits into it
 LOOKED_AT = 32  # hits that did not fit, for one whose beginning does

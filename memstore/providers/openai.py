@@ -423,9 +423,6 @@ class OpenAIReranker:
         self._timeout = timeout
         self.name = f"openai:{model}" if server.url == OPENAI else f"openai:{model}@{server.url}"
 
-    def __repr__(self) -> str:
-        return f"<OpenAIReranker {self.name}>"
-
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
         """Return the server's score of each text: shape (texts,)."""
         if not texts:
