@@ -50,8 +50,12 @@ MOST_CHARACTERS = 16  # to a token, of an answer that does not end
 CONNECT = 5.0  # seconds; an answer may take minutes, an open door does not
 _SHAPES = ("json_schema", "json_object", "text")  # ways to ask for JSON, the surest first
 _KEY = re.compile(r"\b(?:sk|gsk|key)-[\w*.-]{4,}|\bBearer \S+")
-# Where servers tell a model's window, in the entry of /models: vLLM, OpenRouter, Groq, Mistral, llama.cpp.
-_WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
+_WINDOWS = (
+    "max_model_len",
+    "context_length",
+    "context_window",
+    "max_context_length",
+)  # of vLLM, OpenRouter, Groq, Mistral
 
 
 def load(model: str, settings: Settings) -> ServedChatModel:
@@ -97,9 +101,9 @@ def _server(settings: Settings, url: str | None, key: SecretStr | None) -> OpenA
 def _headers(key: str) -> dict[str, Any]:
     """Return the key's header, and leave out what the library takes from its own environment, for any server."""
     lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines()
-    foreign = ("OpenAI-Organization", "OpenAI-Project", *(line.partition(":")[0].strip() for line in lines))
-    unsent = {name: openai.Omit() for name in foreign if name and name.casefold() != "authorization"}
-    return {**unsent, "Authorization": f"Bearer {key or 'none'}", "Accept-Encoding": "identity"}
+    foreign = ("OpenAI-Organization", "OpenAI-Project", *(line.split(":")[0].strip() for line in lines))
+    unsent: dict[str, Any] = dict.fromkeys(foreign, openai.Omit())
+    return unsent | {"Authorization": f"Bearer {key or 'none'}", "Accept-Encoding": "identity"}
 
 
 class OpenAIServer:
