@@ -50,12 +50,8 @@ MOST_CHARACTERS = 16  # to a token, of an answer that does not end
 CONNECT = 5.0  # seconds; an answer may take minutes, an open door does not
 _SHAPES = ("json_schema", "json_object", "text")  # ways to ask for JSON, the surest first
 _KEY = re.compile(r"\b(?:sk|gsk|key)-[\w*.-]{4,}|\bBearer \S+")
-_WINDOWS = (
-    "max_model_len",
-    "context_length",
-    "context_window",
-    "max_context_length",
-)  # of vLLM, OpenRouter, Groq, Mistral
+# Where servers tell a model's window: vLLM, OpenRouter, Groq, Mistral.
+_WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
 
 
 def load(model: str, settings: Settings) -> ServedChatModel:
@@ -373,9 +369,8 @@ def window_of(listing: object, model: str) -> int | None:
 
 
 def _text_of(message: object) -> str:
-    """Return the words of a message or of a piece of one; some servers give them in parts."""
     content = (message.get("content") or message.get("refusal")) if isinstance(message, dict) else None
-    if isinstance(content, list):
+    if isinstance(content, list):  # some servers give parts
         content = "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
     return content if isinstance(content, str) else ""
 
