@@ -211,7 +211,8 @@ def load_stored_embedder(name: str, dimensions: int, settings: Settings | None =
     if embedder is None or (embedder.name, embedder.dimensions) != (name, dimensions):
         raise EmbedderMismatch(
             f"Vectors were made by {name!r} with {dimensions} dimensions; here it is "
-            + ("none." if embedder is None else f"{embedder.name!r} with {embedder.dimensions}.")
+            + ("none" if embedder is None else f"{embedder.name!r} with {embedder.dimensions}")
+            + ". Install what brings it, name it as MEMSTORE_EMBEDDER, or migrate (memstore embeddings migrate)."
         )
     return embedder
 

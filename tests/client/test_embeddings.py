@@ -186,7 +186,7 @@ async def test_a_process_that_cannot_have_the_embedder_that_serves_says_so(
     monkeypatch.undo()  # as on a machine where the kind is not installed
     monkeypatch.setattr("memstore.providers._LOADED", {})
     async with await opened(url, "hashing:64") as store:
-        with pytest.raises(EmbedderMismatch, match=r"turned:2.*cannot be had here.*Nobody knows the provider"):
+        with pytest.raises(EmbedderMismatch, match=r"turned:2.*here it is 'hashing:64'.*Install what brings it"):
             await store.user("alice").recall("peanuts")
         await store.user("alice").conversation("c").add("user", "I keep bees.")
         report = await store.derive()
