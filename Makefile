@@ -101,5 +101,5 @@ clean:
 	@touch $@
 
 .venv/.lint: .venv/.made pyproject.toml
-	$(PIP) -e ".[lint,mcp,server]"
+	$(PIP) -e ".[lint,mcp,openai,server]"
 	@touch $@

@@ -54,7 +54,7 @@ def command(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
             for name, (default, annotation) in options.items()
         ]
-        # typer reads both
+        # typer reads both; mypy knows no signature of functions
         run.__signature__ = own.replace(parameters=[*own.parameters.values(), *more])  # type: ignore[attr-defined]
         run.__annotations__ = function.__annotations__ | {each.name: each.annotation for each in more}
         app.command(name)(run)

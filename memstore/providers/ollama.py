@@ -15,9 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from typing import Any, NoReturn
-from urllib.parse import urlsplit
 
-from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
 from memstore.providers.served_embedder import ServedEmbedder
@@ -30,7 +28,9 @@ from memstore.providers.services import (
     Retries,
     ServedChatModel,
     TransientError,
+    count_in,
     count_words,
+    is_local,
     raise_if_too_long,
     retry_after,
 )
@@ -77,17 +77,10 @@ class OllamaServer:
     def __init__(self, url: str) -> None:
         self.url = url
         self.service = f"Ollama at {url}"
-        host = urlsplit(url).hostname or ""
-        self._is_local = host in ("localhost", "::1") or host.startswith("127.")
 
     def ask(self, path: str, model: str, body: Json | None = None, *, seconds: float = ASIDE) -> Json:
         """Return the JSON object that the server answers, asked again within `seconds` for what may pass."""
-        try:
-            return Retries(self.service, seconds).run(
-                lambda left: with_timeout(left, lambda: self.request(path, model, body, left))
-            )
-        except TimeoutError as error:
-            raise ModelUnavailable(f"{self.service} did not answer within {seconds:.0f} s.") from error
+        return Retries(self.service, seconds).run_in_time(lambda left: self.request(path, model, body, left))
 
     def request(self, path: str, model: str, body: Json | None, seconds: float) -> Json:
         """Return the JSON object that the server answers; without a body it is a GET.
@@ -124,7 +117,7 @@ class OllamaServer:
             self.url,
             timeout=httpx.Timeout(seconds, connect=min(CONNECT, seconds)),
             verify=_certificates(),
-            trust_env=not self._is_local,  # a proxy's own 127.0.0.1 is another one
+            trust_env=not is_local(self.url),  # a proxy's own 127.0.0.1 is another one
             follow_redirects=False,  # what was said goes to the server that was named, and to no other
             event_hooks={"response": [seen.append]},
         )
@@ -207,7 +200,7 @@ class OllamaChat:
         self._digest = digest_of(entry_of(self._server.ask("/api/tags", self._model, seconds=seconds), self._model))
         about = shown.get("model_info")
         about = about if isinstance(about, dict) else {}
-        trained = _count(about, f"{about.get('general.architecture')}.context_length")
+        trained = count_in(about, f"{about.get('general.architecture')}.context_length")
         return ModelInfo(f"ollama:{self._model}" + f"@{self._digest[:12]}" * bool(self._digest), trained)
 
     def answer(self, request: ChatRequest) -> RawAnswer:
@@ -222,15 +215,15 @@ class OllamaChat:
         loaded = self._loaded_entry((end - time.monotonic()) / 2)
         if self._digest and digest_of(loaded) not in ("", self._digest):
             raise ModelReplaced(f"{self._model} was pulled anew while it was asked: derive again.")
-        counted = _count(answer, "prompt_eval_count")
+        counted = count_in(answer, "prompt_eval_count")
         if (counted or 0) < count_words(request.messages):
             counted = self._recount(request, end - time.monotonic()) or counted
         return RawAnswer(
             _text_of(answer),
             answer.get("done_reason") in ("stop", None),
             counted,
-            _count(answer, "eval_count"),
-            _count(loaded, "context_length"),
+            count_in(answer, "eval_count"),
+            count_in(loaded, "context_length"),
         )
 
     def stream(self, request: ChatRequest, show: Callable[[str], object]) -> RawAnswer:
@@ -248,9 +241,9 @@ class OllamaChat:
         return RawAnswer(
             "".join(pieces),
             last.get("done_reason") in ("stop", None),
-            _count(last, "prompt_eval_count"),
-            _count(last, "eval_count"),
-            _count(self._loaded_entry(request.seconds), "context_length"),
+            count_in(last, "prompt_eval_count"),
+            count_in(last, "eval_count"),
+            count_in(self._loaded_entry(request.seconds), "context_length"),
         )
 
     def _body(self, request: ChatRequest) -> Json:
@@ -276,7 +269,7 @@ class OllamaChat:
         fresh = [{**first, "content": f"{uuid.uuid4().hex}\n{first['content']}"}, *others]
         body = self._body(ChatRequest(fresh, request.schema, 1, seconds)) | {"stream": False}
         with suppress(TimeoutError):
-            return _count(
+            return count_in(
                 self._server.request("/api/chat", self._model, body, max(0.001, seconds)), "prompt_eval_count"
             )
         return None
@@ -320,8 +313,3 @@ def _text_of(answer: Json) -> str:
     message = answer.get("message")
     text = message.get("content") if isinstance(message, dict) else None
     return text if isinstance(text, str) else ""
-
-
-def _count(answer: Json, key: str) -> int | None:
-    value = answer.get(key)
-    return value if isinstance(value, int) and value > 0 else None

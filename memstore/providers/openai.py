@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from threading import Lock
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -32,6 +32,8 @@ from memstore.providers.services import (
     Retries,
     ServedChatModel,
     TransientError,
+    count_in,
+    is_local,
     raise_if_too_long,
     retry_after,
     strict_schema,
@@ -110,8 +112,7 @@ class OpenAIServer:
         self.service = f"The server at {url}"
         self._key = key
         self._clients: dict[int, openai.OpenAI] = {}
-        host = urlsplit(url).hostname or ""
-        self.is_local = host in ("localhost", "::1") or host.startswith("127.")
+        self.is_local = is_local(url)
 
     def get(self, path: str, seconds: float) -> Any:
         """Return the JSON that the server answers."""
@@ -128,7 +129,7 @@ class OpenAIServer:
             self._raise_told(model, answer["error"])
         return answer
 
-    def stream(self, path: str, model: str, body: Json, seconds: float) -> Iterator[Json]:
+    def stream(self, path: str, model: str, body: Json, seconds: float) -> Generator[Json, None, None]:
         """Yield the JSON objects of a streamed answer as they come."""
         with self._client(model, seconds) as client:
             parts = client.post(path, body=body, cast_to=object, stream=True, stream_cls=openai.Stream[object])
@@ -175,12 +176,12 @@ class OpenAIServer:
     def _refuse(self, model: str, error: openai.APIStatusError) -> NoReturn:
         code, why = error.status_code, self._without_key(_message_of(error.body) or str(error))[:300]
         if code < 400:
-            place = error.response.headers.get("location", "elsewhere")
+            place = urlsplit(error.response.headers.get("location", "")).hostname or "another path"  # no query: keys
             raise ProviderError(
                 f"{self.service} sends requests on ({code}) to {place}, which is not followed: set its URL."
             )
         if code == 404:
-            raise _NotThere(f"{self.service} has no {model}, or the URL is not its base URL: {why}")
+            raise ModelUnavailable(f"{self.service} has no {model}, or the URL is not its base URL: {why}")
         if code in (401, 403):
             raise ModelUnavailable(f"{self.service} refuses the key ({code}): {why}")
         if code in (400, 413, 422, 500):
@@ -204,10 +205,6 @@ class OpenAIServer:
 def _close(client: openai.OpenAI, process: int) -> None:
     if os.getpid() == process:
         client.close()
-
-
-class _NotThere(ModelUnavailable):
-    """A model or a path that the server does not have."""
 
 
 class _Refused(ProviderError):
@@ -248,13 +245,8 @@ class OpenAIChat:
         """Return the name, and the window where the server lists it."""
         try:
             listing = with_timeout(seconds, lambda: self._server.get("/models", seconds))
-        except (
-            _Refused,
-            ModelUnavailable,
-            TransientError,
-            TimeoutError,
-        ):  # not all have a list, or show it to this key
-            listing = None
+        except (ProviderError, TransientError, TimeoutError):
+            listing = None  # not every server has one, or shows it to this key
         return ModelInfo(f"openai:{self._model}", window_of(listing, self._model))
 
     def answer(self, request: ChatRequest) -> RawAnswer:
@@ -269,8 +261,8 @@ class OpenAIChat:
         return RawAnswer(
             _text_of(choice.get("message")),
             choice.get("finish_reason") in _ENDED,
-            _count(usage, "prompt_tokens"),
-            _count(usage, "completion_tokens"),
+            count_in(usage, "prompt_tokens"),
+            count_in(usage, "completion_tokens"),
         )
 
     def stream(self, request: ChatRequest, show: Callable[[str], object]) -> RawAnswer:
@@ -278,18 +270,21 @@ class OpenAIChat:
         pieces: list[str] = []
         usage: Json = {}
         ended: object = None
+        length = 0
 
         def read(body: Json) -> None:
-            nonlocal usage, ended
-            sent = body | {"stream": True} | ({} if "stream_options" in self._left_out else _USAGE)
-            for part in self._server.stream("/chat/completions", self._model, sent, request.seconds):
-                usage = part.get("usage") or usage
-                choice = _choice_of(part)
-                ended = choice.get("finish_reason") or ended
-                if piece := _text_of(choice.get("delta")):
-                    pieces.append(piece)
-                    show(piece)
-                    if sum(map(len, pieces)) > MOST_CHARACTERS * request.max_tokens:
+            nonlocal usage, ended, length
+            # Interrupted, it hangs up at once.
+            with closing(self._server.stream("/chat/completions", self._model, body, request.seconds)) as parts:
+                for part in parts:
+                    usage = part.get("usage") or usage
+                    choice = _choice_of(part)
+                    ended = choice.get("finish_reason") or ended
+                    if piece := _text_of(choice.get("delta")):
+                        pieces.append(piece)
+                        length += len(piece)
+                        show(piece)
+                    if length > MOST_CHARACTERS * request.max_tokens:
                         ended = "length"
                         return
 
@@ -300,7 +295,7 @@ class OpenAIChat:
                 raise
         if ended is None:
             raise TransientError("it ended before it was done")
-        counts = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+        counts = count_in(usage, "prompt_tokens"), count_in(usage, "completion_tokens")
         return RawAnswer(_joined(pieces), ended in _ENDED, *counts)
 
     def _ask(self, request: ChatRequest, send: Callable[[Json], Any]) -> Any:
@@ -317,8 +312,8 @@ class OpenAIChat:
 
     def _body(self, request: ChatRequest) -> Json:
         body: Json = {"model": self._model, "messages": list(request.messages), self._most: request.max_tokens}
-        if request.schema is None:
-            return body
+        if request.schema is None:  # free text is streamed
+            return body | {"stream": True} | ({} if "stream_options" in self._left_out else _USAGE)
         if "temperature" not in self._left_out:
             body["temperature"] = 0
         schema = strict_schema(request.schema)
@@ -361,9 +356,7 @@ def window_of(listing: object, model: str) -> int | None:
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict) and entry.get("id") == model:
             meta = entry.get("meta")
-            told = [_count(entry, key) for key in _WINDOWS] + [
-                _count(meta, "n_ctx") if isinstance(meta, dict) else None
-            ]
+            told = [*(count_in(entry, key) for key in _WINDOWS), count_in(meta, "n_ctx")]
             return next((tokens for tokens in told if tokens), None)
     return None
 
@@ -383,11 +376,6 @@ def _choice_of(answer: Json) -> Json:
 def _joined(pieces: Sequence[str]) -> str:
     """Return the whole text: an emoji may have come in two halves."""
     return "".join(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def _count(usage: object, key: str) -> int | None:
-    value = usage.get(key) if isinstance(usage, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 class OpenAIEmbeddings:
@@ -434,13 +422,9 @@ class OpenAIReranker:
         }
         service = self._server.service
 
-        def ask(seconds: float) -> Json:
-            try:
-                return with_timeout(seconds, lambda: self._server.post("/rerank", self._model, body, seconds))
-            except TimeoutError as error:
-                raise ModelUnavailable(f"{service} did not rerank within {seconds:.0f} s.") from error
-
-        answer = Retries(service, self._timeout).run(ask)
+        answer = Retries(service, self._timeout).run_in_time(
+            lambda seconds: self._server.post("/rerank", self._model, body, seconds)
+        )
         scores = np.full(len(texts), np.nan)
         with suppress(KeyError, TypeError, ValueError, OverflowError):
             rows = {row["index"]: float(row["relevance_score"]) for row in answer.get("results") or answer["data"]}

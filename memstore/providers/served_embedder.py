@@ -10,8 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from memstore._compat import with_timeout
-from memstore.errors import ModelUnavailable, ProviderError
+from memstore.errors import ProviderError
 from memstore.providers import Vectors
 from memstore.providers.services import Retries
 from memstore.settings import Settings
@@ -96,14 +95,8 @@ class ServedEmbedder:
         # An empty input is refused by most servers, and one beyond the window by some.
         sent = [_head(replace_surrogates(text).replace("\0", " "), 3 * self.max_tokens) or " " for text in texts]
         service = self.endpoint.service
-
-        def ask(seconds: float) -> Sequence[Sequence[float]]:
-            try:
-                return with_timeout(seconds, lambda: self.endpoint.embed(sent, seconds))
-            except TimeoutError as error:
-                raise ModelUnavailable(f"{service} did not answer within {seconds:.0f} s.") from error
-
-        answered = Retries(service, self.timeout, self.backoff).run(ask)
+        retries = Retries(service, self.timeout, self.backoff)
+        answered = retries.run_in_time(lambda seconds: self.endpoint.embed(sent, seconds))
         try:
             vectors = np.asarray(answered, dtype=np.float32)
         except (TypeError, ValueError, OverflowError):

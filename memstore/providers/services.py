@@ -17,6 +17,7 @@ from email.utils import parsedate_to_datetime
 from itertools import count
 from math import ceil
 from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -40,7 +41,7 @@ FIRST_RATE = 0.5
 MARGIN = 1.15
 LEAST_RATE, MOST_RATE = 0.2, 1.0  # whatever a server has counted
 FRAME = 128  # the template around the messages, and a server's own words about the schema
-MIN_LEARNED = 1_000  # bytes: in a shorter prompt the frame weighs more than the words
+MIN_LEARNED = 1_000  # of such a size: in a shorter prompt the frame weighs more than the words
 
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _WORD = re.compile(r"\S*\w\S*")
@@ -71,6 +72,7 @@ class Retries:
     service: str  # as it is called in errors
     seconds: float
     backoff: float = 0.5
+    advice: str = ""  # what to do about a service that does not answer in time
 
     def run(self, call: Callable[[float], R]) -> R:
         """Return what `call` does within the seconds that it is given; raise `ModelUnavailable` after the last try."""
@@ -82,10 +84,23 @@ class Retries:
                 self.pause(attempt, failure, end)
         raise AssertionError("count() has no end")
 
+    def run_in_time(self, call: Callable[[float], R]) -> R:
+        """Do as `run`, and wait no longer than the seconds, whatever the call does.
+
+        A server's library limits the silence between two bytes, not the whole: its thread is not waited for.
+        """
+        return self.run(lambda seconds: self.in_time(seconds, lambda: with_timeout(seconds, lambda: call(seconds))))
+
+    def in_time(self, seconds: float, call: Callable[[], R]) -> R:
+        """Return what `call` does; raise `ModelUnavailable` for its TimeoutError."""
+        try:
+            return call()
+        except TimeoutError as error:
+            raise ModelUnavailable(f"{self.service} did not answer within {seconds:.0f} s.{self.advice}") from error
+
     def pause(self, attempt: int, failure: TransientError, end: float) -> None:
         """Wait for the next attempt; raise `ModelUnavailable` where there is none, or not before the end."""
-        growing = self.backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.5)
-        wait = growing if failure.wait is None else failure.wait
+        wait = self.backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.5) if failure.wait is None else failure.wait
         if attempt == TRIES or time.monotonic() + wait >= end:
             raise ModelUnavailable(f"{self.service} is away: {failure}") from failure
         time.sleep(wait)
@@ -111,7 +126,16 @@ def raise_if_too_long(model: str, why: str) -> None:
         raise PromptTooLong(f"The prompt does not fit into the window of {model}: {why[:300]}")
 
 
-# Chat models
+def is_local(url: str) -> bool:
+    """Return whether a URL is of this machine, for which no proxy of the environment is asked."""
+    host = urlsplit(url).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def count_in(answer: object, key: str) -> int | None:
+    """Return the number of tokens that an answer has under a key; None where it has none."""
+    value = answer.get(key) if isinstance(answer, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +304,8 @@ class ServedChatModel:
             for each in messages
         ]
 
+        request, retries = ChatRequest(sent, None, max_tokens, self._timeout), self._retries(self._timeout)
+
         def show_piece(piece: str) -> None:
             nonlocal has_begun
             has_begun = True
@@ -287,29 +313,22 @@ class ServedChatModel:
 
         def ask(seconds: float) -> RawAnswer:
             try:
-                return self._endpoint.stream(ChatRequest(sent, None, max_tokens, self._timeout), show_piece)
-            except TimeoutError as error:
-                raise self._silent(self._timeout) from error
+                return retries.in_time(self._timeout, lambda: self._endpoint.stream(request, show_piece))
             except TransientError as failure:
                 if has_begun:
                     service = self._endpoint.service
                     raise ModelUnavailable(f"{service} broke off its answer: {failure}") from failure
                 raise
 
-        answer = Retries(self._endpoint.service, self._timeout, self._backoff).run(ask)
+        answer = retries.run(ask)
         self._given = answer.window or self._given
         return answer
 
     def _ask(self, request: ChatRequest) -> RawAnswer:
-        def ask(seconds: float) -> RawAnswer:
-            # A server's library limits the silence between two bytes, not the whole: the thread is not waited for.
-            try:
-                return with_timeout(seconds, lambda: self._endpoint.answer(replace(request, seconds=seconds)))
-            except TimeoutError as error:
-                raise self._silent(seconds) from error
-
         try:
-            answer = Retries(self._endpoint.service, request.seconds, self._backoff).run(ask)
+            answer = self._retries(request.seconds).run_in_time(
+                lambda seconds: self._endpoint.answer(replace(request, seconds=seconds))
+            )
         except ModelReplaced:
             self._known = None
             raise
@@ -317,11 +336,9 @@ class ServedChatModel:
         self._prove_whole(request, answer)
         return answer
 
-    def _silent(self, seconds: float) -> ModelUnavailable:
-        return ModelUnavailable(
-            f"{self._endpoint.service} did not answer within {seconds:.0f} s. Asked again it will take as long: raise "
-            f"{self._timeout_setting}, or name a smaller model."
-        )
+    def _retries(self, seconds: float) -> Retries:
+        advice = f" Asked again it will take as long: raise {self._timeout_setting}, or name a smaller model."
+        return Retries(self._endpoint.service, seconds, self._backoff, advice)
 
     def _prove_whole(self, request: ChatRequest, answer: RawAnswer) -> None:
         """Raise PromptTooLong where the server shows that the model did not see the whole prompt; learn its size."""
@@ -357,10 +374,7 @@ def _size(messages: Sequence[Mapping[str, Any]]) -> int:
 
 
 def _spent(*answers: RawAnswer) -> tuple[int, int]:
-    prompts, completions = zip(
-        *((each.prompt_tokens or 0, each.completion_tokens or 0) for each in answers), strict=True
-    )
-    return sum(prompts), sum(completions)
+    return sum(each.prompt_tokens or 0 for each in answers), sum(each.completion_tokens or 0 for each in answers)
 
 
 def _completion(schema: type[T], answer: RawAnswer, *before: RawAnswer) -> Completion[T]:
@@ -385,10 +399,10 @@ def parse_answer(answer: RawAnswer, schema: type[T]) -> T:
         if answer.is_whole:
             return schema.model_validate_json(text[start : stop + 1])
         return _parse_cut(text[start:], schema)
-    except (ValidationError, ValueError) as error:
-        if not answer.is_whole:
-            raise UnusableAnswer(f"It was cut off after {answer.completion_tokens} tokens: give less.") from None
-        raise UnusableAnswer(_complaint(error)) from None
+    except ValueError as error:
+        if answer.is_whole and isinstance(error, ValidationError):
+            raise UnusableAnswer(_complaint(error)) from None
+        raise UnusableAnswer(f"It was cut off after {answer.completion_tokens} tokens: give less.") from None
 
 
 def _parse_cut(text: str, schema: type[T]) -> T:
@@ -401,9 +415,7 @@ def _parse_cut(text: str, schema: type[T]) -> T:
     return schema.model_validate(read)
 
 
-def _complaint(error: ValueError) -> str:
-    if not isinstance(error, ValidationError):
-        return f"{error}."[:300]
+def _complaint(error: ValidationError) -> str:
     wrong = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}".removeprefix(": ") for e in error.errors()]
     return "; ".join(wrong[:5])[:300] + "."
 

@@ -615,6 +615,13 @@ def test_no_key_stands_in_an_error(
     assert KEY.removeprefix("sk-") not in told
 
 
+def test_a_redirect_is_told_without_what_its_url_may_hold(openais: ScriptedOllama) -> None:
+    openais.script.append(does.raw(b"{}", 307, location=f"https://elsewhere.example/v1?api_key={KEY}"))
+    with pytest.raises(ProviderError, match=r"\(307\) to elsewhere\.example, which is not followed") as raised:
+        ask(model_of(openais))
+    assert KEY not in str(raised.value)
+
+
 def test_an_account_without_quota_is_not_asked_again(openais: ScriptedOllama) -> None:
     openais.script += [does.raw(b'{"error": {"message": "no quota", "code": "insufficient_quota"}}', 429), says(GOOD)]
     with pytest.raises(ModelUnavailable, match="no quota left"):
