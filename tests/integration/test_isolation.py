@@ -13,22 +13,19 @@ import psycopg
 import pytest
 from psycopg import sql
 from psycopg.errors import ForeignKeyViolation, InsufficientPrivilege, InvalidTextRepresentation
-from sqlmodel import SQLModel
 
 import memstore
 from memstore import ids
 from memstore.client.store import AsyncMemoryStore
-from memstore.store import messages as stored, migrations, tables  # noqa: F401  (which makes them known)
+from memstore.store import messages as stored, migrations
+from tests.integration.test_schema import OUTLIVING, TABLES as LIVING
 
 Rows = psycopg.Connection[Any]
 Make = Callable[..., str]
 SETTINGS = {"embedder": "hashing:256"}
 ALICE, BOB = ids.user_id("alice"), ids.user_id("bob")
 SAID = {"alice": "I live in Porto and I am allergic to peanuts.", "bob": "I live in Leeds and I play the cello."}
-# The operator's: ids and numbers, and hashes; and the key that erased ids are hashed with.
-OF_NOBODY = {"backfills", "api_tokens", "store_keys"}
-OUTLIVING = {"tombstones", "erasures"}  # not removed by anybody, nor with their user
-TABLES = tuple(sorted(SQLModel.metadata.tables.keys() - OF_NOBODY))  # every other one: `fill` must know new ones
+TABLES = tuple(sorted(LIVING | OUTLIVING))  # `fill` must know new ones
 UPDATED = ("users", "conversations", "facts", "derivations", "embedding_models", "documents")
 FOR_THE_OPERATOR = ("users", "derivations", "embedding_models", "model_usage", "events")
 
