@@ -84,12 +84,8 @@ async def resolve(database: Database, known: Sequence[Model], own: Embedder | No
 
 
 async def _moved(database: Database, one: UUID, other: UUID) -> bool:
-    if not database.cache.is_migration(one, other):
-        async with database.admin_transaction() as scope:
-            if not await scope.value(SQL["moved"], bool, one=one, other=other):
-                return False
-        database.cache.add_migration(one, other)
-    return True
+    async with database.admin_transaction() as scope:
+        return await scope.value(SQL["moved"], bool, one=one, other=other) or False
 
 
 async def lock(scope: Transaction) -> None:

@@ -11,6 +11,7 @@ from psycopg_pool import PoolClosed, PoolTimeout
 
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 
+DRIVER_ERRORS = (psycopg.Error, PoolTimeout)
 HIDDEN = "***"
 _PASSWORD = re.compile(r"(://[^/@?#:]*:)[^/@?#]*(?=@)|([?&](?:ssl)?password=)[^&#]*")
 
@@ -51,29 +52,29 @@ def _is_readable(url: str) -> bool:
 
 @contextmanager
 def translate_errors(url: str) -> Iterator[None]:
-    """Turn the driver's errors into memstore's, in this one place."""
+    """Turn the driver's errors into memstore's while connecting to a URL."""
     try:
         yield
-    except (psycopg.Error, PoolTimeout) as error:
-        if not _is_readable(url):
-            raise _unreadable() from None  # the driver's own words quote the URL, and with it the password
-        if not isinstance(error, psycopg.Error) or _is_about_the_connection(error):
-            raise _operational(error, url) from error
-        hint = f" {error.diag.message_hint}" if error.diag.message_hint else _about_roles(error)
-        raise DatabaseError(f"{describe_url(url)} refused: {_first_line(error)}.{hint}") from error
+    except DRIVER_ERRORS as error:
+        check_readable(url)  # the driver's own words quote the URL, and with it the password
+        raise translate(error, url) from error
+
+
+def translate(error: Exception, url: str) -> DatabaseError:
+    """Return what an error of the driver is called in memstore."""
+    if not isinstance(error, psycopg.Error) or _is_about_the_connection(error):
+        return _operational(error, url)
+    hint = f" {error.diag.message_hint}" if error.diag.message_hint else _about_roles(error)
+    return DatabaseError(f"{describe_url(url)} refused: {_first_line(error)}.{hint}")
 
 
 def check_readable(url: str) -> None:
-    """Raise `ConfigurationError` where the parts of a URL are not what they seem."""
+    """Raise `ConfigurationError`, alone, where the parts of a URL are not what they seem."""
     if not _is_readable(url):
-        raise _unreadable()
-
-
-def _unreadable() -> ConfigurationError:
-    return ConfigurationError(
-        "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
-        "characters other than letters and digits in a password their codes, such as %40 for @."
-    )
+        raise ConfigurationError(
+            "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
+            "characters other than letters and digits in a password their codes, such as %40 for @."
+        ) from None
 
 
 def _about_roles(error: psycopg.Error) -> str:

@@ -85,12 +85,8 @@ def resolve(database: Database, known: Sequence[Model], own: Embedder | None) ->
 
 
 def _moved(database: Database, one: UUID, other: UUID) -> bool:
-    if not database.cache.is_migration(one, other):
-        with database.admin_transaction() as scope:
-            if not scope.value(SQL["moved"], bool, one=one, other=other):
-                return False
-        database.cache.add_migration(one, other)
-    return True
+    with database.admin_transaction() as scope:
+        return scope.value(SQL["moved"], bool, one=one, other=other) or False
 
 
 def lock(scope: Transaction) -> None:
