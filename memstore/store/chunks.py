@@ -20,7 +20,7 @@ from memstore.store.embedding_models import Model
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import NewChunk
 from memstore.store.sql import statements
-from memstore.store.tokenize import TermHashes, term_hashes
+from memstore.store.tokenize import hash_terms
 from memstore.store.user_index import OVERLAP, REACH, RECORD, ROLES, TIERS, Rows, UserIndex
 
 SQL = statements("chunks")
@@ -29,20 +29,9 @@ COLUMNS = tuple(field.name for field in fields(Unit))  # `asdict` copies each va
 BESIDE = REACH  # units on either side of one that may be found with it
 
 
-def new_chunk(
-    user_id: UUID,
-    unit: Unit,
-    text: str,
-    vector: Vectors | None,
-    tags: Sequence[str] = (),
-    hashes: TermHashes | None = None,
-) -> NewChunk:
-    """Return a unit to be stored for the text by which it is to be found. Costs time, so not in a transaction.
-
-    Whoever makes many hands `hashes` on from one to the next.
-    """
-    found = hashes.of(text, user_id) if hashes else term_hashes(text, user_id)
-    return NewChunk(unit, *found, vector, tags)
+def new_chunk(user_id: UUID, unit: Unit, text: str, vector: Vectors | None, tags: Sequence[str] = ()) -> NewChunk:
+    """Return a unit to be stored for the text by which it is to be found. Costs time, so not in a transaction."""
+    return NewChunk(unit, *hash_terms(text, user_id), vector, tags)
 
 
 @dataclass(frozen=True, slots=True)
