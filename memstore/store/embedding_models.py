@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from psycopg.errors import ForeignKeyViolation
@@ -119,8 +120,7 @@ async def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | N
     return model
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkWithoutVector:
+class ChunkWithoutVector(NamedTuple):
     """A unit without a vector, its number, and its part of the item's text."""
 
     number: int
@@ -158,9 +158,8 @@ async def add_late(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vectors]
     there = active((await lock_and_read(scope))[1])
     if there is None or there.id != model:
         raise ModelChanged
-    added = await add_vectors(scope, vectors, model)
     await _renew(scope, model)
-    return added
+    return await add_vectors(scope, vectors, model)
 
 
 async def _renew(scope: Transaction, model: UUID) -> None:
@@ -254,8 +253,7 @@ async def remove_retired(scope: Transaction) -> int:
     return removed
 
 
-@dataclass(frozen=True, slots=True)
-class VectorCount:
+class VectorCount(NamedTuple):
     """An embedder of a user, with how many units the user has, and how many vectors of it."""
 
     id: UUID
