@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from psycopg.errors import ForeignKeyViolation
@@ -120,8 +121,7 @@ def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | None:
     return model
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkWithoutVector:
+class ChunkWithoutVector(NamedTuple):
     """A unit without a vector, its number, and its part of the item's text."""
 
     number: int
@@ -159,9 +159,8 @@ def add_late(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vectors]], mod
     there = active((lock_and_read(scope))[1])
     if there is None or there.id != model:
         raise ModelChanged
-    added = add_vectors(scope, vectors, model)
     _renew(scope, model)
-    return added
+    return add_vectors(scope, vectors, model)
 
 
 def _renew(scope: Transaction, model: UUID) -> None:
@@ -255,8 +254,7 @@ def remove_retired(scope: Transaction) -> int:
     return removed
 
 
-@dataclass(frozen=True, slots=True)
-class VectorCount:
+class VectorCount(NamedTuple):
     """An embedder of a user, with how many units the user has, and how many vectors of it."""
 
     id: UUID
