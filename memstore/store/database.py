@@ -382,7 +382,13 @@ class Database:
         if os.getpid() != self._process:
             raise DatabaseError("This store was opened before a fork and is the parent's; open one in the child.")
         try:
-            connection = await self._of_the_pool()
+            try:
+                connection = await self._pool.getconn(timeout=SECONDS_TO_REVIVE if self._revive else None)
+            except PoolTimeout:
+                if self._revive is None:
+                    raise
+                await to_thread(self._revive)  # cheap where all connections are merely busy
+                connection = await self._pool.getconn()
         except PoolTimeout as error:
             if len(self._checked_out) < self._pool.max_size:
                 raise
@@ -394,15 +400,6 @@ class Database:
             ) from error
         self._checked_out.add(connection)
         return connection
-
-    async def _of_the_pool(self) -> AsyncConnection[Any]:
-        if self._revive is None:
-            return await self._pool.getconn()
-        try:
-            return await self._pool.getconn(timeout=SECONDS_TO_REVIVE)
-        except PoolTimeout:
-            await to_thread(self._revive)  # cheap where all connections are merely busy
-            return await self._pool.getconn()
 
 
 async def _configure(connection: AsyncConnection[Any]) -> None:

@@ -117,16 +117,12 @@ async def keep_certificate(scope: Transaction, certificate: Certificate) -> date
 
 async def certificates(scope: Transaction, *, id: UUID | None = None, limit: int = 1000) -> list[Certificate]:
     """Return a user's certificates, the latest first, or the one of an id."""
-    return await scope.all(SQL["erasures"], _certificate, id=id, limit=limit)
+    return await scope.all(SQL["erasures"], lambda body, **own: Certificate.from_dict(body | own), id=id, limit=limit)
 
 
 async def last_erasure(scope: Transaction, conversation: UUID | None = None) -> datetime | None:
     """Return when everything of the user, or of this conversation, was erased last; None where it never was."""
     return await scope.value(SQL["latest"], datetime, conversation_id=conversation)
-
-
-def _certificate(id: UUID, body: Json, recorded_at: datetime) -> Certificate:
-    return Certificate.from_dict(body | {"id": id, "recorded_at": recorded_at})
 
 
 class MessageToDelete(NamedTuple):
@@ -145,7 +141,6 @@ class RemovedSummary(NamedTuple):
     id: UUID
     level: int
     from_seq: int
-    to_seq: int
 
 
 class DependentFact(NamedTuple):
@@ -336,11 +331,6 @@ async def expired(scope: Transaction, days: float) -> list[Expired]:
 async def keep_user_settings(scope: Transaction, user_settings: Json) -> None:
     """Set settings of the user's own; None takes one away."""
     await scope.run(SQL["keep_settings"], settings=user_settings)
-
-
-async def user_settings(scope: Transaction) -> Json:
-    """Return the settings of the user's own."""
-    return await scope.value(SQL["settings"], dict) or {}
 
 
 # --- whether anything is left

@@ -6,8 +6,6 @@ Alembic, with SQLAlchemy, is imported only when there is something to do: a stor
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -78,6 +76,7 @@ def upgrade(url: str) -> None:
     """Bring the tables to the newest revision, in one transaction under an advisory lock."""
     from alembic import command  # noqa: PLC0415  (costs half a second, and most stores that open need it not)
     from sqlalchemy import create_engine, pool, text  # noqa: PLC0415
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
 
     # The driver reads the URL: SQLAlchemy knows no host that is a folder, and no several hosts.
     engine = create_engine(
@@ -86,10 +85,14 @@ def upgrade(url: str) -> None:
         poolclass=pool.NullPool,
     )
     try:
-        with translate_errors(url), _driver_errors(), _configuration() as config, engine.begin() as connection:
+        with translate_errors(url), engine.begin() as connection:
             connection.execute(text(SQL["migration_lock"]))
+            config = _configuration()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+    except DBAPIError as error:
+        with translate_errors(url):
+            raise error.orig or error from None
     finally:
         engine.dispose()
 
@@ -98,31 +101,18 @@ def sql() -> str:
     """Return the statements that make the tables from nothing, for administrators who run them by hand."""
     from alembic import command  # noqa: PLC0415
 
-    with _configuration() as config:
-        config.output_buffer = io.StringIO()
-        command.upgrade(config, "head", sql=True)
-        return config.output_buffer.getvalue()
+    config, printed = _configuration(), io.StringIO()
+    config.output_buffer = printed
+    command.upgrade(config, "head", sql=True)
+    return printed.getvalue()
 
 
-@contextmanager
-def _configuration() -> Iterator[Config]:
+def _configuration() -> Config:
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()
     config.set_main_option("script_location", str(scripts()).replace("%", "%%"))
-    yield config
-
-
-@contextmanager
-def _driver_errors() -> Iterator[None]:
-    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
-
-    try:
-        yield
-    except DBAPIError as error:
-        if isinstance(error.orig, psycopg.Error):
-            raise error.orig from None
-        raise
+    return config
 
 
 def scripts() -> Path:

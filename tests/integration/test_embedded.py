@@ -395,26 +395,13 @@ def test_a_forked_child_does_not_stop_its_parents_server(folder: Path) -> None:
     assert is_gone(pid)
 
 
-def test_a_lock_is_released_for_copies_too_that_python_does_not_know_of(tmp_path: Path) -> None:
-    """As those of a child that foreign code forked, where no hook of Python's runs."""
-    account = folder_module.Account.of(tmp_path)
-    first, second = (folder_module.FolderLock(tmp_path / "lock", account) for _ in range(2))
-    assert first.take(folder_module.SHARED)
-    copy = os.dup(first.descriptor)
-    assert not second.take(folder_module.EXCLUSIVE)
-    first.release()
-    assert second.take(folder_module.EXCLUSIVE)
-    second.release()
-    os.close(copy)
-
-
 FORKING = """
 import os, pathlib, sys
 from memstore.store.embedded.server import EmbeddedServer
 server = EmbeddedServer.open(pathlib.Path(sys.argv[1]))
 child = os.fork()
 if child == 0:
-    if sys.argv[2:] == ["join"]:
+    if JOINS:
         server.ensure()
     print(os.getpid(), flush=True)
     sys.stdin.read()
@@ -427,7 +414,7 @@ os.waitpid(child, 0)
 @pytest.mark.parametrize("joins", [False, True])
 def test_a_forked_child_counts_once_it_joins(folder: Path, open_client: Callable[..., Client], joins: bool) -> None:
     """Its parent is killed; the child itself lives on."""
-    client = open_client(folder, FORKING.replace('sys.argv[2:] == ["join"]', str(joins)))
+    client = open_client(folder, FORKING.replace("JOINS", str(joins)))
     child = int(client.line())
     pid = postmaster_pid(folder)
     os.kill(client.process.pid, signal.SIGKILL)
@@ -451,34 +438,7 @@ def test_stop_ends_the_server_under_its_clients(new_folder: Path) -> None:
     server.close()
 
 
-def test_a_removed_folder_does_not_keep_anybody_from_leaving(folder: Path) -> None:
-    server = EmbeddedServer.open(folder)
-    pid = postmaster_pid(folder)
-    moved = folder.with_name("moved")
-    folder.rename(moved)
-    server.close()
-    assert not is_gone(pid)
-    assert stop(moved) is True, "the server is known by its data, not by a path"
-    assert is_gone(pid)
-    server = EmbeddedServer.open(moved)
-    assert ask(server.url, "SELECT 1") == 1
-    server.close()
-
-
 # -- recovered
-
-
-@pytest.mark.slow
-def test_a_killed_postmaster_comes_back_with_all_that_was_committed(folder: Path) -> None:
-    server = EmbeddedServer.open(folder)
-    tell(server.url, "CREATE TABLE t AS SELECT generate_series(1, 1000) AS n")
-    pid = postmaster_pid(folder)
-    os.kill(pid, signal.SIGKILL)
-    server.ensure()
-    assert postmaster_pid(folder) != pid
-    wait_for(lambda: is_gone(pid))  # whoever buries it may take a moment
-    assert ask(server.url, "SELECT count(*) FROM t") == 1000
-    server.close()
 
 
 def test_a_killed_postmaster_that_its_starter_has_not_buried(folder: Path, open_client: Callable[..., Client]) -> None:
@@ -535,24 +495,17 @@ def test_kills_at_any_moment_lose_nothing(folder: Path, open_client: Callable[..
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("moment", [0.05, 0.4])
-def test_a_creation_that_was_killed_is_begun_anew(
-    new_folder: Path, open_client: Callable[..., Client], moment: float
-) -> None:
+def test_a_creation_that_was_killed_is_begun_anew(new_folder: Path, open_client: Callable[..., Client]) -> None:
     client = open_client(new_folder)
     wait_for(lambda: new_folder.is_dir() and any(new_folder.glob("data.new-*")))
-    time.sleep(moment)
+    time.sleep(0.2)
     client.kill()
     server = EmbeddedServer.open(new_folder)
     assert ask(server.url, "SELECT current_database()") == "memstore"
     server.close()
-    wait_for(lambda: not initdb_runs(new_folder))
+    wait_for(lambda: not postmaster.find_processes(f"{new_folder}/data.new-"))
     EmbeddedServer.open(new_folder).close()
     assert list(new_folder.glob("data.new-*")) == []
-
-
-def initdb_runs(folder: Path) -> bool:
-    return bool(postmaster.find_processes(f"{folder}/data.new-"))
 
 
 def test_a_cleaned_socket_folder_is_mended(folder: Path) -> None:
@@ -588,18 +541,6 @@ def test_an_interrupted_start_leaves_no_server(folder: Path, monkeypatch: pytest
         EmbeddedServer.open(folder)
     assert processes_on(folder) == []
     EmbeddedServer.open(folder).close()
-
-
-def test_a_server_that_does_not_answer_is_told_and_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    server = EmbeddedServer.open(folder)
-    pid = postmaster_pid(folder)
-    monkeypatch.setattr(postmaster, "START_SECONDS", 0.3)
-    with monkeypatch.context() as patch, pytest.raises(EmbeddedError, match=r"does not answer.*later.*server.log"):
-        patch.setattr(postmaster.Cluster, "answers", lambda *_: False)
-        EmbeddedServer.open(folder)
-    assert postmaster_pid(folder) == pid
-    assert ask(server.url, "SELECT 1") == 1
-    server.close()
 
 
 # -- no harm to others
@@ -683,33 +624,18 @@ def test_a_server_that_somebody_else_started_is_joined_and_left_running(folder: 
             wait_for(lambda: cluster_of(folder).answers(folder / "run"))
             server = EmbeddedServer.open(folder)
             assert ask(server.url, "SELECT 1") == 1
-            (folder / "run" / ".s.PGSQL.5432").rename(folder / "run" / "hidden")
-            with pytest.raises(EmbeddedError, match=f"Another program runs a Postgres.*process {foreign.pid}"):
-                server.ensure()
             server.close()
             assert foreign.poll() is None
         finally:
             foreign.send_signal(signal.SIGINT)
 
 
-def test_a_transition_that_does_not_end_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    EmbeddedServer.open(folder).close()
-    monkeypatch.setattr(server_module, "START_SECONDS", 0.1)
-    monkeypatch.setattr(server_module, "STOP_SECONDS", 0.1)
-    other = folder_module.FolderLock(folder / "lock", folder_module.Account.of(folder))
-    assert other.take(folder_module.EXCLUSIVE)
-    with pytest.raises(EmbeddedError, match="starting or stopping"):
-        EmbeddedServer.open(folder)
-    other.release()
-    EmbeddedServer.open(folder).close()
-
-
 # -- paths
 
-NAMES = ['with space ünï-çödé-文 it\'s "quoted" 100%20+x&y=z?#;@ $HOME `x` \\n *', "-a,b"]
+NAME = 'with space ünï-çödé-文 it\'s "quoted" 100%20+x&y=z?#;@ $HOME `x` \\n *'
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [NAME, "-a,b"])
 def test_any_name_will_do(cluster: Path, reachable: Path, name: str) -> None:
     server = EmbeddedServer.open(copied(cluster, reachable.with_name(name)))
     assert ask(server.url, "SHOW data_directory") == str(reachable.with_name(name) / "data")
@@ -758,37 +684,6 @@ def test_what_others_prepared_for_the_socket_is_not_used(tmp_path: Path, monkeyp
         assert sockets_of(server).parent == Path("/tmp"), name
         server.close()
         shutil.rmtree(place)
-
-
-def test_no_place_for_the_socket_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = long(tmp_path)
-    monkeypatch.setattr(folder_module.Account, "make_folder", no_sockets)
-    with pytest.raises(EmbeddedError, match=r"No folder for the socket.*shorter path.*postgresql://"):
-        EmbeddedServer.open(folder)
-
-
-make_folder = folder_module.Account.make_folder
-
-
-def no_sockets(self: folder_module.Account, path: Path) -> bool:
-    return not path.name.startswith("memstore-") and make_folder(self, path)
-
-
-def test_a_link_to_the_folder_is_the_folder(folder: Path, tmp_path: Path) -> None:
-    server = EmbeddedServer.open(folder)
-    (tmp_path / "link").symlink_to(folder)
-    other = EmbeddedServer.open(tmp_path / "link")
-    assert other.folder == folder
-    assert other.url == server.url
-    other.close()
-    server.close()
-
-
-@pytest.mark.parametrize("name", ["line\nbreak", "not-utf8-\udcff"])
-def test_names_that_cannot_be_told_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(EmbeddedError, match="cannot be the path"):
-        EmbeddedServer.open(tmp_path / name)
-    assert list(tmp_path.iterdir()) == []
 
 
 # -- what cannot be
@@ -841,29 +736,6 @@ def test_without_the_binaries(new_folder: Path, monkeypatch: pytest.MonkeyPatch)
         EmbeddedServer.open(new_folder)
 
 
-WINDOWS = """
-import sys, pathlib, psycopg, platformdirs, importlib.util, subprocess, tempfile
-import psutil
-sys.modules.update(fcntl=None, pwd=None)
-sys.platform = "win32"
-from memstore.errors import EmbeddedError
-from memstore.store.embedded import server as embedded
-for step in (embedded.EmbeddedServer.open, embedded.stop):
-    try:
-        step(pathlib.Path(sys.argv[1]))
-    except EmbeddedError as error:
-        print(error)
-"""
-
-
-def test_elsewhere_than_on_linux_and_macos(new_folder: Path, open_client: Callable[..., Client]) -> None:
-    client = open_client(new_folder, WINDOWS)
-    for _ in range(2):
-        assert "Linux and macOS only" in (line := client.line())
-        assert "postgresql://" in line
-    assert client.leave() == ""
-
-
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
     mounted: list[Path] = []
@@ -899,20 +771,6 @@ class TestAsRoot:
             EmbeddedServer.open(folder)
         assert [path.name for path in folder.iterdir()] == ["lock"]
 
-    @pytest.mark.slow
-    def test_the_disk_is_full(self, small_disk: Callable[[int], Path]) -> None:
-        folder = small_disk(120) / "store"
-        EmbeddedServer.open(folder).close()
-        with (folder / "ballast").open("wb", buffering=0) as ballast, contextlib.suppress(OSError):
-            while ballast.write(b"x" * 4096):
-                pass
-        with pytest.raises(EmbeddedError, match=r"No space left on device|0 MB are free"):
-            EmbeddedServer.open(folder)
-        (folder / "ballast").unlink()
-        server = EmbeddedServer.open(folder)
-        assert ask(server.url, "SELECT 1") == 1
-        server.close()
-
     def test_a_closed_parent_stays_closed(self, new_folder: Path) -> None:
         before = [(path, mode(path), path.stat().st_uid) for path in new_folder.parents]
         assert any(not modes & 0o001 for _, modes, _ in before), "the test needs a parent that is closed"
@@ -931,21 +789,12 @@ class TestAsRoot:
         assert status.split("Groups:")[1].splitlines()[0].strip() == ""
         server.close()
 
-    @pytest.mark.parametrize("lacking", ["setpriv", "capability"])
     def test_a_closed_parent_is_told_where_it_cannot_be_passed(
-        self, new_folder: Path, monkeypatch: pytest.MonkeyPatch, lacking: str
+        self, new_folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        if lacking == "setpriv":
-            monkeypatch.setattr(shutil, "which", lambda name: None)
-        else:
-            monkeypatch.setattr(folder_module, "_reading_capability", lambda: None)
-        with pytest.raises(
-            EmbeddedError, match=f"is closed to the account {NOBODY}.*ordinary user.*postgresql://"
-        ) as told:
+        monkeypatch.setattr(shutil, "which", lambda name: None)
+        with pytest.raises(EmbeddedError, match=f"is closed to the account {NOBODY}.*ordinary user.*postgresql://"):
             EmbeddedServer.open(new_folder)
-        closed = Path(str(told.value).split(" is closed")[0])
-        assert new_folder.is_relative_to(closed)
-        assert not mode(closed) & 0o001
 
     def test_containers_pass_with_what_they_hold(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(folder_module, "_reading_capability", lambda: "dac_override")
@@ -953,14 +802,6 @@ class TestAsRoot:
         assert capabilities(folder) == 1 << 1
         assert ask(server.url, "SELECT 1") == 1
         server.close()
-
-    def test_a_system_without_nobody(self, new_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def unknown(name: str) -> None:
-            raise KeyError(name)
-
-        monkeypatch.setattr("pwd.getpwnam", unknown)
-        with pytest.raises(EmbeddedError, match="no account `nobody`"):
-            EmbeddedServer.open(new_folder)
 
     def test_roots_files_are_not_given_away(self, folder: Path, tmp_path: Path) -> None:
         """The server's account could put links into its folder, and wait for root to follow."""

@@ -383,7 +383,13 @@ class Database:
         if os.getpid() != self._process:
             raise DatabaseError("This store was opened before a fork and is the parent's; open one in the child.")
         try:
-            connection = self._of_the_pool()
+            try:
+                connection = self._pool.getconn(timeout=SECONDS_TO_REVIVE if self._revive else None)
+            except PoolTimeout:
+                if self._revive is None:
+                    raise
+                call_inline(self._revive)  # cheap where all connections are merely busy
+                connection = self._pool.getconn()
         except PoolTimeout as error:
             if len(self._checked_out) < self._pool.max_size:
                 raise
@@ -395,15 +401,6 @@ class Database:
             ) from error
         self._checked_out.add(connection)
         return connection
-
-    def _of_the_pool(self) -> Connection[Any]:
-        if self._revive is None:
-            return self._pool.getconn()
-        try:
-            return self._pool.getconn(timeout=SECONDS_TO_REVIVE)
-        except PoolTimeout:
-            call_inline(self._revive)  # cheap where all connections are merely busy
-            return self._pool.getconn()
 
 
 def _configure(connection: Connection[Any]) -> None:

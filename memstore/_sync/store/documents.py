@@ -77,7 +77,10 @@ class Lacking(NamedTuple):
 
 def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
     """Store documents, each once, in place of those of their names; their vectors are of this model."""
-    rows = [_row(scope.user_id, one) for one in new]
+    rows: list[dict[str, Any]] = []
+    for one in new:
+        id = ids.document_id(scope.user_id, one.namespace, one.key)
+        rows.append({"id": id, "namespace": list(one.namespace), "key": one.key, "value": one.value, "ttl": one.ttl})
     scope.run_many(SQL["put"], rows)
     scope.run(SQL["remove_vectors"], ids=[row["id"] for row in rows])
     vectors = [
@@ -166,11 +169,6 @@ def namespaces(
     asked = {"all": [asdict(match) for match in matches]}
     page = {"depth": DEEPEST if depth is None else depth, "limit": limit, "offset": offset, "expired": expired}
     return [tuple(labels) for labels in scope.column(SQL["namespaces"], matches=asked, **page)]
-
-
-def _row(user: UUID, one: Written) -> dict[str, Any]:
-    place = {"id": ids.document_id(user, one.namespace, one.key), "namespace": list(one.namespace), "key": one.key}
-    return place | {"value": one.value, "ttl": one.ttl}
 
 
 def _document(namespace: list[str], **columns: Any) -> Document:

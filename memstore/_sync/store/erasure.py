@@ -116,16 +116,12 @@ def keep_certificate(scope: Transaction, certificate: Certificate) -> datetime:
 
 def certificates(scope: Transaction, *, id: UUID | None = None, limit: int = 1000) -> list[Certificate]:
     """Return a user's certificates, the latest first, or the one of an id."""
-    return scope.all(SQL["erasures"], _certificate, id=id, limit=limit)
+    return scope.all(SQL["erasures"], lambda body, **own: Certificate.from_dict(body | own), id=id, limit=limit)
 
 
 def last_erasure(scope: Transaction, conversation: UUID | None = None) -> datetime | None:
     """Return when everything of the user, or of this conversation, was erased last; None where it never was."""
     return scope.value(SQL["latest"], datetime, conversation_id=conversation)
-
-
-def _certificate(id: UUID, body: Json, recorded_at: datetime) -> Certificate:
-    return Certificate.from_dict(body | {"id": id, "recorded_at": recorded_at})
 
 
 class MessageToDelete(NamedTuple):
@@ -144,7 +140,6 @@ class RemovedSummary(NamedTuple):
     id: UUID
     level: int
     from_seq: int
-    to_seq: int
 
 
 class DependentFact(NamedTuple):
@@ -331,11 +326,6 @@ def expired(scope: Transaction, days: float) -> list[Expired]:
 def keep_user_settings(scope: Transaction, user_settings: Json) -> None:
     """Set settings of the user's own; None takes one away."""
     scope.run(SQL["keep_settings"], settings=user_settings)
-
-
-def user_settings(scope: Transaction) -> Json:
-    """Return the settings of the user's own."""
-    return scope.value(SQL["settings"], dict) or {}
 
 
 # --- whether anything is left

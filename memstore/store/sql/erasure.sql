@@ -94,7 +94,7 @@ DELETE FROM summaries s
 WHERE s.user_id = %(user_id)s AND s.conversation_id = %(conversation_id)s
   AND EXISTS (SELECT FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS run (first, last)
               WHERE run.first <= s.to_seq AND run.last >= s.from_seq)
-RETURNING s.id, s.level, s.from_seq, s.to_seq
+RETURNING s.id, s.level, s.from_seq
 
 -- back_to --
 -- Takes a deriver back to a message, where it is beyond it.
@@ -264,10 +264,6 @@ DELETE FROM receipts WHERE user_id = %(user_id)s AND recorded_at < %(before)s
 -- keep_settings --
 -- Settings of a user's own; null takes one away.
 UPDATE users SET settings = jsonb_strip_nulls(settings || %(settings)s) WHERE user_id = %(user_id)s
-
--- settings --
--- Settings of a user's own.
-SELECT settings FROM users WHERE user_id = %(user_id)s
 
 -- messages_of --
 -- The ids of all messages of some conversations.
