@@ -18,7 +18,6 @@ from memstore.store.database import Database
 from memstore.store.embedding_models import Model
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.postings import Reach
-from memstore.store.vector_indexes import Built
 
 
 async def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
@@ -79,8 +78,7 @@ async def maintain_indexes(database: Database, user: UUID) -> bool:
         model = await _find_unindexed(database, user)
         if model is None:
             return True
-        built = await vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
-        return built is not Built.REFUSED
+        return await vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
     if reach.posted and reach.units <= database.most_units // 2:  # a user near the limit does not alternate
         await _drop_indexes(database, user)
     return True

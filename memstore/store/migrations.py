@@ -20,7 +20,7 @@ from memstore.store.sql import statements
 if TYPE_CHECKING:
     from alembic.config import Config
 
-FIRST, HEAD = "0016", "0016"  # revisions before the first were never released
+HEAD = "0016"
 SQL = statements("database")
 
 
@@ -59,11 +59,6 @@ def prepare(url: str, *, upgrade_old: bool) -> None:
         raise SchemaTooNew(
             f"{describe_url(url)} has schema {found.revision}; this memstore knows up to {HEAD}. "
             "Upgrade memstore: pip install -U memstore"
-        )
-    if found.revision is not None and found.revision < FIRST:
-        raise SchemaOutdated(
-            f"{describe_url(url)} has schema {found.revision}, from before memstore's first release. Export it "
-            "with the version that made it (memstore export), and import the file here."
         )
     if found.revision is not None and not upgrade_old:
         raise SchemaOutdated(

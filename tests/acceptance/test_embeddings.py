@@ -88,17 +88,6 @@ def test_the_commands_move_users_and_bring_them_back(url: str, cli: Run, store: 
     assert states(store) == {OLD: ("serving", 2, 0), NEW: ("retired", 2, units)}
 
 
-def test_the_doctor_and_the_statistics_count_the_vectors_that_serve(
-    url: str, cli: Run, store: memstore.MemoryStore
-) -> None:
-    derived(store, "alice", messages=12)
-    store.embeddings.migrate(NEW)
-    stats = cli("stats", "--json", "-d", url, embedder=OLD).json
-    assert (stats["vectors"], stats["without_vectors"]) == (stats["units"], 0)
-    told = {one["what"]: one["detail"] for one in cli("doctor", "--json", "-d", url, embedder=OLD).json["checks"]}
-    assert "vectors" not in told
-
-
 # -- killed
 
 KILLED = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -142,39 +141,6 @@ async def test_documents_are_moved_too_and_found_by_the_embedder_that_serves(old
     assert sorted(count for _, count in left) == [1, 7], "the application's own stay"
     async with await opened(url, NEW) as store:
         assert (await store.user("carol").documents().search(query="ferries again"))[0].key == "later"
-
-
-async def test_a_document_that_is_put_anew_during_a_migration_has_no_old_vector(
-    old: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await talked(old)
-    notes = old.user("alice").documents()
-    await notes.put(("notes",), "a", {"text": "peanuts"})
-    real = TurnedEmbedder.embed_documents
-    told: list[str] = []
-
-    def embed(self: TurnedEmbedder, texts: Sequence[str]) -> Vectors:
-        if self.name == NEW and any("peanuts" in one and "{" in one for one in texts) and not told:
-            told.append("put")
-            with memstore.open(old.url, settings={"embedder": OLD}) as store:
-                store.user("alice").documents().put(("notes",), "a", {"text": "ferries"})
-        return real(self, texts)
-
-    monkeypatch.setattr(TurnedEmbedder, "embed_documents", embed)
-    await old.embeddings.migrate(NEW)
-    [hit] = await notes.search(query='{"text": "ferries"}')
-    assert (told, hit.score) == (["put"], pytest.approx(1, abs=1e-5))
-
-
-async def test_dimensions_may_differ(old: AsyncMemoryStore, url: str) -> None:
-    await talked(old)
-    await old.embeddings.migrate("hashing:96")
-    assert [(one.name, one.dimensions) for one in await old.embeddings.status()] == [("hashing:96", 96), (OLD, 256)]
-    async with await opened(url, "hashing:96") as there:
-        alike(await recalled(old), await recalled(there))
-    [hit] = await old.user("alice").recall("Who has an allergy to peanuts?", tiers=["messages"], limit=1)
-    assert "allergic to peanuts" in hit.text
-    assert hit.parts["semantic"] > 0
 
 
 async def test_a_process_that_cannot_have_the_embedder_that_serves_says_so(
@@ -353,7 +319,7 @@ async def test_a_cleaning_removes_what_serves_no_more(old: AsyncMemoryStore, url
     assert (await old.embeddings.clean()).vectors == units
     assert vectors_by(url) == {NEW: units}
     alike(await recalled(old), before)  # though its setting names the one that is gone
-    assert (await old.embeddings.rollback()).users == 0, "there is no way back"
+    assert (await old.embeddings.migrate(OLD)).users == 0, "there is no way back"
     await talked(old, place="d")
     assert vectors_by(url) == {NEW: (await old.stats())["units"]}
     assert (await old.embeddings.clean()).vectors == 0
@@ -476,7 +442,7 @@ async def test_a_question_that_the_switch_overtakes_is_answered_by_the_new_one(
     before = await recalled(old)
     once(embedder(old, OLD), "embed_query", moving(url), monkeypatch)
     alike(await recalled(old), before)
-    await old.embeddings.rollback()
+    await old.embeddings.migrate(OLD)
     trip = old.user("alice").conversation("c")
     expected = await trip.context(QUESTIONS[0], budget=600)
     assert expected.receipt.models["embedder"] == OLD
@@ -510,33 +476,6 @@ async def test_what_was_erased_meanwhile_leaves_no_vector(
     again = (await place.summaries())[0]
     assert (again.id == summary.id, again.text == summary.text, left) == (True, False, [])
     await check_vectors(old, url)
-
-
-async def test_who_derives_as_fast_as_is_embedded_does_not_put_off_the_switch(
-    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await talked(old)
-    there = embedder(old, NEW)
-    real, times = there.embed_documents, Counter[str]()
-
-    def followed(texts: Sequence[str]) -> Vectors:
-        if times["added"] < 12 and not is_held(url):
-            times["added"] += 1
-            with memstore.open(url, settings={"embedder": OLD}) as other:
-                other.user("alice").conversation("d").add("user", f"Note {times['added']}: one more.")
-                other.derive()
-        return real(texts)
-
-    monkeypatch.setattr(there, "embed_documents", followed)
-    assert (await old.embeddings.migrate(NEW)).users == 1
-    assert times["added"] < 12, "in the end it lets them wait"
-    assert await states(old) == {NEW: ("serving", 1, 0), OLD: ("retired", 1, 0)}
-
-
-def is_held(url: str) -> bool:
-    """Whether somebody has locked the user's row."""
-    with psycopg.connect(url) as connection:
-        return not connection.execute("select from users for no key update skip locked").fetchall()
 
 
 # -- gone

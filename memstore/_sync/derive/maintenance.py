@@ -16,7 +16,6 @@ from memstore._sync.store import embedding_models, erasure, postings, vector_ind
 from memstore._sync.store.database import Database
 from memstore._sync.store.embedding_models import Model
 from memstore._sync.store.postings import Reach
-from memstore._sync.store.vector_indexes import Built
 from memstore.models import ErasureScope, LargeUser
 from memstore.settings import Settings
 from memstore.store.errors import ConcurrentUpdate
@@ -80,8 +79,7 @@ def maintain_indexes(database: Database, user: UUID) -> bool:
         model = _find_unindexed(database, user)
         if model is None:
             return True
-        built = vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
-        return built is not Built.REFUSED
+        return vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
     if reach.posted and reach.units <= database.most_units // 2:  # a user near the limit does not alternate
         _drop_indexes(database, user)
     return True
