@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from alembic import context
 from sqlalchemy import func, select
-from sqlmodel import SQLModel
 
-from memstore.store import roles, tables  # noqa: F401  (fills SQLModel.metadata)
+from memstore.store import roles
 
 VERSION_TABLE = "memstore_schema"
 
-options = {"target_metadata": SQLModel.metadata, "version_table": VERSION_TABLE, "transactional_ddl": True}
+options = {"version_table": VERSION_TABLE, "transactional_ddl": True}
 
 if context.is_offline_mode():
     # "named", because for the driver's own style every % would be printed twice

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
+from memstore import ids
 from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
 from memstore.client.validation import MOST_OFFSET, check_number, check_object
@@ -62,7 +63,7 @@ class AsyncDocuments:
             rows = await documents.documents(scope, document_ids, expired=expired)
             if refresh and self._database.capabilities.writes:
                 await documents.refresh(scope, rows, expired=expired)
-        by_id = {documents.id_of(self._user_id, row.namespace, row.key): row for row in rows}
+        by_id = {ids.document_id(self._user_id, row.namespace, row.key): row for row in rows}
         return [by_id.get(id) for id in document_ids]
 
     async def put(
@@ -126,8 +127,8 @@ class AsyncDocuments:
                 rows = await documents.locked(scope, document_ids)
                 if not unchanged({(row.namespace, row.key): row for row in rows}):
                     raise Conflict("A document was changed meanwhile; read it again. Nothing was written.")
-            if len(document_ids) > 1:
-                await documents.hold(scope, document_ids)
+            elif len(document_ids) > 1:
+                await documents.locked(scope, document_ids)
             if removed:
                 await documents.remove(scope, removed)
             if written:
@@ -197,7 +198,7 @@ class AsyncDocuments:
         for label in namespace:
             check_name(label, "namespace")
         check_text(key, "the key of a document")
-        return documents.id_of(self._user_id, tuple(namespace), key)
+        return ids.document_id(self._user_id, tuple(namespace), key)
 
     async def _serving(self) -> Embedder | None:
         """Return the application's own embedder, else the one that serves the user, else the settings'."""

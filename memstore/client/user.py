@@ -49,7 +49,6 @@ from memstore.models import (
 from memstore.providers import Embedder
 from memstore.store import (
     erasure,
-    events,
     llm_usage,
     messages,
     receipts,
@@ -228,7 +227,7 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         check_number(limit, "limit")
         names = to_list(types, "types", EventType)
         async with self._database.user_transaction(self.id) as scope:
-            return await events.events(scope, after=after, types=names, limit=limit)
+            return await receipts.events(scope, after=after, types=names, limit=limit)
 
     async def update(self, *, settings: Mapping[str, Any]) -> None:
         """Set settings of the user's own; others stay, and None removes one.

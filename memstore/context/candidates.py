@@ -73,8 +73,8 @@ async def _newest_question(scope: Transaction, resolved: ResolvedRequest, known:
     if not known or known[0].seq <= resolved.after + 1:
         return None
     if not resolved.visibility.is_active:
-        newest = await messages.newest_of(scope, request.conversation_id, Role.USER, as_of=request.as_of)
-        return newest if newest and newest.seq > resolved.after else None
+        newest = await messages.newest(scope, request.conversation_id, limit=1, role=Role.USER, as_of=request.as_of)
+        return next((one for one in newest if one.seq > resolved.after), None)
     before = known[0].seq
     for limit in (STEP, MOST_LOOKED_AT):
         page = await messages.newest(scope, request.conversation_id, limit=limit, before=before, as_of=request.as_of)

@@ -21,7 +21,6 @@ from memstore.store.chunks import new_chunk
 from memstore.store.database import Database, Transaction
 from memstore.store.embedding_models import Model, ModelChanged
 from memstore.store.rows import NewChunk, PendingWork
-from memstore.store.tokenize import TermHashes
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -75,7 +74,7 @@ class UnitDeriver:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
-        self._chunker, self._hashes = Chunker(dependencies), TermHashes()
+        self._chunker = Chunker(dependencies)
 
     async def load(self, scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:
         """Return the next messages."""
@@ -90,7 +89,7 @@ class UnitDeriver:
         vectors = iter(self.dependencies.embed([text for of_batch in chunks for _, _, text in of_batch]))
         units = [
             [
-                new_chunk(message.user_id, unit, text, vector, message.tags, self._hashes)
+                new_chunk(message.user_id, unit, text, vector, message.tags)
                 for (message, unit, text), vector in zip(of_batch, islice(vectors, len(of_batch)), strict=True)
             ]
             for of_batch in chunks

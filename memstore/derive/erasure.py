@@ -345,8 +345,7 @@ async def _find_facts_read_with(
 
 async def _remove_facts(scope: Transaction, affected: AffectedFacts, messages: Sequence[UUID]) -> Counter[str]:
     """Remove facts and sources, but not their units; return how many rows, by table."""
-    counts = Counter(fact_sources=len(await erasure.remove_sources(scope, affected.removed, messages)))
-    counts.update(await erasure.remove_facts(scope, affected.removed))
+    counts = Counter(await erasure.remove_facts(scope, affected.removed, messages))
     await facts.first_said(scope, affected.staying)
     restored = await fact_history.restore_orphaned(scope, actor=ACTOR) if affected.removed else []
     for fact in restored:

@@ -13,33 +13,30 @@ from uuid import UUID
 from memstore.derive.erasure import ErasureTarget, erase
 from memstore.models import ErasureScope, LargeUser
 from memstore.settings import Settings
-from memstore.store import documents, embedding_models, erasure, events, postings, receipts, vector_indexes
+from memstore.store import embedding_models, erasure, postings, vector_indexes
 from memstore.store.database import Database
 from memstore.store.embedding_models import Model
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.postings import Reach
-from memstore.store.vector_indexes import Built
 
 
 async def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
     """Remove what is older than it may be kept, and keep the indexes of users with very many units."""
-    now = datetime.now(UTC)
     for user in users:
         await apply_retention(database, user, settings)
-        async with database.user_transaction(user) as scope:
-            await events.trim(scope, now - timedelta(days=settings.event_retention_days))
-            await receipts.trim(scope, now - timedelta(days=settings.receipt_retention_days))
         await maintain_indexes(database, user)
 
 
 async def apply_retention(database: Database, user: UUID, settings: Settings) -> int:
-    """Erase a user's expired documents and messages; return how many messages.
+    """Erase a user's expired documents, old events and receipts, and expired messages; return how many messages.
 
     Each conversation in a transaction of its own. The age of a message is that of its `occurred_at`: old messages of an
     import are not kept for long either.
     """
+    now = datetime.now(UTC)
+    events, receipts = timedelta(days=settings.event_retention_days), timedelta(days=settings.receipt_retention_days)
     async with database.user_transaction(user) as scope:
-        await documents.expire(scope)
+        await erasure.trim(scope, events=now - events, receipts=now - receipts)
         expired = await erasure.expired(scope, settings.message_retention_days)
     erased = 0
     for conversation in expired:
@@ -81,8 +78,7 @@ async def maintain_indexes(database: Database, user: UUID) -> bool:
         model = await _find_unindexed(database, user)
         if model is None:
             return True
-        built = await vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
-        return built is not Built.REFUSED
+        return await vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
     if reach.posted and reach.units <= database.most_units // 2:  # a user near the limit does not alternate
         await _drop_indexes(database, user)
     return True

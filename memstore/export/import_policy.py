@@ -36,7 +36,7 @@ from memstore.providers import TokenCounter, Vectors
 from memstore.store.fact_history import recorded
 from memstore.store.messages import CLEARED
 from memstore.store.rows import ChunkRow, FactOnRecord, FactWithHistory, NewChunk, Row
-from memstore.store.tokenize import TermHashes
+from memstore.store.tokenize import hash_terms
 
 Item = TypeVar("Item", Message, Summary, FactWithHistory)
 
@@ -197,10 +197,9 @@ def hash_units(items: Sequence[Prepared[Any]], resources: Dependencies | None) -
     if resources is not None:
         vectors = resources.embed(texts)
     hashed: dict[UUID, list[NewChunk]] = {}
-    hashes = TermHashes()
     for (row, kept), text, vector in zip(units, texts, vectors, strict=True):
         tags = row.tags if isinstance(row, Message) else ()
-        unit = NewChunk(kept.unit, *hashes.of(text, row.user_id), vector, tags, kept.recorded_at)
+        unit = NewChunk(kept.unit, *hash_terms(text, row.user_id), vector, tags, kept.recorded_at)
         hashed.setdefault(row.id, []).append(unit)
     return hashed
 

@@ -1,6 +1,6 @@
 """What is stored and returned: messages, summaries, facts, hits, contexts with their receipts, reports.
 
-The classes of stored things declare their columns too; `store/tables.py` makes tables of them. Times are
+The classes of stored things declare their columns too: a test compares them with the tables. Times are
 timezone-aware: `occurred_at` is when something was said, `recorded_at` is when memstore learnt it.
 """
 

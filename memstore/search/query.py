@@ -76,7 +76,7 @@ class QueryBuilder:
 
     async def guess_embedder(self) -> Embedder | None:
         """Return the embedder that was active for the user last time; the store's own where that is not known."""
-        known = None if self.embedder is None else self.database.cache.active_model(self.user_id)
+        known = None if self.embedder is None else self.database.cache.active_models.get(self.user_id)
         return self.embedder if known is None else await to_thread(self.load_embedder, *known)
 
     async def build(self, question: str, embedder: Embedder | None) -> Query:
@@ -131,7 +131,7 @@ class QueryBuilder:
 
     async def _embed_by_active_model(self, query: Query, version: IndexVersion) -> Query:
         model = await embedding_models.resolve(self.database, version.models, self.embedder)
-        self.database.cache.set_active_model(self.user_id, None if model is None else (model.name, model.dimensions))
+        self.database.cache.active_models[self.user_id] = None if model is None else (model.name, model.dimensions)
         embedder = self.embedder if model is None else await to_thread(self.load_embedder, model.name, model.dimensions)
         whole, *subqueries = [
             await self._embed(replace(part, vector=None, embedder=embedder, model=embedding_models.id_of(embedder)))

@@ -72,7 +72,8 @@ def cosines(arrays: UserIndex, query: Vectors, rows: Rows) -> Floats:
     scores = np.zeros(len(arrays))
     if not arrays.vectors:
         return scores
-    embedded, vectors = arrays.vectors_of(rows)
+    there, vectors = arrays.vectors_at(rows)
+    embedded = rows[there]
     exact, asked = vectors.astype(np.float64), query.astype(np.float64)
     lengths = np.sqrt(np.vecdot(exact, exact) * np.vecdot(asked, asked))
     scores[embedded] = np.round(np.vecdot(exact, asked) / np.maximum(lengths, 1e-30), 12)

@@ -14,7 +14,6 @@ import numpy as np
 
 from memstore.events import EventType
 from memstore.models import Conversation, FactColumns, Json, Message, Summary, Tier, Unit
-from memstore.providers import Vectors
 from memstore.store import documents, fact_history, facts, messages
 from memstore.store.database import Transaction, stored
 from memstore.store.facts import Source
@@ -26,7 +25,6 @@ SQL = statements("archive")
 MESSAGE, SUMMARY, FACT, CONVERSATION = stored(Message), stored(Summary), stored(FactColumns), stored(Conversation)
 PAGE = 200  # conversations read at once
 FIRST = UUID(int=0)
-VECTOR_HEAD = 4  # bytes before the components of a vector that is sent: their number and a zero
 Wanted = dict[str, Any]  # `with_units`: read items with their units; `model_id`: with vectors of this model
 
 
@@ -51,15 +49,13 @@ async def read_conversations(scope: Transaction, only: UUID | None = None) -> As
 
 async def read_messages(scope: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
     """Return the messages of a conversation in order; nothing else is to be asked meanwhile."""
-    values = {"conversation_id": conversation} | wanted
-    async for row in scope.stream(SQL["messages"], _row, **values):
+    async for row in scope.stream(SQL["messages"], dict, conversation_id=conversation, **wanted):
         yield _item(MESSAGE, Tier.MESSAGES, row)
 
 
 async def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
     """Return the summaries of a conversation in order; nothing else is to be asked meanwhile."""
-    values = {"conversation_id": conversation} | wanted
-    async for row in scope.stream(SQL["summaries"], _row, **values):
+    async for row in scope.stream(SQL["summaries"], dict, conversation_id=conversation, **wanted):
         yield _item(SUMMARY, Tier.SUMMARIES, row)
 
 
@@ -67,13 +63,13 @@ async def read_facts(
     scope: Transaction, wanted: Wanted, *, only: UUID | None = None, by_hand: bool = False
 ) -> AsyncGenerator[ItemRow]:
     """Return the facts in the order of ids: those that a conversation says, those `by_hand`; nothing else meanwhile."""
-    async for row in scope.stream(SQL["facts"], _row, only=only, by_hand=by_hand, **wanted):
+    async for row in scope.stream(SQL["facts"], dict, only=only, by_hand=by_hand, **wanted):
         yield _item(FACT, Tier.FACTS, row)
 
 
 async def read_documents(scope: Transaction, *, vectors: bool) -> AsyncGenerator[dict[str, Any]]:
     """Return the documents by id, with vectors as [path, model, vector, text]; nothing else is to be asked."""
-    async for row in scope.stream(SQL["documents"], _row, with_vectors=vectors):
+    async for row in scope.stream(SQL["documents"], dict, with_vectors=vectors):
         yield row
 
 
@@ -81,10 +77,6 @@ def _told(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: 
     return ConversationRow(
         CONVERSATION(**row), {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}, setting_changes
     )
-
-
-def _row(**row: Any) -> dict[str, Any]:
-    return row
 
 
 def _item(build: Any, tier: Tier, row: dict[str, Any]) -> ItemRow:
@@ -95,19 +87,13 @@ def _item(build: Any, tier: Tier, row: dict[str, Any]) -> ItemRow:
 
 def _units(item: UUID, tier: Tier, units: list[list[Any]], sent: bytes) -> list[ChunkRow]:
     embedded = sum(unit[-1] for unit in units)
-    size = len(sent) // embedded if embedded else 0
-    vectors = iter([_vector(sent[place : place + size]) for place in range(0, len(sent), size or 1)])
+    vectors = iter(np.frombuffer(sent, ">f4").reshape(embedded, -1)[:, 1:].astype(np.float32)) if embedded else iter(())
     found = []
     for chunk, (start, stop, conversation, seq, role, speaker, at, recorded_at, has_vector) in enumerate(units):
         place = None if conversation is None else UUID(conversation)
         unit = Unit(item, chunk, tier, place, seq, role, speaker, start, stop, datetime.fromisoformat(at))
-        vector = next(vectors) if has_vector else None
-        found.append(ChunkRow(unit, datetime.fromisoformat(recorded_at), vector))
+        found.append(ChunkRow(unit, datetime.fromisoformat(recorded_at), next(vectors) if has_vector else None))
     return found
-
-
-def _vector(sent: bytes) -> Vectors:
-    return np.frombuffer(sent, ">f4", offset=VECTOR_HEAD).astype(np.float32)
 
 
 # --- what a restore writes

@@ -1,4 +1,4 @@
-"""The database: a pool, transactions confined to one user, and what the server can do.
+"""The database: a pool of connections, and transactions that are confined to one user.
 
 No statement runs outside a scope. A transaction says whose rows it is for before anything else, with SET LOCAL, so that
 nothing is left over for the next client of a pooled connection. It also names the schemas in which it looks: behind a
@@ -7,7 +7,6 @@ pooler, somebody else's temporary table would come before a table of the same na
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -21,17 +20,17 @@ from pgvector.psycopg import register_vector_async
 from psycopg import AsyncClientCursor, AsyncConnection, AsyncRawCursor
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import AsyncRowFactory, kwargs_row, tuple_row
-from psycopg.types.json import JsonbDumper, set_json_loads
+from psycopg.types.json import JsonbDumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from sqlmodel import SQLModel
 
 from memstore._compat import at_end_of_loop, to_thread
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 from memstore.events import Dispatcher, Event, EventType
-from memstore.store.errors import describe_url, translate_errors
-from memstore.store.index_cache import MOST_BYTES, MOST_UNITS, IndexCache
+from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.roles import UNKNOWN, capabilities
 from memstore.store.sql import common_columns, expand_values, statements, value_names
+from memstore.store.user_index import MOST_BYTES, MOST_UNITS, IndexCache
 
 T = TypeVar("T")
 M = TypeVar("M", bound=SQLModel)
@@ -41,6 +40,7 @@ MOST_ROWS = 128  # of one INSERT: of more, the text grows and nothing is gained
 SECONDS_TO_REVIVE = 4.0  # without a connection, until an embedded server is looked after
 # A server that vanished without a word (its machine, the network) is noticed in a minute, not after the system's hours.
 ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+CONNECTION: dict[str, Any] = {"application_name": "memstore", **ALIVE}  # unless the URL says otherwise
 SQL = statements("database")
 
 
@@ -110,31 +110,30 @@ class Transaction:
             await cursor.execute(read.statement, self._bound(read.values))
             return read.result(await cursor.fetchall())
 
+    async def begin(self, statement: LiteralString, confinement: Mapping[str, str], reads: Sequence[Read[Any]]) -> None:
+        """Begin with a statement that confines the transaction, and make its first reads in the same round trip."""
+        self.first = await self._read_together(reads, (statement, confinement))
+
     async def all_together(self, reads: Sequence[Read[Any]]) -> list[Any]:
         """Return the result of each of these reads, in one round trip."""
         if len(reads) < 2:
             return [await self.get(read) for read in reads]
-        async with AsyncClientCursor(self.connection) as cursor:
-            return await self._read_together(cursor, reads)
-
-    async def begin(self, statement: LiteralString, confinement: Mapping[str, str], reads: Sequence[Read[Any]]) -> None:
-        """Begin with a statement that confines the transaction, and make its first reads in the same round trip."""
-        async with AsyncClientCursor(self.connection) as cursor:
-            before = cursor.mogrify(statement, {**confinement, "user_id": str(self.user_id)})
-            self.first = await self._read_together(cursor, reads, [before])
+        return await self._read_together(reads)
 
     async def _read_together(
-        self, cursor: AsyncClientCursor[Any], reads: Sequence[Read[Any]], before: Sequence[str] = ()
+        self, reads: Sequence[Read[Any]], before: tuple[LiteralString, Mapping[str, str]] | None = None
     ) -> list[Any]:
         """Read in one message: to both sides less work than a pipeline, whose plans are no others."""
-        sent = [*before, *(cursor.mogrify(read.statement, self._bound(read.values)) for read in reads)]
-        await cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
-        results = []
-        for read, place in zip(reads, range(-len(reads), 0), strict=True):
-            await cursor.set_result(place)
-            cursor.row_factory = read.rows
-            results.append(read.result(await cursor.fetchall()))
-        return results
+        async with AsyncClientCursor(self.connection) as cursor:
+            sent = [] if before is None else [cursor.mogrify(before[0], {**before[1], "user_id": str(self.user_id)})]
+            sent += [cursor.mogrify(read.statement, self._bound(read.values)) for read in reads]
+            await cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
+            results = []
+            for read, place in zip(reads, range(-len(reads), 0), strict=True):
+                await cursor.set_result(place)
+                cursor.row_factory = read.rows
+                results.append(read.result(await cursor.fetchall()))
+            return results
 
     async def stream(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> AsyncIterator[T]:
         """Return every row as it comes, sent in Postgres' binary format; nothing else may be asked until the last."""
@@ -239,6 +238,7 @@ class Database:
         self.dispatcher = Dispatcher()
         self._outbox, self._enqueue = outbox, enqueue
         self.capabilities = UNKNOWN
+        self._confinement = UNKNOWN.confinement
         self._revive = revive
         self.cache = IndexCache(most_units, most_bytes)
         self._process = os.getpid()
@@ -254,13 +254,14 @@ class Database:
             # not become minutes more once it is back.
             reconnect_timeout=SECONDS_FOR_A_CONNECTION,
             # Custom plans only; fit for poolers. A transaction begins with the statement that confines it.
-            kwargs={"prepare_threshold": None, "application_name": "memstore", "autocommit": True} | _alive(url),
+            kwargs={"prepare_threshold": None, "autocommit": True, **CONNECTION, **conninfo_to_dict(url)},
             configure=_configure,
         )
 
     async def open(self) -> None:
         """Connect, or raise what is wrong with the server."""
         self.capabilities = await to_thread(capabilities, self.url)
+        self._confinement = self.capabilities.confinement
         if self.capabilities.ignores_policies and self.capabilities.role is None:
             raise ConfigurationError(
                 f"The login of {describe_url(self.url)} ignores row-level security and may not become memstore_app, "
@@ -298,14 +299,14 @@ class Database:
             yield transaction
 
     def _confining(self, *settings: LiteralString) -> LiteralString:
-        role = [] if self.capabilities.role is None else [SQL["role"]]
+        role = [SQL["role"]] if self._confinement["role"] else []
         return ";\n".join([SQL["begin"], *role, SQL["path"], *settings])
 
     @asynccontextmanager
     async def owner_transaction(self) -> AsyncIterator[AsyncConnection[Any]]:
         """Open a transaction as the login itself, that sees what the operator sees: for what the app role may not."""
         async with self.raw_connection() as connection, connection.transaction():
-            await connection.execute(SQL["path"] + ";\n" + SQL["operator"], self.capabilities.confinement)
+            await connection.execute(SQL["path"] + ";\n" + SQL["operator"], self._confinement)
             yield connection
 
     @asynccontextmanager
@@ -324,10 +325,10 @@ class Database:
 
     @asynccontextmanager
     async def _transaction(
-        self, statement: LiteralString, user_id: UUID, first: Sequence[Read[Any]] = ()
+        self, statement: LiteralString, user_id: UUID, reads: Sequence[Read[Any]] = ()
     ) -> AsyncIterator[Transaction]:
-        with translate_errors(self.url):
-            transaction = await self._begun(statement, user_id, first)
+        try:
+            transaction = await self._begin(statement, user_id, reads)
             try:
                 yield transaction
                 await transaction.write_events()
@@ -338,9 +339,11 @@ class Database:
                 raise
             finally:
                 await self._release(transaction.connection)
+        except DRIVER_ERRORS as error:
+            raise translate(error, self.url) from error
 
-    async def _begun(self, statement: LiteralString, user_id: UUID, first: Sequence[Read[Any]]) -> Transaction:
-        """Return a transaction begun and confined, all in one round trip.
+    async def _begin(self, statement: LiteralString, user_id: UUID, reads: Sequence[Read[Any]]) -> Transaction:
+        """Begin and confine a transaction, in one round trip.
 
         That is also the check whether the server is still there: a connection that died in the pool is replaced, as
         nothing was done with it yet.
@@ -349,18 +352,17 @@ class Database:
         while True:
             connection = await self._connection()
             transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox, enqueue=self._enqueue)
-            begun = False
             try:
-                await transaction.begin(statement, self.capabilities.confinement, first)
-                begun = True
+                await transaction.begin(statement, self._confinement, reads)
                 return transaction
-            except psycopg.OperationalError:
-                await self._recover(connection)
-                if not connection.broken or monotonic() > last:
-                    raise
-            finally:
-                if not begun:
+            except BaseException as error:
+                is_lost = isinstance(error, psycopg.OperationalError) and connection.broken
+                try:
+                    await self._recover(connection)
+                finally:
                     await self._release(connection)
+                if not is_lost or monotonic() > last:
+                    raise
 
     async def _recover(self, connection: AsyncConnection[Any]) -> None:
         """Start an embedded server again whose end has broken a connection.
@@ -380,7 +382,13 @@ class Database:
         if os.getpid() != self._process:
             raise DatabaseError("This store was opened before a fork and is the parent's; open one in the child.")
         try:
-            connection = await self._of_the_pool()
+            try:
+                connection = await self._pool.getconn(timeout=SECONDS_TO_REVIVE if self._revive else None)
+            except PoolTimeout:
+                if self._revive is None:
+                    raise
+                await to_thread(self._revive)  # cheap where all connections are merely busy
+                connection = await self._pool.getconn()
         except PoolTimeout as error:
             if len(self._checked_out) < self._pool.max_size:
                 raise
@@ -393,27 +401,9 @@ class Database:
         self._checked_out.add(connection)
         return connection
 
-    async def _of_the_pool(self) -> AsyncConnection[Any]:
-        if self._revive is None:
-            return await self._pool.getconn()
-        try:
-            return await self._pool.getconn(timeout=SECONDS_TO_REVIVE)
-        except PoolTimeout:
-            await to_thread(self._revive)  # cheap where all connections are merely busy
-            return await self._pool.getconn()
-
-
-def _alive(url: str) -> dict[str, int]:
-    return {name: value for name, value in ALIVE.items() if name not in conninfo_to_dict(url)}
-
 
 async def _configure(connection: AsyncConnection[Any]) -> None:
     async with connection.transaction():  # behind a pooler, a setting of the session would be somebody else's
         await connection.execute(SQL["reach_pgvector"])
         await register_vector_async(connection)
     connection.adapters.register_dumper(dict, JsonbDumper)
-    set_json_loads(_loaded, connection)
-
-
-def _loaded(data: bytes | str) -> Any:
-    return {} if data == b"{}" else json.loads(str(data, "utf-8", "surrogatepass") if isinstance(data, bytes) else data)

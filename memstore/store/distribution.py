@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, LiteralString, NamedTuple, TypeVar
+from typing import Any
 
 import psycopg
-from psycopg.rows import kwargs_row
 from psycopg.sql import SQL as Composable, Identifier
 
 from memstore.errors import DatabaseError
@@ -20,11 +19,10 @@ from memstore.store import migrations
 from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
 
-T = TypeVar("T")
-
 DATABASE = statements("database")
 SQL = statements("distribution")
 ROOT = "users"
+Table = tuple[str, bool, bool]  # its name, whether its rows are of users, whether its policies bind the owner too
 ALONE = "none"  # else the root joins whatever was distributed by a uuid before
 
 
@@ -34,22 +32,6 @@ class Distributed:
 
     distributed: tuple[str, ...]
     reference: tuple[str, ...]
-
-
-class Table(NamedTuple):
-    """A table; `by_user` where its rows are of users."""
-
-    name: str
-    by_user: bool
-    forced: bool
-
-
-class ForeignKey(NamedTuple):
-    """A foreign key, and its definition as SQL."""
-
-    table: str
-    name: str
-    definition: str
 
 
 def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Distributed:
@@ -64,30 +46,30 @@ def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Di
         tables = _check(connection, url)
         if tables:
             _distribute_all(connection, tables, progress)
-    distributed = tuple(table.name for table in tables if table.by_user)
-    return Distributed(distributed, tuple(table.name for table in tables if not table.by_user))
+    distributed = tuple(name for name, by_user, _ in tables if by_user)
+    return Distributed(distributed, tuple(name for name, by_user, _ in tables if not by_user))
 
 
 def _distribute_all(
     connection: psycopg.Connection[Any], tables: Sequence[Table], progress: Callable[[str], None]
 ) -> None:
-    keys = _every(connection, ForeignKey, SQL["foreign_keys"])
+    keys = [
+        ({"table": Identifier(table), "name": Identifier(name)}, Composable(definition))  # the server's own words
+        for table, name, definition in connection.execute(SQL["foreign_keys"]).fetchall()
+    ]
     connection.execute(SQL["in_turn"])
-    for key in keys:
-        connection.execute(Composable(SQL["drop_key"]).format(**_named(key)))
+    for names, _ in keys:
+        connection.execute(Composable(SQL["drop_key"]).format(**names))
     for table in tables:
-        progress(table.name)
-        _distribute(connection, table)
-    for key in keys:
-        definition = Composable(key.definition)  # the server's own words
-        connection.execute(Composable(SQL["add_key"]).format(**_named(key), definition=definition))
+        progress(table[0])
+        _distribute(connection, *table)
+    for names, definition in keys:
+        connection.execute(Composable(SQL["add_key"]).format(**names, definition=definition))
     connection.execute(Composable(SQL["propagate"]).format(database=Identifier(connection.info.dbname)))
 
 
 def _check(connection: psycopg.Connection[Any], url: str) -> list[Table]:
-    row = connection.execute(SQL["citus"]).fetchone()
-    assert row is not None
-    installed, managed = row
+    [(installed, managed)] = connection.execute(SQL["citus"]).fetchall()
     if not installed:
         raise DatabaseError(
             f"{describe_url(url)} has no Citus. On the coordinator: CREATE EXTENSION citus, then citus_add_node for "
@@ -100,26 +82,16 @@ def _check(connection: psycopg.Connection[Any], url: str) -> list[Table]:
             f"{describe_url(url)} has schema {status.revision}, not {status.head}. Run: memstore db upgrade"
         )
     done = {name for (name,) in connection.execute(SQL["distributed"])} if managed else set()
-    return [table for table in _every(connection, Table, SQL["tables"]) if table.name not in done]
+    return [table for table in connection.execute(SQL["tables"]).fetchall() if table[0] not in done]
 
 
-def _distribute(connection: psycopg.Connection[Any], table: Table) -> None:
-    name = Identifier(table.name)
-    if table.forced:
-        connection.execute(Composable(SQL["unforced"]).format(table=name))
-    if table.by_user:
-        together = ALONE if table.name == ROOT else ROOT
-        connection.execute(SQL["distribute"], {"table": table.name, "with": together})
+def _distribute(connection: psycopg.Connection[Any], name: str, by_user: bool, forced: bool) -> None:
+    table = Identifier(name)
+    if forced:
+        connection.execute(Composable(SQL["unforced"]).format(table=table))
+    if by_user:
+        connection.execute(SQL["distribute"], {"table": name, "with": ALONE if name == ROOT else ROOT})
     else:
-        connection.execute(SQL["refer"], {"table": table.name})
-    if table.forced:
-        connection.execute(Composable(SQL["forced"]).format(table=name))
-
-
-def _named(key: ForeignKey) -> dict[str, Identifier]:
-    return {"table": Identifier(key.table), "name": Identifier(key.name)}
-
-
-def _every(connection: psycopg.Connection[Any], build: Callable[..., T], statement: LiteralString) -> list[T]:
-    with connection.cursor(row_factory=kwargs_row(build)) as cursor:
-        return cursor.execute(statement).fetchall()
+        connection.execute(SQL["refer"], {"table": name})
+    if forced:
+        connection.execute(Composable(SQL["forced"]).format(table=table))

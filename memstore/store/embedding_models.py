@@ -1,8 +1,9 @@
 """Which embedder a user is found by, and how another takes its place: their vectors are never mixed.
 
 Each user has one that serves: questions are embedded by it, and what is new. Vectors of another are made beside its own
-(building), and in one transaction the two change places; the one that served is retired, and kept for a way back. What
-the database says counts, and not what a store was opened with: processes that were not told go on as well.
+(building), and in one transaction the two change places; the one that served is retired, and kept until it is cleaned
+away: to migrate back is to make what came since. What the database says counts, and not what a store was opened with:
+processes that were not told go on as well.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from psycopg.errors import ForeignKeyViolation
@@ -29,13 +31,12 @@ LAST = 2**62  # no unit has a higher number
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """An embedder of a user; `predecessor` served before it, where there is a way back."""
+    """An embedder of a user."""
 
     id: UUID
     name: str
     dimensions: int
     state: str = ACTIVE
-    predecessor: UUID | None = None
 
 
 class ModelChanged(ConcurrentUpdate):
@@ -84,12 +85,8 @@ async def resolve(database: Database, known: Sequence[Model], own: Embedder | No
 
 
 async def _moved(database: Database, one: UUID, other: UUID) -> bool:
-    if not database.cache.is_migration(one, other):
-        async with database.admin_transaction() as scope:
-            if not await scope.value(SQL["moved"], bool, one=one, other=other):
-                return False
-        database.cache.add_migration(one, other)
-    return True
+    async with database.admin_transaction() as scope:
+        return await scope.value(SQL["moved"], bool, one=one, other=other) or False
 
 
 async def lock(scope: Transaction) -> None:
@@ -123,8 +120,7 @@ async def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | N
     return model
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkWithoutVector:
+class ChunkWithoutVector(NamedTuple):
     """A unit without a vector, its number, and its part of the item's text."""
 
     number: int
@@ -162,9 +158,8 @@ async def add_late(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vectors]
     there = active((await lock_and_read(scope))[1])
     if there is None or there.id != model:
         raise ModelChanged
-    added = await add_vectors(scope, vectors, model)
     await _renew(scope, model)
-    return added
+    return await add_vectors(scope, vectors, model)
 
 
 async def _renew(scope: Transaction, model: UUID) -> None:
@@ -175,8 +170,8 @@ async def _renew(scope: Transaction, model: UUID) -> None:
 async def begin(scope: Transaction, target: Model) -> bool:
     """Let vectors of the target be made beside those of the embedder that serves; False where there is nothing to do.
 
-    Of another that was begun, and that serves already, nothing is left to do; what was begun beside it is given up.
-    Raises `Conflict` where vectors of a third one are in the making.
+    Where it serves already, what was begun beside it is given up. Raises `Conflict` where vectors of a third one are in
+    the making.
     """
     has_units, known = await lock_and_read(scope)
     there, begun = active(known), [one for one in known if one.state == BUILDING]
@@ -187,21 +182,19 @@ async def begin(scope: Transaction, target: Model) -> bool:
     if others := [one.name for one in begun if one.id != target.id]:
         raise Conflict(
             f"Vectors by {others[0]!r} are in the making, and are not done: finish that with memstore embeddings "
-            f"migrate --to {others[0]}, or give it up with memstore embeddings rollback."
+            f"migrate --to {others[0]}, or give it up with a migration to the embedder that serves."
         )
     if there is None and not has_units:  # whoever embeds first will serve
         return False
-    if there is not None and not begun:
-        await _change(scope, there, ACTIVE)  # from here on the way back is out of this migration alone
     await scope.run(SQL["add"], id=target.id, name=target.name, dimensions=target.dimensions, state=BUILDING)
     return True
 
 
-async def switch(scope: Transaction, target: Model, *, back: bool = False) -> None:
+async def switch(scope: Transaction, target: Model) -> None:
     """Let the target serve from now on: every unit has its vector, and the user has been locked since that was seen.
 
-    Derivers wait for that, and find that their vectors are of the other one; who asks sees the one or the other. Going
-    `back` there is no way back again. Raises `Conflict` where somebody else has ended it.
+    Derivers wait for that, and find that their vectors are of the other one; who asks sees the one or the other. Raises
+    `Conflict` where somebody else has ended it.
     """
     _, known = await lock_and_read(scope)
     there = active(known)
@@ -211,55 +204,21 @@ async def switch(scope: Transaction, target: Model, *, back: bool = False) -> No
         raise Conflict(f"Another process has ended this migration to {target.name!r}: memstore embeddings status")
     if there is not None:
         await _change(scope, there, RETIRED)
-    await _change(scope, target, ACTIVE, None if back or there is None else there.id)
+    await _change(scope, target, ACTIVE)
     await _renew(scope, target.id)
 
 
-async def give_up(scope: Transaction, model: UUID) -> bool:
-    """Let an embedder whose vectors are in the making be retired; False where it is not in the making."""
-    _, known = await lock_and_read(scope)
-    begun = [one for one in known if one.id == model and one.state == BUILDING]
-    for one in begun:
-        await _change(scope, one, RETIRED)
-    return bool(begun)
-
-
-async def begin_rollback(scope: Transaction, model: UUID) -> Model | None:
-    """Let what the predecessor of an embedder lacks be made; None where there is no way back from that one."""
-    _, known = await lock_and_read(scope)
-    there = active(known)
-    if there is None or there.id != model or there.predecessor is None:
-        return None
-    before = next(one for one in known if one.id == there.predecessor)
-    await _change(scope, before, BUILDING)
-    return before
-
-
-def last_step(known: Sequence[Model]) -> Model | None:
-    """Return the embedder of a user's last migration: in the making, or serving with a way back; None without one."""
-    there, begun = active(known), next((one for one in known if one.state == BUILDING), None)
-    if begun is not None and (there is None or there.predecessor != begun.id):  # else it is about to serve again
-        return begun
-    return there if there is not None and there.predecessor is not None else None
-
-
 async def remove_retired(scope: Transaction) -> int:
-    """Remove the vectors of retired embedders; return how many. There is no way back then.
+    """Remove the vectors of retired embedders; return how many.
 
     The embedders are still known to the user, so that a store that is set to one of them is served by the new one.
     """
     _, known = await lock_and_read(scope)
-    there, removed = active(known), 0
-    for one in known:
-        if one.state == RETIRED:
-            removed += await scope.run(SQL["remove_vectors"], model_id=one.id)
-    if there is not None and there.predecessor is not None:
-        await _change(scope, there, ACTIVE)
-    return removed
+    retired = [model.id for model in known if model.state == RETIRED]
+    return sum([await scope.run(SQL["remove_vectors"], model_id=model) for model in retired])
 
 
-@dataclass(frozen=True, slots=True)
-class VectorCount:
+class VectorCount(NamedTuple):
     """An embedder of a user, with how many units the user has, and how many vectors of it."""
 
     id: UUID
@@ -275,8 +234,8 @@ async def count_vectors(scope: Transaction) -> list[VectorCount]:
     return await scope.all(SQL["counts"], VectorCount)
 
 
-async def _change(scope: Transaction, model: Model, state: str, predecessor: UUID | None = None) -> None:
-    await scope.run(SQL["change"], id=model.id, state=state, predecessor=predecessor)
+async def _change(scope: Transaction, model: Model, state: str) -> None:
+    await scope.run(SQL["change"], id=model.id, state=state)
 
 
 @asynccontextmanager

@@ -15,24 +15,35 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any, NamedTuple, cast
 from unicodedata import normalize
 from uuid import UUID
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.rows import kwargs_row
 from psycopg.sql import SQL as Composable, Identifier
 
 from memstore.errors import DatabaseError
 from memstore.models import Certificate, Json, Message
-from memstore.store import chunks, messages
+from memstore.store import chunks, documents, messages
 from memstore.store.database import Database, Transaction, read_one
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
 
 SQL = statements("erasure")
 OF_OPERATOR = {"backfills": SQL["remove_backfills"], "api_tokens": SQL["take_back_tokens"]}
+OF_FACTS = {
+    "fact_sources": SQL["remove_sources"],
+    "fact_changes": SQL["remove_changes"],
+    "facts": SQL["remove_facts"],
+}
+OF_CONVERSATION = {
+    "events": SQL["conversation_events"],
+    "setting_changes": SQL["conversation_setting_changes"],
+    "derivations": SQL["conversation_derivations"],
+    "conversations": SQL["conversation_conversations"],
+}
 TRIES = 100  # of 0.4 seconds
 
 
@@ -45,9 +56,8 @@ class UserVersion(NamedTuple):
 
 
 class LockedUser(NamedTuple):
-    """How many units of recall a locked user has, and up to which number they are in postings."""
+    """A locked user; chunks up to number `posted` are in postings."""
 
-    units: int
     posted: int
 
 
@@ -101,33 +111,18 @@ async def keep_certificate(scope: Transaction, certificate: Certificate) -> date
     """Keep a certificate, which has an id; return when that was."""
     body = {key: value for key, value in certificate.as_dict().items() if key not in ("id", "recorded_at")}
     values = {"id": certificate.id, "scope": str(certificate.scope), "body": body}
-    recorded_at = await scope.value(SQL["add_erasure"], datetime, **values)
-    assert recorded_at is not None
-    return recorded_at
+    [recorded_at] = await scope.column(SQL["add_erasure"], **values)
+    return cast(datetime, recorded_at)
 
 
 async def certificates(scope: Transaction, *, id: UUID | None = None, limit: int = 1000) -> list[Certificate]:
     """Return a user's certificates, the latest first, or the one of an id."""
-    return await scope.all(SQL["erasures"], _certificate, id=id, limit=limit)
+    return await scope.all(SQL["erasures"], lambda body, **own: Certificate.from_dict(body | own), id=id, limit=limit)
 
 
 async def last_erasure(scope: Transaction, conversation: UUID | None = None) -> datetime | None:
     """Return when everything of the user, or of this conversation, was erased last; None where it never was."""
-    return await scope.value(
-        SQL["latest"], datetime, conversation_id=None if conversation is None else str(conversation)
-    )
-
-
-def _certificate(id: UUID, body: Json, recorded_at: datetime) -> Certificate:
-    return Certificate.from_dict(body | {"id": id, "recorded_at": recorded_at})
-
-
-OF_CONVERSATION = {
-    "events": SQL["conversation_events"],
-    "setting_changes": SQL["conversation_setting_changes"],
-    "derivations": SQL["conversation_derivations"],
-    "conversations": SQL["conversation_conversations"],
-}
+    return await scope.value(SQL["latest"], datetime, conversation_id=conversation)
 
 
 class MessageToDelete(NamedTuple):
@@ -146,7 +141,6 @@ class RemovedSummary(NamedTuple):
     id: UUID
     level: int
     from_seq: int
-    to_seq: int
 
 
 class DependentFact(NamedTuple):
@@ -273,15 +267,10 @@ async def sources_of(scope: Transaction, facts: Sequence[UUID], messages: Sequen
     return await scope.all(SQL["sources_of"], SourcePosition, facts=list(facts), messages=list(messages))
 
 
-async def remove_sources(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[UUID]:
-    """Remove that these messages say facts, and that anything says these facts; return a fact for each row."""
-    return await scope.column(SQL["remove_sources"], facts=list(facts), messages=list(messages))
-
-
-async def remove_facts(scope: Transaction, facts: Sequence[UUID]) -> dict[str, int]:
-    """Remove facts of which no source is left, and what was done to them; return how many rows, by table."""
-    changes = await scope.run(SQL["remove_changes"], facts=list(facts))
-    return {"fact_changes": changes, "facts": await scope.run(SQL["remove_facts"], facts=list(facts))}
+async def remove_facts(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[str, int]:
+    """Remove facts with what was done to them, and these messages as sources; return how many rows, by table."""
+    values = {"facts": list(facts), "messages": list(messages)}
+    return {table: await scope.run(statement, **values) for table, statement in OF_FACTS.items()}
 
 
 async def forget_replaced(scope: Transaction, facts: Sequence[UUID]) -> None:
@@ -320,6 +309,12 @@ async def remove_messages(scope: Transaction, ids: Sequence[UUID]) -> int:
     return await scope.run(SQL["remove_messages"], ids=list(ids))
 
 
+async def trim(scope: Transaction, *, events: datetime, receipts: datetime) -> None:
+    """Remove expired documents, and events and receipts recorded before these moments, in one round trip."""
+    old = [(SQL["trim_events"], [{"before": events}]), (SQL["trim_receipts"], [{"before": receipts}])]
+    await scope.run_together([*old, (documents.SQL["expire"], [{}])])
+
+
 class Expired(NamedTuple):
     """A conversation with messages that were said before a moment, until which its rule keeps none."""
 
@@ -338,11 +333,6 @@ async def keep_user_settings(scope: Transaction, user_settings: Json) -> None:
     await scope.run(SQL["keep_settings"], settings=user_settings)
 
 
-async def user_settings(scope: Transaction) -> Json:
-    """Return the settings of the user's own."""
-    return await scope.value(SQL["settings"], dict) or {}
-
-
 # --- whether anything is left
 
 STAYING = ["tombstones", "erasures"]  # hashes, ids and counts
@@ -359,36 +349,23 @@ async def messages_of(scope: Transaction, conversations: Sequence[UUID]) -> list
     return await scope.column(SQL["messages_of"], conversations=list(conversations))
 
 
-class Searched(NamedTuple):
-    """A table, and its columns that may hold a text or an id."""
-
-    name: str
-    columns: list[str]
-
-
 async def scan_tables(database: Database, texts: Sequence[str]) -> tuple[int, dict[str, int]]:
     """Return how many tables there are, and how many of their rows have one of these texts, by table."""
     found: Counter[str] = Counter()
     everything = database.capabilities.ignores_policies
     users = [""] if everything else [str(user) async for user, _ in messages.everybody(database)]
     async with database.owner_transaction() as connection:
-        tables = await _tables(connection)
+        tables = await (await connection.execute(SQL["searched"], {"without": STAYING})).fetchall()
         for user in users:
             await connection.execute(SQL["as_user"], {"user": user})
-            for table in tables:
-                for text in texts:
-                    found[table.name] += await _count(connection, table, text)
-    return len(tables), {name: count for name, count in found.items() if count}
+            for (table, columns), text in product(tables, texts):
+                found[table] += await _count(connection, table, columns, text)
+    return len(tables), dict(+found)
 
 
-async def _tables(connection: AsyncConnection[Any]) -> list[Searched]:
-    async with connection.cursor(row_factory=kwargs_row(Searched)) as cursor:
-        return await (await cursor.execute(SQL["searched"], {"without": STAYING})).fetchall()
-
-
-async def _count(connection: AsyncConnection[Any], table: Searched, text: str) -> int:
-    columns = Composable(", ").join([Identifier(column) for column in table.columns])
-    statement = Composable(SQL["rows_with"]).format(table=Identifier(table.name), columns=columns)
+async def _count(connection: AsyncConnection[Any], table: str, columns: Sequence[str], text: str) -> int:
+    listed = Composable(", ").join([Identifier(column) for column in columns])
+    statement = Composable(SQL["rows_with"]).format(table=Identifier(table), columns=listed)
     row = await (await connection.execute(statement, {"forms": _forms(text)})).fetchone()
     return int(row[0]) if row else 0
 
@@ -396,7 +373,7 @@ async def _count(connection: AsyncConnection[Any], table: Searched, text: str) -
 def _forms(text: str) -> list[str]:
     """Return a text as it may stand in a column: as it is, within JSON, and within JSON that is a text in JSON.
 
-    Its accents may be characters of their own there, and not in what is looked for, or the other way round.
+    Its accents may be characters of their own in one of the two.
     """
     texts = [text, normalize("NFC", text), normalize("NFD", text)]
     within = [*texts, *(json.dumps(one, ensure_ascii=ascii)[1:-1] for one in texts for ascii in (False, True))]

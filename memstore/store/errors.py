@@ -11,6 +11,8 @@ from psycopg_pool import PoolClosed, PoolTimeout
 
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 
+DRIVER_ERRORS = (psycopg.Error, PoolTimeout)
+CONNECTION = ("08", "28", "3D", "53", "57P")  # states of errors that are about the connection
 HIDDEN = "***"
 _PASSWORD = re.compile(r"(://[^/@?#:]*:)[^/@?#]*(?=@)|([?&](?:ssl)?password=)[^&#]*")
 
@@ -51,58 +53,41 @@ def _is_readable(url: str) -> bool:
 
 @contextmanager
 def translate_errors(url: str) -> Iterator[None]:
-    """Turn the driver's errors into memstore's, in this one place."""
+    """Turn the driver's errors into memstore's while connecting to a URL."""
     try:
         yield
-    except (psycopg.Error, PoolTimeout) as error:
-        if not _is_readable(url):
-            raise _unreadable() from None  # the driver's own words quote the URL, and with it the password
-        if not isinstance(error, psycopg.Error) or _is_about_the_connection(error):
-            raise _operational(error, url) from error
-        hint = f" {error.diag.message_hint}" if error.diag.message_hint else _about_roles(error)
-        raise DatabaseError(f"{describe_url(url)} refused: {_first_line(error)}.{hint}") from error
+    except DRIVER_ERRORS as error:
+        check_readable(url)  # the driver's own words quote the URL, and with it the password
+        raise translate(error, url) from error
 
 
-def check_readable(url: str) -> None:
-    """Raise `ConfigurationError` where the parts of a URL are not what they seem."""
-    if not _is_readable(url):
-        raise _unreadable()
-
-
-def _unreadable() -> ConfigurationError:
-    return ConfigurationError(
-        "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
-        "characters other than letters and digits in a password their codes, such as %40 for @."
-    )
-
-
-def _about_roles(error: psycopg.Error) -> str:
-    if not (isinstance(error, psycopg.errors.InsufficientPrivilege) and str(error).startswith("permission denied")):
-        return ""
-    return " This login was granted less: memstore db grant LOGIN --role app (or loader, reader, admin), by the owner."
-
-
-def _is_about_the_connection(error: psycopg.Error) -> bool:
-    state = error.sqlstate
-    return isinstance(error, psycopg.OperationalError) and (
-        state is None or state.startswith(("08", "28", "3D", "53", "57P"))
-    )
-
-
-def _operational(error: Exception, url: str) -> DatabaseError:
+def translate(error: Exception, url: str) -> DatabaseError:
+    """Return what an error of the driver is called in memstore."""
+    place, told = describe_url(url), str(error).strip().partition("\n")[0] or type(error).__name__
+    state = error.sqlstate if isinstance(error, psycopg.Error) else None
     if isinstance(error, PoolClosed):
         return DatabaseError("This store is closed; open it again.")
     if isinstance(error, psycopg.errors.DiskFull):
         return DatabaseError(
-            f"The disk of {describe_url(url)} is full. Nothing of this call was stored: free some space, then "
-            "repeat it."
+            f"The disk of {place} is full. Nothing of this call was stored: free some space, then repeat it."
         )
-    return DatabaseUnreachable(
-        f"{describe_url(url)} does not answer: {_first_line(error)}. Start it or correct the URL "
-        "(MEMSTORE_DATABASE_URL); "
-        "memstore never falls back to another database."
-    )
+    if isinstance(error, psycopg.OperationalError | PoolTimeout) and (state is None or state.startswith(CONNECTION)):
+        return DatabaseUnreachable(
+            f"{place} does not answer: {told}. Start it or correct the URL (MEMSTORE_DATABASE_URL); memstore never "
+            "falls back to another database."
+        )
+    hint = (isinstance(error, psycopg.Error) and error.diag.message_hint) or ""
+    if isinstance(error, psycopg.errors.InsufficientPrivilege) and str(error).startswith("permission denied"):
+        hint = hint or (
+            "This login was granted less: memstore db grant LOGIN --role app (or loader, reader, admin), by the owner."
+        )
+    return DatabaseError(f"{place} refused: {told}. {hint}".rstrip())
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+def check_readable(url: str) -> None:
+    """Raise `ConfigurationError`, alone, where the parts of a URL are not what they seem."""
+    if not _is_readable(url):
+        raise ConfigurationError(
+            "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
+            "characters other than letters and digits in a password their codes, such as %40 for @."
+        ) from None

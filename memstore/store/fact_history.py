@@ -17,19 +17,10 @@ from memstore.store.database import Transaction
 from memstore.store.sql import statements
 
 SQL = statements("fact_history")
-# What may change. Subject and text are what a fact is known by, and when it was first said follows from its sources.
-CHANGEABLE = (
-    "type",
-    "kind",
-    "attribute",
-    "value",
-    "language",
-    "confidence",
-    "state",
-    "valid_from",
-    "valid_to",
-    "recipe",
-)
+# What a fact is known by may not change; when it was first said follows from its sources.
+FIXED = {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
+CHANGEABLE = tuple(name for name in FactColumns.model_fields if name not in FIXED)
+TIMES = ("valid_from", "valid_to")
 STEPS = {"active": "restored", "superseded": "superseded", "retracted": "retracted", "quarantined": "quarantined"}
 
 
@@ -69,21 +60,12 @@ async def change(
     if new:
         await facts.put(scope, fact)
     id = ids.change_id(fact.id, await scope.value(SQL["count_changes"], int, fact_id=fact.id) or 0)
-    made = FactChange(id, fact.id, action, datetime.now(UTC), actor, other, before, recorded(fact), undoes)
-    values = {name: getattr(made, name) for name in ("fact_id", "action", "other_id", "actor", "undoes")}
-    recorded_at = await scope.value(
-        SQL["add_change"],
-        datetime,
-        id=id,
-        before=dict(made.before),
-        after=dict(made.after),
-        recorded_at=at,
-        **values,
-    )
-    assert recorded_at is not None
+    row = {"id": id, "fact_id": fact.id, "action": action, "actor": actor, "other_id": other, "undoes": undoes}
+    row |= {"before": before, "after": recorded(fact)}
+    [recorded_at] = await scope.column(SQL["add_change"], **row, recorded_at=at)
     if action in ("superseded", "edited") and other is not None:
         scope.happened(EventType.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), action=action)
-    return replace(made, at=recorded_at)
+    return FactChange(at=recorded_at, **row)
 
 
 def recorded(fact: FactColumns) -> dict[str, Any]:
@@ -104,7 +86,7 @@ async def reverse(scope: Transaction, done: FactChange, fact: FactColumns, *, ac
     moved = [
         f"{name} is {now[name]!r} and was {done.after[name]!r}" for name in changed if now[name] != done.after[name]
     ]
-    if moved or (not changed and await _undone(scope, done)):
+    if moved or (not changed and await scope.tuples(SQL["undone"], fact_id=done.fact_id, id=done.id)):
         raise Conflict(
             f"The fact {fact.text!r} was changed again since: {', '.join(moved) or 'this is undone'}. "
             "Nothing was done: undo the later change first."
@@ -116,14 +98,6 @@ async def reverse(scope: Transaction, done: FactChange, fact: FactColumns, *, ac
 def step_back(done: FactChange) -> str:
     """Return what it is called to set back what a change has changed."""
     return STEPS.get(str(done.changed.get("state")), "restored")
-
-
-def _value(name: str, value: Any) -> Any:
-    return datetime.fromisoformat(value) if name.startswith("valid_") and value is not None else value
-
-
-async def _undone(scope: Transaction, done: FactChange) -> bool:
-    return bool(await scope.tuples(SQL["undone"], fact_id=done.fact_id, id=done.id))
 
 
 async def of_id(scope: Transaction, id: UUID) -> FactChange | None:
@@ -162,7 +136,10 @@ def is_as_left(done: FactChange, fact: FactColumns) -> bool:
 
 def before(done: FactChange) -> dict[str, Any]:
     """Return the columns that a change changed, with the values that they had before."""
-    return {name: _value(name, value) for name, value in done.changed.items()}
+    return {
+        name: datetime.fromisoformat(value) if name in TIMES and value is not None else value
+        for name, value in done.changed.items()
+    }
 
 
 async def life(scope: Transaction, fact: Fact) -> list[FactChange]:

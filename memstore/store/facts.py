@@ -112,8 +112,7 @@ async def _facts_of(scope: Transaction, ids: list[UUID]) -> list[Fact]:
 
 
 def standing(types: Sequence[str], *, limit: int, as_of: datetime | None = None) -> Read[list[UUID]]:
-    """Return the read of facts of these types, which matter whatever is asked: by the order of types, the surest
-    first."""
+    """Return the read of facts of these types, in their order and the surest first: they matter whatever is asked."""
     values = {"types": list(types), "limit": limit, "as_of": as_of}
     return Read(SQL["standing_facts"], values, lambda rows: [id for (id,) in rows])
 
@@ -170,15 +169,10 @@ async def take_back(
 
     Those of the facts that are `waiting` stay where these are quarantined already, those of others where they are not.
     """
-    kept = list(but)
-    values: dict[str, list[Any]] = {
-        "facts": [one.fact_id for one in kept],
-        "messages": [one.span.message_id for one in kept],
-        "starts": [one.span.start for one in kept],
-        "stops": [one.span.stop for one in kept],
-    }
-    values["waiting"] = list(waiting)
-    rows = await scope.tuples(SQL["remove_sources"], conversation_id=conversation, **values)
+    places = [(one.fact_id, one.span.message_id, one.span.start, one.span.stop) for one in but]
+    names = ("facts", "messages", "starts", "stops")
+    kept = {name: [place[number] for place in places] for number, name in enumerate(names)}
+    rows = await scope.tuples(SQL["remove_sources"], conversation_id=conversation, waiting=list(waiting), **kept)
     return {(fact, message): recorded_at for fact, message, recorded_at in rows}
 
 

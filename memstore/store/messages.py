@@ -19,7 +19,7 @@ from memstore.store.sql import statements
 from memstore.store.user_index import SESSION_GAP_HOURS
 
 SQL = statements("messages")
-MESSAGE = stored(Message)
+MESSAGE, CONVERSATION = stored(Message), stored(Conversation)
 Statement: TypeAlias = tuple[LiteralString, Sequence[Mapping[str, Any]]]
 LAST = 2**62
 REACH = 200  # messages between a call of tools and the last of its results
@@ -107,14 +107,14 @@ async def describe(
     await scope.run(SQL["describe_conversation"], id=conversation, title=title, channel=channel, settings=settings)
 
 
+def read_conversation(conversation: UUID) -> Read[Conversation | None]:
+    """Return the read of the conversation of this id."""
+    return read_one(SQL["conversation"], CONVERSATION, id=conversation)
+
+
 async def conversation(scope: Transaction, conversation: UUID) -> Conversation | None:
     """Return the conversation of this id."""
     return await scope.get(read_conversation(conversation))
-
-
-def read_conversation(conversation: UUID) -> Read[Conversation | None]:
-    """Return the read of the conversation of this id."""
-    return read_one(SQL["conversation"], Conversation.model_construct, id=conversation)
 
 
 async def conversation_names(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, str]:
@@ -128,7 +128,7 @@ async def settings_of(scope: Transaction, conversation: UUID, *, as_of: datetime
         before: Json | None = await scope.value(SQL["settings_as_of"], dict, conversation_id=conversation, as_of=as_of)
         if before is not None:
             return before
-    found = await scope.one(SQL["conversation"], Conversation.model_construct, id=conversation)
+    found = await scope.get(read_conversation(conversation))
     return found.settings if found else {}
 
 
@@ -142,7 +142,7 @@ async def conversations(
     """Return the user's conversations, the latest first; those that come after one, by when that changed and its id."""
     at, id = before or (None, None)
     values = {"channel": channel, "before": at, "id": id, "limit": limit}
-    return await scope.all(SQL["conversations"], Conversation.model_construct, **values)
+    return await scope.all(SQL["conversations"], CONVERSATION, **values)
 
 
 async def add(scope: Transaction, messages: Sequence[Message]) -> None:
@@ -187,19 +187,9 @@ async def messages(
     limit: int | None = None,
 ) -> list[Message]:
     """Return messages of a conversation in order; `since` is inclusive, `until` is not."""
-    return await scope.all(
-        SQL["messages"],
-        MESSAGE,
-        conversation_id=conversation,
-        from_seq=from_seq,
-        to_seq=to_seq,
-        roles=_listed(roles),
-        tags=_listed(tags),
-        meta=meta,
-        since=since,
-        until=until,
-        limit=limit,
-    )
+    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "since": since, "until": until}
+    lists = {"roles": roles and [*map(str, roles)], "tags": tags and [*tags]}
+    return await scope.all(SQL["messages"], MESSAGE, **values, **lists, meta=meta, limit=limit)
 
 
 async def numbered(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
@@ -223,31 +213,31 @@ async def tokens(scope: Transaction, conversation: UUID, from_seq: int, to_seq: 
 async def within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
     """Return the last number of a stretch that is to have about so many tokens: a batch must fit into memory."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "tokens": tokens}
-    last = await scope.value(SQL["within"], int, **values)
-    assert last is not None
-    return last
-
-
-async def newest(
-    scope: Transaction, conversation: UUID, *, limit: int, before: int = LAST, as_of: datetime | None = None
-) -> list[Message]:
-    """Return the newest messages before a number, the newest first; `as_of` leaves out what was recorded later."""
-    return await scope.get(read_newest(conversation, limit=limit, before=before, as_of=as_of))
+    return await scope.value(SQL["within"], int, **values) or to_seq
 
 
 def read_newest(
-    conversation: UUID, *, limit: int, before: int = LAST, as_of: datetime | None = None
+    conversation: UUID, *, limit: int, before: int = LAST, role: str | None = None, as_of: datetime | None = None
 ) -> Read[list[Message]]:
-    """Return the read of the newest messages before a number."""
+    """Return the read of the newest messages before a number, the newest first, or of those of a role.
+
+    `as_of` leaves out what was recorded later.
+    """
     values = {"conversation_id": conversation, "before": before, "limit": limit, "as_of": as_of}
-    return read_all(SQL["newest_messages"], MESSAGE, **values)
+    return read_all(SQL["newest_messages"], MESSAGE, **values, role=role and str(role))
 
 
-async def newest_of(
-    scope: Transaction, conversation: UUID, role: str, *, as_of: datetime | None = None
-) -> Message | None:
-    """Return the newest message of a role."""
-    return await scope.one(SQL["newest_of_role"], MESSAGE, conversation_id=conversation, role=str(role), as_of=as_of)
+async def newest(
+    scope: Transaction,
+    conversation: UUID,
+    *,
+    limit: int,
+    before: int = LAST,
+    role: str | None = None,
+    as_of: datetime | None = None,
+) -> list[Message]:
+    """Return the newest messages as `read_newest` does."""
+    return await scope.get(read_newest(conversation, limit=limit, before=before, role=role, as_of=as_of))
 
 
 async def sayings(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:
@@ -275,10 +265,8 @@ async def sessions(scope: Transaction, places: Iterable[Place], as_of: datetime 
 
 async def clear(scope: Transaction, conversation_id: UUID) -> None:
     """Begin a new stretch of a conversation after its newest message, and keep where the one before began."""
-    if await lock(scope, conversation_id):
-        found = await conversation(scope, conversation_id)
-        assert found is not None
-        await describe(scope, conversation_id, None, None, {CLEARED: found.last_seq})
+    for last_seq in (await lock_several(scope, [conversation_id])).values():
+        await describe(scope, conversation_id, None, None, {CLEARED: last_seq})
 
 
 def cleared(settings: Json) -> int:
@@ -312,9 +300,8 @@ async def everybody(database: Database, after: str = "") -> AsyncIterator[tuple[
 
 async def counts(scope: Transaction) -> dict[str, int]:
     """Return how much the user has stored, table by table."""
-    row: dict[str, int] | None = await scope.one(SQL["counts"], dict)
-    assert row is not None
-    return row
+    [row] = await scope.all(SQL["counts"], dict)
+    return dict(row)
 
 
 async def ids_between(scope: Transaction, kind: str, first: UUID, last: UUID) -> list[UUID]:
@@ -329,7 +316,3 @@ def row_of(message: Message) -> dict[str, Any]:
         if row[name] is not None:
             row[name] = Jsonb(row[name])  # a list would go as an array
     return row
-
-
-def _listed(values: Sequence[str] | None) -> list[str] | None:
-    return None if values is None else [str(value) for value in values]

@@ -6,8 +6,6 @@ Alembic, with SQLAlchemy, is imported only when there is something to do: a stor
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -22,7 +20,7 @@ from memstore.store.sql import statements
 if TYPE_CHECKING:
     from alembic.config import Config
 
-FIRST, HEAD = "0016", "0016"  # revisions before the first were never released
+HEAD = "0016"
 SQL = statements("database")
 
 
@@ -62,11 +60,6 @@ def prepare(url: str, *, upgrade_old: bool) -> None:
             f"{describe_url(url)} has schema {found.revision}; this memstore knows up to {HEAD}. "
             "Upgrade memstore: pip install -U memstore"
         )
-    if found.revision is not None and found.revision < FIRST:
-        raise SchemaOutdated(
-            f"{describe_url(url)} has schema {found.revision}, from before memstore's first release. Export it "
-            "with the version that made it (memstore export), and import the file here."
-        )
     if found.revision is not None and not upgrade_old:
         raise SchemaOutdated(
             f"{describe_url(url)} has schema {found.revision}, older than {HEAD}. Run: memstore db upgrade"
@@ -78,6 +71,7 @@ def upgrade(url: str) -> None:
     """Bring the tables to the newest revision, in one transaction under an advisory lock."""
     from alembic import command  # noqa: PLC0415  (costs half a second, and most stores that open need it not)
     from sqlalchemy import create_engine, pool, text  # noqa: PLC0415
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
 
     # The driver reads the URL: SQLAlchemy knows no host that is a folder, and no several hosts.
     engine = create_engine(
@@ -86,10 +80,14 @@ def upgrade(url: str) -> None:
         poolclass=pool.NullPool,
     )
     try:
-        with translate_errors(url), _driver_errors(), _configuration() as config, engine.begin() as connection:
+        with translate_errors(url), engine.begin() as connection:
             connection.execute(text(SQL["migration_lock"]))
+            config = _configuration()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+    except DBAPIError as error:
+        with translate_errors(url):
+            raise error.orig or error from None
     finally:
         engine.dispose()
 
@@ -98,31 +96,18 @@ def sql() -> str:
     """Return the statements that make the tables from nothing, for administrators who run them by hand."""
     from alembic import command  # noqa: PLC0415
 
-    with _configuration() as config:
-        config.output_buffer = io.StringIO()
-        command.upgrade(config, "head", sql=True)
-        return config.output_buffer.getvalue()
+    config, printed = _configuration(), io.StringIO()
+    config.output_buffer = printed
+    command.upgrade(config, "head", sql=True)
+    return printed.getvalue()
 
 
-@contextmanager
-def _configuration() -> Iterator[Config]:
+def _configuration() -> Config:
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()
     config.set_main_option("script_location", str(scripts()).replace("%", "%%"))
-    yield config
-
-
-@contextmanager
-def _driver_errors() -> Iterator[None]:
-    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
-
-    try:
-        yield
-    except DBAPIError as error:
-        if isinstance(error.orig, psycopg.Error):
-            raise error.orig from None
-        raise
+    return config
 
 
 def scripts() -> Path:

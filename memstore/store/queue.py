@@ -10,16 +10,15 @@ user. They hold ids of users and conversations, never text.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString, NamedTuple, cast
 from uuid import UUID
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.rows import kwargs_row
 from psycopg.sql import SQL as Composable, Identifier, Literal
 
 from memstore.errors import DatabaseError, SchemaTooNew
@@ -56,54 +55,39 @@ async def defer(
 
 async def statuses(database: Database, conversations: Iterable[UUID]) -> dict[UUID, bool]:
     """Return for each of these conversations with jobs whether one waits or runs; if not, they have failed."""
-    async with database.owner_transaction() as connection:
-        cursor = await connection.execute(SQL["statuses"], {"conversations": [str(one) for one in conversations]})
-        return dict(await cursor.fetchall())
+    return dict(await _fetch(database, SQL["statuses"], conversations=[str(one) for one in conversations]))
 
 
 async def has_other_job(database: Database, job: int, conversation: str) -> bool:
     """Return whether a conversation has another job than this one: it waits, or was given up."""
-    async with database.owner_transaction() as connection:
-        row = await (
-            await connection.execute(SQL["has_other_job"], {"id": job, "conversation": conversation})
-        ).fetchone()
-    return bool(row and row[0])
+    return bool(await _fetch(database, SQL["other_jobs"], id=job, conversation=conversation))
 
 
 async def state(database: Database) -> QueueState:
     """Return whether there is a queue, and its version, without waiting for a lock as `prepare` may."""
-    async with database.owner_transaction() as connection:
-        row = await (await connection.execute(SQL["state"])).fetchone()
-    assert row is not None
-    return QueueState(*row)
+    return QueueState(*(await _fetch(database, SQL["state"]))[0])
 
 
 async def counts(database: Database) -> JobCounts:
     """Return how many jobs there are."""
-    async with (
-        database.owner_transaction() as connection,
-        connection.cursor(row_factory=kwargs_row(JobCounts)) as cursor,
-    ):
-        row = await (await cursor.execute(SQL["counts"])).fetchone()
-    assert row is not None
-    return row
+    return JobCounts(*(await _fetch(database, SQL["counts"]))[0])
 
 
 async def jobs(database: Database, *, failed: bool = False, limit: int = 1000) -> list[Job]:
     """Return the jobs that wait or run, or those that have failed, by their number."""
-    async with (
-        database.owner_transaction() as connection,
-        connection.cursor(row_factory=kwargs_row(Job)) as cursor,
-    ):
-        await cursor.execute(SQL["jobs"], {"statuses": list(FAILED if failed else OPEN), "limit": limit})
-        return await cursor.fetchall()
+    statuses = list(FAILED if failed else OPEN)
+    return [Job(*row) for row in await _fetch(database, SQL["jobs"], statuses=statuses, limit=limit)]
 
 
 async def forget(database: Database, user: UUID, conversation: UUID | None = None) -> int:
     """Remove the waiting jobs of a user, or of one conversation; return how many. What runs ends by itself."""
+    values = {"user": str(user), "conversation": None if conversation is None else str(conversation)}
+    return len(await _fetch(database, SQL["forget"], **values))
+
+
+async def _fetch(database: Database, statement: LiteralString, **values: Any) -> list[Any]:
     async with database.owner_transaction() as connection:
-        values = {"user": str(user), "conversation": None if conversation is None else str(conversation)}
-        return (await connection.execute(SQL["forget"], values)).rowcount
+        return await (await connection.execute(statement, values)).fetchall()
 
 
 async def retry(database: Database, ids: Sequence[int] | None = None) -> int:
@@ -128,8 +112,8 @@ async def _insert(
 async def scheduler_lock(database: Database) -> AsyncIterator[bool]:
     """Hold the lock of the scheduler; yield whether this process got it."""
     async with database.owner_transaction() as connection:
-        row = await (await connection.execute(SQL["scheduler_lock"])).fetchone()
-        yield bool(row and row[0])
+        [[is_taken]] = await (await connection.execute(SQL["scheduler_lock"])).fetchall()
+        yield is_taken
 
 
 def is_of_backfill(priority: int) -> bool:
@@ -175,9 +159,7 @@ def prepare_queue(url: str) -> None:
 
 
 def _state(connection: psycopg.Connection[Any]) -> QueueState:
-    row = connection.execute(SQL["state"]).fetchone()
-    assert row is not None
-    return QueueState(*row)
+    return QueueState(*connection.execute(SQL["state"]).fetchall()[0])
 
 
 def is_current(state: QueueState, url: str) -> bool:
@@ -198,23 +180,14 @@ def is_current(state: QueueState, url: str) -> bool:
 
 
 def _bring(connection: psycopg.Connection[Any], state: QueueState) -> None:
-    for script in _scripts(state.version) if state.made else [_whole()]:
-        connection.execute(script)
+    from procrastinate.schema import SchemaManager  # noqa: PLC0415  (a tenth of a second, for those that need it)
+
+    later = [path.read_text(encoding="utf-8") for path in _migrations() if path.name[:VERSION] > state.version]
+    for script in later if state.made else [SchemaManager.get_schema()]:
+        connection.execute(cast(LiteralString, script))
     connection.execute(Composable(SQL["allow_enqueue"]).format(schema=Identifier(state.schema)))
     connection.execute(ROLES["rights"])  # the loader may add jobs too
     connection.execute(Composable(SQL["note_version"]).format(version=Literal(MARK + _newest())))
-
-
-def _whole() -> LiteralString:
-    from procrastinate.schema import SchemaManager  # noqa: PLC0415  (a tenth of a second, for those that need it)
-
-    return SchemaManager.get_schema()
-
-
-def _scripts(after: str) -> Iterator[LiteralString]:
-    for path in _migrations():
-        if path.name[:VERSION] > after:
-            yield path.read_text(encoding="utf-8")
 
 
 def _newest() -> str:

@@ -1,4 +1,7 @@
-"""Receipts: the record of every assembly. The body has ids, tokens and reasons, `texts` what stands nowhere else."""
+"""What happened: receipts, the record of every assembly, and the outbox of events, for whoever was not there.
+
+A receipt's body has ids, tokens and reasons; `texts` are what stands nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
+from memstore.errors import InvalidInput
+from memstore.events import Event, EventType
 from memstore.models import Decision, Json, Reason, Receipt
 from memstore.models.contexts import as_json
 from memstore.store.database import Transaction
 from memstore.store.sql import statements
 
 SQL = statements("receipts")
+LARGEST = 2**63 - 1  # number of a transaction
 SAYS = 160  # characters of an item, for people
 # Not in the body as they are: some have columns, a step's names differ, and jsonb does not keep the order of an object.
 NOWHERE = {"texts", "id", "conversation_id", "recorded_at", "compressed", "sections"}
@@ -45,11 +52,6 @@ async def receipt_page(
     """Return a page of receipts, of one or all conversations, the latest first, without what their items say."""
     values = {"conversation_id": conversation, "before": before, "limit": limit}
     return await scope.all(SQL["receipt_page"], _receipt, **values)
-
-
-async def trim(scope: Transaction, before: datetime) -> int:
-    """Forget receipts that were recorded before a moment; return how many."""
-    return await scope.run(SQL["trim_receipts"], before=before)
 
 
 def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, str], recorded_at: datetime) -> Receipt:
@@ -87,3 +89,27 @@ def _say(
             own[one.section] += 1
         told.append(replace(one, preview=text[:SAYS]))
     return tuple(told)
+
+
+async def events(scope: Transaction, *, after: str | None, types: Sequence[str] | None, limit: int) -> list[Event]:
+    """Return a user's events after a cursor, in the order in which a reader may rely on seeing all of them."""
+    transaction, event = _position(after)
+    values = {"after_transaction": transaction, "after_id": event}
+    return await scope.all(SQL["events"], _event, **values, types=types and list(types), limit=limit)
+
+
+def _position(cursor: str | None) -> tuple[int, UUID]:
+    try:
+        transaction, _, event = (cursor or f"0/{UUID(int=0)}").partition("/")
+        place = int(transaction), UUID(event)
+        if not 0 <= place[0] <= LARGEST:
+            raise ValueError
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidInput(
+            f"after={cursor!r} is no cursor; give Event.cursor of an event that you have read."
+        ) from None
+    return place
+
+
+def _event(type: str, **columns: Any) -> Event:
+    return Event(type=EventType(type), **columns)

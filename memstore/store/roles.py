@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import psycopg
 from psycopg.errors import InsufficientPrivilege
-from psycopg.rows import kwargs_row
 from psycopg.sql import SQL as Composable, Identifier
 
 from memstore.errors import DatabaseError, ExtensionMissing, InvalidInput
@@ -43,15 +42,6 @@ class Granted:
     confined: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Standing:
-    login_exists: bool
-    role_exists: bool
-    is_granted: bool
-    ignores_policies: bool
-    owns_tables: bool
-
-
 def grant(url: str, login: str, role: str) -> Granted:
     """Grant a role to a login that there is; run with the URL of the tables' owner. To grant it again changes nothing.
 
@@ -65,25 +55,19 @@ def grant(url: str, login: str, role: str) -> Granted:
     name = PREFIX + role
     with translate_errors(url), psycopg.connect(url, connect_timeout=10, autocommit=True) as connection:
         connection.execute(SQL["rights"])
-        found = _standing(connection, login, name)
-        if not found.login_exists:
+        [standing] = connection.execute(SQL["standing"], {"login": login, "role": name}).fetchall()
+        login_exists, role_exists, is_granted, ignores_policies, owns_tables = standing
+        if not login_exists:
             raise _by_hand(url, f"has no login {login!r}", f"CREATE ROLE {_quoted(login)} LOGIN PASSWORD '…'")
-        if not found.role_exists:
+        if not role_exists:
             raise _by_hand(url, f"has no role {name}, and this login may not make it", f"CREATE ROLE {name}")
-        if not found.is_granted:
+        if not is_granted:
             try:
                 connection.execute(Composable(SQL["grant"]).format(login=Identifier(login), role=Identifier(name)))
             except InsufficientPrivilege:
                 granting = f"GRANT {name} TO {_quoted(login)}"
                 raise _by_hand(url, f"does not let this login grant {name}", granting) from None
-    return Granted(login, role, not (found.ignores_policies or found.owns_tables))
-
-
-def _standing(connection: psycopg.Connection[object], login: str, role: str) -> _Standing:
-    with connection.cursor(row_factory=kwargs_row(_Standing)) as cursor:
-        found = cursor.execute(SQL["standing"], {"login": login, "role": role}).fetchone()
-    assert found is not None
-    return found
+    return Granted(login, role, not (ignores_policies or owns_tables))
 
 
 def _by_hand(url: str, what: str, statement: str) -> DatabaseError:
@@ -103,8 +87,8 @@ class Capabilities:
     """
 
     server_version: int
-    pgvector: str | None
     pgvector_available: str | None
+    pgvector: str | None
     ignores_policies: bool
     role: str | None
     schema: str
@@ -127,21 +111,15 @@ UNKNOWN = Capabilities(0, None, None, False, None, "public", "public", False)
 
 def capabilities(url: str) -> Capabilities:
     """Ask the server what it is; raise `DatabaseUnreachable` or `ExtensionMissing` where it will not do."""
-    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:  # noqa: SIM117
-        with connection.cursor(row_factory=kwargs_row(Capabilities)) as cursor:
-            asked = {"roles": list(ROLES), "process": connection.info.backend_pid}
-            found = cursor.execute(SQL["capabilities"], asked).fetchone()
-    assert found is not None
+    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
+        asked = {"roles": list(ROLES), "process": connection.info.backend_pid}
+        [row] = connection.execute(SQL["capabilities"], asked).fetchall()
+    found = Capabilities(*row)
     if found.server_version < SERVER_VERSION:
         raise DatabaseError(
             f"{describe_url(url)} is PostgreSQL {found.server_version // 10000}; memstore needs 15 or newer. "
             "Give another URL, or leave it out for the embedded Postgres."
         )
-    _check_pgvector(found, url)
-    return found
-
-
-def _check_pgvector(found: Capabilities, url: str) -> None:
     version = found.pgvector or found.pgvector_available
     if version is None:
         raise ExtensionMissing(
@@ -153,3 +131,4 @@ def _check_pgvector(found: Capabilities, url: str) -> None:
             f"{describe_url(url)} has pgvector {version}; memstore needs 0.8 or newer. "
             "Install it, then ALTER EXTENSION vector UPDATE."
         )
+    return found

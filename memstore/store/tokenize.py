@@ -8,25 +8,18 @@ So a term is missed only between two texts that are clearly of different languag
 from __future__ import annotations
 
 import re
-import string
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache, partial
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from hashlib import blake2b
-from itertools import chain, islice
-from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 import Stemmer
 
-T = TypeVar("T")
-
 LONGEST = 200  # characters of a term: longer ones (data, not words) meet by their beginning
 MOST = 32_767  # a frequency is a smallint
-MOST_REMEMBERED = 32_768  # words, by `TermHashes`
-USERS_REMEMBERED = 4
 QUESTION = "?"  # a term that no word is: of texts that end with a question
 _ENDS_OF_QUESTIONS = ("?", "？", "؟")
 
@@ -59,11 +52,9 @@ _EITHER = (_ENGLISH & _GERMAN) | _listed("bin bist dies hat man war die den des 
 _GERMAN_ONLY = _GERMAN - _EITHER
 _ENGLISH_ONLY = _ENGLISH - _EITHER
 # What is left out, and the stemmers, of English, of German and of a text that may be either:
-_Language: TypeAlias = tuple[frozenset[str], tuple[str, ...]]
-_ENGLISH_STOP: _Language = (_ENGLISH, ("english",))
-_GERMAN_STOP: _Language = (_GERMAN, ("german",))
-_EITHER_STOP: _Language = (_ENGLISH | _GERMAN_ONLY, ("english", "german"))
-_LANGUAGES = (_ENGLISH_STOP, _GERMAN_STOP, _EITHER_STOP)
+_ENGLISH_STOP = _ENGLISH, ("english",)
+_GERMAN_STOP = _GERMAN, ("german",)
+_EITHER_STOP = _ENGLISH | _GERMAN_ONLY, ("english", "german")
 
 # `\w` knows no combining marks, without which words of Devanagari, Arabic with vowels, Tamil… fall to pieces.
 _MARKS = (
@@ -80,7 +71,6 @@ _TOKEN = re.compile(
     r"|(?P<number>\d{1,3}(?:,\d{3})+(?![\d,]))"
     rf"|(?P<word>{_W}+(?:[._:/'’]{_W}+)*)"
 )
-_PUNCTUATION = string.punctuation.replace("_", "")
 _PART = re.compile(rf"(?:(?!_){_W})+")
 _CLITIC = re.compile(r"'(?:s|ll|ve|re|d|m)$")
 # Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer: written without spaces, or (Korean) with endings grown on.
@@ -95,39 +85,26 @@ def terms(text: str) -> Counter[str]:
 
     Words are folded (NFKC, case) and stemmed, stop words are left out; numbers stay. Identifiers, versions, e-mail
     addresses and URLs are there whole and in parts; scripts without spaces as pairs of characters, a lone one alone.
-    Linear in the text: 28,000 messages of 20 words a second, 17,000 with their hashes (2 cores).
     """
-    words = list(_words(_folded(text)))
+    words = list(_words(text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()))
+    leaning = _leaning(words)
+    stop, languages = (_ENGLISH_STOP if leaning > 0 else _GERMAN_STOP) if leaning else _EITHER_STOP
     found: Counter[str] = Counter()
-    for term in _terms(words, *_language(_leaning(words))):
-        found[term] += 1  # `update` takes as long for each word as all the rest
+    for word in words:
+        if word not in stop:
+            term = word[:LONGEST]
+            for stem in _stems(term, languages) if term.isalpha() else (term,):
+                found[stem] += 1  # `update` takes as long for each word as all the rest
     return found
 
 
 def is_english(text: str) -> bool:
     """Return whether a text has stop words of English, and more of them than of German."""
-    return _leaning(_words(_folded(text))) > 0
-
-
-def _folded(text: str) -> str:
-    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    return _leaning(_words(text.lower())) > 0
 
 
 def _leaning(words: Iterable[str]) -> int:
     return sum([(word in _ENGLISH_ONLY) - (word in _GERMAN_ONLY) for word in words])
-
-
-def _language(leaning: int) -> _Language:
-    if leaning:
-        return _ENGLISH_STOP if leaning > 0 else _GERMAN_STOP
-    return _EITHER_STOP
-
-
-def _terms(words: Iterable[str], stop: frozenset[str], languages: tuple[str, ...]) -> Iterator[str]:
-    for word in words:
-        if word not in stop:
-            term = word[:LONGEST]
-            yield from _stems(term, languages) if term.isalpha() else (term,)
 
 
 def hashed(term: str, user_id: UUID) -> int:
@@ -135,77 +112,22 @@ def hashed(term: str, user_id: UUID) -> int:
 
     The user's id is the key, so that equal words of two users are not to be seen in the index.
     """
-    return _hash(term, _keyed(user_id))
+    return _hash(term, blake2b(digest_size=8, key=user_id.bytes))
 
 
-class TermHashes:
-    """Gives the hashes of texts, and while it is held remembers those of the words that it met.
+def hash_terms(text: str, user_id: UUID) -> tuple[list[int], list[int]]:
+    """Return the hashes of a text's terms, ascending and each once, and their frequencies, at most 32,767 each.
 
-    Safe to share by threads. To be held while a history is derived, no longer: what was said is in it. Most words of a
-    text were in one before: a message of 20 words takes 15 µs, where `terms` takes 40 (2 cores).
+    That it ends with a question is a term as well.
     """
-
-    def __init__(self) -> None:
-        self._words = _Remembered(_words_of_piece)
-        self._leaning = _Remembered(lambda piece: _leaning(self._words[piece]))
-        self._users: dict[UUID, _OfUser] = {}
-
-    def of(self, text: str, user_id: UUID) -> tuple[list[int], list[int]]:
-        """Return the hashes of a text's terms, ascending and each once, and their frequencies, at most 32,767 each.
-
-        That it ends with a question is a term as well.
-        """
-        user = self._users.get(user_id) or self._turn_to(user_id)
-        pieces = _folded(text).split()  # no word has white space in it
-        hashes = user.hashes[_language(sum(map(self._leaning.__getitem__, pieces)))]
-        frequencies = Counter(chain.from_iterable(map(hashes.__getitem__, pieces)))
-        if text.rstrip().endswith(_ENDS_OF_QUESTIONS):
-            frequencies[user.question] = 1
-        each = sorted(frequencies)
-        counts = list(map(frequencies.__getitem__, each))
-        return each, counts if max(counts, default=0) <= MOST else [min(count, MOST) for count in counts]
-
-    def _turn_to(self, user_id: UUID) -> _OfUser:
-        user = _OfUser(self._words, user_id)
-        self._users = dict(islice(self._users.items(), len(self._users) == USERS_REMEMBERED, None)) | {user_id: user}
-        return user
-
-
-def term_hashes(text: str, user_id: UUID) -> tuple[list[int], list[int]]:
-    """Return the hashes of one text's terms and their frequencies, as `TermHashes.of` does."""
-    return TermHashes().of(text, user_id)
-
-
-class _OfUser:
-    """The hashes of one user's words."""
-
-    def __init__(self, words: _Remembered[tuple[str, ...]], user_id: UUID) -> None:
-        self._words, self._keyed = words, _keyed(user_id)
-        self.hashes = {language: _Remembered(partial(self._of_piece, language)) for language in _LANGUAGES}
-        self.question = _hash(QUESTION, self._keyed)
-
-    def _of_piece(self, language: _Language, piece: str) -> tuple[int, ...]:
-        return tuple([_hash(term, self._keyed) for term in _terms(self._words[piece], *language)])
-
-
-class _Remembered(dict[str, T]):
-    """What a function gives for words; a lookup of one that was met is a dictionary's own."""
-
-    def __init__(self, make: Callable[[str], T]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, piece: str) -> T:
-        made = self._make(piece)
-        if len(piece) <= LONGEST:
-            if len(self) >= MOST_REMEMBERED:
-                self.clear()
-            self[piece] = made
-        return made
-
-
-def _keyed(user_id: UUID) -> blake2b:
-    return blake2b(digest_size=8, key=user_id.bytes)
+    keyed = blake2b(digest_size=8, key=user_id.bytes)
+    frequencies: Counter[int] = Counter()
+    for term, count in terms(text).items():
+        frequencies[_hash(term, keyed)] += count
+    if text.rstrip().endswith(_ENDS_OF_QUESTIONS):
+        frequencies[_hash(QUESTION, keyed)] = 1
+    hashes = sorted(frequencies)
+    return hashes, [min(frequencies[each], MOST) for each in hashes]
 
 
 def _hash(term: str, keyed: blake2b) -> int:
@@ -225,11 +147,6 @@ def _words(text: str) -> Iterator[str]:
             yield from _parts(_CLITIC.sub("", whole.replace("’", "'")).replace("'", ""))
         else:
             yield from _parts(whole.rstrip(".,;:!?)]}"))
-
-
-def _words_of_piece(piece: str) -> tuple[str, ...]:
-    word = piece.strip(_PUNCTUATION)
-    return (word,) if word.isascii() and word.isalnum() else tuple(_words(piece))
 
 
 def _parts(whole: str) -> Iterator[str]:

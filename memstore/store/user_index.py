@@ -1,4 +1,4 @@
-"""A user's units as arrays in this process, so that a question costs no scan of the database.
+"""A user's units as arrays, held in the process for those who asked last: a question costs no scan of the database.
 
 They are always those of the version that the database has when the question is asked: every transaction that adds units
 or vectors, or removes some, changes the user's row in `users`, which then has another `xmin`. What came since is read
@@ -8,6 +8,7 @@ No text is kept, but vectors and keyed hashes of words are, until others need th
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,9 @@ Rows = NDArray[np.intp]
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+MOST_UNITS = 150_000  # of a user (130,000 messages); others are scanned in the database. 355 MB with 384 dimensions
+MOST_BYTES = 512 * 2**20  # of all users of a store, but for the one who asks
+
 REACH = 2  # units on either side
 KERNEL = np.array([0.2, 0.4, 1.0, 0.4, 0.2])  # what a unit and its neighbours count in the mean of their vectors
 SESSION_GAP_HOURS = 4
@@ -39,97 +43,16 @@ OVERLAP = timedelta(minutes=2)  # a transaction records the time at which it beg
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds
 TIERS, ROLES = tuple(Tier), tuple(Role)
 MESSAGES, USER, ASSISTANT = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1, ROLES.index(Role.ASSISTANT) + 1
-# A unit as the statement `arrays` sends it; `name` is item and chunk once more, a string that sorts as they do.
-LAYOUT = {
-    "name": ("S20", 0),
-    "item": ("V16", 0),
-    "chunk": (">i4", 16),
-    "conversation": ("V16", 20),
-    "seq": (">i8", 36),
-    "start": (">i8", 44),
-    "stop": (">i8", 52),
-    "length": (">i8", 60),
-    "at": (">i8", 68),
-    "digest": (">i8", 76),
-    "tier": (">i2", 84),  # 1 for the first of TIERS
-    "role": (">i2", 86),  # 1 for the first of ROLES, 0 for none
-    "terms": (">i4", 88),
-    "embedded": (">i4", 92),
-    "recorded": (">i8", 96),
-}
-FORMATS, OFFSETS = zip(*LAYOUT.values(), strict=True)
-RECORD = np.dtype({"names": list(LAYOUT), "formats": FORMATS, "offsets": OFFSETS, "itemsize": 104})
+# A unit as the statement `arrays` sends it. Of tiers and roles, 1 is the first of TIERS or ROLES, 0 is none.
+SENT = np.dtype(
+    [("item", "V16"), ("chunk", ">i4"), ("conversation", "V16")]
+    + [(name, ">i8") for name in ("seq", "start", "stop", "length", "at", "digest")]
+    + [("tier", ">i2"), ("role", ">i2"), ("terms", ">i4"), ("embedded", ">i4"), ("recorded", ">i8")]
+)
+# With `name`, which is item and chunk once more: a string that sorts as they do.
+FIELDS = {"name": (np.dtype("S20"), 0), **{name: SENT.fields[name][:2] for name in SENT.names}}
+RECORD = np.dtype(FIELDS)
 NOWHERE = bytes(16)
-
-
-def find_neighbours(conversations: Numbers, places: tuple[Numbers, Numbers], roles: Numbers, times: Numbers) -> Numbers:
-    """Return the neighbours of chunks in any order, (2 · REACH, n): numbers of chunks, n where there is none.
-
-    They were said just before and after, in the same session, by the same role: beside a short question, a long answer
-    would be all of the neighbourhood. `conversations` (n, 2) are halves of ids, `places` numbers of messages and of
-    chunks in them, `times` microseconds.
-    """
-    count = len(times)
-    first, second = conversations.T
-    order = np.lexsort((places[1], places[0], second, first))
-    begins = np.ones(count, dtype=np.bool_)  # of sessions
-    begins[1:] = (np.diff(conversations[order], axis=0) != 0).any(axis=1) | (
-        np.abs(np.diff(times[order])) > SESSION_GAP
-    )
-    groups = np.cumsum(begins) * MOST_ROLES + roles[order]
-    within = np.argsort(groups, kind="stable")
-    order, groups = order[within], groups[within]
-    beside = np.full((2 * REACH, count), count, dtype=np.int64)
-    for steps in range(1, REACH + 1):
-        together = groups[steps:] == groups[:-steps]
-        earlier, later = order[:-steps][together], order[steps:][together]
-        beside[REACH - steps, later] = earlier
-        beside[REACH + steps - 1, earlier] = later
-    return beside
-
-
-def find_questions(
-    conversations: Numbers, seqs: Numbers, by_person: Flags, answering: Flags
-) -> tuple[Numbers, Numbers]:
-    """Return a number for the message of each chunk, and that of the person's message last said before it, both (n,).
-
-    The latter is -1 for chunks that are not `answering`, and where no person spoke before in the conversation, or a
-    message between is missing.
-    """
-    first, second = conversations.T
-    order = np.lexsort((seqs, second, first))
-    steps = np.diff(seqs[order])
-    fresh = np.ones(len(order), dtype=np.bool_)  # the first unit of a conversation, or after what is not there
-    fresh[1:] = (np.diff(conversations[order], axis=0) != 0).any(axis=1) | (steps > 1)
-    begins = fresh.copy()
-    begins[1:] |= steps != 0
-    numbers = np.cumsum(begins) - 1
-    asked = np.maximum.accumulate(np.where(by_person[order], numbers, -1))
-    start = np.maximum.accumulate(np.where(fresh, numbers, 0))
-    found = np.where(answering[order] & (asked >= start), asked, -1)
-    both = np.empty((2, len(order)), dtype=np.int64)
-    both[:, order] = numbers, found
-    return both[0], both[1]
-
-
-@dataclass(frozen=True, slots=True)
-class TermIndex:
-    """The first of some terms, sorted, and the place of each."""
-
-    terms: Numbers
-    places: NDArray[np.int32]
-
-    def serves(self, terms: Numbers) -> bool:
-        """Return whether so few of these terms came since that the index still helps."""
-        return len(terms) - len(self.terms) <= SCANNED * len(terms)
-
-    def find(self, term: int, terms: Numbers) -> Numbers:
-        """Return the places of a term in order, among terms that begin with those of the index."""
-        start, stop = np.searchsorted(self.terms, [term, term + 1]) if term < 2**63 - 1 else (0, 0)
-        if len(terms) == len(self.terms):
-            return self.places[start:stop].astype(np.int64)
-        newest = np.flatnonzero(terms[len(self.terms) :] == term) + len(self.terms)
-        return np.append(self.places[start:stop], newest)
 
 
 @dataclass(frozen=True)
@@ -172,14 +95,17 @@ class UserIndex:
         return np.repeat(np.arange(len(self)), self.records["terms"])
 
     @cached_property
-    def index(self) -> TermIndex:
-        """Where each term stands among `terms`."""
+    def sorted_terms(self) -> tuple[Numbers, NDArray[np.int32]]:
+        """The first of `terms`, or all of them, sorted, and the place of each."""
         places = np.argsort(self.terms, kind="stable").astype(np.int32)
-        return TermIndex(self.terms[places], places)
+        return self.terms[places], places
 
     def having(self, term: int) -> tuple[Rows, NDArray[np.float64]]:
         """Return the units that have a term, and how often each has it."""
-        entries = self.index.find(term, self.terms)
+        terms, places = self.sorted_terms
+        start, stop = np.searchsorted(terms, [term, term + 1]) if term < 2**63 - 1 else (0, 0)
+        newest = np.flatnonzero(self.terms[len(terms) :] == term) + len(terms)
+        entries = np.append(places[start:stop], newest)
         return self.postings_rows[entries], self.frequencies[entries].astype(np.float64)
 
     @cached_property
@@ -199,28 +125,54 @@ class UserIndex:
 
     @cached_property
     def neighbours(self) -> Numbers:
-        """Each row with its neighbours in its session, in order: (5, rows); the number of rows where there is none."""
-        said, conversations = self._said
-        some = self.records[said]
-        places = (some["seq"].astype(np.int64), some["chunk"].astype(np.int64))
-        beside = find_neighbours(conversations, places, some["role"].astype(np.int64), self.times[said])
-        around = np.full((2 * REACH + 1, len(self)), len(self))
-        around[REACH] = np.arange(len(self))
-        around[np.arange(2 * REACH + 1) != REACH, said[:, None]] = np.append(said, len(self))[beside].T
+        """Each row with its neighbours in its session, in order: (5, rows); the number of rows where there is none.
+
+        They were said just before and after, by the same role: beside a short question, a long answer would be all of
+        the neighbourhood.
+        """
+        count, (order, begins) = len(self), self._in_order
+        begins[1:] |= np.abs(np.diff(self.times[order])) > SESSION_GAP
+        groups = np.cumsum(begins) * MOST_ROLES + self.records["role"][order]
+        within = np.argsort(groups, kind="stable")
+        order, groups = order[within], groups[within]
+        around = np.full((2 * REACH + 1, count), count)
+        around[REACH] = np.arange(count)
+        for steps in range(1, REACH + 1):
+            together = groups[steps:] == groups[:-steps]
+            earlier, later = order[:-steps][together], order[steps:][together]
+            around[REACH - steps, later] = earlier
+            around[REACH + steps, earlier] = later
         return around
 
     @property
-    def _said(self) -> tuple[Rows, Numbers]:
+    def _in_order(self) -> tuple[Rows, Flags]:
+        """The rows of messages in the order of their conversations, and where another conversation begins."""
         said = np.flatnonzero((self.tiers == MESSAGES) & (self.seqs >= 0))
-        ids = np.frombuffer(self.records["conversation"][said].tobytes(), ">i8")
-        return said, ids.reshape(-1, 2).astype(np.int64)
+        halves = np.frombuffer(self.records["conversation"][said].tobytes(), ">i8").astype(np.int64)
+        conversations = halves.reshape(-1, 2)
+        first, second = conversations.T
+        order = np.lexsort((self.records["chunk"][said], self.seqs[said], second, first))
+        begins = np.ones(len(order), dtype=np.bool_)
+        begins[1:] = (np.diff(conversations[order], axis=0) != 0).any(axis=1)
+        return said[order], begins
 
     @cached_property
     def answered(self) -> tuple[Numbers, Numbers]:
-        """A number for the message of each row, and that of a person's message which it answers; -1 for none."""
-        said, conversations = self._said
-        roles, both = self.records["role"][said], np.full((2, len(self)), -1)
-        both[:, said] = find_questions(conversations, self.seqs[said], roles == USER, roles == ASSISTANT)
+        """A number for the message of each row, and that of the person's message last said before it, which it answers.
+
+        The latter is -1 for what no assistant said, and where no person spoke before in the conversation, or a message
+        between is missing.
+        """
+        order, fresh = self._in_order
+        roles, steps = self.records["role"][order], np.diff(self.seqs[order])
+        fresh[1:] |= steps > 1
+        begins = fresh.copy()
+        begins[1:] |= steps != 0
+        numbers = np.cumsum(begins) - 1
+        asked = np.maximum.accumulate(np.where(roles == USER, numbers, -1))
+        start = np.maximum.accumulate(np.where(fresh, numbers, 0))
+        both = np.full((2, len(self)), -1)
+        both[:, order] = numbers, np.where((roles == ASSISTANT) & (asked >= start), asked, -1)
         return both[0], both[1]
 
     @cached_property
@@ -247,7 +199,7 @@ class UserIndex:
                 some = rows[start : start + ROWS_AT_ONCE]
                 total = np.zeros((len(some), self.vectors[0].shape[1]), dtype=np.float32)
                 for weight, beside in zip(KERNEL.tolist(), self.neighbours[:, some], strict=True):
-                    there, vectors = self._vectors_at(beside)
+                    there, vectors = self.vectors_at(beside)
                     total[there] += np.float32(weight) * vectors
                 lengths[start : start + ROWS_AT_ONCE] = np.sqrt(np.vecdot(total, total))
         return lengths
@@ -316,12 +268,8 @@ class UserIndex:
         numbers = np.cumsum(self.records["chunk"][self.order] == 0)[self.rank]  # of each row's item
         return np.flatnonzero(np.isin(numbers, numbers[rows]))
 
-    def vectors_of(self, rows: Rows) -> tuple[Rows, Vectors]:
-        """Return those of the rows that are embedded, and their vectors; there must be some."""
-        there, vectors = self._vectors_at(rows)
-        return rows[there], vectors
-
-    def _vectors_at(self, rows: Rows) -> tuple[NDArray[np.bool_], Vectors]:
+    def vectors_at(self, rows: Rows) -> tuple[Flags, Vectors]:
+        """Return which of the rows are embedded, and their vectors; some unit must be."""
         places = np.searchsorted(self.embedded, rows)
         there = places < len(self.embedded)
         there[there] = self.embedded[places[there]] == rows[there]
@@ -337,25 +285,23 @@ class UserIndex:
     def units(self, rows: Rows) -> list[Unit]:
         """Return units as the database would."""
         some = self.records[rows]
-        items, places = _cut(some["item"].tobytes()), _cut(some["conversation"].tobytes())
-        conversations = {NOWHERE: None} | {place: UUID(bytes=place) for place in set(places) - {NOWHERE}}
-        numbers = [some[name].tolist() for name in ("chunk", "tier", "role", "seq", "start", "stop", "at")]
+        names = ("item", "chunk", "tier", "conversation", "seq", "role", "start", "stop", "at")
+        columns = zip(rows.tolist(), *(some[name].tolist() for name in names), strict=True)
+        conversations = {place: UUID(bytes=place) for place in set(some["conversation"].tolist())} | {NOWHERE: None}
         return [
             Unit(
-                item_id=UUID(bytes=item),
-                chunk=chunk,
-                tier=TIERS[tier - 1],
-                conversation_id=conversations[place],
-                seq=seq if seq >= 0 else None,
-                role=ROLES[role - 1] if role else None,
-                speaker=self.speakers[row],
-                start=start,
-                stop=stop,
-                occurred_at=EPOCH + timedelta(microseconds=at),
+                UUID(bytes=item),
+                chunk,
+                TIERS[tier - 1],
+                conversations[place],
+                seq if seq >= 0 else None,
+                ROLES[role - 1] if role else None,
+                self.speakers[row],
+                start,
+                stop,
+                EPOCH + timedelta(microseconds=at),
             )
-            for row, item, place, chunk, tier, role, seq, start, stop, at in zip(
-                rows.tolist(), items, places, *numbers, strict=True
-            )
+            for row, item, chunk, tier, place, seq, role, start, stop, at in columns
         ]
 
     def extend(self, later: UserIndex) -> UserIndex:
@@ -377,8 +323,8 @@ class UserIndex:
 
     def _carry_over(self, grown: UserIndex) -> dict[str, object]:
         known: dict[str, object] = {}
-        if "index" in vars(self) and self.index.serves(grown.terms):
-            known["index"] = self.index
+        if "sorted_terms" in vars(self) and len(grown.terms) - len(self.sorted_terms[0]) <= SCANNED * len(grown.terms):
+            known["sorted_terms"] = self.sorted_terms
         if "context_norm" in vars(self):
             beside = grown.neighbours[:, : len(self)]
             before = np.where(self.neighbours < len(self), self.neighbours, len(grown))
@@ -435,10 +381,6 @@ def _microseconds(moment: datetime) -> int:
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
-def _cut(ids: bytes) -> list[bytes]:
-    return [ids[place : place + 16] for place in range(0, len(ids), 16)]
-
-
 def _merge_blocks(blocks: Sequence[Vectors]) -> tuple[Vectors, ...]:
     merged: list[Vectors] = []
     for block in blocks:
@@ -447,3 +389,59 @@ def _merge_blocks(blocks: Sequence[Vectors]) -> tuple[Vectors, ...]:
             last = merged.pop()
             merged[-1] = np.concatenate([merged[-1], last])
     return tuple(merged)
+
+
+class IndexCache:
+    """The arrays of the users who asked last, as many as there is room for. Safe to share by threads.
+
+    Users with more than `most_units` units have none; of them it knows who was heard in what was found for them.
+    `active_models` are the embedders that serve users in place of the store's own: a question is embedded once.
+    """
+
+    def __init__(self, most_units: int = MOST_UNITS, most_bytes: int = MOST_BYTES) -> None:
+        self.most_units = most_units
+        self._most = most_bytes
+        self._kept: dict[tuple[UUID, UUID], UserIndex] = {}  # who asked last comes last
+        self._bytes = 0  # of all that are kept: to add them up at each change takes 0.1 s for 100,000 users
+        self._speakers: dict[tuple[UUID, UUID], frozenset[str]] = {}
+        self.active_models: dict[UUID, tuple[str, int] | None] = {}
+        self._turn = threading.Lock()
+
+    def get(self, user_id: UUID, model: UUID) -> UserIndex | None:
+        """Return a user's arrays with the vectors of a model, of whatever version."""
+        with self._turn:
+            kept = self._kept.pop((user_id, model), None)
+            if kept is not None:
+                self._kept[user_id, model] = kept  # as the latest one
+            return kept
+
+    def put(self, user_id: UUID, model: UUID, arrays: UserIndex) -> None:
+        """Keep a user's arrays; those of users who have not asked for long go."""
+        with self._turn:
+            self._drop((user_id, model))
+            self._kept[user_id, model] = arrays
+            self._bytes += arrays.nbytes
+            while len(self._kept) > 1 and self._bytes > self._most:
+                self._drop(next(iter(self._kept)))
+
+    def forget(self, user_id: UUID) -> None:
+        """Drop what is known of a user."""
+        with self._turn:
+            for key in [key for key in (*self._kept, *self._speakers) if key[0] == user_id]:
+                self._drop(key)
+                self._speakers.pop(key, None)
+
+    def _drop(self, key: tuple[UUID, UUID]) -> None:
+        gone = self._kept.pop(key, None)
+        self._bytes -= 0 if gone is None else gone.nbytes
+
+    def speakers(self, user_id: UUID, model: UUID) -> frozenset[str]:
+        """Return the names of those who speak in a user's messages, as far as they are known."""
+        arrays = self.get(user_id, model)
+        return self._speakers.get((user_id, model), frozenset()) if arrays is None else arrays.speakers_of_messages
+
+    def add_speakers(self, user_id: UUID, model: UUID, names: frozenset[str]) -> frozenset[str]:
+        """Take in who speaks in what was found for a user without arrays; return all who were heard."""
+        with self._turn:
+            heard = self._speakers[user_id, model] = self._speakers.get((user_id, model), frozenset()) | names
+        return heard

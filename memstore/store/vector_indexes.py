@@ -6,7 +6,6 @@ embedder, statements name them as literals. While it is missing, invalid or bein
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -71,27 +70,19 @@ async def indexed(scope: Transaction) -> list[UUID]:
     return [model.id for model in await embedding_models.models(scope) if await is_made(scope, model.id)]
 
 
-class Built(Enum):
-    """What became of building an index."""
+async def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units: int) -> bool:
+    """Make the index of a user's vectors, where it is missing; False where this login may not.
 
-    READY = "it is there"
-    TAKEN = "another process builds it"
-    REFUSED = "this login may not"
-
-
-async def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units: int) -> Built:
-    """Make the index of a user's vectors, where it is missing.
-
-    A minute and more for 100,000 units. Reads and writes go on meanwhile; what an earlier try left invalid is replaced.
+    A minute and more for 100,000 units. Reads and writes go on meanwhile; what an earlier try left invalid is replaced,
+    and what another process builds is left to it.
     """
     name = name_of(user_id, model)
     async with database.owner_transaction() as login:  # which keeps the lock
         if not await _first(login, SQL["owner"]):
-            return Built.REFUSED
-        if not await _first(login, SQL["building_lock"], name=name):
-            return Built.TAKEN
-        if await _first(login, SQL["state"], name=name):  # who had the lock before has made it
-            return Built.READY
+            return False
+        is_mine = await _first(login, SQL["building_lock"], name=name)
+        if not is_mine or await _first(login, SQL["state"], name=name):  # who had the lock before has made it
+            return True
         async with database.raw_connection() as session:
             if not database.capabilities.pooled:  # else the memory would stay with a session that others use
                 kilobytes = min(units * (2 * dimensions + 400) // 1024 + 2**16, MOST_KILOBYTES)
@@ -99,7 +90,7 @@ async def build(database: Database, user_id: UUID, model: UUID, dimensions: int,
             await session.execute(_named(database, SQL["drop"], name))
             literals = {"user_id": Literal(user_id), "model_id": Literal(model), "dimensions": Literal(dimensions)}
             await session.execute(_named(database, SQL["build"], name, **literals))
-    return Built.READY
+    return True
 
 
 async def drop(database: Database, user_id: UUID, model: UUID) -> bool:

@@ -64,17 +64,8 @@ async def pending_work(
     limit: int = 500,
 ) -> list[PendingWork]:
     """Return conversations in which a deriver is behind, in the order of ids; those of one user with `only`."""
-    after_user, after_conversation = (after.user_id, after.conversation_id) if after else (FIRST, FIRST)
-    return await scope.all(
-        SQL["pending"],
-        PendingWork,
-        deriver=deriver,
-        only=only,
-        conversation_id=conversation,
-        after_user=after_user,
-        after_conversation=after_conversation,
-        limit=limit,
-    )
+    values = {"deriver": deriver, "only": only, "conversation_id": conversation, "limit": limit}
+    return await scope.all(SQL["pending"], PendingWork, **values, **_after(after))
 
 
 async def lagging_work(scope: Transaction, user: UUID, conversation: UUID) -> list[LaggingWork]:
@@ -97,16 +88,8 @@ async def unfinished(
     limit: int = 500,
 ) -> list[ConversationKey]:
     """Return conversations in which a deriver may work, in the order of ids: of a backfill, or of none of those."""
-    user, conversation = after
-    return await scope.all(
-        SQL["unfinished"],
-        ConversationKey,
-        backfill=backfill,
-        open=list(unlike),
-        after_user=user,
-        after_conversation=conversation,
-        limit=limit,
-    )
+    values = {"backfill": backfill, "open": list(unlike), "limit": limit}
+    return await scope.all(SQL["unfinished"], ConversationKey, **values, **_after(after))
 
 
 async def assign(scope: Transaction, backfill: UUID, derivers: Sequence[str], *, unlike: Collection[UUID]) -> int:
@@ -167,11 +150,13 @@ async def stale_work(
     limit: int = 500,
 ) -> list[StaleWork]:
     """Return conversations that a deriver derived by another recipe, in the order of ids."""
-    after_user, after_conversation = (after.user_id, after.conversation_id) if after else (FIRST, FIRST)
     values = {"deriver": deriver, "recipe": recipe, "only": only, "limit": limit}
-    return await scope.all(
-        SQL["outdated"], StaleWork, after_user=after_user, after_conversation=after_conversation, **values
-    )
+    return await scope.all(SQL["outdated"], StaleWork, **values, **_after(after))
+
+
+def _after(last: PendingWork | ConversationKey | None) -> dict[str, UUID]:
+    place = last or BEGINNING
+    return {"after_user": place.user_id, "after_conversation": place.conversation_id}
 
 
 async def mark_rederived(scope: Transaction, work: StaleWork, recipe: str | None) -> None:
@@ -194,9 +179,6 @@ async def find_problems(scope: Transaction) -> dict[str, int]:
         "the user's units are counted wrongly": SQL["miscounted"],
         "the user's postings are not those of the units": SQL["misposted"],
     }
-    found = {}
-    for problem, statement in read.items():
-        rows = await scope.value(statement, int, derivers=list(DERIVERS), hand=HAND)
-        if rows:
-            found[problem] = rows
-    return found
+    values = {"derivers": list(DERIVERS), "hand": HAND}
+    found = {problem: await scope.value(statement, int, **values) for problem, statement in read.items()}
+    return {problem: rows for problem, rows in found.items() if rows}

@@ -199,7 +199,6 @@ create table embedding_models (
     name        text        not null,
     dimensions  bigint      not null,
     state       text        not null default 'serving' check (state in ('serving', 'building', 'retired')),
-    predecessor uuid,                                -- which one was active before, where a rollback may go back to it
     created_at  timestamptz not null default now(),
     primary key (user_id, id),
     foreign key (user_id) references users (user_id) on delete cascade

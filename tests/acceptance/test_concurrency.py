@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Barrier, Event
@@ -113,17 +113,6 @@ def check_writers(stored: Sequence[memstore.Message], given: Sequence[list[int]]
         assert [by_seq[seq] for seq in numbers] == [f"{writer}/{n}" for n in range(each)]
 
 
-def test_batches_are_not_interleaved(store: memstore.MemoryStore) -> None:
-    def write(writer: int) -> list[int]:
-        trip = store.user("alice").conversation("lisbon")
-        return [one.seq for one in trip.add_many([{"role": "user", "content": f"{writer}/{n}"} for n in range(20)])]
-
-    given = all_at_once(write)
-    check_numbers(store.user("alice").conversation("lisbon").messages(), WRITERS * 20)
-    for numbers in given:
-        assert numbers == list(range(numbers[0], numbers[0] + 20))
-
-
 def test_the_same_external_ids_from_everybody_are_stored_once(store: memstore.MemoryStore) -> None:
     """Each writer has two thirds of the history, from another place on, and so in another order."""
     history = [{"role": "user", "content": f"line {n}", "external_id": f"m{n}"} for n in range(30)]
@@ -189,29 +178,6 @@ def test_imports_of_the_same_conversations_in_other_orders_wait_for_each_other_a
         assert [message.external_id for message in stored] == [f"{name}:{n}" for n in range(30)]
 
 
-def test_threads_add_read_clear_and_prune_at_once(url: str) -> None:
-    with memstore.open(url, settings={"embedder": "none"}) as store:
-        room = store.user("world").conversation("room")
-
-        def work(writer: int) -> None:
-            for number in range(12):
-                room.add("user", f"{writer}:{number}")
-                seqs = [one.seq for one in room.get_all()]
-                assert seqs == list(range(seqs[0], seqs[0] + len(seqs))) if seqs else True
-                assert room.count() >= 0
-                assert len(room.get_recent(3)) <= 3
-                assert store.counter.count_messages(room.prune(60)) <= 60
-                if writer == 0 and number % 4 == 3:
-                    room.clear()
-
-        with ThreadPoolExecutor(8) as threads:
-            for done in [threads.submit(work, writer) for writer in range(8)]:
-                done.result()
-        said = [one.text for one in room.messages()]
-        assert sorted(said) == sorted(f"{writer}:{number}" for writer in range(8) for number in range(12))
-        assert len(room.get_all()) == room.count() < len(said)
-
-
 # -- derivers
 
 CONVERSATIONS = {"alice": 8, "bob": 3, "carol": 1}
@@ -243,17 +209,6 @@ def check_derived(url: str, twin: str) -> None:
         assert owner["unit_length"] == sum(text["length"] for text in texts)
         assert found[f"{user}: summaries"]
         assert found[f"{user}: facts"]
-
-
-def test_derivers_in_threads_make_the_rows_of_one(url: str, twin: str) -> None:
-    fill(url)
-    fill(twin)
-    with ExitStack() as opened:
-        stores = [opened.enter_context(memstore.open(url, settings=HASHING)) for _ in range(4)]
-        reports = all_at_once(lambda number: stores[number].derive(), 4)
-    assert [report.failed for report in reports] == [()] * 4
-    assert sum(report.messages for report in reports) == 35 * sum(CONVERSATIONS.values())
-    check_derived(url, twin)
 
 
 @pytest.mark.slow
@@ -302,28 +257,6 @@ def test_writing_and_deriving_workers_of_one_user_do_not_wait_in_a_circle(url: s
                 name = f"street{worker}x{number}"
                 store.user("alice").conversation(name).add_many(said(name, 12))
         store.derive()
-    assert rows(url, "alice", without=LOG) == rows(twin, "alice", without=LOG)
-
-
-def test_writing_while_deriving_stops_neither(store: memstore.MemoryStore, url: str, twin: str) -> None:
-    """Writers number and derivers summarize the same conversations; in the end there is what one alone had made."""
-    names = ["one", "two", "three"]
-    messages = 60 * DOSE
-
-    def write(writer: int) -> None:
-        trip = store.user("alice").conversation(names[writer])
-        for n in range(messages):
-            trip.add_many(said(names[writer], 1, start=n))
-
-    with memstore.open(url, settings=HASHING) as other, meanwhile(other.derive):
-        all_at_once(write, len(names))
-    assert store.derive().failed == ()
-    stats = store.stats()
-    assert (stats["messages"], stats["pending"], stats["failed"]) == (messages * len(names), 0, 0)
-    with memstore.open(twin, settings=HASHING) as calm:
-        for name in names:
-            calm.user("alice").conversation(name).add_many(said(name, messages))
-        calm.derive()
     assert rows(url, "alice", without=LOG) == rows(twin, "alice", without=LOG)
 
 

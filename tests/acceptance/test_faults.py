@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -27,7 +26,7 @@ from memstore.store.embedded import server
 from memstore.store.embedded.folder import attempts
 from memstore.store.embedded.postmaster import find_processes, get_cmdline
 from memstore.testing import HashingEmbedder
-from tests.helpers.user_rows import CLOCKS, rows
+from tests.helpers.user_rows import rows
 from tests.proxy import CuttingProxy
 from tests.working import HASHING, said
 
@@ -125,24 +124,6 @@ def check_acknowledged(store: memstore.MemoryStore, acknowledged: dict[tuple[str
     assert len(stored) - len(acknowledged) <= 8 * 3 * DOSE, "stored and not told: at most what was on its way at a kill"
 
 
-@pytest.mark.slow
-async def test_a_store_at_rest_does_not_notice_that_its_server_died(folder: Path) -> None:
-    """No call fails: the server is started again before the next statement is sent."""
-    async with await memstore.open_async(f"embedded:{folder}", settings=HASHING) as store:
-        trip = store.user("alice").conversation("lisbon")
-        await trip.add("user", "I live in Leeds.")
-        kill_server(folder)
-        assert (await store.derive()).units == 1
-        with memstore.open(f"embedded:{folder}", settings=HASHING) as other:
-            twin = other.user("alice").conversation("lisbon")
-            assert len(twin.messages()) == 1
-            kill_server(folder)
-            # Both clients find it dead at once, and one server comes of it.
-            told = await asyncio.gather(trip.add("user", "async"), asyncio.to_thread(twin.add, "user", "blocking"))
-            assert {message.seq for message in told} == {2, 3}
-        assert len(await trip.messages()) == 3
-
-
 def test_a_connection_that_is_cut_within_a_batch_leaves_nothing_of_it(url: str) -> None:
     with memstore.open(url, settings=HASHING) as store, ThreadPoolExecutor(1) as pool:
         trip = store.user("alice").conversation("lisbon")
@@ -228,38 +209,6 @@ def test_a_pool_that_is_exhausted_says_so_and_loses_nothing(url: str, monkeypatc
                 trip.messages()
         assert [one.seq for one in slow.result(timeout=30)] == [1, 2, 3, 4]
         assert len(trip.messages()) == 4
-
-
-def test_a_clock_that_goes_back_changes_nothing_but_what_it_tells(
-    url: str, twin: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a clock that went back by an hour everything that is stored is of an hour ahead; so it is made here."""
-    for place in (url, twin):
-        with memstore.open(place, settings=HASHING) as store:
-            store.user("alice").conversation("lisbon").add_many(said("lisbon", 40))
-            store.derive()
-            store.user("alice").conversation("lisbon").add_many(said("lisbon", 5, start=40))
-    with psycopg.connect(url, autocommit=True) as superuser:
-        columns = "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'"
-        for table, column in superuser.execute(f"{columns} AND column_name = ANY(%s)", [CLOCKS]).fetchall():
-            if column.endswith(("_at", "_seen")):
-                superuser.execute(f"UPDATE {table} SET {column} = {column} + interval '1 hour'")
-    told = []
-    for place, back in ((url, 3600 * 10**9), (twin, 0)):
-        now = ids.time.time_ns
-        monkeypatch.setattr(ids.time, "time_ns", lambda now=now, back=back: now() - back)
-        with memstore.open(place, settings=HASHING) as store:
-            trip = store.user("alice").conversation("lisbon")
-            assert [one.seq for one in trip.add_many(said("lisbon", 60))][-1] == 60
-            assert store.derive().failed == ()
-            assert store.backfills.verify() == []
-            hits = [(hit.text, hit.score) for hit in trip.user.recall("Where do I live?")]
-            told.append([trip.context("Where do I live?", budget=600).messages, hits, len(trip.user.facts())])
-            trip.user.erase_message(trip.messages()[50])
-            store.derive()
-        monkeypatch.undo()
-    assert told[0] == told[1]
-    assert rows(url, "alice") == rows(twin, "alice")
 
 
 def scope_of(connection: psycopg.Connection[Any], user: str) -> None:
@@ -361,6 +310,20 @@ run()
 """
 
 
+def letters(url: str) -> list[Any]:
+    """Give the dead letters and what calls cost, of both users."""
+    found = []
+    with psycopg.connect(url, autocommit=True) as connection:
+        for user in ("alice", "bob"):
+            scope_of(connection, user)
+            for statement in (
+                "SELECT to_jsonb(t) - 'recorded_at' FROM dead_letters t WHERE user_id = %s ORDER BY id",
+                "SELECT to_jsonb(t) - 'seconds' FROM model_usage t WHERE user_id = %s",
+            ):
+                found += connection.execute(statement, [ids.user_id(user)]).fetchall()
+    return found
+
+
 def live_and_die(url: str, work: str, seed: int, lives: int) -> int:
     """Do the work in a process that is killed again and again, then to its end; give how often it was killed."""
     done = subprocess.run(
@@ -407,47 +370,6 @@ def test_a_deriver_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_
     with memstore.open(url, settings=HASHING) as store:
         assert store.derive() == memstore.DeriveReport()
         assert store.stats()["pending"] == store.stats()["failed"] == 0
-
-
-def letters(url: str) -> list[Any]:
-    """Give the dead letters and what calls cost, of both users."""
-    found = []
-    with psycopg.connect(url, autocommit=True) as connection:
-        for user in ("alice", "bob"):
-            scope_of(connection, user)
-            for statement in (
-                "SELECT to_jsonb(t) - 'recorded_at' FROM dead_letters t WHERE user_id = %s ORDER BY id",
-                "SELECT to_jsonb(t) - 'seconds' FROM model_usage t WHERE user_id = %s",
-            ):
-                found += connection.execute(statement, [ids.user_id(user)]).fetchall()
-    return found
-
-
-@pytest.mark.slow
-def test_a_redo_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_not(
-    url: str, twin: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for place in (url, twin):
-        with memstore.open(place, settings=HASHING) as store:
-            for user in ("alice", "bob"):
-                for number in range(5):
-                    store.user(user).conversation(f"c{number}").add_many(said(f"{user}{number}", 40))
-            assert store.derive().failed == ()
-            alice = store.user("alice")
-            facts = alice.facts(state=None)
-            alice.retract_fact(facts[0])
-            alice.edit_fact(next(fact for fact in facts[1:] if fact.state == "active"), confidence=0.5)
-    before = rows(url, "alice", "bob")
-    killed = live_and_die(url, "redo", seed=3, lives=9 * DOSE)
-    assert killed >= 5
-    with monkeypatch.context() as patch:
-        patch.setattr("memstore.derive.facts.rule_extractor.RECIPE", "rules/test")
-        with memstore.open(twin, settings=HASHING) as store:
-            assert store.derive(redo="facts").redone == 10
-    after = rows(url, "alice", "bob")
-    assert after == rows(twin, "alice", "bob")
-    assert {row["recipe"] for row in after["bob: facts"]} == {"rules/test"}
-    assert [row["state"] for row in after["alice: facts"]] == [row["state"] for row in before["alice: facts"]]
 
 
 @pytest.mark.slow
@@ -551,27 +473,6 @@ def test_a_model_that_fails_in_one_conversation_harms_nothing(
         del store._runtime.embedder
         assert store.derive().failed == ()
         assert (store.stats()["failed"], store.stats()["pending"]) == (0, 0)
-    with memstore.open(twin, settings=HASHING) as store:
-        store.derive()
-    assert rows(url, "alice") == rows(twin, "alice")
-
-
-def test_a_run_that_is_interrupted_while_a_model_works_goes_on_later(url: str, twin: str) -> None:
-    def interrupt(vectors: Vectors) -> Vectors:
-        raise KeyboardInterrupt
-
-    for place in (url, twin):
-        with memstore.open(place, settings=HASHING) as store:
-            for name in ("one", "poison", "two"):
-                store.user("alice").conversation(name).add_many(said(name, 25))
-    with memstore.open(url, settings=HASHING) as store:
-        before = rows(url, "alice")
-        store._runtime.embedder = Broken(interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            store.derive()
-        assert rows(url, "alice") == before
-        del store._runtime.embedder
-        assert store.derive().failed == ()
     with memstore.open(twin, settings=HASHING) as store:
         store.derive()
     assert rows(url, "alice") == rows(twin, "alice")

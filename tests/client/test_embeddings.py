@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +12,7 @@ import psycopg
 import pytest
 
 import memstore
-from memstore import Conflict, EmbedderMismatch, InvalidInput
+from memstore import Conflict, EmbedderMismatch
 from memstore.client.store import AsyncMemoryStore
 from memstore.derive import embedding_migration
 from memstore.models import Hit
@@ -144,39 +143,6 @@ async def test_documents_are_moved_too_and_found_by_the_embedder_that_serves(old
         assert (await store.user("carol").documents().search(query="ferries again"))[0].key == "later"
 
 
-async def test_a_document_that_is_put_anew_during_a_migration_has_no_old_vector(
-    old: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await talked(old)
-    notes = old.user("alice").documents()
-    await notes.put(("notes",), "a", {"text": "peanuts"})
-    real = TurnedEmbedder.embed_documents
-    told: list[str] = []
-
-    def embed(self: TurnedEmbedder, texts: Sequence[str]) -> Vectors:
-        if self.name == NEW and any("peanuts" in one and "{" in one for one in texts) and not told:
-            told.append("put")
-            with memstore.open(old.url, settings={"embedder": OLD}) as store:
-                store.user("alice").documents().put(("notes",), "a", {"text": "ferries"})
-        return real(self, texts)
-
-    monkeypatch.setattr(TurnedEmbedder, "embed_documents", embed)
-    await old.embeddings.migrate(NEW)
-    [hit] = await notes.search(query='{"text": "ferries"}')
-    assert (told, hit.score) == (["put"], pytest.approx(1, abs=1e-5))
-
-
-async def test_dimensions_may_differ(old: AsyncMemoryStore, url: str) -> None:
-    await talked(old)
-    await old.embeddings.migrate("hashing:96")
-    assert [(one.name, one.dimensions) for one in await old.embeddings.status()] == [("hashing:96", 96), (OLD, 256)]
-    async with await opened(url, "hashing:96") as there:
-        alike(await recalled(old), await recalled(there))
-    [hit] = await old.user("alice").recall("Who has an allergy to peanuts?", tiers=["messages"], limit=1)
-    assert "allergic to peanuts" in hit.text
-    assert hit.parts["semantic"] > 0
-
-
 async def test_a_process_that_cannot_have_the_embedder_that_serves_says_so(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,7 +206,7 @@ async def test_a_question_is_embedded_once_also_after_the_switch(old: AsyncMemor
     await alice.recall("Leeds")
     await alice.conversation("c").context("Leeds", budget=500)
     assert (len(first.questions), len(second.questions)) == (1, 2)
-    await old.embeddings.rollback()
+    await old.embeddings.migrate(OLD)
     await alice.recall("Leeds")
     await alice.recall("Leeds")
     assert len(first.questions) == 3
@@ -297,21 +263,17 @@ async def test_what_was_cut_off_can_be_given_up(
     await talked(old)
     before, units = await recalled(old), (await old.stats())["units"]
     await cut_off(old, monkeypatch, 2)
-    assert (await old.embeddings.rollback()).users == 1
+    await old.embeddings.migrate(OLD)  # it serves: what was begun beside it is given up
     assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("retired", 1, units - 6)}
     alike(await recalled(old), before)
-    assert (await old.embeddings.rollback()).users == 0
     assert (await old.embeddings.clean()).vectors == 6
-    await cut_off(old, monkeypatch, 1)
-    await old.embeddings.migrate(OLD)  # it serves: what was begun beside it is given up
-    assert (await states(old))[NEW] == ("retired", 1, units - 3)
 
 
 async def test_nobody_migrates_while_somebody_else_does(old: AsyncMemoryStore, url: str) -> None:
     await talked(old)
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("select pg_advisory_lock(hashtextextended('memstore:embeddings', 0))")
-        for call in (lambda: old.embeddings.migrate(NEW), old.embeddings.rollback, old.embeddings.clean):
+        for call in (lambda: old.embeddings.migrate(NEW), old.embeddings.clean):
             with pytest.raises(Conflict, match="another process"):
                 await call()
         assert list(await states(old)) == [OLD]
@@ -321,7 +283,7 @@ async def test_nobody_migrates_while_somebody_else_does(old: AsyncMemoryStore, u
 # -- back
 
 
-async def test_a_rollback_brings_back_what_was_and_what_came_since(
+async def test_the_way_back_makes_what_came_since(
     old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for world in ("memstore", "memstore._sync"):
@@ -342,54 +304,12 @@ async def test_a_rollback_brings_back_what_was_and_what_came_since(
         version = await scope.get(chunks.index_version(embedding_models.id_of(held)))
         assert version is not None
         assert await chunks.read_index(scope, embedding_models.id_of(held), version.version) is not None
-    moved = await old.embeddings.rollback()
+    moved = await old.embeddings.migrate(OLD)
     assert (moved.users, moved.vectors) == (1, lacking)
     alike(await recalled(old), after)
     assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("retired", 1, 0)}
-    assert (await old.embeddings.rollback()).users == 0, "it does not go forth again"
     assert (await old.embeddings.migrate(NEW)).vectors == 0
     alike(await recalled(old), after)
-
-
-async def test_a_rollback_that_was_cut_off_goes_on(old: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    await talked(old)
-    await talked(old, "bob")
-    await old.embeddings.migrate(NEW)
-    for user in ("alice", "bob"):
-        await talked(old, user, place="d", times=1)
-    after = await recalled(old)
-    first = embedder(old, OLD)
-
-    def killed(texts: Sequence[str]) -> Vectors:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(first, "embed_documents", killed)
-        with pytest.raises(KeyboardInterrupt):
-            await old.embeddings.rollback()
-    found = {(one.name, one.state): one.users for one in await old.embeddings.status()}
-    assert found == {(NEW, "serving"): 2, (OLD, "building"): 1, (OLD, "retired"): 1}
-    alike(await recalled(old), after)
-    assert (await old.embeddings.rollback()).users == 2
-    alike(await recalled(old), after)
-    assert await states(old) == {OLD: ("serving", 2, 0), NEW: ("retired", 2, 0)}
-
-
-async def test_of_two_migrations_the_operator_says_which_to_undo(old: AsyncMemoryStore, url: str) -> None:
-    await talked(old)
-    await old.embeddings.migrate(NEW)
-    await talked(old, "bob")  # by the old setting
-    with psycopg.connect(url) as connection:  # as if a migration of alice alone had been there before
-        connection.execute("update embedding_models set predecessor = null where name = %s", [OLD])
-    async with old._database.user_transaction(old.user("bob").id) as scope:
-        assert await embedding_models.begin(
-            scope, embedding_models.Model(embedding_models.id_of(embedder(old, "turned:3")), "turned:3", 256)
-        )
-    with pytest.raises(InvalidInput, match=r"turned:2 and to turned:3"):
-        await old.embeddings.rollback()
-    assert (await old.embeddings.rollback("turned:3")).users == 1
-    assert (await old.embeddings.rollback(NEW)).users == 1
-    assert (await states(old))[OLD] == ("serving", 2, 0)
 
 
 async def test_a_cleaning_removes_what_serves_no_more(old: AsyncMemoryStore, url: str) -> None:
@@ -399,7 +319,6 @@ async def test_a_cleaning_removes_what_serves_no_more(old: AsyncMemoryStore, url
     assert (await old.embeddings.clean()).vectors == units
     assert vectors_by(url) == {NEW: units}
     alike(await recalled(old), before)  # though its setting names the one that is gone
-    assert (await old.embeddings.rollback()).users == 0, "there is no way back"
     await talked(old, place="d")
     assert vectors_by(url) == {NEW: (await old.stats())["units"]}
     assert (await old.embeddings.clean()).vectors == 0
@@ -454,7 +373,7 @@ def moving(url: str, to: str = NEW) -> Hook:
 
 async def check_vectors(store: AsyncMemoryStore, url: str) -> None:
     """Every vector is of the embedder under whose name it is kept: turned straight, those of a unit are the same."""
-    await store.embeddings.rollback()  # so that what came after the switch has vectors of both
+    await store.embeddings.migrate(OLD)  # so that what came after the switch has vectors of both
     found: dict[tuple[object, int], list[Vectors]] = {}
     with psycopg.connect(url) as connection:
         for item, chunk, name, vector in connection.execute(
@@ -522,7 +441,7 @@ async def test_a_question_that_the_switch_overtakes_is_answered_by_the_new_one(
     before = await recalled(old)
     once(embedder(old, OLD), "embed_query", moving(url), monkeypatch)
     alike(await recalled(old), before)
-    await old.embeddings.rollback()
+    await old.embeddings.migrate(OLD)
     trip = old.user("alice").conversation("c")
     expected = await trip.context(QUESTIONS[0], budget=600)
     assert expected.receipt.models["embedder"] == OLD
@@ -556,33 +475,6 @@ async def test_what_was_erased_meanwhile_leaves_no_vector(
     again = (await place.summaries())[0]
     assert (again.id == summary.id, again.text == summary.text, left) == (True, False, [])
     await check_vectors(old, url)
-
-
-async def test_who_derives_as_fast_as_is_embedded_does_not_put_off_the_switch(
-    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await talked(old)
-    there = embedder(old, NEW)
-    real, times = there.embed_documents, Counter[str]()
-
-    def followed(texts: Sequence[str]) -> Vectors:
-        if times["added"] < 12 and not is_held(url):
-            times["added"] += 1
-            with memstore.open(url, settings={"embedder": OLD}) as other:
-                other.user("alice").conversation("d").add("user", f"Note {times['added']}: one more.")
-                other.derive()
-        return real(texts)
-
-    monkeypatch.setattr(there, "embed_documents", followed)
-    assert (await old.embeddings.migrate(NEW)).users == 1
-    assert times["added"] < 12, "in the end it lets them wait"
-    assert await states(old) == {NEW: ("serving", 1, 0), OLD: ("retired", 1, 0)}
-
-
-def is_held(url: str) -> bool:
-    """Whether somebody has locked the user's row."""
-    with psycopg.connect(url) as connection:
-        return not connection.execute("select from users for no key update skip locked").fetchall()
 
 
 # -- gone

@@ -190,38 +190,6 @@ async def test_a_login_that_may_not_build_is_told(large: AsyncMemoryStore, small
         alike(await confined.user("alice").recall("Porto"), await small.user("alice").recall("Porto"))
 
 
-async def test_what_another_process_builds_is_left_to_it(
-    large: AsyncMemoryStore, small: AsyncMemoryStore, url: str
-) -> None:
-    await talked(small)
-    name = vector_indexes.name_of(large.user("alice").id, model(large))
-    with psycopg.connect(url, autocommit=True) as building:
-        building.execute("select pg_advisory_lock(hashtextextended('memstore:' || %s, 0))", [name])
-        assert await large.build_indexes() == []  # nobody who may not
-        assert [user.indexed for user in await large.large_users()] == [False]
-    assert await large.build_indexes() == []
-    assert [user.indexed for user in await large.large_users()] == [True]
-    with psycopg.connect(url, autocommit=True) as connection:
-        built = connection.execute("select %s::regclass::oid", [name]).fetchone()
-        late = await vector_indexes.build(large._database, large.user("alice").id, model(large), 64, 100)
-        assert late is vector_indexes.Built.READY
-        assert connection.execute("select %s::regclass::oid", [name]).fetchone() == built
-
-
-async def test_who_comes_too_late_to_drop_postings_derives_all_the_same(
-    large: AsyncMemoryStore, small: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await talked(large)
-
-    def another_was_first(scope: object) -> None:
-        raise ConcurrentUpdate
-
-    for world in ("memstore", "memstore._sync"):
-        monkeypatch.setattr(f"{world}.store.postings.forget", another_was_first)
-    await talked(small, "other", 1)
-    assert await small.user("alice").recall("Porto")
-
-
 async def test_what_was_cut_off_while_it_was_built_is_not_asked(large: AsyncMemoryStore, url: str) -> None:
     await talked(large)
     name = vector_indexes.name_of(large.user("alice").id, model(large))

@@ -47,10 +47,10 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> tuple[list[tuple[str, str]], lis
         alone.append(named(read))
         return await real(self, read)
 
-    async def sent_together(self: Transaction, cursor: Any, reads: Sequence[Read[Any]], *before: Any) -> Any:
+    async def sent_together(self: Transaction, reads: Sequence[Read[Any]], *before: Any) -> Any:
         if reads:
             together.append([named(read) for read in reads])
-        return await real_together(self, cursor, reads, *before)
+        return await real_together(self, reads, *before)
 
     monkeypatch.setattr(Transaction, "get", sent)
     monkeypatch.setattr(Transaction, "_read_together", sent_together)

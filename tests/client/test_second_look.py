@@ -77,14 +77,6 @@ async def test_a_reranker_orders_recall_and_explains_itself(url: str) -> None:
         assert set(texts) == {f"{name}: {text}" for name, text in LINES}  # and not the two that are wanted alone
 
 
-async def test_the_least_score_is_of_both(url: str) -> None:
-    async with await opened(url, reranker=ScriptedReranker(about("Capri"))) as store:
-        alice = (await talk(store)).user
-        every = await alice.recall("ferry to Ischia", tiers=["messages"])
-        least = every[0].score
-        assert await alice.recall("ferry to Ischia", tiers=["messages"], min_score=least) == every[:1]
-
-
 async def test_facts_and_sessions_are_in_its_order(url: str) -> None:
     reranker = ScriptedReranker(about("Porto"))
     async with await opened(url, reranker=reranker) as store:
@@ -130,19 +122,6 @@ async def test_a_context_is_packed_in_its_order_and_replayed_without_it(url: str
         without = await store.user("alice").conversation("new").context(budget=84)
         assert "reranker" not in without.receipt.models
         assert LINES[4][1] not in str(without.messages)
-
-
-async def test_what_it_read_is_not_read_again_where_a_context_has_room_for_more(url: str) -> None:
-    reranker = ScriptedReranker(about("7"))
-    async with await opened(url, reranker=reranker) as store:
-        user = store.user("alice")
-        said = [{"role": "user", "content": f"The ferry number {n} leaves at {n % 24}."} for n in range(100)]
-        await user.conversation("c").add_many(said)
-        assert (await store.derive()).failed == ()
-        made = await user.conversation("new").context("Which ferry leaves when?", budget=4000)
-        assert made.tokens < 0.97 * 4000
-        read = [text for _, texts in reranker.asked for text in texts]
-        assert len(read) == len(set(read)) > 0
 
 
 async def test_a_broken_reranker_is_told(url: str) -> None:

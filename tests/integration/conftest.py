@@ -11,6 +11,32 @@ import pytest
 
 from memstore.store.roles import ROLES
 
+TABLES = {
+    "users",
+    "conversations",
+    "messages",
+    "summaries",
+    "facts",
+    "fact_sources",
+    "item_text",
+    "term_postings",
+    "item_vectors",
+    "embedding_models",
+    "derivations",
+    "receipts",
+    "setting_changes",
+    "fact_changes",
+    "dead_letters",
+    "model_usage",
+    "counter_drift",
+    "events",
+    "documents",
+    "document_vectors",
+}
+OF_THE_OPERATOR = {"backfills", "api_tokens"}  # of no user: ids and numbers, and who may ask for whom
+OUTLIVING = {"tombstones", "erasures"}  # what is left of an erasure: hashes, ids and counts
+KEYS = {"store_keys"}  # of no user: what tombstones are hashed with
+
 
 @pytest.fixture(scope="module")
 def new_role(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[Callable[..., str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +10,6 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from psycopg import sql
 from psycopg.errors import FeatureNotSupported, InsufficientPrivilege
 
 import memstore
@@ -23,8 +21,6 @@ Rows = psycopg.Connection[Any]
 Make = Callable[..., str]
 BOBS = ("Leeds", "cello", "for bob")
 STORE = Path(memstore.__file__).parent / "store"
-# What opens a connection, and why there it needs no scope: none of these reads a row of a user.
-CONNECTING = {"postmaster", "database", "distribution", "migrations", "queue", "roles"}
 
 
 @pytest.fixture(scope="module")
@@ -220,18 +216,6 @@ def test_a_table_left_in_a_connection_is_not_taken_for_the_store_s(filled: str) 
         assert {row[0] for row in rows} == {ALICE, BOB}, "what it held when it was made"
 
 
-def test_what_is_notified_names_nobody(filled: str) -> None:
-    with psycopg.connect(filled, autocommit=True) as listening:
-        for channel in ("procrastinate_any_queue", "procrastinate_queue#derive", "procrastinate_any_queue_v1",
-                        "procrastinate_queue_v1#derive"):  # fmt: skip
-            listening.execute(sql.SQL("listen {}").format(sql.Identifier(channel)))
-        with memstore.open(filled, settings=SETTINGS | {"queue_on_add": True}) as store:
-            store.user("dora").conversation("garden").add("user", "I grow radishes in Ghent.")
-        heard = [notice.payload for notice in listening.notifies(timeout=2, stop_after=1)]
-    assert heard
-    assert not any(re.search(r"[0-9a-f]{8}-|radish|dora|garden", told) for told in heard)
-
-
 def test_nothing_is_kept_where_policies_do_not_reach(filled: str) -> None:
     with psycopg.connect(filled) as superuser:
         assert superuser.execute("select count(*) from pg_largeobject_metadata").fetchone() == (0,)
@@ -358,22 +342,6 @@ def fill_by_calls(url: str) -> None:
         assert store.derive().failed == ()
         for name in ("alice", "bob"):
             store.user(name).conversation("c").context("Where do I live?", budget=400)
-
-
-def test_few_modules_open_connections_and_only_the_store_runs_statements() -> None:
-    connecting, running = set(), set()
-    for path in STORE.parent.rglob("*.py"):
-        if "_sync" in path.parts:
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and re.fullmatch(
-                r"(psycopg|AsyncConnection)\.connect", ast.unparse(node.func)
-            ):
-                connecting.add(path.stem)
-            if isinstance(node, ast.Attribute) and node.attr == "connection" and path.parent != STORE:
-                running.add(path.stem)
-    assert connecting == CONNECTING
-    assert running == set(), "a connection leaves the store, and with it statements that nobody has confined"
 
 
 def test_no_statement_leaves_anything_in_a_session() -> None:

@@ -123,20 +123,11 @@ def test_a_migration_that_fails_leaves_nothing_behind(new_database: Make) -> Non
 
 
 @pytest.mark.parametrize("upgrade_old", [False, True])
-@pytest.mark.parametrize(
-    ("revision", "error", "words"),
-    [
-        ("9999", SchemaTooNew, r"schema 9999.*knows up to.*pip install -U memstore"),
-        ("0014", SchemaOutdated, r"schema 0014, from before.*Export it with the version that made it"),
-    ],
-)
-def test_tables_of_another_memstore_are_left_alone(
-    new_database: Make, template: str, revision: str, error: type[Exception], words: str, upgrade_old: bool
-) -> None:
+def test_tables_of_a_newer_memstore_are_left_alone(new_database: Make, template: str, upgrade_old: bool) -> None:
     url = new_database(template)
-    execute(url, f"update memstore_schema set version_num = '{revision}'")
+    execute(url, "update memstore_schema set version_num = '9999'")
     before = catalog(url)
-    with pytest.raises(error, match=words):
+    with pytest.raises(SchemaTooNew, match=r"schema 9999.*knows up to.*pip install -U memstore"):
         migrations.prepare(url, upgrade_old=upgrade_old)
     assert catalog(url) == before
 
@@ -163,18 +154,6 @@ def test_somebody_elses_tables_are_left_alone(new_database: Make) -> None:
     assert objects(url) == before
     with psycopg.connect(url) as connection:
         assert connection.execute("select * from messages").fetchall() == [(1, "theirs")]
-
-
-def test_the_advice_for_somebody_elses_database_can_be_followed(new_database: Make) -> None:
-    url = new_database()
-    execute(url, "create table messages (id int); create schema memstore")
-    with pytest.raises(DatabaseError) as caught:
-        memstore.open(url, settings=SETTINGS)
-    advice = str(caught.value).rpartition("?")[2]
-    assert advice == "options=-csearch_path%3Dmemstore"
-    with memstore.open(f"{url}{'&' if '?' in url else '?'}{advice}", settings=SETTINGS) as store:
-        store.user("alice").conversation("c").add("user", "hi")
-        assert store.stats()["messages"] == 1
 
 
 @pytest.mark.parametrize("prepared", ["", "create extension vector"], ids=["without vector", "with vector in public"])
@@ -298,14 +277,6 @@ def everything(error: BaseException | None) -> str:
 def test_no_error_says_the_password(url: str) -> None:
     for attempt in (lambda: memstore.open(url, settings=SETTINGS), lambda: migrations.upgrade(url)):
         with pytest.raises(MemstoreError, match=r"MEMSTORE_DATABASE_URL|Write postgresql://|refused") as caught:
-            attempt()
-        assert SECRET not in everything(caught.value)
-
-
-def test_a_login_that_is_refused_does_not_say_the_password(clone: str, login: Make) -> None:
-    nobody = login(clone, "no_such_role", SECRET)
-    for attempt in (lambda: memstore.open(nobody, settings=SETTINGS), lambda: migrations.upgrade(nobody)):
-        with pytest.raises(DatabaseUnreachable, match="no_such_role") as caught:
             attempt()
         assert SECRET not in everything(caught.value)
 

@@ -15,7 +15,7 @@ import memstore
 from memstore.errors import DatabaseError, InvalidInput
 from memstore.store import migrations, roles
 from memstore.store.roles import Granted
-from tests.integration.test_isolation import ALICE, BOB, OF_NOBODY, SETTINGS, TABLES, counts, fill, owners, say
+from tests.integration.test_isolation import ALICE, BOB, SETTINGS, TABLES, counts, fill, owners, say
 
 Make = Callable[..., str]
 HISTORY = [
@@ -148,7 +148,7 @@ def test_the_admin_lists_users_and_reads_nothing_of_theirs(granted: Callable[[st
             with pytest.raises(DatabaseError, match="permission denied"):
                 call()
     with psycopg.connect(granted("admin"), autocommit=True) as connection:
-        for table in {*TABLES, *OF_NOBODY} - {"users"}:
+        for table in {*TABLES, "backfills", "api_tokens", "store_keys"} - {"users"}:
             for user in (ALICE, BOB):
                 with pytest.raises(InsufficientPrivilege), connection.transaction():
                     say(connection, "user_id", user)
@@ -164,32 +164,6 @@ def test_the_admin_lists_users_and_reads_nothing_of_theirs(granted: Callable[[st
                 connection.execute(statement)
 
 
-def test_the_reader_may_read_every_table_of_users(filled: str) -> None:
-    """Also those that a later schema adds: rights are said anew after each migration."""
-    asked = """select relname, has_table_privilege('memstore_reader', oid, 'select'),
-                      has_table_privilege('memstore_reader', oid, 'insert, update, delete, truncate')
-               from pg_class where relname = any(%s) and relnamespace = 'public'::regnamespace order by 1"""
-    with psycopg.connect(filled) as superuser:
-        assert superuser.execute(asked, [list(TABLES)]).fetchall() == [(table, True, False) for table in TABLES]
-
-
-def test_to_grant_twice_changes_nothing_and_of_two_roles_the_greater_is_taken(
-    filled: str, new_role: Make, login: Make
-) -> None:
-    name = new_role()
-    for role in ("admin", "admin", "reader", "app"):
-        assert roles.grant(filled, name, role).role == role
-        with memstore.open(login(filled, name), settings=SETTINGS) as store:
-            assert store.role == role
-
-
-def test_whom_no_role_confines_is_told(filled: str, server_url: str, new_role: Make) -> None:
-    with psycopg.connect(server_url) as connection:
-        superuser = connection.info.user
-    assert not roles.grant(filled, superuser, "reader").confined
-    assert not roles.grant(filled, new_role("bypassrls"), "reader").confined
-
-
 @pytest.mark.parametrize(
     ("login_name", "role", "error", "words"),
     [
@@ -203,11 +177,6 @@ def test_what_cannot_be_granted_is_told(
 ) -> None:
     with pytest.raises(error, match=words):
         roles.grant(filled, login_name, role)
-
-
-def test_before_there_are_tables_nothing_is_granted(new_database: Make) -> None:
-    with pytest.raises(DatabaseError, match="memstore db upgrade"):
-        roles.grant(new_database(), "postgres", "app")
 
 
 # Managed Postgres: nobody is a superuser.

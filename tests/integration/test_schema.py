@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import UUID
 
@@ -13,37 +13,17 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from psycopg.errors import CheckViolation, InsufficientPrivilege, UniqueViolation
-from sqlalchemy import create_engine, pool
+from sqlalchemy import MetaData, Table, create_engine, pool
 from sqlmodel import SQLModel
+from sqlmodel.main import get_column_from_field
 
-from memstore.store import migrations, tables
+from memstore import ids
+from memstore.models import Conversation, DeadLetter, FactColumns, Message, Summary, TokenCountErrors
+from memstore.store import migrations
+from tests.integration.conftest import KEYS, OF_THE_OPERATOR, OUTLIVING, TABLES
+from tests.integration.test_isolation import fill
 
 VERSIONS = "memstore_schema"  # Alembic's own: the one table that is nobody's
-TABLES = {
-    "users",
-    "conversations",
-    "messages",
-    "summaries",
-    "facts",
-    "fact_sources",
-    "item_text",
-    "term_postings",
-    "item_vectors",
-    "embedding_models",
-    "derivations",
-    "receipts",
-    "setting_changes",
-    "fact_changes",
-    "dead_letters",
-    "model_usage",
-    "counter_drift",
-    "events",
-    "documents",
-    "document_vectors",
-}
-OF_THE_OPERATOR = {"backfills", "api_tokens"}  # of no user: ids and numbers, and who may ask for whom
-OUTLIVING = {"tombstones", "erasures"}  # what is left of an erasure: hashes, ids and counts
-KEYS = {"store_keys"}  # of no user: what tombstones are hashed with
 NARROW = ("users", "conversations", "derivations", "model_usage", "counter_drift", "backfills")
 CHANGED = {
     "users",
@@ -57,7 +37,7 @@ CHANGED = {
     "documents",
 }
 NEVER_CHANGED = sorted(TABLES - CHANGED)
-ALICE, PLACE = UUID(int=1), UUID(int=2)
+ALICE = ids.user_id("alice")
 
 
 @pytest.fixture
@@ -67,44 +47,18 @@ def database(clone: str) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
+@pytest.fixture(scope="module")
+def filled_url(new_database: Callable[..., str], template: str) -> str:
+    """A database in which two users have rows in every table."""
+    url = new_database(template)
+    fill(url)
+    return url
+
+
 @pytest.fixture
-def filled(database: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
-    """A database in which every table has a row, all of one user."""
-    with database.cursor() as cursor:
-        for statement in (
-            "insert into users (user_id, name) values (%(a)s, 'alice')",
-            "insert into conversations (user_id, id, name) values (%(a)s, %(p)s, 'c')",
-            "insert into messages (user_id, conversation_id, seq, id, role, text, tokens, counter, occurred_at)"
-            " values (%(a)s, %(p)s, 1, %(p)s, 'user', 'said', 1, 'words', now())",
-            "insert into summaries (user_id, id, conversation_id, level, from_seq, to_seq, text, tokens, counter,"
-            " recipe, occurred_at, occurred_until)"
-            " values (%(a)s, %(p)s, %(p)s, 1, 1, 1, 'said', 1, 'words', 'r', now(), now())",
-            "insert into facts (user_id, id, type, subject, text, confidence, recipe, occurred_at)"
-            " values (%(a)s, %(p)s, 'trait', 'user', 'says', 1, 'r', now())",
-            "insert into fact_sources (user_id, fact_id, message_id) values (%(a)s, %(p)s, %(p)s)",
-            "insert into item_text (user_id, item_id, chunk, tier, start, stop, length, terms, frequencies,"
-            " occurred_at, number) values (%(a)s, %(p)s, 0, 'messages', 0, 4, 1, '{1}', '{1}', now(), 1)",
-            "insert into term_postings (user_id, term, first, holding, units) values (%(a)s, 1, 1, 1, '\\x0000')",
-            "insert into embedding_models (user_id, id, name, dimensions) values (%(a)s, %(p)s, 'e', 2)",
-            "insert into item_vectors (user_id, item_id, chunk, model_id, embedding)"
-            " values (%(a)s, %(p)s, 0, %(p)s, '[0,1]')",
-            "insert into derivations (user_id, conversation_id, deriver) values (%(a)s, %(p)s, 'embed')",
-            "insert into receipts (user_id, id, conversation_id, budget, tokens, body)"
-            " values (%(a)s, %(p)s, %(p)s, 1, 1, '{}')",
-            "insert into setting_changes (user_id, id, conversation_id, before) values (%(a)s, %(p)s, %(p)s, '{}')",
-            "insert into fact_changes (user_id, id, fact_id, action, actor)"
-            " values (%(a)s, %(p)s, %(p)s, 'retracted', 'hand')",
-            "insert into dead_letters (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)"
-            " values (%(a)s, %(p)s, %(p)s, 'facts', 1, 1, 'r', 'e', 'p')",
-            "insert into model_usage (user_id, day, model) values (%(a)s, '2024-01-01', 'm')",
-            "insert into counter_drift (user_id, model, counter) values (%(a)s, 'm', 'words')",
-            "insert into documents (user_id, id, namespace, key, value) values (%(a)s, %(p)s, '{n}', 'k', '{}')",
-            "insert into document_vectors (user_id, id, path, model_id, embedding)"
-            " values (%(a)s, %(p)s, '$', %(p)s, '[0,1]')",
-            "insert into events (user_id, id, conversation_id, type) values (%(a)s, %(p)s, %(p)s, 'message_added')",
-        ):
-            cursor.execute(statement, {"a": ALICE, "p": PLACE})
-    return database
+def filled(filled_url: str) -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(filled_url) as connection, connection.transaction(force_rollback=True):
+        yield connection
 
 
 def as_alice(connection: psycopg.Connection[Any]) -> None:
@@ -112,16 +66,32 @@ def as_alice(connection: psycopg.Connection[Any]) -> None:
     connection.execute("select set_config('memstore.user_id', %s, true)", [str(ALICE)])
 
 
-def test_the_models_are_the_migrated_tables(clone: str) -> None:
+def test_what_models_declare_are_the_columns_of_their_tables(clone: str) -> None:
+    metadata = MetaData()
+    models: dict[str, type[SQLModel]] = {
+        "conversations": Conversation,
+        "messages": Message,
+        "summaries": Summary,
+        "facts": FactColumns,
+        "dead_letters": DeadLetter,
+        "counter_drift": TokenCountErrors,
+    }
+    for name, model in models.items():
+        table = Table(name, metadata)
+        for field, declared in model.model_fields.items():
+            column = get_column_from_field(declared)
+            column.name = column.key = field
+            table.append_column(column)
     engine = create_engine(clone.replace("postgresql://", "postgresql+psycopg://", 1), poolclass=pool.NullPool)
     with engine.connect() as connection:
-        options = {"version_table": VERSIONS, "compare_type": True, "compare_server_default": True}
+        options = {
+            "include_name": lambda name, kind, _: kind in ("schema", "column") or name in models,
+            "include_object": lambda _, name, kind, *__: kind in ("table", "column"),
+            "compare_server_default": True,
+        }
         context = MigrationContext.configure(connection, opts=options)
-        difference = compare_metadata(context, SQLModel.metadata)
+        assert compare_metadata(context, metadata) == []
     engine.dispose()
-    assert difference == []
-    classes = {table.__tablename__ for table in vars(tables).values() if hasattr(table, "__table__")}
-    assert set(SQLModel.metadata.tables) == classes == TABLES | OF_THE_OPERATOR | OUTLIVING | KEYS
 
 
 def test_the_head_that_the_code_wants_is_the_newest_revision() -> None:
@@ -241,7 +211,7 @@ def test_the_app_role_has_the_rights_that_it_needs_and_no_more(database: psycopg
 @pytest.mark.parametrize("table", NEVER_CHANGED)
 def test_what_was_said_is_never_changed(filled: psycopg.Connection[Any], table: str) -> None:
     as_alice(filled)
-    assert filled.execute(f"select count(*) from {table}").fetchone() == (1,)
+    assert filled.execute(f"select count(*) from {table}").fetchone() != (0,)
     columns = "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0 and not attisdropped"
     for (column,) in filled.execute(columns, [table]).fetchall():
         if (table, column) == ("fact_changes", "other_id"):  # the log forgets what was erased
@@ -263,7 +233,7 @@ def test_what_moves_on_can_be_changed(filled: psycopg.Connection[Any]) -> None:
         "update facts set state = 'superseded'",
         "update derivations set done_seq = done_seq + 1",
     ):
-        assert filled.execute(statement).rowcount == 1, statement
+        assert filled.execute(statement).rowcount > 0, statement
 
 
 @pytest.mark.parametrize(

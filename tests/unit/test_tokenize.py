@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from memstore.store import tokenize as module
-from memstore.store.tokenize import QUESTION, TermHashes, hashed, terms
+from memstore.store.tokenize import QUESTION, hash_terms, hashed, terms
 from tests.timing import assert_linear
 
 ADA = UUID("11111111-1111-1111-1111-111111111111")
@@ -68,41 +68,26 @@ WORDY = st.text(st.sampled_from("abtheund1,._:/'’@?!-–( \n\u3000\u200dé\u03
 
 @given(WORDY | st.text(), st.uuids())
 def test_hashes_are_those_of_the_terms_in_order(text: str, user: UUID) -> None:
-    hashes, frequencies = TermHashes().of(text, user)
+    hashes, frequencies = hash_terms(text, user)
     found = terms(text) + Counter([QUESTION] * text.rstrip().endswith(("?", "？", "؟")))
     assert hashes == sorted({hashed(term, user) for term in found})
     assert frequencies == [next(n for term, n in found.items() if hashed(term, user) == each) for each in hashes]
     assert all(-(2**63) <= each < 2**63 for each in hashes)
 
 
-@given(st.lists(st.tuples(WORDY, st.sampled_from([ADA, BOB]))))
-def test_what_was_met_before_changes_no_hash(met: list[tuple[str, UUID]]) -> None:
-    held = TermHashes()
-    assert [held.of(text, user) for text, user in met] == [TermHashes().of(text, user) for text, user in met]
-
-
-def test_no_more_than_so_many_words_are_remembered_and_no_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_REMEMBERED", 10)
-    held = TermHashes()
-    for n in range(35):
-        held.of(f"peanut{n} {'x' * 201}", ADA)
-    assert 0 < len(held._words) <= 10
-    assert max(map(len, held._words)) <= module.LONGEST
-
-
 def test_hashes_are_of_one_user_and_stay_the_same() -> None:
     assert hashed("peanut", ADA) != hashed("peanut", BOB)
     assert hashed("peanut", ADA) == GOLDEN
-    assert TermHashes().of("peanut", ADA) == ([GOLDEN], [1])
+    assert hash_terms("peanut", ADA) == ([GOLDEN], [1])
 
 
 def test_frequencies_are_capped() -> None:
-    assert TermHashes().of("peanut " * 40_000, ADA)[1] == [32_767]
+    assert hash_terms("peanut " * 40_000, ADA)[1] == [32_767]
 
 
 def test_terms_whose_hashes_collide_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_hash", lambda term, keyed: 7)
-    assert TermHashes().of("the river and the ferry", ADA) == ([7], [2])
+    assert hash_terms("the river and the ferry", ADA) == ([7], [2])
 
 
 MONSTROUS = ["a", "a-", ".", "a.", "a@", "1,", "a@b.b", "中"]
@@ -142,5 +127,5 @@ def test_threads_get_the_same_terms() -> None:
 def test_that_a_text_ends_with_a_question_is_a_term() -> None:
     asks = hashed(QUESTION, ADA)
     for text, is_question in (("Why the river? ", True), ("为什么？", True), ("Why? The river.", False), ("", False)):
-        assert (asks in TermHashes().of(text, ADA)[0]) == is_question
+        assert (asks in hash_terms(text, ADA)[0]) == is_question
     assert QUESTION not in terms("? ?! Why?")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
+from memstore import ids
 from memstore._compat import call_inline
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.derive.chunks import document_text
@@ -63,7 +64,7 @@ class Documents:
             rows = documents.documents(scope, document_ids, expired=expired)
             if refresh and self._database.capabilities.writes:
                 documents.refresh(scope, rows, expired=expired)
-        by_id = {documents.id_of(self._user_id, row.namespace, row.key): row for row in rows}
+        by_id = {ids.document_id(self._user_id, row.namespace, row.key): row for row in rows}
         return [by_id.get(id) for id in document_ids]
 
     def put(
@@ -125,8 +126,8 @@ class Documents:
                 rows = documents.locked(scope, document_ids)
                 if not unchanged({(row.namespace, row.key): row for row in rows}):
                     raise Conflict("A document was changed meanwhile; read it again. Nothing was written.")
-            if len(document_ids) > 1:
-                documents.hold(scope, document_ids)
+            elif len(document_ids) > 1:
+                documents.locked(scope, document_ids)
             if removed:
                 documents.remove(scope, removed)
             if written:
@@ -196,7 +197,7 @@ class Documents:
         for label in namespace:
             check_name(label, "namespace")
         check_text(key, "the key of a document")
-        return documents.id_of(self._user_id, tuple(namespace), key)
+        return ids.document_id(self._user_id, tuple(namespace), key)
 
     def _serving(self) -> Embedder | None:
         """Return the application's own embedder, else the one that serves the user, else the settings'."""

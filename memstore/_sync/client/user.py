@@ -18,7 +18,7 @@ from memstore._sync.client.runtime import Runtime
 from memstore._sync.client.user_facts import UserFacts
 from memstore._sync.context.replay import replay
 from memstore._sync.ingest.add import ConversationRef
-from memstore._sync.store import erasure, events, llm_usage, messages, receipts, summaries
+from memstore._sync.store import erasure, llm_usage, messages, receipts, summaries
 from memstore._sync.store.documents import Distance
 from memstore.client.validation import (
     MOST_OFFSET,
@@ -216,7 +216,7 @@ class UserScope(Recall, UserFacts):
         check_number(limit, "limit")
         names = to_list(types, "types", EventType)
         with self._database.user_transaction(self.id) as scope:
-            return events.events(scope, after=after, types=names, limit=limit)
+            return receipts.events(scope, after=after, types=names, limit=limit)
 
     def update(self, *, settings: Mapping[str, Any]) -> None:
         """Set settings of the user's own; others stay, and None removes one.

@@ -22,7 +22,6 @@ from memstore.derive.chunking import split_code_blocks, split_structured, split_
 from memstore.derive.dependencies import Dependencies
 from memstore.models import Json, Message, Role, Tier, Unit
 from memstore.store.rows import NewChunk, PendingWork
-from memstore.store.tokenize import TermHashes
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -76,7 +75,7 @@ class UnitDeriver:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
-        self._chunker, self._hashes = Chunker(dependencies), TermHashes()
+        self._chunker = Chunker(dependencies)
 
     def load(self, scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:
         """Return the next messages."""
@@ -91,7 +90,7 @@ class UnitDeriver:
         vectors = iter(self.dependencies.embed([text for of_batch in chunks for _, _, text in of_batch]))
         units = [
             [
-                new_chunk(message.user_id, unit, text, vector, message.tags, self._hashes)
+                new_chunk(message.user_id, unit, text, vector, message.tags)
                 for (message, unit, text), vector in zip(of_batch, islice(vectors, len(of_batch)), strict=True)
             ]
             for of_batch in chunks

@@ -344,8 +344,7 @@ def _find_facts_read_with(
 
 def _remove_facts(scope: Transaction, affected: AffectedFacts, messages: Sequence[UUID]) -> Counter[str]:
     """Remove facts and sources, but not their units; return how many rows, by table."""
-    counts = Counter(fact_sources=len(erasure.remove_sources(scope, affected.removed, messages)))
-    counts.update(erasure.remove_facts(scope, affected.removed))
+    counts = Counter(erasure.remove_facts(scope, affected.removed, messages))
     facts.first_said(scope, affected.staying)
     restored = fact_history.restore_orphaned(scope, actor=ACTOR) if affected.removed else []
     for fact in restored:

@@ -12,11 +12,10 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from memstore._sync.derive.erasure import ErasureTarget, erase
-from memstore._sync.store import documents, embedding_models, erasure, events, postings, receipts, vector_indexes
+from memstore._sync.store import embedding_models, erasure, postings, vector_indexes
 from memstore._sync.store.database import Database
 from memstore._sync.store.embedding_models import Model
 from memstore._sync.store.postings import Reach
-from memstore._sync.store.vector_indexes import Built
 from memstore.models import ErasureScope, LargeUser
 from memstore.settings import Settings
 from memstore.store.errors import ConcurrentUpdate
@@ -24,23 +23,21 @@ from memstore.store.errors import ConcurrentUpdate
 
 def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
     """Remove what is older than it may be kept, and keep the indexes of users with very many units."""
-    now = datetime.now(UTC)
     for user in users:
         apply_retention(database, user, settings)
-        with database.user_transaction(user) as scope:
-            events.trim(scope, now - timedelta(days=settings.event_retention_days))
-            receipts.trim(scope, now - timedelta(days=settings.receipt_retention_days))
         maintain_indexes(database, user)
 
 
 def apply_retention(database: Database, user: UUID, settings: Settings) -> int:
-    """Erase a user's expired documents and messages; return how many messages.
+    """Erase a user's expired documents, old events and receipts, and expired messages; return how many messages.
 
     Each conversation in a transaction of its own. The age of a message is that of its `occurred_at`: old messages of an
     import are not kept for long either.
     """
+    now = datetime.now(UTC)
+    events, receipts = timedelta(days=settings.event_retention_days), timedelta(days=settings.receipt_retention_days)
     with database.user_transaction(user) as scope:
-        documents.expire(scope)
+        erasure.trim(scope, events=now - events, receipts=now - receipts)
         expired = erasure.expired(scope, settings.message_retention_days)
     erased = 0
     for conversation in expired:
@@ -82,8 +79,7 @@ def maintain_indexes(database: Database, user: UUID) -> bool:
         model = _find_unindexed(database, user)
         if model is None:
             return True
-        built = vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
-        return built is not Built.REFUSED
+        return vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
     if reach.posted and reach.units <= database.most_units // 2:  # a user near the limit does not alternate
         _drop_indexes(database, user)
     return True

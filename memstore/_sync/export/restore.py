@@ -343,7 +343,7 @@ class _Restore:
         with self.database.user_transaction(self.user_id) as scope:
             lines = [(one.where, one.line) for one in batch if isinstance(one.line, DocumentLine)]
             stored = documents.documents(scope, [line.id for _, line in lines], expired=True)
-            known = {documents.id_of(scope.user_id, one.namespace, one.key) for one in stored}
+            known = {ids.document_id(scope.user_id, one.namespace, one.key) for one in stored}
             since = erasure.last_erasure(scope)
             for where, line in lines:
                 if since is not None and line.updated_at <= since:

@@ -77,7 +77,7 @@ class QueryBuilder:
 
     def guess_embedder(self) -> Embedder | None:
         """Return the embedder that was active for the user last time; the store's own where that is not known."""
-        known = None if self.embedder is None else self.database.cache.active_model(self.user_id)
+        known = None if self.embedder is None else self.database.cache.active_models.get(self.user_id)
         return self.embedder if known is None else call_inline(self.load_embedder, *known)
 
     def build(self, question: str, embedder: Embedder | None) -> Query:
@@ -132,7 +132,7 @@ class QueryBuilder:
 
     def _embed_by_active_model(self, query: Query, version: IndexVersion) -> Query:
         model = embedding_models.resolve(self.database, version.models, self.embedder)
-        self.database.cache.set_active_model(self.user_id, None if model is None else (model.name, model.dimensions))
+        self.database.cache.active_models[self.user_id] = None if model is None else (model.name, model.dimensions)
         embedder = self.embedder if model is None else call_inline(self.load_embedder, model.name, model.dimensions)
         whole, *subqueries = [
             self._embed(replace(part, vector=None, embedder=embedder, model=embedding_models.id_of(embedder)))

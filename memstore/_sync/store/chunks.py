@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -21,7 +21,7 @@ from memstore.providers import Vectors
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import NewChunk
 from memstore.store.sql import statements
-from memstore.store.tokenize import TermHashes, term_hashes
+from memstore.store.tokenize import hash_terms
 from memstore.store.user_index import OVERLAP, REACH, RECORD, ROLES, TIERS, Rows, UserIndex
 
 SQL = statements("chunks")
@@ -30,20 +30,9 @@ COLUMNS = tuple(field.name for field in fields(Unit))  # `asdict` copies each va
 BESIDE = REACH  # units on either side of one that may be found with it
 
 
-def new_chunk(
-    user_id: UUID,
-    unit: Unit,
-    text: str,
-    vector: Vectors | None,
-    tags: Sequence[str] = (),
-    hashes: TermHashes | None = None,
-) -> NewChunk:
-    """Return a unit to be stored for the text by which it is to be found. Costs time, so not in a transaction.
-
-    Whoever makes many hands `hashes` on from one to the next.
-    """
-    found = hashes.of(text, user_id) if hashes else term_hashes(text, user_id)
-    return NewChunk(unit, *found, vector, tags)
+def new_chunk(user_id: UUID, unit: Unit, text: str, vector: Vectors | None, tags: Sequence[str] = ()) -> NewChunk:
+    """Return a unit to be stored for the text by which it is to be found. Costs time, so not in a transaction."""
+    return NewChunk(unit, *hash_terms(text, user_id), vector, tags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +50,16 @@ class Filters:
     @property
     def everything(self) -> bool:
         """Return whether nothing is filtered out."""
-        return set(self.tiers) == set(Tier) and not any(value is not None for value in self._optional())
+        return self == Filters(self.tiers) and set(self.tiers) == set(Tier)
 
     def on_columns(self) -> dict[str, Any]:
         """The filters by columns that hold one value, by name."""
         return {name: getattr(self, name) for name in ("tiers", "conversation_id", "roles", "since", "until")}
 
-    def values(self) -> dict[str, object]:
+    def values(self) -> dict[str, Any]:
         """The filters as statements take them."""
         lists = {name: getattr(self, name) for name in ("tiers", "roles", "tags")}
-        values = {name: getattr(self, name) for name in ("conversation_id", "since", "until", "as_of")}
-        return values | {
-            name: None if value is None else [str(entry) for entry in value] for name, value in lists.items()
-        }
-
-    def _optional(self) -> tuple[object, ...]:
-        return self.conversation_id, self.roles, self.tags, self.since, self.until, self.as_of
+        return asdict(self) | {name: value and [str(entry) for entry in value] for name, value in lists.items()}
 
 
 def add(scope: Transaction, units: Sequence[NewChunk], model: UUID | None) -> int:
@@ -99,13 +82,10 @@ def add(scope: Transaction, units: Sequence[NewChunk], model: UUID | None) -> in
 def _row(new: NewChunk, number: int) -> dict[str, object]:
     row: dict[str, object] = {name: getattr(new.unit, name) for name in COLUMNS}
     row["tier"], row["tags"], row["number"] = new.unit.tier.value, list(new.tags), number
-    row["terms"], row["frequencies"] = _array(new.terms), _array(new.frequencies)
+    for name, numbers in (("terms", new.terms), ("frequencies", new.frequencies)):
+        row[name] = f"{{{','.join(map(str, numbers))}}}"
     row["length"], row["recorded_at"] = sum(new.frequencies), new.recorded_at
     return row
-
-
-def _array(numbers: Sequence[int]) -> str:
-    return f"{{{','.join(map(str, numbers))}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +117,8 @@ def read_index(scope: Transaction, model: UUID, version: str) -> UserIndex | Non
     kept = scope.cache.get(scope.user_id, model)
     if kept is not None and kept.version == version:
         return kept
-    found = _read(scope, model, kept) if kept is not None else None
-    if found is None:
-        found = _read(scope, model, None)
+    found = kept and _read(scope, model, kept)
+    found = found or _read(scope, model, None)
     if found is not None:
         scope.cache.put(scope.user_id, model, found)
     return found
@@ -149,12 +128,10 @@ def _read(scope: Transaction, model: UUID, kept: UserIndex | None) -> UserIndex 
     since = datetime.min.replace(tzinfo=UTC) if kept is None else kept.newest - OVERLAP
     values = {"model_id": model, "since": since, "tiers": [*TIERS], "roles": [*ROLES]}
     rows = scope.binary(SQL["arrays"], **values)
-    if not rows or not rows[0][1]:
+    if not rows or rows[0][4] is None:  # nobody is there, or nothing
         return None
-    version, units, digest, newest, records, *rest = rows[0]
-    if records is None:
-        return None
-    found = call_inline(_unpack, version, newest, records, *rest)
+    version, units, digest, newest, *sent = rows[0]
+    found = call_inline(_unpack, version, newest, *sent)
     if kept is None:
         return found
     if kept.version.partition("/")[2] != version.partition("/")[2]:  # older units were given vectors meanwhile
@@ -253,10 +230,8 @@ def load_texts(scope: Transaction, found: Sequence[Unit], as_of: datetime | None
 def load_sources(scope: Transaction, summaries: Sequence[UUID], facts: Sequence[UUID]) -> dict[UUID, tuple[UUID, ...]]:
     """Return the messages from which summaries and facts were made."""
     rows = []
-    if summaries:
-        rows += scope.tuples(SQL["summary_sources"], item_ids=list(summaries))
-    if facts:
-        rows += scope.tuples(SQL["fact_sources"], item_ids=list(facts))
+    for statement, ids in ((SQL["summary_sources"], summaries), (SQL["fact_sources"], facts)):
+        rows += scope.tuples(statement, item_ids=list(ids)) if ids else []
     return {id: tuple(sources) for id, sources in rows}
 
 
@@ -300,6 +275,3 @@ def _elements(sent: bytes, counts: NDArray[np.int64], kind: str) -> NDArray[np.i
 
 def _vectors(sent: bytes, count: int) -> Vectors:
     return np.ascontiguousarray(np.frombuffer(sent, ">f4").reshape(count, -1)[:, 1:], dtype=np.float32)
-
-
-Numbers = NDArray[np.int64]

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -50,9 +50,8 @@ class Wanted:
     @property
     def values(self) -> dict[str, Any]:
         """What the statements call them."""
-        asked = [{"path": list(one.path), "operator": one.operator, "operand": one.operand} for one in self.conditions]
-        page = {"limit": self.limit, "offset": self.offset, "expired": self.expired}
-        return {"prefix": list(self.prefix), "conditions": {"all": asked}} | page
+        asked = [asdict(condition) for condition in self.conditions]
+        return asdict(self) | {"prefix": list(self.prefix), "conditions": {"all": asked}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,10 @@ class Lacking(NamedTuple):
 
 def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
     """Store documents, each once, in place of those of their names; their vectors are of this model."""
-    rows = [_row(scope.user_id, one) for one in new]
+    rows: list[dict[str, Any]] = []
+    for one in new:
+        id = ids.document_id(scope.user_id, one.namespace, one.key)
+        rows.append({"id": id, "namespace": list(one.namespace), "key": one.key, "value": one.value, "ttl": one.ttl})
     scope.run_many(SQL["put"], rows)
     scope.run(SQL["remove_vectors"], ids=[row["id"] for row in rows])
     vectors = [
@@ -97,14 +99,13 @@ def lacking(scope: Transaction, model: UUID, *, limit: int) -> list[Lacking]:
 
 def count_lacking(scope: Transaction, model: UUID) -> int:
     """Return how many there are."""
-    [(count,)] = scope.tuples(SQL["count_lacking"], model_id=model)
-    return int(count)
+    return scope.value(SQL["count_lacking"], int, model_id=model) or 0
 
 
 def add_vectors(scope: Transaction, made: Sequence[tuple[Lacking, Vectors]], model: UUID) -> int:
     """Store vectors of texts that stand there as they were read; return how many."""
     ids = sorted({one.id for one, _ in made})
-    hold(scope, ids)  # nobody writes them meanwhile
+    locked(scope, ids)  # nobody writes them meanwhile
     there = {(one.id, one.path): one for one in scope.all(SQL["still_lacking"], Lacking, model_id=model, ids=ids)}
     rows = [
         {"id": one.id, "path": one.path, "model_id": model, "embedding": vector, "text": one.text}
@@ -117,11 +118,6 @@ def add_vectors(scope: Transaction, made: Sequence[tuple[Lacking, Vectors]], mod
 def remove_model(scope: Transaction, model: UUID) -> int:
     """Remove the vectors of an embedder; return how many."""
     return scope.run(SQL["remove_model"], model_id=model)
-
-
-def hold(scope: Transaction, ids: Sequence[UUID]) -> None:
-    """Lock those of the documents that there are, before several are written or removed."""
-    scope.run(SQL["hold"], ids=list(ids))
 
 
 def remove(scope: Transaction, ids: Sequence[UUID]) -> int:
@@ -137,7 +133,7 @@ def expire(scope: Transaction) -> int:
 
 def refresh(scope: Transaction, found: Iterable[Document], *, expired: bool = False) -> None:
     """Have documents that were read live on for as long as when they were written."""
-    living = [id_of(scope.user_id, one.namespace, one.key) for one in found if one.expires_at is not None]
+    living = [ids.document_id(scope.user_id, one.namespace, one.key) for one in found if one.expires_at is not None]
     if living:
         scope.run(SQL["refresh"], ids=living, expired=expired)
 
@@ -170,19 +166,9 @@ def namespaces(
     scope: Transaction, matches: Sequence[Match], depth: int | None, limit: int, offset: int, *, expired: bool = False
 ) -> list[Namespace]:
     """Return the namespaces that match, in order, cut to a depth."""
-    asked = {"all": [{"path": list(one.path), "at_end": one.at_end} for one in matches]}
+    asked = {"all": [asdict(match) for match in matches]}
     page = {"depth": DEEPEST if depth is None else depth, "limit": limit, "offset": offset, "expired": expired}
-    return [tuple(labels) for (labels,) in scope.tuples(SQL["namespaces"], matches=asked, **page)]
-
-
-def id_of(user: UUID, namespace: Namespace, key: str) -> UUID:
-    """Return a document's id."""
-    return ids.document_id(user, namespace, key)
-
-
-def _row(user: UUID, one: Written) -> dict[str, Any]:
-    place = {"id": id_of(user, one.namespace, one.key), "namespace": list(one.namespace), "key": one.key}
-    return place | {"value": one.value, "ttl": one.ttl}
+    return [tuple(labels) for labels in scope.column(SQL["namespaces"], matches=asked, **page)]
 
 
 def _document(namespace: list[str], **columns: Any) -> Document:

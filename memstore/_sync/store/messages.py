@@ -20,7 +20,7 @@ from memstore.store.sql import statements
 from memstore.store.user_index import SESSION_GAP_HOURS
 
 SQL = statements("messages")
-MESSAGE = stored(Message)
+MESSAGE, CONVERSATION = stored(Message), stored(Conversation)
 Statement: TypeAlias = tuple[LiteralString, Sequence[Mapping[str, Any]]]
 LAST = 2**62
 REACH = 200  # messages between a call of tools and the last of its results
@@ -104,14 +104,14 @@ def describe(scope: Transaction, conversation: UUID, title: str | None, channel:
     scope.run(SQL["describe_conversation"], id=conversation, title=title, channel=channel, settings=settings)
 
 
+def read_conversation(conversation: UUID) -> Read[Conversation | None]:
+    """Return the read of the conversation of this id."""
+    return read_one(SQL["conversation"], CONVERSATION, id=conversation)
+
+
 def conversation(scope: Transaction, conversation: UUID) -> Conversation | None:
     """Return the conversation of this id."""
     return scope.get(read_conversation(conversation))
-
-
-def read_conversation(conversation: UUID) -> Read[Conversation | None]:
-    """Return the read of the conversation of this id."""
-    return read_one(SQL["conversation"], Conversation.model_construct, id=conversation)
 
 
 def conversation_names(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, str]:
@@ -125,7 +125,7 @@ def settings_of(scope: Transaction, conversation: UUID, *, as_of: datetime | Non
         before: Json | None = scope.value(SQL["settings_as_of"], dict, conversation_id=conversation, as_of=as_of)
         if before is not None:
             return before
-    found = scope.one(SQL["conversation"], Conversation.model_construct, id=conversation)
+    found = scope.get(read_conversation(conversation))
     return found.settings if found else {}
 
 
@@ -139,7 +139,7 @@ def conversations(
     """Return the user's conversations, the latest first; those that come after one, by when that changed and its id."""
     at, id = before or (None, None)
     values = {"channel": channel, "before": at, "id": id, "limit": limit}
-    return scope.all(SQL["conversations"], Conversation.model_construct, **values)
+    return scope.all(SQL["conversations"], CONVERSATION, **values)
 
 
 def add(scope: Transaction, messages: Sequence[Message]) -> None:
@@ -184,19 +184,9 @@ def messages(
     limit: int | None = None,
 ) -> list[Message]:
     """Return messages of a conversation in order; `since` is inclusive, `until` is not."""
-    return scope.all(
-        SQL["messages"],
-        MESSAGE,
-        conversation_id=conversation,
-        from_seq=from_seq,
-        to_seq=to_seq,
-        roles=_listed(roles),
-        tags=_listed(tags),
-        meta=meta,
-        since=since,
-        until=until,
-        limit=limit,
-    )
+    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "since": since, "until": until}
+    lists = {"roles": roles and [*map(str, roles)], "tags": tags and [*tags]}
+    return scope.all(SQL["messages"], MESSAGE, **values, **lists, meta=meta, limit=limit)
 
 
 def numbered(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
@@ -220,29 +210,31 @@ def tokens(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) -
 def within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
     """Return the last number of a stretch that is to have about so many tokens: a batch must fit into memory."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "tokens": tokens}
-    last = scope.value(SQL["within"], int, **values)
-    assert last is not None
-    return last
-
-
-def newest(
-    scope: Transaction, conversation: UUID, *, limit: int, before: int = LAST, as_of: datetime | None = None
-) -> list[Message]:
-    """Return the newest messages before a number, the newest first; `as_of` leaves out what was recorded later."""
-    return scope.get(read_newest(conversation, limit=limit, before=before, as_of=as_of))
+    return scope.value(SQL["within"], int, **values) or to_seq
 
 
 def read_newest(
-    conversation: UUID, *, limit: int, before: int = LAST, as_of: datetime | None = None
+    conversation: UUID, *, limit: int, before: int = LAST, role: str | None = None, as_of: datetime | None = None
 ) -> Read[list[Message]]:
-    """Return the read of the newest messages before a number."""
+    """Return the read of the newest messages before a number, the newest first, or of those of a role.
+
+    `as_of` leaves out what was recorded later.
+    """
     values = {"conversation_id": conversation, "before": before, "limit": limit, "as_of": as_of}
-    return read_all(SQL["newest_messages"], MESSAGE, **values)
+    return read_all(SQL["newest_messages"], MESSAGE, **values, role=role and str(role))
 
 
-def newest_of(scope: Transaction, conversation: UUID, role: str, *, as_of: datetime | None = None) -> Message | None:
-    """Return the newest message of a role."""
-    return scope.one(SQL["newest_of_role"], MESSAGE, conversation_id=conversation, role=str(role), as_of=as_of)
+def newest(
+    scope: Transaction,
+    conversation: UUID,
+    *,
+    limit: int,
+    before: int = LAST,
+    role: str | None = None,
+    as_of: datetime | None = None,
+) -> list[Message]:
+    """Return the newest messages as `read_newest` does."""
+    return scope.get(read_newest(conversation, limit=limit, before=before, role=role, as_of=as_of))
 
 
 def sayings(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:
@@ -270,10 +262,8 @@ def sessions(scope: Transaction, places: Iterable[Place], as_of: datetime | None
 
 def clear(scope: Transaction, conversation_id: UUID) -> None:
     """Begin a new stretch of a conversation after its newest message, and keep where the one before began."""
-    if lock(scope, conversation_id):
-        found = conversation(scope, conversation_id)
-        assert found is not None
-        describe(scope, conversation_id, None, None, {CLEARED: found.last_seq})
+    for last_seq in (lock_several(scope, [conversation_id])).values():
+        describe(scope, conversation_id, None, None, {CLEARED: last_seq})
 
 
 def cleared(settings: Json) -> int:
@@ -307,9 +297,8 @@ def everybody(database: Database, after: str = "") -> Iterator[tuple[UUID, str]]
 
 def counts(scope: Transaction) -> dict[str, int]:
     """Return how much the user has stored, table by table."""
-    row: dict[str, int] | None = scope.one(SQL["counts"], dict)
-    assert row is not None
-    return row
+    [row] = scope.all(SQL["counts"], dict)
+    return dict(row)
 
 
 def ids_between(scope: Transaction, kind: str, first: UUID, last: UUID) -> list[UUID]:
@@ -324,7 +313,3 @@ def row_of(message: Message) -> dict[str, Any]:
         if row[name] is not None:
             row[name] = Jsonb(row[name])  # a list would go as an array
     return row
-
-
-def _listed(values: Sequence[str] | None) -> list[str] | None:
-    return None if values is None else [str(value) for value in values]

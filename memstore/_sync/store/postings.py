@@ -94,19 +94,18 @@ def _by_term(terms: Sequence[int], rows: Sequence[tuple[int, int, list[int]]]) -
     numbers = np.array([number for number, _, _ in rows], dtype=np.int64)
     lengths = np.array([length for _, length, _ in rows], dtype=np.float64)
     counts = np.array([counts for _, _, counts in rows], dtype=np.float64).reshape(len(rows), len(terms))
-    having = [np.flatnonzero(counts[:, place]) for place in range(len(terms))]
-    return {
-        term: Postings(numbers[some], counts[some, place], lengths[some])
-        for place, (term, some) in enumerate(zip(terms, having, strict=True))
-    }
+    found = {}
+    for term, own in zip(terms, counts.T, strict=True):
+        having = np.flatnonzero(own)
+        found[term] = Postings(numbers[having], own[having], lengths[having])
+    return found
 
 
 def _joined(parts: Sequence[Postings]) -> Postings:
     return Postings(*(np.concatenate([getattr(part, name) for part in parts]) for name in Postings.__slots__))
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(NamedTuple):
     """How many units a user has, the highest number of one, and how far postings reach."""
 
     units: int
@@ -119,8 +118,7 @@ def reach(scope: Transaction) -> Reach:
     return scope.one(SQL["reach"], Reach) or Reach(0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Unposted:
+class Unposted(NamedTuple):
     """A user with very many units, and how many of them no postings tell of."""
 
     id: UUID
@@ -143,8 +141,7 @@ class Indexed(NamedTuple):
     frequencies: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """A run of units, those that come after a number."""
 
     after: int

@@ -65,17 +65,8 @@ def pending_work(
     limit: int = 500,
 ) -> list[PendingWork]:
     """Return conversations in which a deriver is behind, in the order of ids; those of one user with `only`."""
-    after_user, after_conversation = (after.user_id, after.conversation_id) if after else (FIRST, FIRST)
-    return scope.all(
-        SQL["pending"],
-        PendingWork,
-        deriver=deriver,
-        only=only,
-        conversation_id=conversation,
-        after_user=after_user,
-        after_conversation=after_conversation,
-        limit=limit,
-    )
+    values = {"deriver": deriver, "only": only, "conversation_id": conversation, "limit": limit}
+    return scope.all(SQL["pending"], PendingWork, **values, **_after(after))
 
 
 def lagging_work(scope: Transaction, user: UUID, conversation: UUID) -> list[LaggingWork]:
@@ -98,16 +89,8 @@ def unfinished(
     limit: int = 500,
 ) -> list[ConversationKey]:
     """Return conversations in which a deriver may work, in the order of ids: of a backfill, or of none of those."""
-    user, conversation = after
-    return scope.all(
-        SQL["unfinished"],
-        ConversationKey,
-        backfill=backfill,
-        open=list(unlike),
-        after_user=user,
-        after_conversation=conversation,
-        limit=limit,
-    )
+    values = {"backfill": backfill, "open": list(unlike), "limit": limit}
+    return scope.all(SQL["unfinished"], ConversationKey, **values, **_after(after))
 
 
 def assign(scope: Transaction, backfill: UUID, derivers: Sequence[str], *, unlike: Collection[UUID]) -> int:
@@ -168,9 +151,13 @@ def stale_work(
     limit: int = 500,
 ) -> list[StaleWork]:
     """Return conversations that a deriver derived by another recipe, in the order of ids."""
-    after_user, after_conversation = (after.user_id, after.conversation_id) if after else (FIRST, FIRST)
     values = {"deriver": deriver, "recipe": recipe, "only": only, "limit": limit}
-    return scope.all(SQL["outdated"], StaleWork, after_user=after_user, after_conversation=after_conversation, **values)
+    return scope.all(SQL["outdated"], StaleWork, **values, **_after(after))
+
+
+def _after(last: PendingWork | ConversationKey | None) -> dict[str, UUID]:
+    place = last or BEGINNING
+    return {"after_user": place.user_id, "after_conversation": place.conversation_id}
 
 
 def mark_rederived(scope: Transaction, work: StaleWork, recipe: str | None) -> None:
@@ -193,9 +180,6 @@ def find_problems(scope: Transaction) -> dict[str, int]:
         "the user's units are counted wrongly": SQL["miscounted"],
         "the user's postings are not those of the units": SQL["misposted"],
     }
-    found = {}
-    for problem, statement in read.items():
-        rows = scope.value(statement, int, derivers=list(DERIVERS), hand=HAND)
-        if rows:
-            found[problem] = rows
-    return found
+    values = {"derivers": list(DERIVERS), "hand": HAND}
+    found = {problem: scope.value(statement, int, **values) for problem, statement in read.items()}
+    return {problem: rows for problem, rows in found.items() if rows}

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from weakref import WeakSet
 
 from memstore.errors import EmbeddedError
@@ -182,23 +182,17 @@ class FolderLock:
 
     def take(self, kind: int, *, within: float = 0) -> bool:
         """Take the lock, SHARED or EXCLUSIVE; False if others held it all the time."""
-        return any(self._try(kind) for _ in attempts(within))
-
-    def _try(self, kind: int) -> bool:
-        if self._descriptor is None:
-            return False
-        try:
-            fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        for _ in attempts(within):
+            with suppress(BlockingIOError):
+                fcntl.flock(self.descriptor, kind | fcntl.LOCK_NB)
+                return True
+        return False
 
     def release(self) -> None:
         """Release the lock, for the copies too that a forked child may still hold of it."""
-        descriptor, self._descriptor = self._descriptor, None
-        if descriptor is not None:
-            fcntl.flock(descriptor, fcntl.LOCK_UN)
-            os.close(descriptor)
+        if self._descriptor is not None:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+            self.forget()
 
     def forget(self) -> None:
         """Close this process' copy, and leave the lock to the parent or the child that has the other one."""
@@ -210,6 +204,12 @@ class FolderLock:
     def is_open(self) -> bool:
         """Return whether this process still holds the file."""
         return self._descriptor is not None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
 
 _locks: WeakSet[FolderLock] = WeakSet()

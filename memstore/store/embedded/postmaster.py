@@ -110,11 +110,8 @@ class Cluster:
 
     def is_free(self, within: float) -> bool:
         """Return whether no process of a server is left, or soon will be; those of another container count as well."""
-        lock = FolderLock(self.folder / "server", self.account)
-        try:
+        with FolderLock(self.folder / "server", self.account) as lock:
             return lock.take(EXCLUSIVE, within=within)
-        finally:
-            lock.release()
 
     def stop(self) -> bool:
         """Stop the server in an orderly way; False if it was not running."""
@@ -126,7 +123,9 @@ class Cluster:
             if not self._is_server(note.pid) and note.pid not in _children:
                 # A process has no command line any more before it gives up its locks.
                 self.is_free(within=ORPHAN_SECONDS)
-                self._remove_sockets(note.sockets)
+                if note.sockets.name == self._mark():
+                    with suppress(OSError):
+                        note.sockets.rmdir()
                 return True
         raise EmbeddedError(
             f"The embedded Postgres of {self.folder} (process {note.pid}) was asked to stop and still runs after "
@@ -152,7 +151,8 @@ class Cluster:
     def _start(self) -> Path:
         lock = self._take_over()
         try:
-            remove_leftovers(self.folder)
+            for leftover in self.folder.glob("data.new-*"):  # as far as a killed initdb, still at work, allows
+                shutil.rmtree(leftover, ignore_errors=True)
             self._drop_stale_pid_file()
             sockets = self._make_sockets()
             write_settings(self.data, self.account)
@@ -193,7 +193,8 @@ class Cluster:
                 if note and note.status == READY and self.answers(sockets):
                     return
                 if server.poll() is not None:
-                    raise describe_failure(self.folder, "it ended while it started", self._logged(seen))
+                    said = self.log.read_bytes()[seen:].decode(errors="replace")
+                    raise describe_failure(self.folder, "it ended while it started", said)
             raise self._not_ready()
         except (KeyboardInterrupt, SystemExit):
             server.send_signal(signal.SIGINT)
@@ -202,32 +203,23 @@ class Cluster:
         finally:
             server.returncode = 0  # it may outlive this process on purpose, which Popen would complain about
 
-    def _logged(self, seen: int) -> str:
-        with self.log.open("rb") as log:
-            log.seek(seen)
-            return log.read().decode(errors="replace")
-
     def _take_over(self) -> FolderLock:
         """Return the lock that only the server's processes hold, once those of a killed server are gone.
 
         They hold its shared memory, and no new server starts beside them.
         """
         lock = FolderLock(self.folder / "server", self.account)
-        for number in (signal.SIGQUIT, signal.SIGKILL, None):
+        for number in (signal.SIGQUIT, signal.SIGKILL, 0):
             if lock.take(EXCLUSIVE, within=ORPHAN_SECONDS):
                 return lock
-            if number is not None:
-                self._signal_all(number)
+            for pid in find_processes(self._mark()):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, number)
         lock.release()
         raise EmbeddedError(
             f"{self.data} is in use by a Postgres that does not answer and cannot be seen from here; is it another "
             f"container's? Stop it there, then open it again. {ELSEWHERE}"
         )
-
-    def _signal_all(self, number: signal.Signals) -> None:
-        for pid in find_processes(self._mark()):
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
 
     def _drop_stale_pid_file(self) -> None:
         """Remove the pid file of a server that is gone; Postgres stumbles if its pid is a zombie's or a stranger's.
@@ -258,11 +250,6 @@ class Cluster:
             f"No folder for the socket of {self.folder}: its own path is too long, and {places[-1]} is not private to "
             f"the account {self.account.uid}. Remove that, or choose a folder with a shorter path. {ELSEWHERE}"
         )
-
-    def _remove_sockets(self, sockets: Path) -> None:
-        if sockets.name == self._mark():
-            with suppress(OSError):
-                sockets.rmdir()
 
     def _mark(self) -> str:
         found = self.data.stat()
@@ -324,13 +311,9 @@ def make_cluster(folder: Path, account: Account) -> None:
         fresh.rename(folder / "data")
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-    _sync(folder)
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove what a killed `make` left behind, as far as its initdb, which may still be at work, allows."""
-    for leftover in folder.glob("data.new-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
 
 
 def check_version(data: Path) -> None:
@@ -398,11 +381,3 @@ def _run(command: list[str], data: Path, account: Account, text: str = "") -> No
         output, _ = process.communicate(text.encode())
     if process.returncode:
         raise describe_failure(data.parent, f"{command[0]} failed", output.decode(errors="replace"))
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

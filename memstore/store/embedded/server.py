@@ -82,12 +82,9 @@ class EmbeddedServer:
     def _leave(self, presence: FolderLock) -> None:
         with _alone(self.folder, self._account):
             presence.release()
-            others = FolderLock(self.folder / "clients", self._account)
-            try:
+            with FolderLock(self.folder / "clients", self._account) as others:
                 if others.take(EXCLUSIVE):
                     self._cluster.stop()
-            finally:
-                others.release()
 
 
 def stop(folder: Path) -> bool:
@@ -96,19 +93,16 @@ def stop(folder: Path) -> bool:
     with _explained(folder):
         if not (folder / "lock").exists():
             return False
-        account = Account.of(folder)
-        with _alone(folder, account):
-            return _stop(Cluster(folder, account))
-
-
-def _stop(cluster: Cluster) -> bool:
-    stopped = cluster.stop()
-    if not stopped and not cluster.is_free(within=ORPHAN_SECONDS):
-        raise EmbeddedError(
-            f"The Postgres of {cluster.folder} runs and cannot be told from other processes here: another container "
-            "runs it, or its postmaster.pid was removed. Stop it where it was started."
-        )
-    return stopped
+        cluster = Cluster(folder, Account.of(folder))
+        with _alone(folder, cluster.account):
+            if cluster.stop():
+                return True
+            if cluster.is_free(within=ORPHAN_SECONDS):
+                return False
+            raise EmbeddedError(
+                f"The Postgres of {folder} runs and cannot be told from other processes here: another container "
+                "runs it, or its postmaster.pid was removed. Stop it where it was started."
+            )
 
 
 def _checked(folder: Path) -> Path:
@@ -142,16 +136,13 @@ def _prepare(folder: Path) -> Account:
 
 @contextmanager
 def _alone(folder: Path, account: Account) -> Iterator[None]:
-    lock = FolderLock(folder / "lock", account)
-    try:
+    with FolderLock(folder / "lock", account) as lock:
         if not lock.take(EXCLUSIVE, within=START_SECONDS + STOP_SECONDS):
             raise EmbeddedError(
                 f"Another process has been starting or stopping the embedded Postgres of {folder} for minutes. "
                 f"See what holds {folder / 'lock'}, end it, and try again."
             )
         yield
-    finally:
-        lock.release()
 
 
 @contextmanager

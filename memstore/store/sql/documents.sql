@@ -46,10 +46,6 @@ DELETE FROM document_vectors WHERE user_id = %(user_id)s AND model_id = %(model_
 -- Documents.
 DELETE FROM documents WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 
--- hold --
--- Those of the documents to be written or removed that there are, in one order for everybody: so nobody deadlocks.
-SELECT id FROM documents WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[]) ORDER BY id FOR UPDATE
-
 -- remove_vectors --
 -- All vectors of documents, by whatever embedder.
 DELETE FROM document_vectors WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
@@ -74,7 +70,7 @@ WHERE user_id = %(user_id)s
 d.namespace, d.key, d.value, d.created_at, d.updated_at, d.expires_at
 
 -- lock --
--- Documents that are to be replaced where they are as somebody knows them.
+-- Documents that are to be written or removed, in one order for everybody: so nobody deadlocks.
 SELECT <shown> FROM documents d
 WHERE d.user_id = %(user_id)s AND d.id = ANY(%(ids)s::uuid[])
 ORDER BY d.id

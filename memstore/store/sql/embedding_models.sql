@@ -4,7 +4,7 @@ SELECT units FROM users WHERE user_id = %(user_id)s FOR NO KEY UPDATE
 
 -- models --
 -- The embedders that make or made vectors of this user.
-SELECT id, name, dimensions, state, predecessor
+SELECT id, name, dimensions, state
 FROM embedding_models
 WHERE user_id = %(user_id)s
 ORDER BY created_at, id
@@ -23,7 +23,7 @@ ON CONFLICT (user_id, id) DO UPDATE SET state = excluded.state
 -- change --
 -- What an embedder is to a user from now on.
 UPDATE embedding_models
-SET state = %(state)s, predecessor = %(predecessor)s
+SET state = %(state)s
 WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- renew --

@@ -23,7 +23,7 @@ FOR UPDATE
 
 -- lock_user --
 -- Lets nobody write anything that belongs to the user.
-SELECT units, posted FROM users WHERE user_id = %(user_id)s FOR UPDATE
+SELECT posted FROM users WHERE user_id = %(user_id)s FOR UPDATE
 
 -- count_erasure --
 -- Whoever has read before this is not to write.
@@ -45,7 +45,7 @@ LIMIT %(limit)s
 -- When everything of the user, or of a conversation, was erased last.
 SELECT max(recorded_at) AS recorded_at FROM erasures
 WHERE user_id = %(user_id)s
-  AND (scope = 'user' OR scope = 'conversation' AND body->>'conversation_id' = %(conversation_id)s::text)
+  AND (scope = 'user' OR scope = 'conversation' AND body->>'conversation_id' = %(conversation_id)s::uuid::text)
 
 -- as_operator --
 -- Backfills and tokens are the operator's.
@@ -94,7 +94,7 @@ DELETE FROM summaries s
 WHERE s.user_id = %(user_id)s AND s.conversation_id = %(conversation_id)s
   AND EXISTS (SELECT FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS run (first, last)
               WHERE run.first <= s.to_seq AND run.last >= s.from_seq)
-RETURNING s.id, s.level, s.from_seq, s.to_seq
+RETURNING s.id, s.level, s.from_seq
 
 -- back_to --
 -- Takes a deriver back to a message, where it is beyond it.
@@ -177,7 +177,6 @@ DELETE FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(facts)s::uuid[])
 -- That messages say facts.
 DELETE FROM fact_sources
 WHERE user_id = %(user_id)s AND (message_id = ANY(%(messages)s::uuid[]) OR fact_id = ANY(%(facts)s::uuid[]))
-RETURNING fact_id
 
 -- remove_changes --
 -- What was done to facts.
@@ -254,13 +253,17 @@ JOIN messages m ON m.user_id = c.user_id AND m.conversation_id = c.id AND m.occu
 WHERE c.user_id = %(user_id)s AND u.user_id = %(user_id)s AND m.user_id = %(user_id)s AND kept.days > 0
 GROUP BY m.conversation_id
 
+-- trim_events --
+-- The outbox does not grow for ever.
+DELETE FROM events WHERE user_id = %(user_id)s AND recorded_at < %(before)s
+
+-- trim_receipts --
+-- Receipts are kept for a time.
+DELETE FROM receipts WHERE user_id = %(user_id)s AND recorded_at < %(before)s
+
 -- keep_settings --
 -- Settings of a user's own; null takes one away.
 UPDATE users SET settings = jsonb_strip_nulls(settings || %(settings)s) WHERE user_id = %(user_id)s
-
--- settings --
--- Settings of a user's own.
-SELECT settings FROM users WHERE user_id = %(user_id)s
 
 -- messages_of --
 -- The ids of all messages of some conversations.

@@ -141,20 +141,13 @@ FROM (SELECT seq, sum(tokens) OVER (ORDER BY seq) - tokens AS before
      ) AS stretch
 
 -- newest_messages --
--- The newest messages before a number, the newest first.
+-- The newest messages before a number, of all roles or of one, the newest first.
 SELECT * FROM messages
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq < %(before)s
+  AND (%(role)s::text IS NULL OR role = %(role)s)
   AND (%(as_of)s::timestamptz IS NULL OR recorded_at <= %(as_of)s)
 ORDER BY seq DESC
 LIMIT %(limit)s
-
--- newest_of_role --
--- The newest message of a role.
-SELECT * FROM messages
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND role = %(role)s
-  AND (%(as_of)s::timestamptz IS NULL OR recorded_at <= %(as_of)s)
-ORDER BY seq DESC
-LIMIT 1
 
 -- sayings --
 -- What decides who sees a message: it itself, or of a tool's result the call that it answers.

@@ -48,10 +48,11 @@ FROM procrastinate_jobs
 WHERE lock = ANY(%(conversations)s::text[]) AND status IN ('todo', 'doing', 'failed')
 GROUP BY lock
 
--- has_other_job --
--- Whether a conversation has a job beside this one: it waits, or was given up.
-SELECT EXISTS (SELECT FROM procrastinate_jobs
-               WHERE lock = %(conversation)s AND id <> %(id)s AND status IN ('todo', 'doing', 'failed'))
+-- other_jobs --
+-- Jobs that a conversation has beside this one: they wait, or were given up.
+SELECT id FROM procrastinate_jobs
+WHERE lock = %(conversation)s AND id <> %(id)s AND status IN ('todo', 'doing', 'failed')
+LIMIT 1
 
 -- counts --
 -- How many jobs wait, run and have failed; of the waiting ones those of backfills too.
@@ -87,6 +88,7 @@ RETURNING (args ->> 'user')::uuid AS user_id, (args ->> 'conversation')::uuid AS
 DELETE FROM procrastinate_jobs
 WHERE task_name = 'memstore.derive' AND status <> 'doing' AND args ->> 'user' = %(user)s
   AND (%(conversation)s::text IS NULL OR args ->> 'conversation' = %(conversation)s)
+RETURNING id
 
 -- scheduler_lock --
 -- One scheduler at a time; released with the transaction.

@@ -7,11 +7,6 @@ VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(budget)s, %(tokens)s, %(body
 -- One receipt.
 SELECT id, conversation_id, body, texts, recorded_at FROM receipts WHERE user_id = %(user_id)s AND id = %(id)s
 
-
--- trim_receipts --
--- Receipts are kept for a time.
-DELETE FROM receipts WHERE user_id = %(user_id)s AND recorded_at < %(before)s
-
 -- says --
 -- How items begin, each from a character on, and who says it.
 WITH wanted AS (SELECT * FROM unnest(%(ids)s::uuid[], %(starts)s::int[]) AS wanted (id, start))
@@ -27,7 +22,6 @@ SELECT w.id, w.start, NULL, left(substr(f.text, w.start + 1), %(most)s)
 FROM wanted w JOIN facts f ON f.id = w.id
 WHERE f.user_id = %(user_id)s
 
-
 -- receipt_page --
 -- A page of receipts, of all conversations or of one, the latest first: their ids begin with their time.
 SELECT id, conversation_id, body, texts, recorded_at FROM receipts
@@ -35,4 +29,17 @@ WHERE user_id = %(user_id)s
   AND (%(conversation_id)s::uuid IS NULL OR conversation_id = %(conversation_id)s)
   AND (%(before)s::uuid IS NULL OR id < %(before)s)
 ORDER BY id DESC
+LIMIT %(limit)s
+
+-- events --
+-- The outbox, in the order of transactions.
+-- One that began earlier may commit later than those seen here, and who reads on would never see it: so what came after
+-- the oldest transaction that is still open waits.
+SELECT user_id, id, conversation_id, type, body, recorded_at, transaction || '/' || id AS cursor
+FROM events
+WHERE user_id = %(user_id)s
+  AND (transaction, id) > (%(after_transaction)s::bigint, %(after_id)s::uuid)
+  AND transaction < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+  AND (%(types)s::text[] IS NULL OR type = ANY(%(types)s::text[]))
+ORDER BY transaction, id
 LIMIT %(limit)s
