@@ -11,7 +11,6 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from memstore._compat import call_inline
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.context.request import BUDGET, STRATEGIES, effective_settings
 from memstore._sync.store import messages
@@ -81,7 +80,7 @@ class MessageListMixin:
             newest = self._newest(scope, cleared, max_tokens)
         opening = list(takewhile(lambda message: message.role in INSTRUCTIONS, oldest))
         rest = [message for message in newest if not opening or message.seq > opening[-1].seq]
-        return call_inline(_fit, opening, rest, max_tokens, self._runtime.counter)
+        return _fit(opening, rest, max_tokens, self._runtime.counter)
 
     def statistics(self) -> Statistics:
         """Return tokens and messages since the conversation was last cleared, messages in all, budget and strategies.

@@ -9,7 +9,6 @@ from typing import Literal, TypedDict, Unpack, get_args, overload
 from uuid import UUID
 
 from memstore import ids
-from memstore._compat import call_inline
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.context.visibility import Rule, VisibilityFilter
 from memstore._sync.search.candidates import DEPTH, facts_with_evidence, recall
@@ -128,7 +127,7 @@ class Recall:
                     if evidence:
                         evidence = sight.hits(scope, evidence)
             if reranker is not None:  # no connection is held meanwhile
-                hits = call_inline(rerank, reranker, query, hits)
+                hits = rerank(reranker, query, hits)
                 hits = [hit for hit in hits if min_score is None or hit.score >= min_score]
             hits = hits[:wanted]
             if group_by is None:

@@ -8,7 +8,6 @@ from functools import cached_property
 from threading import Lock
 from typing import Any
 
-from memstore._compat import call_inline
 from memstore._sync.context.visibility import rule_of
 from memstore._sync.store.database import Database
 from memstore.context.strategies import as_json
@@ -69,7 +68,7 @@ class Runtime:
             return self.counter
         counter = self._counters.pop(name, None)
         if counter is None:
-            counter = call_inline(load_counter, name, self.settings)
+            counter = load_counter(name, self.settings)
         self._counters[name] = counter  # the last one used is the last one to go
         for oldest in list(self._counters)[:-MOST_COUNTERS]:
             self._counters.pop(oldest, None)
@@ -88,7 +87,7 @@ class Runtime:
 
     def load_embedder(self) -> Embedder | None:
         """Return the settings' embedder, loaded in a thread the first time."""
-        return self.embedder if "embedder" in self.__dict__ else call_inline(lambda: self.embedder)
+        return self.embedder if "embedder" in self.__dict__ else (lambda: self.embedder)()
 
     def embedder_by_name(self, name: str, dimensions: int) -> Embedder:
         """Return the embedder of this name and size, loaded once. Blocking, and seconds the first time.
@@ -118,7 +117,7 @@ class Runtime:
     def load_reranker(self) -> Reranker | None:
         """Return the reranker, loaded in a thread the first time; None if none is set."""
         if self._reranker is None and self.settings.reranker != NONE:
-            self._reranker = call_inline(self._load_reranker)
+            self._reranker = self._load_reranker()
         return self._reranker
 
     def _load_reranker(self) -> Reranker | None:

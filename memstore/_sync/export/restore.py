@@ -19,7 +19,6 @@ from uuid import UUID
 import numpy as np
 
 from memstore import ids
-from memstore._compat import call_inline
 from memstore._sync.derive.chunks import run_with_active_embedder
 from memstore._sync.store import (
     archive,
@@ -87,7 +86,7 @@ def restore(
         if only is not None:
             lines = only_of_user(lines, only, running.report.left_out)
         batches = batch_lines(import_policy.redact_lines(lines, redactor, counter), running.report.skip)
-        while (batch := call_inline(next, batches, None)) is not None:
+        while (batch := next(batches, None)) is not None:
             running.take(batch)
             if progress is not None and size:
                 progress(min(running.read, size), size)
@@ -142,7 +141,7 @@ class _Restore:
         elif isinstance(first, DocumentLine):
             self._documents(batch)
         else:
-            rows, skipped = call_inline(import_policy.prepare, batch, self.user_line, self.max_message_bytes)
+            rows, skipped = import_policy.prepare(batch, self.user_line, self.max_message_bytes)
             for line in skipped:
                 self.report.skip(line)
             if isinstance(first, MessageLine):
@@ -396,7 +395,7 @@ class _Restore:
         def store_with(resources: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
             fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
-            units = call_inline(import_policy.hash_units, with_units, None if fits else resources)
+            units = import_policy.hash_units(with_units, None if fits else resources)
             with self.database.user_transaction(self.user_id) as scope:
                 new = write(scope)
                 if added := [unit for one in new for unit in units.get(one.row.id, ())]:
@@ -404,7 +403,7 @@ class _Restore:
             return len(new)
 
         if any(one.units for one in with_units):
-            return run_with_active_embedder(self.database, call_inline(self.resources), self.user_id, store_with)
+            return run_with_active_embedder(self.database, self.resources(), self.user_id, store_with)
         with self.database.user_transaction(self.user_id) as scope:
             return len(write(scope))
 

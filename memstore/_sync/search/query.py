@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from memstore._compat import call_inline
 from memstore._sync.store import chunks, embedding_models
 from memstore._sync.store.chunks import IndexVersion
 from memstore._sync.store.database import Database, Transaction
@@ -58,7 +57,7 @@ class Query(QueryFeatures):
         text = to_first_person(self.text, speakers)
         if self.embedder is None or not self.text.strip() or (text == self.embedded_text and self.vector is not None):
             return self
-        return replace(self, embedded_text=text, vector=call_inline(self.embedder.embed_query, text))
+        return replace(self, embedded_text=text, vector=self.embedder.embed_query(text))
 
     def fits(self, version: IndexVersion | None) -> bool:
         """Return whether the query's vector is of the model that is active in this version of the user's units."""
@@ -78,7 +77,7 @@ class QueryBuilder:
     def guess_embedder(self) -> Embedder | None:
         """Return the embedder that was active for the user last time; the store's own where that is not known."""
         known = None if self.embedder is None else self.database.cache.active_model(self.user_id)
-        return self.embedder if known is None else call_inline(self.load_embedder, *known)
+        return self.embedder if known is None else self.load_embedder(*known)
 
     def build(self, question: str, embedder: Embedder | None) -> Query:
         """Return a question as a query, embedded while no connection is held; "" finds nothing."""
@@ -133,7 +132,7 @@ class QueryBuilder:
     def _embed_by_active_model(self, query: Query, version: IndexVersion) -> Query:
         model = embedding_models.resolve(self.database, version.models, self.embedder)
         self.database.cache.set_active_model(self.user_id, None if model is None else (model.name, model.dimensions))
-        embedder = self.embedder if model is None else call_inline(self.load_embedder, model.name, model.dimensions)
+        embedder = self.embedder if model is None else self.load_embedder(model.name, model.dimensions)
         whole, *subqueries = [
             self._embed(replace(part, vector=None, embedder=embedder, model=embedding_models.id_of(embedder)))
             for part in (query, *query.subqueries)

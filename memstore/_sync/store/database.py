@@ -26,7 +26,7 @@ from psycopg.types.json import JsonbDumper, set_json_loads
 from psycopg_pool import ConnectionPool, PoolTimeout
 from sqlmodel import SQLModel
 
-from memstore._compat import at_exit, call_inline
+from memstore._compat import at_exit
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 from memstore.events import Dispatcher, Event, EventType
 from memstore.store.errors import describe_url, translate_errors
@@ -261,7 +261,7 @@ class Database:
 
     def open(self) -> None:
         """Connect, or raise what is wrong with the server."""
-        self.capabilities = call_inline(capabilities, self.url)
+        self.capabilities = capabilities(self.url)
         if self.capabilities.ignores_policies and self.capabilities.role is None:
             raise ConfigurationError(
                 f"The login of {describe_url(self.url)} ignores row-level security and may not become memstore_app, "
@@ -277,7 +277,7 @@ class Database:
         """Give every connection back; what subscribers have not heard yet they hear now."""
         self._forget_exit()
         self._pool.close()
-        call_inline(self.dispatcher.close)
+        self.dispatcher.close()
 
     @contextmanager
     def user_transaction(
@@ -369,7 +369,7 @@ class Database:
         Before the pool replaces the connection: after a failed try it pauses twice as long, each time.
         """
         if connection.broken and self._revive is not None:
-            call_inline(self._revive)
+            self._revive()
 
     def _release(self, connection: Connection[Any]) -> None:
         self._checked_out.discard(connection)
@@ -400,7 +400,7 @@ class Database:
         try:
             return self._pool.getconn(timeout=SECONDS_TO_REVIVE)
         except PoolTimeout:
-            call_inline(self._revive)  # cheap where all connections are merely busy
+            self._revive()  # cheap where all connections are merely busy
             return self._pool.getconn()
 
 
