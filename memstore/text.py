@@ -30,7 +30,10 @@ def replace_surrogates(text: str) -> str:
     return text
 
 
-MONTHS = "January February March April May June July August September October November December".split()
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "December",
+)  # fmt: skip
 
 
 def format_day(moment: datetime) -> str:

@@ -333,7 +333,8 @@ class Database:
                 yield transaction
                 transaction.write_events()
                 transaction.connection.commit()
-                self.dispatcher.publish(transaction.events)
+                if transaction.events:
+                    self.dispatcher.publish(transaction.events)
             except psycopg.OperationalError:
                 self._recover(transaction.connection)
                 raise
