@@ -38,7 +38,7 @@ NO_OPTION = "which is no option of memstore."
 
 def _http_url(value: str) -> str:
     parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
         raise ValueError("give a URL, such as http://127.0.0.1:11434")
     return value.rstrip("/")
 

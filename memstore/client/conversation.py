@@ -29,7 +29,7 @@ from memstore.models import (
     Role,
     Summary,
 )
-from memstore.providers.counters import check_tools
+from memstore.providers.tiktoken import check_tools
 from memstore.store import facts, llm_usage, messages, receipts, summaries
 from memstore.store.messages import LAST
 from memstore.telemetry import operation_span

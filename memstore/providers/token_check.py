@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from memstore.errors import InvalidInput
 from memstore.plugins import installed_entry_points
 from memstore.providers import Count, TokenCounter, load_counter
-from memstore.providers.counters import check_tools
-from memstore.providers.tiktoken import encoding_of, is_packed
+from memstore.providers.tiktoken import check_tools, encoding_of, is_packed
 from memstore.settings import load as load_settings
 
 if TYPE_CHECKING:  # the rows' libraries take as long to load as all else here; who gives a row has loaded them

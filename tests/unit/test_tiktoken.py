@@ -30,9 +30,9 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def _forgotten() -> Iterator[None]:
-    module._build.cache_clear()
+    module._encoding.cache_clear()
     yield
-    module._build.cache_clear()
+    module._encoding.cache_clear()
 
 
 @pytest.fixture
