@@ -61,7 +61,6 @@ class TokenizerCounter:
     """
 
     def __init__(self, file: Path, folder: Path) -> None:
-        self._path = folder if file.name == TOKENIZER else file
         config = _config(folder / CONFIG)
         templates = _templates(config, folder)
         variables = {key: text for key, value in config.items() if (text := _token(value)) and key.endswith("_token")}
@@ -69,6 +68,7 @@ class TokenizerCounter:
         self.digest = sha256(
             "\0".join([source, *sorted(templates.values()), *sorted(variables.values())]).encode()
         ).hexdigest()[:12]
+        self.name = f"tokenizer:{folder if file.name == TOKENIZER else file}@{self.digest}"
         try:
             tokenizer = Tokenizer.from_str(source)
         except Exception as error:  # the library raises bare Exception
@@ -78,11 +78,6 @@ class TokenizerCounter:
 
     def __repr__(self) -> str:
         return f"<TokenizerCounter {self.name}>"
-
-    @property
-    def name(self) -> str:
-        """The full name: "tokenizer:", the path, and 12 digits of the digest of what is in the files."""
-        return f"tokenizer:{self._path}@{self.digest}"
 
     def count(self, text: str) -> int:
         """Return the number of tokens of a text, special tokens being plain text; a lone surrogate counts as U+FFFD."""

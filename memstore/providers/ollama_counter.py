@@ -1,11 +1,9 @@
 """Counts of models that Ollama serves: the server renders the prompt, and the model's own tokenizer counts it here.
 
-Ollama has no endpoint that counts. What it has: `_debug_render_only` gives the prompt of a chat without running it (an
-undocumented field), and a verbose `/api/show` what the model's GGUF file says of its tokenizer. Two kinds of tokenizer
-are built from that: byte-level BPE ("gpt2"), whose text is cut first by a pattern that goes by a name, and
-SentencePiece ("llama"), whose merges follow from the scores of its tokens. What is not known for certain is not built.
-Where either is missing the count is an upper bound by bytes; so it is while the server is away, for a context must be
-had then too.
+Ollama has no endpoint that counts. `_debug_render_only` (undocumented) gives the prompt of a chat without running it,
+and a verbose `/api/show` what the model's GGUF file says of its tokenizer: byte-level BPE ("gpt2"), whose text is cut
+by a pattern that goes by a name, or SentencePiece ("llama"), whose merges follow from the scores of its tokens. Where
+either is missing or unknown, or the server away, the count is an upper bound by bytes.
 """
 
 from __future__ import annotations
@@ -67,6 +65,7 @@ class OllamaCounter:
     """
 
     def __init__(self, model: str, server: OllamaServer, num_ctx: int) -> None:
+        self.name = f"ollama:{model}"
         self._model = model
         self._server = server
         self._num_ctx = num_ctx
@@ -77,11 +76,6 @@ class OllamaCounter:
 
     def __repr__(self) -> str:
         return f"<OllamaCounter {self.name}>"
-
-    @property
-    def name(self) -> str:
-        """The full name, such as "ollama:qwen3:4b"."""
-        return f"ollama:{self._model}"
 
     def count(self, text: str) -> int:
         """Return the number of tokens of a text by the model's tokenizer; a bound by bytes where that is not had."""

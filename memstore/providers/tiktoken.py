@@ -93,17 +93,13 @@ class TiktokenCounter:
     """
 
     def __init__(self, encoding: str, model: str | None = None) -> None:
+        self.name = f"tiktoken:{model or encoding}"
         self._encoding = encoding
         self._model = model
         self._cache = CountCache(self._tokens)
 
     def __repr__(self) -> str:
         return f"<TiktokenCounter {self.name}>"
-
-    @property
-    def name(self) -> str:
-        """The full name, such as "tiktoken:o200k_base"."""
-        return f"tiktoken:{self._model or self._encoding}"
 
     def count(self, text: str) -> int:
         """Return the number of tokens of a text, special tokens being plain text.
