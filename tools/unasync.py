@@ -46,8 +46,6 @@ NAMES = {
     "AsyncMemoryStore": "MemoryStore",
     "AsyncUserScope": "UserScope",
     "AsyncConversationScope": "ConversationScope",
-    "AsyncMessageListMixin": "MessageListMixin",
-    "AsyncRecall": "Recall",
     "AsyncUserFacts": "UserFacts",
     "open_async": "open",
     "run_all": "run_all_threads",

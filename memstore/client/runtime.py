@@ -66,13 +66,11 @@ class Runtime:
         name = self.counter.name if model is None else counter_for(model)
         if name == self.counter.name:
             return self.counter
-        counter = self._counters.pop(name, None)
-        if counter is None:
-            counter = await to_thread(load_counter, name, self.settings)
-        self._counters[name] = counter  # the last one used is the last one to go
-        for oldest in list(self._counters)[:-MOST_COUNTERS]:
-            self._counters.pop(oldest, None)
-        return counter
+        if name not in self._counters:
+            if len(self._counters) >= MOST_COUNTERS:
+                self._counters.clear()
+            self._counters[name] = await to_thread(load_counter, name, self.settings)
+        return self._counters[name]
 
     @cached_property
     def redactor(self) -> Redactor:

@@ -72,7 +72,7 @@ OTHERS = {
     " erase_fact erase_message erasure erasures events export fact fact_conflicts fact_history facts"
     " facts_said_by resolve_id messages recall receipt receipt_page replay retract_fact summaries_over summary"
     " token_count_errors undo",
-    AsyncConversationScope: "by_role clear count erase extract_facts get_all get_recent info messages prune receipts"
+    AsyncConversationScope: "by_role clear count erase get_all get_recent info messages prune receipts"
     " settings statistics summaries summarize",
     AsyncDocuments: "delete expire get get_many namespaces search",
     AsyncTokens: "all exist holder revoke",
