@@ -99,7 +99,7 @@ class AsyncUserScope(AsyncUserFacts):
     @overload
     async def recall(self, query: str, *, group_by: Grouping, **options: Any) -> list[HitGroup]: ...
 
-    async def recall(
+    async def recall(  # type: ignore[misc]  # the overloads take any options
         self,
         query: str,
         *,

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
-from typing import Any, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -168,8 +168,7 @@ def load_counter(name: str, settings: Settings | None = None) -> TokenCounter:
 
     `settings` say where a server is; by default they are those of the environment.
     """
-    counter: TokenCounter = _load("memstore.counters", name, settings)
-    return counter
+    return cast(TokenCounter, _load("memstore.counters", name, settings))
 
 
 def load_embedder(name: str, settings: Settings | None = None) -> Embedder | None:
@@ -219,34 +218,24 @@ def load_stored_embedder(name: str, dimensions: int, settings: Settings | None =
 
 def load_reranker(name: str, settings: Settings | None = None) -> Reranker | None:
     """Return the reranker of this name, such as "cross-encoder:FOLDER", as `load_embedder` does; None for "none"."""
-    if name == "none":
-        return None
-    reranker: Reranker = _load("memstore.rerankers", name, settings)
-    return reranker
+    return None if name == "none" else cast(Reranker, _load("memstore.rerankers", name, settings))
 
 
 def load_chat_model(name: str, settings: Settings | None = None) -> ChatModel | None:
-    """Return the chat model of this name, such as "ollama:qwen3:4b"; None for "none". Asks no server yet.
-
-    `settings` say where the server is and how long to wait; by default they are those of the environment.
-    """
-    if name == "none":
-        return None
-    model: ChatModel = _load("memstore.chat_models", name, settings)
-    return model
+    """Return the chat model of this name, such as "ollama:qwen3:4b"; None for "none". Asks no server yet."""
+    return None if name == "none" else cast(ChatModel, _load("memstore.chat_models", name, settings))
 
 
 def _load(group: str, name: str, settings: Settings | None) -> Any:
     """Return a provider; one that is made without the settings, such as a local model, is shared by all who ask."""
-    loaded = _LOADED.get((group, name))
-    if loaded is not None:
-        return loaded
-    load, model = find_loader(group, name)
-    if len(signature(load).parameters) > 1:
-        return load(model, load_settings({}) if settings is None else settings)
-    provider = load(model)
-    with suppress(TypeError):  # a class with __slots__ may refuse
-        _LOADED[group, name] = provider
+    provider = _LOADED.get((group, name))
+    if provider is None:
+        load, model = find_loader(group, name)
+        if len(signature(load).parameters) > 1:
+            return load(model, load_settings({}) if settings is None else settings)
+        provider = load(model)
+        with suppress(TypeError):  # a class with __slots__ may refuse
+            _LOADED[group, name] = provider
     return provider
 
 
@@ -259,14 +248,12 @@ def find_loader(group: str, name: str) -> tuple[Callable[..., Any], str]:
     function, _, model = model.partition(":")
     if kind and function.isidentifier():
         try:
-            load = getattr(import_module(kind), function, None)
-        except (ImportError, TypeError, ValueError) as error:
-            if not isinstance(error, ModuleNotFoundError) or not f"{kind}.".startswith(f"{error.name}."):
-                raise ProviderMissing(f"{kind} of {name!r} cannot be imported: {error}.") from error
-        else:
-            if not callable(load):
-                raise ProviderMissing(f"The module {kind} of {name!r} has no function {function}.")
-            return load, model
+            return getattr(import_module(kind), function), model
+        except AttributeError as error:
+            raise ProviderMissing(f"The module {kind} of {name!r} has no function {function}.") from error
+        except ModuleNotFoundError as error:
+            if not f"{kind}.".startswith(f"{error.name}."):  # a module that it needs
+                raise
     raise ProviderMissing(
         f"Nobody knows the provider {name!r}. {group} has {', '.join(f'{each}:…' for each in sorted(known.names))}; "
         "a function of your own is named module:function."

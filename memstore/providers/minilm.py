@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from memstore.errors import ProviderError, ProviderMissing
 from memstore.providers import MINILM, Vectors
-from memstore.providers.batching import BatchWorkers
+from memstore.providers.batching import BatchWorkers, by_length
 from memstore.text import replace_surrogates
 
 # Its releases report to their maker as soon as they are imported; this is the switch that they name for it.
@@ -82,7 +82,7 @@ class MiniLM:
         """Return the vectors of texts: shape (texts, 384), float32, unit length."""
         tokens = [self._tokens(text) for text in texts]
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
-        self._workers.fill(vectors, self._embed, tokens, [len(ids) for ids in tokens], BATCH, BATCH_TOKENS)
+        self._workers.fill(vectors, self._embed, tokens, by_length(list(map(len, tokens)), BATCH, BATCH_TOKENS))
         return vectors
 
     def embed_query(self, text: str) -> Vectors:

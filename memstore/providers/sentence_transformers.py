@@ -18,7 +18,7 @@ import numpy as np
 from memstore.errors import ProviderError, ProviderMissing
 from memstore.plugins import missing_extra, require_extra
 from memstore.providers import Vectors
-from memstore.providers.batching import BatchWorkers
+from memstore.providers.batching import BatchWorkers, by_length
 from memstore.text import replace_surrogates
 
 EXTRA = "sentence-transformers"
@@ -67,7 +67,7 @@ class SentenceTransformerEmbedder:
         texts = [replace_surrogates(text) for text in texts]
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         encode = partial(_encode, self._model.encode_document)
-        self._worker.fill(vectors, encode, texts, [len(text) for text in texts], BATCH)
+        self._worker.fill(vectors, encode, texts, by_length(list(map(len, texts)), BATCH))
         return vectors
 
     def embed_query(self, text: str) -> Vectors:

@@ -98,7 +98,7 @@ class ConversationScope:
             "tool_call_id": tool_call_id,
             "metadata": metadata,
         }
-        message = {"role": role, "content": content, "tags": tags}
+        message: Json = {"role": role, "content": content, "tags": tags}
         message |= {key: value for key, value in optional.items() if value is not None}
         return (self.add_many([message], on_conflict=on_conflict))[0]
 

@@ -57,6 +57,9 @@ class MemoryStore:
         self._database = database
         self._runtime = Runtime(database, settings, reranker)
         self._server = server
+        self.backfills = Backfills(self._runtime)
+        self.embeddings = Embeddings(self._runtime)
+        self.tokens = Tokens(self._runtime)
 
     @classmethod
     def open(
@@ -133,21 +136,6 @@ class MemoryStore:
     def embedder(self) -> Embedder | None:
         """The settings' embedder, loaded when it is first needed."""
         return self._runtime.embedder
-
-    @property
-    def backfills(self) -> Backfills:
-        """Long histories that workers derive under a plan."""
-        return Backfills(self._runtime)
-
-    @property
-    def embeddings(self) -> Embeddings:
-        """Changes of the embedding model, while recall goes on."""
-        return Embeddings(self._runtime)
-
-    @property
-    def tokens(self) -> Tokens:
-        """The tokens that let callers of a server in."""
-        return Tokens(self._runtime)
 
     def user(self, name: str) -> UserScope:
         """Return the scope of a user; nothing below it sees other users' rows."""
@@ -347,9 +335,8 @@ class MemoryStore:
         from memstore._sync.derive.maintenance import apply_retention
 
         check_names(user=user)
-        if user is not None:
-            return apply_retention(self._database, ids.user_id(user), self.settings)
-        return sum([apply_retention(self._database, id, self.settings) for id, _ in messages.everybody(self._database)])
+        names = [user] if user is not None else [name for name in self.users()]
+        return sum([apply_retention(self._database, ids.user_id(name), self.settings) for name in names])
 
     def stats(self, *, user: str | None = None) -> dict[str, int]:
         """Return how much is stored, of every user or of one."""

@@ -97,7 +97,7 @@ class UserScope(UserFacts):
     @overload
     def recall(self, query: str, *, group_by: Grouping, **options: Any) -> list[HitGroup]: ...
 
-    def recall(
+    def recall(  # type: ignore[misc]  # the overloads take any options
         self,
         query: str,
         *,
