@@ -248,12 +248,14 @@ def find_loader(group: str, name: str) -> tuple[Callable[..., Any], str]:
     function, _, model = model.partition(":")
     if kind and function.isidentifier():
         try:
-            return getattr(import_module(kind), function), model
-        except AttributeError as error:
-            raise ProviderMissing(f"The module {kind} of {name!r} has no function {function}.") from error
+            load = getattr(import_module(kind), function, None)
         except ModuleNotFoundError as error:
             if not f"{kind}.".startswith(f"{error.name}."):  # a module that it needs
                 raise
+        else:
+            if not callable(load):
+                raise ProviderMissing(f"The module {kind} of {name!r} has no function {function}.")
+            return load, model
     raise ProviderMissing(
         f"Nobody knows the provider {name!r}. {group} has {', '.join(f'{each}:…' for each in sorted(known.names))}; "
         "a function of your own is named module:function."

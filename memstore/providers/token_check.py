@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from memstore.errors import InvalidInput
 from memstore.plugins import installed_entry_points
 from memstore.providers import Count, TokenCounter, load_counter
-from memstore.providers.tiktoken import check_tools, encoding_of, is_packed
+from memstore.providers.tiktoken import check_tools, encoding_of
 from memstore.settings import load as load_settings
 
 if TYPE_CHECKING:  # the rows' libraries take as long to load as all else here; who gives a row has loaded them
@@ -33,8 +33,7 @@ def counter_for(model: str) -> str:
     if model.partition(":")[0] in kinds:
         return model
     openai = model.removeprefix("openai:").removeprefix("openai/")
-    encoding = encoding_of(openai)
-    if encoding is not None and is_packed(encoding):
+    if encoding_of(openai):
         return f"tiktoken:{openai}"
     _warn_of_unknown(model, ", ".join(f"{kind}:…" for kind in sorted(kinds)))
     return UNKNOWN

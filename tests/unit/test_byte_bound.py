@@ -16,7 +16,7 @@ from memstore.providers import load_counter
 from memstore.providers.byte_bound import BytesCounter, load, longest
 from memstore.providers.huggingface import ChatTemplate
 from memstore.providers.minilm import FOLDER
-from memstore.testing import check_counter
+from tests.helpers.conformance import check_counter
 from tests.helpers.tokenizers import CHATML, GEMMA, LLAMA_3, QWEN, byte_level, sentencepiece, unigram
 
 BYTES = BytesCounter()

@@ -14,7 +14,7 @@ from memstore.errors import ProviderError, ProviderMissing
 from memstore.providers import load_reranker
 from memstore.providers.cross_encoder import CrossEncoderReranker, load
 from memstore.providers.minilm import FOLDER
-from memstore.testing import check_reranker
+from tests.helpers.conformance import check_reranker
 
 pytestmark = pytest.mark.torch
 

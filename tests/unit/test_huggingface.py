@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer, pre_tokenizers
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import huggingface, load_counter
 from memstore.providers.huggingface import ChatTemplate, TokenizerCounter, Vocabulary, load
-from memstore.testing import check_counter
+from tests.helpers.conformance import check_counter
 from tests.helpers.tokenizers import CHATML, DATED, GEMMA, LLAMA_3, QWEN, byte_level, unigram, write
 
 USER: dict[str, Any] = {"role": "user", "content": "When does the ferry leave?"}

@@ -18,7 +18,7 @@ from memstore.errors import EmbedderMismatch, ProviderError, ProviderMissing
 from memstore.providers import MINILM, load_embedder, load_stored_embedder, minilm
 from memstore.providers.minilm import BATCH, FOLDER, MiniLM, load
 from memstore.settings import ONNX_MINILM
-from memstore.testing import check_embedder
+from tests.helpers.conformance import check_embedder
 from tests.waiting import await_exit
 
 ROOT = Path(__file__).parents[2]

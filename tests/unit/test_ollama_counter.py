@@ -12,7 +12,7 @@ from memstore.providers import load_counter, ollama_counter
 from memstore.providers.byte_bound import BytesCounter, longest
 from memstore.providers.ollama_counter import OllamaCounter
 from memstore.settings import Settings
-from memstore.testing import check_counter
+from tests.helpers.conformance import check_counter
 from tests.helpers.tokenizers import as_gguf, byte_level
 from tests.ollama_server import ScriptedOllama, raw, says, status
 

