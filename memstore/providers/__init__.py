@@ -246,7 +246,7 @@ def find_loader(group: str, name: str) -> tuple[Callable[..., Any], str]:
     if kind in known.names:
         return known[kind].load(), model
     function, _, model = model.partition(":")
-    if kind and function.isidentifier():
+    if all(part.isidentifier() for part in (*kind.split("."), function)):
         try:
             load = getattr(import_module(kind), function, None)
         except ModuleNotFoundError as error:

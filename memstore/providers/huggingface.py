@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
@@ -73,7 +73,9 @@ class TokenizerCounter:
             tokenizer = Tokenizer.from_str(source)
         except Exception as error:  # the library raises bare Exception
             raise ProviderError(f"{file} is no tokenizer: {error}") from error
-        self._vocabulary = Vocabulary(tokenizer, _added_bos(tokenizer, variables.get("bos_token")))
+        bos = variables.get("bos_token")  # counted where the tokenizer puts it before a prompt of itself
+        adds_bos = bos in tokenizer.encode("", add_special_tokens=True).tokens
+        self._vocabulary = Vocabulary(tokenizer, bos if adds_bos else None)
         self._templates = {name: ChatTemplate(text, variables) for name, text in templates.items()}
 
     def __repr__(self) -> str:
@@ -103,12 +105,7 @@ class TokenizerCounter:
     ) -> tuple[str, bool]:
         """Return the prompt that is counted, and whether it is certain that a server makes the same of the messages."""
         template = self._templates.get("tool_use" if tools else "default", self._templates["default"])
-        try:
-            return template.render(messages, tools)
-        except InvalidInput:
-            if messages:
-                raise
-            return "", False  # templates that look at the first message have nothing to say of no message
+        return template.render(messages, tools)
 
     @cached_property
     def _overhead(self) -> int:
@@ -175,21 +172,18 @@ def _length(tokenizer: Tokenizer, text: str) -> int:
 
 def _config(file: Path) -> dict[str, Any]:
     try:
-        config = json.loads(_read(file)) if file.is_file() else {}
+        config: dict[str, Any] = json.loads(_read(file)) if file.is_file() else {}
     except ValueError as error:
         raise ProviderError(f"{file} is no JSON: {error}") from error
-    return config if isinstance(config, dict) else {}
+    return config
 
 
 def _templates(config: Mapping[str, Any], folder: Path) -> dict[str, str]:
     """Return the templates by name; "default" is there."""
     if (folder / TEMPLATE).is_file():
         return {"default": _read(folder / TEMPLATE)}
-    value = config.get("chat_template")
-    if isinstance(value, list):
-        named = {str(entry.get("name")): str(entry.get("template")) for entry in value if isinstance(entry, dict)}
-    else:
-        named = {"default": value} if isinstance(value, str) else {}
+    value = config.get("chat_template") or []
+    named = {"default": value} if isinstance(value, str) else {entry["name"]: entry["template"] for entry in value}
     if "default" not in named:
         raise ProviderMissing(f"{folder} has no chat template: put the model's {TEMPLATE} or {CONFIG} there.")
     return named
@@ -206,11 +200,6 @@ def _token(value: object) -> str | None:
     """Return a special token of a configuration: a text, or an object that has it as its content."""
     text = value.get("content") if isinstance(value, Mapping) else value
     return text if isinstance(text, str) else None
-
-
-def _added_bos(tokenizer: Tokenizer, bos: str | None) -> str | None:
-    """Return the token that begins a prompt, if the tokenizer puts it there of itself."""
-    return bos if bos is not None and bos in tokenizer.encode("", add_special_tokens=True).tokens else None
 
 
 class _MessagesRefused(Exception):
@@ -247,6 +236,8 @@ class ChatTemplate:
             try:
                 return self._render(_alternate(as_given), tools)[0], False
             except _MessagesRefused as error:
+                if not messages:  # templates that look at the first message have nothing to say of no message
+                    return "", False
                 raise InvalidInput(f"The model's chat template refuses these messages: {error}") from error
         return prompt, not has_date
 
@@ -261,8 +252,7 @@ class ChatTemplate:
         chat = {"messages": messages, "tools": list(tools) or None, "documents": None, "add_generation_prompt": True}
         try:
             prompt = self._template.render(self._variables | chat, strftime_now=strftime_now)
-        # Templates meet what they do not expect (no message at all, a role without content) with errors of every kind.
-        except Exception as error:
+        except Exception as error:  # what they do not expect, such as no message at all, templates meet with any error
             raise _MessagesRefused(f"{type(error).__name__}: {error}") from error
         return prompt, bool(layouts)
 
@@ -322,20 +312,10 @@ def _environment() -> ImmutableSandboxedEnvironment:
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation]
     )
-    environment.filters["tojson"] = _tojson
+    environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
     environment.globals["raise_exception"] = _raise_exception
     return environment
 
 
 def _raise_exception(message: str) -> NoReturn:
     raise _MessagesRefused(message)
-
-
-def _tojson(
-    value: Any,
-    ensure_ascii: bool = False,
-    indent: int | str | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)

@@ -203,10 +203,13 @@ def build_vocabulary(info: Mapping[str, Any]) -> Vocabulary | None:
     tokenizer = build(tokens, gguf) if build else None
     if tokenizer is None:
         return None
-    kinds = gguf.get("token_type") or []
-    tokenizer.add_special_tokens(_of_kind(tokens, kinds, CONTROL, special=True))
-    tokenizer.add_tokens(_of_kind(tokens, kinds, USER_DEFINED, special=False))
-    return Vocabulary(tokenizer, _bos(tokens, gguf))
+    kinds = dict(zip(tokens, gguf.get("token_type") or [], strict=False))
+    for kind, add in ((CONTROL, tokenizer.add_special_tokens), (USER_DEFINED, tokenizer.add_tokens)):
+        chosen = [token for token in tokens if token and kinds.get(token) == kind]
+        add([AddedToken(token, special=kind == CONTROL, normalized=False) for token in chosen])
+    number = gguf.get("bos_token_id")
+    adds_bos = gguf.get("add_bos_token", gguf.get("model") == "llama")  # before a prompt
+    return Vocabulary(tokenizer, tokens[number] if adds_bos and isinstance(number, int) else None)
 
 
 def _byte_level(tokens: Sequence[str], gguf: Mapping[str, Any]) -> Tokenizer | None:
@@ -248,15 +251,3 @@ def _merges(tokens: Sequence[str], scores: Sequence[float], ids: Mapping[str, in
         for cut in range(1, len(token))
         if token[:cut] in ids and token[cut:] in ids
     ]
-
-
-def _of_kind(tokens: Sequence[str], kinds: Sequence[int], wanted: int, *, special: bool) -> list[AddedToken]:
-    chosen = [token for token, kind in zip(tokens, kinds, strict=False) if kind == wanted and token]
-    return [AddedToken(token, special=special, normalized=False) for token in chosen]
-
-
-def _bos(tokens: Sequence[str], gguf: Mapping[str, Any]) -> str | None:
-    """Return the token that is put before a prompt: by default SentencePiece has one and byte-level BPE has none."""
-    number = gguf.get("bos_token_id")
-    adds = gguf.get("add_bos_token", gguf.get("model") == "llama")
-    return tokens[number] if adds and isinstance(number, int) and 0 <= number < len(tokens) else None
