@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
@@ -167,9 +167,7 @@ class Receipt:
             Compression(step["strategy"], step["tokens_before"], step["tokens_after"], step["turns"])
             for step in body.get("compressed", ())
         ]
-        known = {item.name for item in fields(cls)}
-        values = {name: value for name, value in body.items() if name in known}
-        receipt: Receipt = adapter(Receipt).validate_python(values | {"compressed": steps})
+        receipt: Receipt = adapter(Receipt).validate_python({**body, "compressed": steps})
         return receipt
 
     def decisions(self) -> Iterator[Decision]:
