@@ -122,7 +122,7 @@ def test_mistakes_are_told(place: str, cli: Run, tmp_path: Path) -> None:
         assert cli(*command, "-d", place).code == 2, command
     file = tmp_path / "other.json"
     wrong = {
-        json.dumps([{}]): "has no scope, user_id",
+        json.dumps([{}]): "scope: Field required; user_id: Field required",
         json.dumps({"scope": "message", "user_id": str(ids.uuid7()), "erased": []}): "names nothing that was erased",
         "user: 34": "no certificate",
         None: "No such file",

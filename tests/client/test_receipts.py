@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from uuid import uuid4
@@ -143,18 +142,6 @@ async def test_explain_says_what_items_say_and_why(store: AsyncMemoryStore) -> N
     run(store, "DELETE FROM facts WHERE user_id = %s", ALICE)
     run(store, "DELETE FROM messages WHERE user_id = %s", ALICE)
     assert "peanuts" not in (await scope.user.receipt(context.receipt)).explain()
-
-
-async def test_a_context_is_printed_on_a_line_that_names_its_receipt(store: AsyncMemoryStore) -> None:
-    scope = await talk(store, turns=4)
-    for format, made in (("openai", "3 messages"), ("anthropic", "a system prompt apart"), ("text", "a text")):
-        context = await scope.context("What did we see in Lisbon?", budget=300, system="Be brief.", format=format)
-        shown = repr(context)
-        assert f"{context.tokens} of 300 tokens" in shown
-        assert str(context.receipt.id) in shown
-        assert made.replace("3", str(len(context.messages))) in shown
-        assert len(shown) < 150
-    assert "1 message," in repr(replace(await scope.context("What of Porto?", budget=300), messages=[{}]))
 
 
 async def test_explain_says_what_held_once_and_what_holds_in_its_place(store: AsyncMemoryStore) -> None:

@@ -11,7 +11,7 @@ from itertools import groupby
 from uuid import UUID
 
 from memstore import ids
-from memstore._compat import call_inline, run_both_threads
+from memstore._compat import run_both_threads
 from memstore._sync.context.candidates import ConversationHistory, collect_candidates, hits_for_budget, load_history
 from memstore._sync.context.request import Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore._sync.search.grouping import rerank
@@ -114,7 +114,7 @@ class ContextBuilder:
                 found = collect_candidates(scope, self.query, resolved, self.history, most)
                 layout = self._lay_out(scope, resolved, found)
             # While no connection is held.
-            layout, context = call_inline(self._compose, layout, resolved)
+            layout, context = self._compose(layout, resolved)
             if last or len(found.hits) < most or context.tokens >= FULL * layout.target.most:
                 break
             most *= MORE
@@ -143,7 +143,7 @@ class ContextBuilder:
         if not outlines:
             return layout
         finest = sum(outline.tokens for outline in outlines if outline.level == 1)
-        upto_seq, tokens, static = call_inline(layout.room_for_summaries, finest)
+        upto_seq, tokens, static = layout.room_for_summaries(finest)
         newest = max(outline.to_seq for outline in outlines)
         covering = cover(outlines, min(upto_seq, newest), int(tokens * INDENTED))
         rows = summaries.some(scope, [outline.id for outline in covering])

@@ -25,7 +25,6 @@ from uuid import UUID
 import numpy as np
 
 from memstore import ids
-from memstore._compat import call_inline
 from memstore._sync.store import archive
 from memstore._sync.store.database import Database, Transaction
 from memstore.errors import InvalidInput
@@ -277,7 +276,7 @@ class _LineWriter:
 
     def flush(self) -> None:
         data, self._buffer = bytes(self._buffer), bytearray()
-        call_inline(self._out.write, data)
+        self._out.write(data)
 
     def end(self) -> None:
         """Write the last line, which has the sums of all, and what waits."""

@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from memstore import ids
-from memstore._compat import call_inline
 from memstore._sync.store import messages as store, tombstones
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.tombstones import as_stored
@@ -86,7 +85,7 @@ def add_many(
         or not isinstance(messages, Iterable)
     ):
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
-    rows = call_inline(_build_rows, messages, conversation, key, max_bytes, redactor)
+    rows = _build_rows(messages, conversation, key, max_bytes, redactor)
     if not rows:
         return []
     whole = key if on_conflict == "error" else None
@@ -121,7 +120,7 @@ def store_new(
             last = store.last_numbers(scope, conversations)
             known = store.known(scope, _named(row for row in rows if last.get(row.conversation_id)))
     while (found := partition(rows, known, erased)).new:
-        call_inline(count_tokens, [row for row in found.new if row.tokens == UNCOUNTED], counter)
+        count_tokens([row for row in found.new if row.tokens == UNCOUNTED], counter)
         wanted = {row.conversation_id for row in found.new if row.external_id is not None}
         try:
             with database.user_transaction(user) as scope:

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from uuid import UUID
 
-from memstore._compat import call_inline, run_both_threads
+from memstore._compat import run_both_threads
 from memstore._sync.ingest.add import ConversationRef, build_row, describe_conflict, preview, store_new
 from memstore._sync.store.database import Database
 from memstore.errors import InvalidInput
@@ -147,10 +147,10 @@ def import_file(
     importer = importer_for(path, format)
     report = Imported(importer.name)
     spans: dict[UUID, Span | None] = {}
-    reader = _Reader(user, settings.max_message_bytes, call_inline(redactor_for, settings), untrusted)
+    reader = _Reader(user, settings.max_message_bytes, redactor_for(settings), untrusted)
     batches = reader.batches(importer.read(path, replace(options, on_read=reader.count_bytes)))
     size = size_of(path)
-    next_batch = partial(call_inline, next, batches, None)
+    next_batch = partial(next, batches, None)
     batch = next_batch()
     while batch is not None:
         following, _ = run_both_threads(

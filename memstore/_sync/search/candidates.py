@@ -16,7 +16,6 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore._compat import call_inline
 from memstore._sync.search.query import Query, QueryBuilder
 from memstore._sync.store import chunks, postings, vector_indexes
 from memstore._sync.store.chunks import Filters, IndexVersion, ItemText
@@ -175,7 +174,7 @@ def _rank_query(scope: Transaction, query: Query, version: IndexVersion | None, 
     query = query.for_speakers(arrays.speakers_of_messages)
     tags = spec.filters.tags
     tagged = None if tags is None else chunks.items_with_tags(scope, tags)
-    return call_inline(_rank_arrays, arrays, version, query, spec, tagged)
+    return _rank_arrays(arrays, version, query, spec, tagged)
 
 
 def _rank_arrays(
@@ -199,7 +198,7 @@ def _rank_by_indexes(scope: Transaction, query: Query, version: IndexVersion, sp
     again = query.for_speakers(scope.cache.add_speakers(scope.user_id, query.model, found.arrays.speakers_of_messages))
     if again is not query:  # it names a speaker who is found for the first time
         found = search_indexes(scope, again, version, spec) or found
-    return call_inline(_rank_found, found, again, spec)
+    return _rank_found(found, again, spec)
 
 
 def search_indexes(scope: Transaction, query: Query, version: IndexVersion, spec: SearchSpec) -> IndexCandidates | None:
@@ -210,7 +209,7 @@ def search_indexes(scope: Transaction, query: Query, version: IndexVersion, spec
     matches = postings.matches(scope, list(query.terms.values()), version.posted, filters.as_of)
     corpus = Corpus(units, length, matches.holding)
     count = max(PER_INDEX, spec.depth // 2)
-    numbers = _visible(scope, filters, call_inline(best_by_words, matches, corpus), count)
+    numbers = _visible(scope, filters, best_by_words(matches, corpus), count)
     keys = [UnitKey(item_id, 0) for item_id in spec.include_ids]
     if query.vector is None:
         keys += chunks.latest(scope, filters, LATEST)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from pydantic import AfterValidator, BaseModel, Field
 from starlette.responses import PlainTextResponse, Response
 
-from memstore.client.recall import Grouping, Order
+from memstore.client.user import Grouping, Order
 from memstore.models import Context, Hit, HitGroup, Json, Role, Tier
 from memstore.server.http.dependencies import (
     MAX_LIMIT,
