@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memstore.cli.options import command, given, group
-from memstore.cli.output import echo_hint, print_json, print_result, print_rows, show_progress
+from memstore.cli.output import echo_hint, print_models, print_result, show_progress
 from memstore.cli.session import open_store
-from memstore.errors import InvalidInput
+from memstore.errors import ConfigurationError, InvalidInput
 
 if TYPE_CHECKING:
     from memstore.store.migrations import Status
 
 app = group("Look after the database itself.")
 embeddings_app = group("Another embedder for users who have vectors, while recall goes on.")
-COLUMNS = ("embedder", "dimensions", "state", "users", "units", "vectors", "missing")
 
 
 @command(app)
@@ -45,7 +43,7 @@ def status() -> None:
     from memstore.store import migrations
 
     target = database_url(given.database)
-    if is_embedded(target) and _is_missing(embedded_folder(target)):  # who only asks makes no database
+    if is_embedded(target) and not embedded_folder(target).exists():  # who only asks makes no database
         _print_status(migrations.Status(None))
         return
     with _url() as url:
@@ -62,7 +60,7 @@ def sql() -> None:
 
     statements = migrations.sql()
     if given.as_json:
-        print_json({"sql": statements})
+        print_result({"sql": statements}, "")
     else:
         print(statements)
 
@@ -83,8 +81,7 @@ def grant(
 
     with _url() as url:
         granted = roles.grant(url, login, role)
-    value = {"login": granted.login, "role": granted.role, "confined": granted.confined}
-    print_result(value, f"{granted.login} is granted {granted.role}")
+    print_result(granted, f"{granted.login} is granted {granted.role}")
     if not granted.confined:
         echo_hint(
             f"{granted.login} is a superuser, ignores row-level security or owns the tables: no role confines it."
@@ -120,11 +117,7 @@ def index() -> None:
     with open_store() as store:
         refused = store.build_indexes(progress=lambda user: echo_hint(f"{user.name}: {user.units:,} units"))
         users = store.large_users()
-    rows = [(each.name, f"{each.units:,}", "yes" if each.indexed else "no") for each in users]
-    print_rows(users, ("user", "units", "indexed"), rows)
-    names = {each.name for each in refused}
-    if waiting := ", ".join(repr(each.name) for each in users if not each.indexed and each.name not in names):
-        echo_hint(f"Another process builds what is missing for {waiting}.")
+    print_models(users, "name", "units", "indexed")
     if refused:
         echo_hint("This login may not build indexes on the vectors: run it with that of the tables' owner.")
         raise typer.Exit(1)
@@ -137,7 +130,6 @@ def stop() -> None:
     JSON: {"folder": text, "stopped": false where it was not running}.
     """
     from memstore.client.validation import database_url, embedded_folder, is_embedded
-    from memstore.errors import ConfigurationError
     from memstore.store.embedded import server
     from memstore.store.errors import describe_url
 
@@ -154,13 +146,6 @@ def _print_status(status: Status) -> None:
     value = {"revision": status.revision, "head": status.head, "current": status.current}
     word = "current" if status.current else "to be upgraded: memstore db upgrade"
     print_result(value, f"schema {status.revision or 'none'} of {status.head}: {word}")
-
-
-def _is_missing(folder: Path) -> bool:
-    with suppress(OSError):  # of a folder that may not be looked at, the server's opening says more
-        above = next(parent for parent in folder.absolute().parents if parent.exists())
-        return not folder.exists() and above.is_dir()
-    return False
 
 
 @contextmanager
@@ -206,15 +191,11 @@ def migrate(
 def embeddings_status() -> None:
     """Say which embedders serve, are being made or are retired, and what is missing.
 
-    On a pipe, a line an embedder and state, its cells parted by tabs: embedder, dimensions, state, users, units,
-    vectors, missing.
-
     JSON: [{"name", "dimensions", "state": serving, building or retired, "users", "units", "vectors", "missing"}].
     """
     with open_store() as store:
         embedders = store.embeddings.status()
-    rows = [(row.name, row.dimensions, row.state, row.users, row.units, row.vectors, row.missing) for row in embedders]
-    print_rows(embedders, COLUMNS, rows)
+    print_models(embedders, "name", "dimensions", "state", "users", "units", "vectors", "missing")
     if any(each.state == "building" for each in embedders):
         echo_hint("a migration is not done: memstore embeddings migrate goes on with it, rollback gives it up")
 
@@ -235,11 +216,9 @@ def rollback(
     with open_store() as store, show_progress("loading") as move:
         moved = store.embeddings.rollback(leaving, progress=lambda done, total: move("units", done, total))
         if not moved.users:
-            where = "" if leaving is None else f" from {leaving!r}"
             raise InvalidInput(
-                f"Nobody can go back{where}: no other embedder served before, or its vectors were removed by memstore "
-                "embeddings clean. To have users found by it again: memstore embeddings migrate --to KIND:MODEL. "
-                "memstore embeddings status says what there is."
+                "Nobody can go back: no other embedder served before, or embeddings clean removed its vectors. "
+                "To have users found by it again: memstore embeddings migrate --to KIND:MODEL."
             )
     print_result(moved, f"{moved.users:,} users have gone back; {moved.vectors:,} vectors made")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
 import typer
@@ -14,13 +15,12 @@ from memstore.cli.output import (
     err,
     log_records,
     print_json,
+    print_models,
     print_result,
     print_rows,
-    print_table,
     show_progress,
 )
-from memstore.cli.session import hint_if_unknown, open_store
-from memstore.errors import ModelUnavailable
+from memstore.cli.session import hint_why_little, open_store
 
 if TYPE_CHECKING:
     from memstore import DeriveReport
@@ -64,7 +64,7 @@ def derive(
         with show_progress("loading") as move:
             report = store.derive(user=user, redo=redo, progress=move)
         if user is not None and not report.messages:
-            hint_if_unknown(store, user)
+            hint_why_little(store, user)
     print_result(report, _summary(report))
     for waiting in report.waiting:
         echo_hint(f"waiting: {waiting}")
@@ -76,10 +76,8 @@ def derive(
 
 
 def _summary(report: DeriveReport) -> str:
-    if report == type(report)():
-        return "nothing was pending"
     if report == type(report)(waiting=report.waiting):
-        return "nothing could be done now"
+        return "nothing could be done now" if report.waiting else "nothing was pending"
     more = {
         "conversations made anew": report.redone,
         "vectors for what had none": report.vectors,
@@ -119,11 +117,8 @@ def jobs(
     """
     with open_store() as store:
         counts, rows = store.job_counts(), store.jobs(failed=failed, limit=limit)
-    print_rows(
-        {"counts": counts, "jobs": rows},
-        ("job", "status", "attempts", "conversation", "went wrong"),
-        [(job.id, job.status, job.attempts, job.conversation_id, job.error or "") for job in rows],
-    )
+    cells = [(job.id, job.status, job.attempts, job.conversation_id, job.error) for job in rows]
+    print_rows({"counts": counts, "jobs": rows}, ("job", "status", "attempts", "conversation", "went wrong"), cells)
     echo_hint(f"{counts.waiting} waiting, {counts.running} running, {counts.failed} failed; {counts.workers} workers")
 
 
@@ -176,18 +171,10 @@ def run(
     JSON: as of memstore backfill status.
     """
 
-    async def ran(store: WorkingStore) -> BackfillStatus:
-        plan = None
-        try:
-            plan = await store.backfills.plan(user=user, only=only or ())
-        except ModelUnavailable as error:  # what is for it waits; the rest is done
-            echo_hint(f"not planned: {error}")
-        backfill = await store.backfills.begin(
-            user=user, only=only or (), max_tokens=max_tokens, max_seconds=max_seconds, plan=plan
-        )
-        return await _work(store, backfill, detach, concurrency)
+    async def begin(store: WorkingStore) -> UUID:
+        return await store.backfills.begin(user=user, only=only or (), max_tokens=max_tokens, max_seconds=max_seconds)
 
-    _finish(_with_store(ran), detach)
+    _work(begin, detach, concurrency)
 
 
 @command(backfill_app)
@@ -203,13 +190,13 @@ def resume(
     JSON: as of memstore backfill status.
     """
 
-    async def resumed(store: WorkingStore) -> BackfillStatus:
+    async def resume(store: WorkingStore) -> UUID:
         state = await store.backfills.status(backfill)
         if state.backfill.state != "running":
-            state = await store.backfills.resume(backfill, max_tokens=max_tokens, max_seconds=max_seconds)
-        return await _work(store, state.backfill.id, detach, concurrency)
+            await store.backfills.resume(state.backfill.id, max_tokens=max_tokens, max_seconds=max_seconds)
+        return state.backfill.id
 
-    _finish(_with_store(resumed), detach)
+    _work(resume, detach, concurrency)
 
 
 @command(backfill_app)
@@ -252,30 +239,33 @@ def verify(user: OnlyUserOption = None) -> None:
     """
     with open_store() as store:
         wrong = store.backfills.verify(user=user)
-    rows = [(each.user or "", f"{each.rows:,}", each.problem) for each in wrong]
-    print_rows(wrong, ("user", "rows", "problem"), rows, empty="everything is derived, and whole")
+    print_models(wrong, "user", "rows", "problem", empty="everything is derived, and whole")
     raise typer.Exit(1 if wrong else 0)
 
 
-def _with_store(use: Any) -> Any:
+def _work(start: Callable[[WorkingStore], Awaitable[UUID]], detach: bool, concurrency: int) -> None:
+    """Work on the backfill that `start` gives, or leave it to workers; print its status and exit."""
     import asyncio
 
     from memstore.client.worker import WorkingStore
 
-    async def run() -> Any:
+    async def run() -> BackfillStatus:
         async with await WorkingStore.open(given.database) as store:
-            return await use(store)
+            backfill = await start(store)
+            if detach:
+                return await store.backfills.status(backfill)
+            with err.status("loading") as shown:
+                return await store.work_until_done(
+                    backfill, lambda state: shown.update(_progress(state)), concurrency=concurrency
+                )
 
-    return asyncio.run(run())
-
-
-async def _work(store: WorkingStore, backfill: UUID, detach: bool, concurrency: int) -> BackfillStatus:
+    status = asyncio.run(run())
+    _print_status(status)
     if detach:
-        return await store.backfills.status(backfill)
-    with err.status("loading") as shown:
-        return await store.work_until_done(
-            backfill, lambda state: shown.update(_progress(state)), concurrency=concurrency
-        )
+        echo_hint("workers do it: memstore worker; memstore backfill status tells how far they are")
+    elif status.backfill.state != "done":
+        echo_hint("memstore backfill resume goes on with it")
+    raise typer.Exit(0 if detach or (status.backfill.state == "done" and not status.left) else 1)
 
 
 def _progress(status: BackfillStatus) -> str:
@@ -302,26 +292,16 @@ def _print_status(status: BackfillStatus) -> None:
         echo(f"  {deriver}: {messages:,} messages left")
 
 
-def _finish(status: BackfillStatus, detached: bool) -> None:
-    _print_status(status)
-    if detached:
-        echo_hint("workers do it: memstore worker; memstore backfill status tells how far they are")
-    elif status.backfill.state != "done":
-        echo_hint("memstore backfill resume goes on with it")
-    raise typer.Exit(0 if detached or (status.backfill.state == "done" and not status.left) else 1)
-
-
 def _print_plan(plan: BackfillPlan) -> None:
     if given.as_json:
         totals = {"model_tokens": plan.model_tokens, "model_seconds": plan.model_seconds}
         print_json({"derivers": plan.derivers, "seconds": plan.seconds} | totals)
         return
     rows = [
-        (name, *(f"{number:,}" for number in (each.conversations, each.messages, each.tokens, each.calls)),
-         f"{each.prompt_tokens + each.answer_tokens:,}")
+        (name, each.conversations, each.messages, each.tokens, each.calls, each.prompt_tokens + each.answer_tokens)
         for name, each in plan.derivers.items()
-    ]  # fmt: skip
-    print_table(("deriver", "conversations", "messages", "tokens", "calls", "tokens of calls"), rows)
+    ]
+    print_rows(None, ("deriver", "conversations", "messages", "tokens", "calls", "tokens of calls"), rows)
     if plan.seconds is None:
         echo_hint("how long it takes is known after a first backfill; while one runs, it shows the time left")
     else:

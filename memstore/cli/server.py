@@ -12,14 +12,14 @@ from uuid import UUID
 import typer
 
 from memstore.cli.options import UserOption, command, given, group, name_option
-from memstore.cli.output import echo_hint, flush, log_records, print_json, print_result, print_rows
+from memstore.cli.output import echo_hint, flush, log_records, print_json, print_models, print_result
 from memstore.cli.session import open_store
+from memstore.serialization import to_json
 
 if TYPE_CHECKING:
-    from memstore.models import ApiToken, Json
+    from memstore.models import Json
 
 token_app = group("Say who may ask a server.")
-DAY = "%Y-%m-%d"
 
 
 def serve(
@@ -112,12 +112,10 @@ def create(
         raise typer.BadParameter("give --user NAME, or --operator.")
     with open_store() as store:
         made = store.tokens.create(user=user, name=label, days=days)
-    if given.as_json:
-        print_json({**_token_json(made), "secret": made.secret})
-        return
-    print(made.secret)
     whose = "everybody's memory" if made.user is None else f"the memory of {made.user!r}"
-    echo_hint(f"opens {whose}; it is shown this once. Send it as Authorization: Bearer")
+    print_result(to_json(made) | {"secret": made.secret}, made.secret or "")
+    if not given.as_json:
+        echo_hint(f"opens {whose}; it is shown this once. Send it as Authorization: Bearer")
 
 
 @command(token_app, "list")
@@ -128,13 +126,8 @@ def tokens() -> None:
     """
     with open_store() as store:
         issued = store.tokens.all()
-    rows = [
-        (token.id, f"{token.created_at:{DAY}}", _token_state(token), token.user or "(operator)", token.name or "")
-        for token in issued
-    ]
-    value = [_token_json(token) for token in issued]
     empty = "no token was made yet: memstore token create --user NAME"
-    print_rows(value, ("id", "made", "state", "user", "name"), rows, empty=empty)
+    print_models(issued, "id", "created_at", "expires_at", "revoked_at", "user", "name", empty=empty)
 
 
 @command(token_app)
@@ -147,19 +140,4 @@ def revoke(
     """
     with open_store() as store:
         revoked = store.tokens.revoke(token)
-    print_result(_token_json(revoked), f"{revoked.id} opens nothing any more")
-
-
-def _token_json(token: ApiToken) -> dict[str, object]:
-    names = ("id", "user", "name", "created_at", "expires_at", "revoked_at")
-    return {name: getattr(token, name) for name in names}
-
-
-def _token_state(token: ApiToken) -> str:
-    from datetime import UTC, datetime
-
-    if token.revoked_at is not None:
-        return "revoked"
-    if token.expires_at is None:
-        return "holds"
-    return "expired" if token.expires_at <= datetime.now(UTC) else f"until {token.expires_at:{DAY}}"
+    print_result(revoked, f"{revoked.id} opens nothing any more")
