@@ -23,10 +23,10 @@ from starlette.types import ASGIApp
 from memstore.client.admin import hash_token
 from memstore.client.store import AsyncMemoryStore
 from memstore.errors import MemstoreError
-from memstore.server.http.auth import Authenticator, bearer_token
+from memstore.server.http.dependencies import Authenticator, bearer_token
 from memstore.server.http.errors import Problem, problem_from
 from memstore.server.http.middleware import LOCAL_HOSTS, UI
-from memstore.server.ui import contexts, conversations, erasure, facts
+from memstore.server.ui import contexts, pages
 from memstore.server.ui.request import UIRequest, redirect, safe_redirect_target, url_to
 
 Page: TypeAlias = Callable[[UIRequest], Awaitable[Response]]
@@ -44,28 +44,28 @@ HEADERS = {
 READ_ONLY = "These pages only show: start the server with --allow-writes-in-ui to change something here."
 
 PAGES: dict[str, Page] = {
-    "/": conversations.home,
-    "/users/{user:name}": conversations.overview,
-    "/users/{user:name}/conversations": conversations.list_conversations,
-    "/users/{user:name}/conversations/{conversation:name}": conversations.show_conversation,
-    "/users/{user:name}/messages/{id}": conversations.show_message,
-    "/users/{user:name}/summaries/{id}": conversations.show_summary,
-    "/users/{user:name}/facts": facts.list_facts,
-    "/users/{user:name}/facts/{id}": facts.show_fact,
+    "/": pages.home,
+    "/users/{user:name}": pages.overview,
+    "/users/{user:name}/conversations": pages.list_conversations,
+    "/users/{user:name}/conversations/{conversation:name}": pages.show_conversation,
+    "/users/{user:name}/messages/{id}": pages.show_message,
+    "/users/{user:name}/summaries/{id}": pages.show_summary,
+    "/users/{user:name}/facts": pages.list_facts,
+    "/users/{user:name}/facts/{id}": pages.show_fact,
     "/users/{user:name}/recall": contexts.show_recall,
     "/users/{user:name}/contexts": contexts.list_contexts,
     "/users/{user:name}/contexts/{id}": contexts.show_context,
     "/users/{user:name}/contexts/{id}/replay": contexts.show_replay,
-    "/users/{user:name}/erase": erasure.show_erasures,
-    "/users/{user:name}/erasures/{id}": erasure.show_certificate,
-    "/users/{user:name}/erasures/{id}/json": erasure.download_certificate,
+    "/users/{user:name}/erase": pages.show_erasures,
+    "/users/{user:name}/erasures/{id}": pages.show_certificate,
+    "/users/{user:name}/erasures/{id}/json": pages.download_certificate,
 }
 FORMS: dict[str, Page] = {
-    "/users/{user:name}/facts/{id}/confirm": facts.confirm,
-    "/users/{user:name}/facts/{id}/retract": facts.retract,
-    "/users/{user:name}/changes/{id}/undo": facts.undo,
-    "/users/{user:name}/erase/rehearse": erasure.rehearse,
-    "/users/{user:name}/erase": erasure.erase,
+    "/users/{user:name}/facts/{id}/confirm": pages.confirm,
+    "/users/{user:name}/facts/{id}/retract": pages.retract,
+    "/users/{user:name}/changes/{id}/undo": pages.undo,
+    "/users/{user:name}/erase/rehearse": pages.rehearse,
+    "/users/{user:name}/erase": pages.erase,
 }
 
 

@@ -20,8 +20,7 @@ from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.errors import NotFound
-from memstore.server.http.auth import LOCAL_USER, Principal
-from memstore.server.http.dependencies import decode_cursor, encode_cursor
+from memstore.server.http.dependencies import LOCAL_USER, Principal, decode_cursor, encode_cursor
 from memstore.server.http.errors import Problem, user_not_found
 from memstore.server.http.middleware import UI
 
@@ -91,6 +90,7 @@ class UIRequest:
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """Return a page of a template."""
         context: dict[str, Any] = {
+            "user": self.request.path_params.get("user"),
             "is_known": self.principal is not None,
             "is_operator": self.is_operator,
             "signed_in": self.principal not in (None, LOCAL_USER) and "token" in self.request.session,
