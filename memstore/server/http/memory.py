@@ -53,7 +53,8 @@ class RecallRequest(StrictModel):
 @contexts.post("/recall")
 async def recall(user: UserDep, body: RecallRequest) -> list[Hit] | list[HitGroup]:
     """Return what is remembered, the best first: hits, or with `group_by` groups of them."""
-    return await user.recall(**dict(body))
+    found: list[Hit] | list[HitGroup] = await user.recall(**dict(body))
+    return found
 
 
 def _refuse_file(model: str) -> str:

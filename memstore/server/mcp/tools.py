@@ -231,9 +231,9 @@ async def update_memory(
     Where the words change the fact gets a new id, and the old one is kept as superseded. Only facts that are active can
     be updated. Where its user is to confirm it first, as the answer then says, the old one holds until then.
     """
-    columns = {"text": text, "type": type, "subject": subject, "confidence": confidence}
+    columns: dict[str, Any] = {"text": text, "type": type, "subject": subject, "confidence": confidence}
     columns |= {"valid_from": valid_from, "valid_to": valid_to}
-    changes: dict[str, Any] = {name: value for name, value in columns.items() if value is not None}
+    changes = {name: value for name, value in columns.items() if value is not None}
     if not changes:
         raise InvalidInput(f"Nothing is to be different: give one of {', '.join(columns)}.")
     memory = current_memory.get()
@@ -285,7 +285,7 @@ async def get_context(
     receipt = context.receipt
     is_empty = not any(receipt.sections.get(name) for name in MEMORY_SECTIONS)
     if is_empty and any(decision.reason == Reason.OVER_BUDGET for decision in receipt.left_out):
-        note = "Something is remembered that did not fit: give a larger budget."
+        note: str | None = "Something is remembered that did not fit: give a larger budget."
     else:
         note = await _note_pending(memory, is_empty=is_empty)
     return results.ContextResult(

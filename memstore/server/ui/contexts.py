@@ -150,13 +150,13 @@ def _datetime(day: str | None) -> datetime | None:
         return None
 
 
-async def conversation_names(user: AsyncUserScope, rows: Sequence[Receipt | Hit]) -> Mapping[UUID | None, str]:
+async def conversation_names(user: AsyncUserScope, rows: Sequence[Receipt | Hit]) -> dict[Any, str]:
     """Return the names of the conversations of receipts or hits."""
     ids = {row.conversation_id for row in rows if row.conversation_id is not None}
-    return {**await user.conversation_names(list(ids))}
+    return await user.conversation_names(list(ids))
 
 
-async def question(user: AsyncUserScope, receipt: Receipt, names: Mapping[UUID | None, str]) -> str:
+async def question(user: AsyncUserScope, receipt: Receipt, names: Mapping[Any, str]) -> str:
     """Return what was asked: the query, or what the newest message said; blank where that is gone."""
     name = names.get(receipt.conversation_id)
     if "query" in receipt.texts or name is None or not receipt.asked:

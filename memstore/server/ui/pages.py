@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from starlette.responses import JSONResponse, Response
@@ -147,7 +147,7 @@ async def list_facts(ui: UIRequest) -> Response:
     """Show a page of facts, the latest first."""
     state = ui.param("state") if ui.param("state") in (*FACT_STATES, ANY) else "active"
     type = ui.param("type") if ui.param("type") in FACT_TYPES else None
-    asked = {"state": state, "type": type, "subject": ui.param("subject")}
+    asked: dict[str, Any] = {"state": state, "type": type, "subject": ui.param("subject")}
     rows = await ui.user.facts(**asked, before=ui.position(tuple[datetime, UUID]), limit=FACTS + 1)
     return ui.page(
         "facts.html",
