@@ -22,10 +22,7 @@ embeddings_app = group("Another embedder for users who have vectors, while recal
 
 @command(app)
 def upgrade() -> None:
-    """Make the tables, or bring them to the newest schema.
-
-    JSON: {"revision", "head": text or null, "current": true or false}.
-    """
+    """Make the tables, or bring them to the newest schema."""
     from memstore.store import migrations
 
     with _url() as url:
@@ -35,10 +32,7 @@ def upgrade() -> None:
 
 @command(app)
 def status() -> None:
-    """Say whether the schema is the newest one.
-
-    JSON: {"revision", "head": text or null, "current": true or false}.
-    """
+    """Say whether the schema is the newest one."""
     from memstore.client.validation import database_url, embedded_folder, is_embedded
     from memstore.store import migrations
 
@@ -52,10 +46,7 @@ def status() -> None:
 
 @command(app, takes_database=False)
 def sql() -> None:
-    """Print the SQL that makes the tables.
-
-    JSON: {"sql": text}.
-    """
+    """Print the SQL that makes the tables."""
     from memstore.store import migrations
 
     statements = migrations.sql()
@@ -74,8 +65,6 @@ def grant(
 
     app adds, derives, recalls and erases; loader brings history in; reader recalls; admin lists users and reads nothing
     of theirs. Needs no superuser: a login with CREATEROLE, or roles that an administrator has made (it says which).
-
-    JSON: {"login", "role": text, "confined": false where the login may do more than the role all the same}.
     """
     from memstore.store import roles
 
@@ -94,8 +83,6 @@ def distribute() -> None:
 
     With the URL of the tables' owner. Rows that are there are moved, and nobody can write meanwhile; what is
     distributed already stays so.
-
-    JSON: {"distributed": tables by user, "reference": tables that each machine has: lists of text}.
     """
     from memstore.store import distribution
 
@@ -111,8 +98,6 @@ def index() -> None:
 
     memstore derive does it too where its login owns the tables; else run this with one that does. It takes a minute and
     more for 100,000 units, while the store is in use. Without it recall is slower and finds the same.
-
-    JSON: [{"id", "name", "units": integer, "indexed": true or false}].
     """
     with open_store() as store:
         refused = store.build_indexes(progress=lambda user: echo_hint(f"{user.name}: {user.units:,} units"))
@@ -125,10 +110,7 @@ def index() -> None:
 
 @command(app)
 def stop() -> None:
-    """Stop the embedded Postgres in an orderly way, whoever uses it.
-
-    JSON: {"folder": text, "stopped": false where it was not running}.
-    """
+    """Stop the embedded Postgres in an orderly way, whoever uses it."""
     from memstore.client.validation import database_url, embedded_folder, is_embedded
     from memstore.store.embedded import server
     from memstore.store.errors import describe_url
@@ -173,8 +155,6 @@ def migrate(
 
     Recall goes on meanwhile, by the old vectors until the moment of the switch. Stopped or killed, the same command
     goes on with what is left. Afterwards set embedder to the new one, for new users.
-
-    JSON: {"users": moved, "vectors": made, integers}.
     """
     from memstore.providers import vectors_name
 
@@ -189,10 +169,7 @@ def migrate(
 
 @command(embeddings_app, "status")
 def embeddings_status() -> None:
-    """Say which embedders serve, are being made or are retired, and what is missing.
-
-    JSON: [{"name", "dimensions", "state": serving, building or retired, "users", "units", "vectors", "missing"}].
-    """
+    """Say which embedders serve, are being made or are retired, and what is missing."""
     with open_store() as store:
         embedders = store.embeddings.status()
     print_models(embedders, "name", "dimensions", "state", "users", "units", "vectors", "missing")
@@ -210,8 +187,6 @@ def rollback(
 
     What came since then gets its vectors first. Stopped or killed, the same command goes on with what is left. Where
     nobody can go back, after clean for one, the exit code is 2.
-
-    JSON: {"users": gone back, "vectors": made, integers}.
     """
     with open_store() as store, show_progress("loading") as move:
         moved = store.embeddings.rollback(leaving, progress=lambda done, total: move("units", done, total))
@@ -225,10 +200,7 @@ def rollback(
 
 @command(embeddings_app)
 def clean() -> None:
-    """Remove the vectors and indexes of embedders that serve no more. There is no way back then.
-
-    JSON: {"users": integer, "vectors": removed}.
-    """
+    """Remove the vectors and indexes of embedders that serve no more. There is no way back then."""
     with open_store() as store:
         moved = store.embeddings.clean()
     print_result(moved, f"{moved.vectors:,} vectors of {moved.users:,} users removed")

@@ -56,9 +56,6 @@ def derive(
     Where that fails for a conversation, the others are done, the exit code is 1, and the next run tries it again;
     memstore --verbose derive shows the tracebacks. Where a chat model is away, or has used up its day's tokens, what is
     for it waits and is no failure; stderr says so.
-
-    JSON: {"messages", "units", "summaries", "facts", "redone", "letters", "vectors",
-    "quarantined": integers, "failed", "waiting": [texts]}.
     """
     with open_store() as store:
         with show_progress("loading") as move:
@@ -91,8 +88,6 @@ def worker(concurrency: ConcurrencyOption = 4) -> None:
     """Derive what is pending, as it comes, until Ctrl-C or SIGTERM; what runs then is finished first.
 
     Start as many as you like, on any machines that reach the database: each conversation is one worker's at a time.
-
-    JSON, when it ends: {"messages", "units", "summaries", "facts", "failed": integers}.
     """
     import asyncio
 
@@ -111,9 +106,7 @@ def jobs(
 ) -> None:
     """List the jobs that wait or run, or those that were given up.
 
-    JSON: {"counts": {"waiting", "backfilling", "later", "running", "failed", "workers": integers}, "jobs": [{"id",
-    "user_id", "conversation_id", "status", "priority", "attempts", "scheduled_at": time or null, "error": text or
-    null}]}.
+    JSON: {"counts": {state: integer}, "jobs": [as rows]}.
     """
     with open_store() as store:
         counts, rows = store.job_counts(), store.jobs(failed=failed, limit=limit)
@@ -128,10 +121,7 @@ def retry(
         list[int] | None, typer.Argument(metavar="JOB…", help="Numbers, as memstore jobs list shows them; else all.")
     ] = None,
 ) -> None:
-    """Try jobs again that were given up: these, or all.
-
-    JSON: {"retried": integer}.
-    """
+    """Try jobs again that were given up: these, or all."""
     with open_store() as store:
         retried = store.retry_jobs(ids or None)
     print_result({"retried": retried}, f"{retried} jobs wait again")
@@ -147,9 +137,7 @@ def plan(
     Nobody is asked and nothing is written. Rates are those that this store has measured: of calls so far, else assumed;
     of time by its earlier backfills, else unknown. While a backfill runs, it shows its rate and the time left.
 
-    JSON: {"derivers": {name: {"conversations", "messages", "tokens", "calls", "prompt_tokens", "answer_tokens":
-    integers, "answers": "assumed", "known" or null, "call_seconds": number or null}}, "seconds": number or null,
-    "model_tokens": integer, "model_seconds": number or null}.
+    JSON: {"derivers": {name: its plan}, "seconds", "model_tokens", "model_seconds": number or null}.
     """
     with open_store() as store:
         _print_plan(store.backfills.plan(user=user, only=only or ()))
@@ -167,8 +155,6 @@ def run(
     """Derive all that is pending, here and by the workers that there are. Stopped or killed, it goes on with resume.
 
     The exit code is 1 where it did not come to its end, or something in it failed.
-
-    JSON: as of memstore backfill status.
     """
 
     async def begin(store: WorkingStore) -> UUID:
@@ -185,10 +171,7 @@ def resume(
     detach: DetachFlag = False,
     concurrency: ConcurrencyOption = 4,
 ) -> None:
-    """Go on with a backfill that is paused, or that nobody works on, here and by the workers that there are.
-
-    JSON: as of memstore backfill status.
-    """
+    """Go on with a backfill that is paused, or that nobody works on, here and by the workers that there are."""
 
     async def resume(store: WorkingStore) -> UUID:
         state = await store.backfills.status(backfill)
@@ -201,42 +184,28 @@ def resume(
 
 @command(backfill_app)
 def status(backfill: BackfillArgument = None) -> None:
-    """Say how far a backfill is, how fast, and what went wrong.
-
-    JSON: {"backfill": {"id", "state", "reason", "messages", "max_tokens", "max_seconds", "spent_tokens", …}, "left":
-    {deriver: messages}, "failing": conversations, "done": messages, "seconds", "rate": messages a second,
-    "seconds_left": number or null}.
-    """
+    """Say how far a backfill is, how fast, and what went wrong."""
     with open_store() as store:
         _print_status(store.backfills.status(backfill))
 
 
 @command(backfill_app)
 def pause(backfill: BackfillArgument = None) -> None:
-    """Let no step of a backfill begin; those under way are finished.
-
-    JSON: as of memstore backfill status.
-    """
+    """Let no step of a backfill begin; those under way are finished."""
     with open_store() as store:
         _print_status(store.backfills.pause(backfill))
 
 
 @command(backfill_app)
 def cancel(backfill: BackfillArgument = None) -> None:
-    """End a backfill. What it has derived stays; the rest workers leave alone until it is asked for.
-
-    JSON: as of memstore backfill status.
-    """
+    """End a backfill. What it has derived stays; the rest workers leave alone until it is asked for."""
     with open_store() as store:
         _print_status(store.backfills.cancel(backfill))
 
 
 @command(backfill_app)
 def verify(user: OnlyUserOption = None) -> None:
-    """Check that everything is derived, whole and rightly counted. The exit code is 1 where something is not.
-
-    JSON: [{"user": name or null, "problem": text, "rows": integer}].
-    """
+    """Check that everything is derived, whole and rightly counted. The exit code is 1 where something is not."""
     with open_store() as store:
         wrong = store.backfills.verify(user=user)
     print_models(wrong, "user", "rows", "problem", empty="everything is derived, and whole")

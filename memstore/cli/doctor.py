@@ -24,13 +24,7 @@ UNUSABLE = "answers of chat models could not be used, and rules stood in"
 def stats(
     user: OnlyUserOption = None,
 ) -> None:
-    """Count what is stored.
-
-    JSON: {"users", "conversations", "messages", "tokens", "summaries", "facts", "units", "vectors", "receipts",
-    "pending", "failed", "dead_letters", "without_vectors": integers}; pending and failed count derivations, of which a
-    conversation has three, dead_letters answers of chat models that could not be used, without_vectors units that are
-    found by words alone.
-    """
+    """Count what is stored."""
     with open_store() as store:
         counts = store.stats(user=user)
         if user is not None and not counts["conversations"]:
@@ -43,10 +37,7 @@ def stats(
 
 
 def settings() -> None:
-    """List every setting with its value and where that comes from.
-
-    JSON: [{"name", "value", "source": "default", a variable or a file}].
-    """
+    """List every setting with its value and where that comes from."""
     from memstore.settings import describe
     from memstore.store.errors import redact_url
 

@@ -35,9 +35,6 @@ def erase(
     A user with everything; a conversation with the facts that nothing else says; messages with what was derived of
     them, where derive then makes again what rested on others too; facts, whose messages stay. All but a user need
     --user.
-
-    JSON: the certificate: {"id", "scope", "user_id", "erased": [ids], "counts": {table: integer}, "tombstones",
-    "again", "scan": {"tables", "ids", "found"}, "recorded_at", "hints"}; "id" is null if nothing was removed.
     """
     from memstore.client.validation import to_uuid
 
@@ -65,10 +62,7 @@ def erase(
 
 
 def erasures(user: UserOption) -> None:
-    """List the certificates of what was erased of a user, the latest first; they are kept when the user is gone.
-
-    JSON: a list of certificates, as of memstore erase.
-    """
+    """List the certificates of what was erased of a user, the latest first; they are kept when the user is gone."""
     with open_store() as store:
         certificates = store.user(user).erasures()
     rows = [(_when(each), each.scope, sum(each.counts.values()), each.tombstones, each.id) for each in certificates]
@@ -82,11 +76,7 @@ def verify_erasure(
     ] = None,
     text: Annotated[str | None, typer.Option(metavar="TEXT", help="Look for a text instead: a name, a word.")] = None,
 ) -> None:
-    """Look through every table for what was erased; exit 1 where something of it is left.
-
-    JSON: [{"certificate": id or null, "looked_for", "tables": integers, "found": {table: rows}, "hints"}], one for
-    each certificate of the file, or for the text.
-    """
+    """Look through every table for what was erased; exit 1 where something of it is left."""
     if (certificate is None) == (text is None):
         raise typer.BadParameter("give a certificate, or --text.")
     certificates = [None] if certificate is None else _read(certificate)
@@ -106,10 +96,7 @@ def verify_erasure(
 
 
 def retention(user: OnlyUserOption = None) -> None:
-    """Erase messages older than message_retention_days of their conversation, of their user or of the settings.
-
-    JSON: {"messages": integer}.
-    """
+    """Erase messages older than message_retention_days of their conversation, of their user or of the settings."""
     with open_store() as store:
         erased = store.apply_retention(user=user)
     text = f"{erased:,} messages were older than they are kept, and are erased"

@@ -40,11 +40,7 @@ def facts(
     subject: Annotated[str | None, name_option("About this one only.")] = None,
     as_of: AsOfOption = None,
 ) -> None:
-    """List what is known of a user, the latest first; of an id it is how it begins, which other commands take.
-
-    JSON: a list of facts: [{"id", "type", "kind", "subject", "attribute", "value", "text", "confidence", "state",
-    "valid_from", "valid_to", "occurred_at", "recorded_at", "sources", "spans", …}].
-    """
+    """List what is known of a user, the latest first; of an id it is how it begins, which other commands take."""
     with open_store() as store:
         rows = store.user(user).facts(type=type, state=state, subject=subject, as_of=as_of)
         if not rows:
@@ -75,10 +71,7 @@ def add(
     begin: FromOption = None,
     end: ToOption = None,
 ) -> None:
-    """Enter a fact; recall finds it at once.
-
-    JSON: the fact, as memstore facts has it.
-    """
+    """Enter a fact; recall finds it at once."""
     columns = _columns(None, None, subject, attribute, value, confidence, begin, end)
     with open_store() as store:
         _print_fact(store.user(user).add_fact(text, type=type, **columns))
@@ -97,10 +90,7 @@ def edit(
     begin: FromOption = None,
     end: ToOption = None,
 ) -> None:
-    """Put another fact in the place of an active one; what is not given stays.
-
-    JSON: the fact that is there now, as memstore facts has it.
-    """
+    """Put another fact in the place of an active one; what is not given stays."""
     with open_store() as store:
         scope = store.user(user)
         id = scope.resolve_id(fact, kind="fact")
@@ -115,10 +105,7 @@ def _columns(*values: object) -> dict[str, Any]:
 
 @command(app)
 def confirm(fact: FactArgument, user: UserOption) -> None:
-    """Let a fact hold that is quarantined, since who says it is not believed alone.
-
-    JSON: the fact, as memstore facts has it.
-    """
+    """Let a fact hold that is quarantined, since who says it is not believed alone."""
     with open_store() as store:
         scope = store.user(user)
         _print_fact(scope.confirm_fact(scope.resolve_id(fact, kind="fact")))
@@ -126,10 +113,7 @@ def confirm(fact: FactArgument, user: UserOption) -> None:
 
 @command(app)
 def retract(fact: FactArgument, user: UserOption) -> None:
-    """Take a fact back; it is no longer recalled, also where it is said again.
-
-    JSON: the fact, as memstore facts has it.
-    """
+    """Take a fact back; it is no longer recalled, also where it is said again."""
     with open_store() as store:
         scope = store.user(user)
         _print_fact(scope.retract_fact(scope.resolve_id(fact, kind="fact")))
@@ -137,10 +121,7 @@ def retract(fact: FactArgument, user: UserOption) -> None:
 
 @command(app)
 def undo(change: Annotated[str, id_argument("change, from fact history,")], user: UserOption) -> None:
-    """Set what a change did to a fact back to what was before; refused where the fact was changed again since.
-
-    JSON: the change that did so, as memstore fact history has it.
-    """
+    """Set what a change did to a fact back to what was before; refused where the fact was changed again since."""
     with open_store() as store:
         scope = store.user(user)
         done = scope.undo(scope.resolve_id(change, kind="change"))
@@ -149,10 +130,7 @@ def undo(change: Annotated[str, id_argument("change, from fact history,")], user
 
 @command(app)
 def history(fact: FactArgument, user: UserOption) -> None:
-    """Show what happened to a fact, from the first day on; undo takes the ids.
-
-    JSON: [{"id", "fact_id", "action", "at", "actor", "other_id", "before", "after", "undoes", "source"}].
-    """
+    """Show what happened to a fact, from the first day on; undo takes the ids."""
     with open_store() as store:
         scope = store.user(user)
         changes = scope.fact_history(scope.resolve_id(fact, kind="fact"))

@@ -64,10 +64,8 @@ def import_(
     What is known is not taken twice. What cannot be read is skipped and named, a file that cannot be read at all as
     one; the rest is stored, and the exit code is 1.
 
-    JSON: {"new", "known", "skipped": integers, "files": [{"file", "format", "new", "known", "skipped", "left_out",
-    "masked", "conversations"}], "reasons": [{"file", "where", "reason"}]}, with a reason for each one skipped, 10,000 a
-    file at most. With --dry-run each file has a "preview" of its conversations, too; an export of memstore's has
-    "restored": {"users", "conversations", "summaries", "facts", "documents": integers} that are new.
+    JSON: {"new", "known", "skipped", "files": [one for each, with --dry-run with a "preview"], "reasons": [{"file",
+    "where", "reason"} of what was skipped]}.
     """
     how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches}
     how |= {"user": user, "format": format, "untrusted": untrusted, "dry_run": dry_run}
@@ -151,8 +149,6 @@ def export(
 
     memstore import takes it in again, elsewhere, with the same ids and the same recall. The file appears once it is
     whole, for its owner alone.
-
-    JSON: {"file", "users", "conversations", "messages", "summaries", "facts", "documents": integers}; not with -.
     """
     if path == STDOUT and given.as_json:
         raise typer.BadParameter("stdout has the export; give a file to have the counts there.")

@@ -61,10 +61,7 @@ def recall(
     as_of: AsOfOption = None,
     viewer: ViewerOption = None,
 ) -> None:
-    """Find what was said about something, the best first.
-
-    JSON: a list of hits: [{"tier", "id", "text", "score", "parts", "sources", "occurred_at", "conversation_id", …}].
-    """
+    """Find what was said about something, the best first."""
     with open_store() as store:
         hits = store.user(user).recall(
             query,
@@ -122,9 +119,6 @@ def context(
     """Compose a context: exactly counted, never over the budget.
 
     Where the system prompt and the question alone are more, the exit code is 4 and stderr says how much is needed.
-
-    JSON: {"messages": [as models take them], "tokens": integer, "receipt": {"id", "budget", "tokens", "counter",
-    "sections", "included", "left_out", "cacheable", "content_hash", …}, "system"?: text, "text"?: text}.
     """
     with open_store() as store:
         result = (
@@ -157,10 +151,7 @@ def receipts(
     conversation: ConversationOption,
     limit: LimitOption = 20,
 ) -> None:
-    """List the receipts of a conversation's contexts, the latest first; they are kept for some days.
-
-    JSON: a list of receipts, each as memstore context has it.
-    """
+    """List the receipts of a conversation's contexts, the latest first; they are kept for some days."""
     with open_store() as store:
         rows = store.user(user).conversation(conversation).receipts(limit=limit)
         if not rows:
@@ -172,10 +163,7 @@ def receipts(
 
 
 def receipt(receipt: ReceiptArgument, user: UserOption) -> None:
-    """Say what a context was made of, and what was left out and why.
-
-    JSON: the receipt, as memstore context has it.
-    """
+    """Say what a context was made of, and what was left out and why."""
     with open_store() as store:
         scope = store.user(user)
         row = scope.receipt(scope.resolve_id(receipt, kind="receipt"))
@@ -186,9 +174,6 @@ def replay(receipt: ReceiptArgument, user: UserOption) -> None:
     """Make a context again from its receipt: the same bytes, or what is left and what is missing.
 
     Where something is missing, the exit code is 1, and stderr says what.
-
-    JSON: {"receipt": id, "exact": whether the bytes are those that were sent, "missing": [{"section", "kind", "id",
-    "why"}], "messages": [as models take them], "system"?: text, "text"?: text}.
     """
     with open_store() as store:
         scope = store.user(user)
@@ -205,10 +190,7 @@ def replay(receipt: ReceiptArgument, user: UserOption) -> None:
 
 
 def users() -> None:
-    """List who has a memory here, by name; memstore stats --user NAME says how large it is.
-
-    JSON: [names].
-    """
+    """List who has a memory here, by name; memstore stats --user NAME says how large it is."""
     with open_store() as store:
         names = list(store.users())
     empty = "nothing is stored yet: memstore import FILE --user NAME"
@@ -219,10 +201,7 @@ def conversations(
     user: UserOption,
     channel: Annotated[str | None, name_option("Of this channel only.")] = None,
 ) -> None:
-    """List a user's conversations, the latest first: messages, days of the first and the latest, channel, title, name.
-
-    JSON: [{"id", "name", "title", "channel", "last_seq": messages, "created_at", "updated_at", "settings"}].
-    """
+    """List a user's conversations, the latest first."""
     with open_store() as store:
         listed = store.user(user).conversations(channel=channel)
         if not listed:
@@ -240,8 +219,6 @@ def summaries(
     """List the summaries of a conversation, by level and in order.
 
     Level 1 is of stretches of the conversation, each further one of several summaries of the level below.
-
-    JSON: [{"id", "level", "from_seq", "to_seq", "text", "tokens", "recipe", "occurred_at", "occurred_until", …}].
     """
     with open_store() as store:
         listed = store.user(user).conversation(conversation).summaries(level=level)

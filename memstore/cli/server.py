@@ -61,9 +61,6 @@ def mcp(user: UserOption) -> None:
 
     Over stdio, until standard input ends: clients such as Claude Desktop start it so. Over HTTP memstore serve does it.
     With --json it does not serve, but prints what a client's settings take.
-
-    JSON: {"mcpServers": {"memstore": {"command", "args", "env"}}}, for this program, this store and the settings of
-    this environment.
     """
     import asyncio
 
@@ -103,11 +100,7 @@ def create(
     days: Annotated[float | None, typer.Option(metavar="N", help="It holds so long; else until it is revoked.")] = None,
     label: Annotated[str | None, name_option("What it is for, as list shows it.", "--name")] = None,
 ) -> None:
-    """Make a token and print it: only now, for what is kept is its hash.
-
-    JSON: {"id", "secret": the token, "user": name or null, "name": text or null, "created_at", "expires_at": time or
-    null}.
-    """
+    """Make a token and print it: only now, for what is kept is its hash."""
     if (user is None) is not operator:
         raise typer.BadParameter("give --user NAME, or --operator.")
     with open_store() as store:
@@ -120,10 +113,7 @@ def create(
 
 @command(token_app, "list")
 def tokens() -> None:
-    """List the tokens, the latest first, without their secrets.
-
-    JSON: [{"id", "user": name or null, "name": text or null, "created_at", "expires_at", "revoked_at": time or null}].
-    """
+    """List the tokens, the latest first, without their secrets."""
     with open_store() as store:
         issued = store.tokens.all()
     empty = "no token was made yet: memstore token create --user NAME"
@@ -134,10 +124,7 @@ def tokens() -> None:
 def revoke(
     token: Annotated[UUID, typer.Argument(metavar="ID", help="As memstore token list shows it.")],
 ) -> None:
-    """Take a token back: it opens nothing any more.
-
-    JSON: as of one of memstore token list: {"id", "revoked_at": time}.
-    """
+    """Take a token back: it opens nothing any more."""
     with open_store() as store:
         revoked = store.tokens.revoke(token)
     print_result(revoked, f"{revoked.id} opens nothing any more")
