@@ -137,7 +137,7 @@ class _Items:
         return await self._call(search, tuple(op.namespace_prefix), **asked, **page)
 
     async def _list_namespaces(self, op: ListNamespacesOp) -> Any:
-        matches = [Match(each.path, at_end=each.match_type == "suffix") for each in op.match_conditions or ()]
+        matches = [Match(tuple(each.path), at_end=each.match_type == "suffix") for each in op.match_conditions or ()]
         prefix: Sequence[str] = next((match.path for match in matches if not match.at_end), ())
         user = tuple(takewhile(lambda label: label != "*", prefix))  # a user named "*" would be somebody else
         page = {"depth": op.max_depth, "limit": op.limit, "offset": op.offset} | self._shown

@@ -110,8 +110,8 @@ def _counts(file: Path, done: Imported, dry_run: bool) -> Json:
 
 def _print_file(file: Path, done: Imported, dry_run: bool) -> None:
     would = " would be" if dry_run else ""
-    result = f"{done.new} new, {done.known} known, {done.passed_by} skipped, conversations: {done.conversations}"
-    echo((one_line(file), "bold"), f":{would} {result}")
+    result = f"{done.new} new, {done.known} known, {done.passed_by} skipped"
+    echo((one_line(file), "bold"), f":{would} {result}, in {done.conversations} conversations")
     if any(done.restored.values()):
         new = ", ".join(f"{done.restored[kind]:,} {kind}" for kind in RESTORED)
         echo(f"  with what was derived from them:{would} new {new}")
