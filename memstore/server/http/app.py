@@ -33,9 +33,7 @@ from memstore.server.http.middleware import (
     API,
     MCP,
     UI,
-    CrossOriginMiddleware,
-    RawPathMiddleware,
-    RequestLogMiddleware,
+    RequestMiddleware,
     disable_timeout,
 )
 from memstore.server.ui.app import create_ui
@@ -103,12 +101,9 @@ def create_app(
         app.router.routes.append(Route(f"{MCP}/{{user:name}}", _RequireUser(mcp, store, authenticator)))
     if ui:
         app.mount(UI, create_ui(store, authenticator, writes=ui_writes))
-    # The last one added is the outermost.
-    app.add_middleware(RawPathMiddleware)
-    app.add_middleware(CrossOriginMiddleware)
     if hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
-    app.add_middleware(RequestLogMiddleware, timeout=store.settings.server_timeout_seconds)
+    app.add_middleware(RequestMiddleware, timeout=store.settings.server_timeout_seconds)  # the outermost
     return app
 
 

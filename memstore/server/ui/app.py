@@ -12,7 +12,6 @@ from urllib.parse import quote
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -32,15 +31,6 @@ from memstore.server.ui.request import UIRequest, redirect, safe_redirect_target
 Page: TypeAlias = Callable[[UIRequest], Awaitable[Response]]
 COOKIE = "memstore_ui"
 SESSION_SECONDS = 86_400
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
-        "frame-ancestors 'none'"
-    ),
-    "Referrer-Policy": "same-origin",  # with none at all browsers would send no Origin with a form either
-    "X-Content-Type-Options": "nosniff",
-}
 READ_ONLY = "These pages only show: start the server with --allow-writes-in-ui to change something here."
 
 PAGES: dict[str, Page] = {
@@ -88,14 +78,9 @@ def create_ui(store: AsyncMemoryStore, authenticator: Authenticator, *, writes: 
         Route("/sign-out", views.sign_out, methods=["POST"]),
         *(Route(path, views.require_principal(page)) for path, page in PAGES.items()),
         *(Route(path, views.require_principal(page), methods=["POST"]) for path, page in FORMS.items()),
-        Route("/{path:path}", views.require_principal(_not_found), methods=["GET", "POST"]),
     ]
-    handlers = {HTTPException: views.handle_http_error, MemstoreError: views.handle_memstore_error}
-    return Starlette(
-        routes=routes,
-        middleware=[Middleware(BaseHTTPMiddleware, dispatch=_add_headers), session],
-        exception_handlers=handlers,
-    )
+    handlers = {HTTPException: views.show_error, MemstoreError: views.show_error}
+    return Starlette(routes=routes, middleware=[session], exception_handlers=handlers)
 
 
 class _Views:
@@ -148,28 +133,13 @@ class _Views:
         request.session.clear()
         return redirect(url_to("sign-in"))
 
-    async def handle_http_error(self, request: Request, error: Exception) -> Response:
-        """Answer with a page that says what a problem's `detail` says."""
-        assert isinstance(error, HTTPException)
+    async def show_error(self, request: Request, error: Exception) -> Response:
+        """Answer with a page that says what a problem's `detail`, or an error of memstore's, says."""
+        problem = problem_from(error) if isinstance(error, MemstoreError) else error
+        assert isinstance(problem, HTTPException)
         ui = UIRequest(request, self._store, None, writes=False)
-        title = HTTPStatus(error.status_code).phrase
-        detail = error.detail if isinstance(error, Problem) else "There is no such page."
-        response = ui.page("error.html", status=error.status_code, title=title, detail=detail)
-        response.headers.update(error.headers or {})
+        title = HTTPStatus(problem.status_code).phrase
+        detail = problem.detail if isinstance(problem, Problem) else "There is no such page."
+        response = ui.page("error.html", status=problem.status_code, title=title, detail=detail)
+        response.headers.update(problem.headers or {})
         return response
-
-    async def handle_memstore_error(self, request: Request, error: Exception) -> Response:
-        """Answer with a page that says what an error of memstore's says."""
-        assert isinstance(error, MemstoreError)
-        return await self.handle_http_error(request, problem_from(error))
-
-
-async def _not_found(_: UIRequest) -> Response:
-    raise HTTPException(HTTPStatus.NOT_FOUND)
-
-
-async def _add_headers(request: Request, call_next: RequestResponseEndpoint) -> Response:
-    response = await call_next(request)
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    return response

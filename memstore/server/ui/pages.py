@@ -26,7 +26,7 @@ from memstore.models import (
 from memstore.server.http.errors import Problem
 from memstore.server.http.middleware import disable_timeout
 from memstore.server.ui import contexts
-from memstore.server.ui.request import UIRequest, redirect, url_to
+from memstore.server.ui.request import HEADERS, UIRequest, redirect, url_to
 from memstore.store.messages import LAST
 
 LATEST, LATEST_CONTEXTS = 6, 4
@@ -72,8 +72,9 @@ async def list_conversations(ui: UIRequest) -> Response:
 
 async def show_conversation(ui: UIRequest) -> Response:
     """Show a page of a conversation, from the message number `from`."""
-    conversation = ui.conversation
-    user, info = conversation.user, await conversation.info()
+    user = ui.user
+    conversation = user.conversation(ui.request.path_params["conversation"])
+    info = await conversation.info()
     if info is None:
         raise NotFound("Nothing was said in this conversation, or it was erased.")
     first = ui.number("from", 1, most=LAST)
@@ -266,7 +267,7 @@ async def download_certificate(ui: UIRequest) -> Response:
     """Return a certificate as a file, as `memstore verify-erasure` reads it."""
     certificate = await ui.user.erasure(ui.id)
     disposition = f'attachment; filename="certificate-{certificate.id}.json"'
-    return JSONResponse(certificate.as_dict(), headers={"Content-Disposition": disposition})
+    return JSONResponse(certificate.as_dict(), headers=HEADERS | {"Content-Disposition": disposition})
 
 
 def _target(fields: dict[str, str]) -> tuple[str, str]:
