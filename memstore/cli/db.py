@@ -11,6 +11,7 @@ import typer
 from memstore.cli.options import command, given, group
 from memstore.cli.output import echo_hint, print_models, print_result, show_progress
 from memstore.cli.session import open_store
+from memstore.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from memstore.store.migrations import Status
