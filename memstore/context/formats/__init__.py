@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from memstore.context.formats.anthropic import Anthropic
@@ -19,9 +19,9 @@ from memstore.context.formats.parts import (
     PromptContent,
     PromptPart,
     RenderedPrompt,
-    add_days_and_speakers,
     content_parts,
     memory_text,
+    name_speakers,
     turn_parts,
 )
 from memstore.context.formats.text import PlainText
@@ -36,18 +36,13 @@ LONGEST_NAME = 64
 
 @dataclass(frozen=True, slots=True)
 class OpenAI:
-    """Chat messages as OpenAI's API takes them, and most servers that speak its language.
+    """Chat messages as OpenAI's API takes them, and most servers that speak its language."""
 
-    With `dates` the first message of a user's on each day begins with that day, as "[8 May 2023]".
-    """
-
-    dates: bool = False
     name: ClassVar[str] = "openai"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
         """Return the context as messages."""
-        parts = add_days_and_speakers(content.parts, dates=self.dates, speakers=False)
-        return RenderedPrompt([as_openai(part) for part in parts])
+        return RenderedPrompt([as_openai(part) for part in name_speakers(content.parts, users=False)])
 
     def read(self, message: Mapping[str, Any]) -> list[Json]:
         """Return a message of this format, such as a model's answer, as `add_many` takes it."""
@@ -106,33 +101,9 @@ def get_format(format: str | Format) -> Format:
     raise InvalidInput(f"format={format!r:.60}: give one of {names}, or an object with `name` and `render`.")
 
 
-def describe_format(format: Format) -> Json:
-    """Return a format as a receipt has it: its name, and options that are not the default; of a user's own the name."""
-    default = FORMATS.get(format.name)
-    if default is None or type(format) is not type(default):
-        return {"name": format.name}
-    defaults, options = _options(default), _options(format)
-    return {"name": format.name} | {name: value for name, value in options.items() if value != defaults[name]}
-
-
-def format_from_receipt(described: Mapping[str, Any]) -> Format | None:
-    """Return the format that a receipt describes, or None for a format of the user's own."""
-    default = FORMATS.get(described.get("name", "openai"))
-    options = {name: value for name, value in described.items() if name != "name"}
-    try:
-        return None if default is None else type(default)(**options)
-    except TypeError:  # an option of another version
-        return None
-
-
-def _options(format: Format) -> Json:
-    options: Json = asdict(format)  # type: ignore[call-overload]  # ours are dataclasses, which no Protocol can say
-    return options
-
-
 def turn_messages(turns: Iterable[Entry]) -> list[Json]:
     """Return the messages of turns in OpenAI's format; adjacent blocks are one system message."""
-    return [as_openai(part) for part in add_days_and_speakers(turn_parts(turns), dates=False, speakers=False)]
+    return [as_openai(part) for part in name_speakers(turn_parts(turns), users=False)]
 
 
 def memory_messages(facts: Sequence[Hit], hits: Sequence[Hit]) -> list[Json]:

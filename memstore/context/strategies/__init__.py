@@ -98,28 +98,6 @@ def get_strategies(given: Strategies) -> tuple[Strategy, ...]:
     return tuple(_get_strategy(one) for one in listed)
 
 
-def read_stored(stored: object) -> tuple[list[Strategy], list[Json], list[str]]:
-    """Return the strategies of what is kept, all of it as JSON, and for each one that this version cannot make why.
-
-    What another version kept must not stop a context: such a strategy is left as it is, and out.
-    """
-    found: list[Strategy] = []
-    written: list[Json] = []
-    unknown: list[str] = []
-    for one in stored if isinstance(stored, list | tuple) else [stored]:
-        try:
-            strategy = _get_strategy(one)
-            found.append(strategy)
-            written += as_json(strategy)
-        except InvalidInput as error:
-            name = one.get("strategy") if isinstance(one, dict) else one
-            written.append(one if isinstance(one, dict) else {"strategy": one})
-            unknown.append(
-                f"strategy {name!r:.60} is not known to this version as it is kept, and was left out: {error}"
-            )
-    return found, written, unknown
-
-
 def as_json(given: Strategies) -> list[Json]:
     """Return strategies as settings keep them. Raises `InvalidInput` for strategies that have no name there."""
     strategies = get_strategies(given)
