@@ -74,7 +74,6 @@ async def build_context(
         text = request.query
         query, (resolved, history) = await run_both(partial(queries.build, text, likely), reading)
     query, units = await queries.ensure_model(query, history.version)
-    query = await queries.add_subqueries(query)
     history = replace(history, version=units)
     builder = ContextBuilder(database, text, query, history, counter, reranker)
     try:

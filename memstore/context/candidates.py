@@ -218,9 +218,12 @@ async def _recall(
     pinned_facts, facts, hits = (
         [texts[one.unit.item_id] for one in candidates if one.unit.item_id in texts] for candidates in chosen
     )
+    # A fact that is a message in its own words says nothing beside the message.
+    offered = {hit.id for hit in hits}
+    quoted = [f for f in facts if f.text.startswith(f'{f.speaker}: "') and offered.issuperset(f.sources)]
     return Candidates(
         pinned=pinned_facts,
-        facts=facts,
+        facts=[fact for fact in facts if fact not in quoted],
         hits=hits,
         left_out=await _superseded(scope, [one for one in every if one.unit.item_id not in texts], resolved),
     )

@@ -8,13 +8,12 @@ it.
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from itertools import accumulate, chain, takewhile
+from itertools import chain, takewhile
 from typing import Any
 
 from memstore.context.formats import OPENAI, as_openai, memory_messages, turn_messages
@@ -343,12 +342,12 @@ def _left_out(built: BuiltContext) -> tuple[list[Decision], Counter[Reason]]:
 
 def _older_turns(built: BuiltContext) -> Iterator[Decision]:
     """Yield the turns that are not in, of which there may be thousands, together by reason."""
-    ranges = sorted((summary.from_seq, summary.to_seq) for summary in built.content.summaries)
-    starts, reach = [start for start, _ in ranges], [0, *accumulate((stop for _, stop in ranges), max)]
+    first = min((one.from_seq for one in built.content.summaries), default=0)
+    last = max((one.to_seq for one in built.content.summaries), default=-1)  # without a gap from there on
     by_reason: dict[Reason, list[ContextItem]] = {}
     for item in built.layout.items[RECENT]:
         if item not in built.layout.selection:
-            covered = item.first_seq <= reach[bisect_right(starts, item.first_seq)]
+            covered = first <= item.first_seq <= last
             by_reason.setdefault(Reason.COVERED if covered else Reason.OVER_BUDGET, []).append(item)
     for reason, items in sorted(by_reason.items()):
         items.sort(key=lambda item: -item.first_seq)

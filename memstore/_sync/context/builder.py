@@ -70,7 +70,6 @@ def build_context(
         text = request.query
         query, (resolved, history) = run_both_threads(partial(queries.build, text, likely), reading)
     query, units = queries.ensure_model(query, history.version)
-    query = queries.add_subqueries(query)
     history = replace(history, version=units)
     builder = ContextBuilder(database, text, query, history, counter, reranker)
     try:

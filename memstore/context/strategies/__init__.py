@@ -1,7 +1,7 @@
 """How a conversation is compressed for a context: strategies by name, and lists of them as JSON. Pure, with no model.
 
-base: turns, blocks, and the view that strategies compress · buffers: summarize when there is too much, or a goal is
-done · tool_calls: tell what was done. Here are those that leave turns out: the old ones, or those that the question
+base: turns, blocks, and the view that strategies compress · buffers: those that tell turns in fewer words. Here are
+those that leave turns out: the old ones, or those that the question
 does not ask for.
 """
 
@@ -12,8 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeAlias, TypeGuard
 
 from memstore.context.strategies.base import ConversationView, Strategy, Turn, check_options
-from memstore.context.strategies.buffers import GoalBatch, Hierarchical, SummaryBuffer, Threshold
-from memstore.context.strategies.tool_calls import ToolCalls
+from memstore.context.strategies.buffers import GoalBatch, Hierarchical, SummaryBuffer, Threshold, ToolCalls
 from memstore.errors import InvalidInput
 from memstore.models import Json
 

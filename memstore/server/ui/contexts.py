@@ -32,7 +32,6 @@ SIGNALS = (
     "role",
     "brevity",
     "question",
-    "answers",
     "reranker",
 )
 PARAMS = ("q", "conversation", "since", "until", "as_of", "viewer")
