@@ -28,8 +28,7 @@ class Section:
     0.25); sections of the highest `priority` first use what others leave.
 
     `text` is a text, or several in the order of preference. A `steady` section stands at the start, where a model's
-    cache keeps it, and does not depend on the question; others stand just before the question. With `cut`, a text or a
-    recent message that is too long is cut at a sentence; without, it is left out.
+    cache keeps it, and does not depend on the question; others stand just before the question.
     """
 
     name: str
@@ -39,7 +38,6 @@ class Section:
     weight: float | None = None
     priority: int = 0
     steady: bool = False
-    cut: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -59,7 +57,6 @@ class Reason(StrEnum):
     ALREADY_IN_RECENT = "shown among the recent turns"
     COVERED = "covered by a summary"
     COMPRESSED = "compressed by a strategy"
-    CUT = "cut"
     SUPERSEDED = "superseded"
     NOT_VISIBLE = "not visible"
     UNPAIRED = "unpaired tool call"
@@ -127,7 +124,7 @@ class Receipt:
 
     `content_hash` is the SHA-256 of the canonical JSON of what was sent. `asked` are the numbers
     of the message that was the question and of those after it. `arguments` and `models` are what the context was made
-    with; `texts` what is stored nowhere else: `system`, `query`, what a strategy wrote or what was cut, by its
+    with; `texts` what is stored nowhere else: `system`, `query`, what a strategy wrote, by its
     messages ("3-9"), and the texts of sections of the user's own ("<calendar> 0").
     """
 

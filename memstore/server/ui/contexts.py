@@ -24,7 +24,7 @@ CUSTOM_COLOURS = 4  # for sections that are not built in
 BUILT_IN = ("system", "facts", "summaries", "hits", "recent", "question", "tools", "overhead")
 SIGNALS = (  # in the order of their colours
     "semantic", "semantic_around", "lexical", "lexical_around", "speaker", "date", "role", "brevity", "question",
-    "answers", "reranker",
+    "reranker",
 )  # fmt: skip
 PARAMS = ("q", "conversation", "since", "until", "as_of", "viewer")
 PAGES_BY_KIND = {"fact": "facts", "facts": "facts", "summary": "summaries", "summaries": "summaries"}
