@@ -2,36 +2,38 @@
 
 Derived rows come in as they are, with the watermarks that cover them, so that nothing is made a second time. Where the
 store has derived a conversation itself, or gone on with it, it keeps what it has and derives what is new. What was
-erased here does not come back, and nothing that was derived of it.
+erased here does not come back, and nothing that was derived of it. What holds a secret is masked, or refused where that
+cannot be done, since units, vectors and ids follow from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from uuid import UUID
-
-import numpy as np
 
 from memstore import ids
 from memstore._compat import to_thread
 from memstore.derive.chunks import run_with_active_embedder
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
-from memstore.export import import_policy
-from memstore.export.import_policy import Prepared, describe_difference
-from memstore.export.reader import LocatedLine, batch_lines, only_of_user, open_export, read_lines
+from memstore.export.entries import (
+    Entry,
+    EntryBuilder,
+    describe_difference,
+    describe_fact_difference,
+    hash_units,
+)
+from memstore.export.reader import LocatedLine, batch_lines, open_export, read_lines
 from memstore.export.schema import (
     ConversationLine,
     DocumentLine,
     MessageLine,
     SummaryLine,
     UserLine,
-    decode_vector,
     user_id,
 )
 from memstore.ingest.importers import ERASED, MOST_NAMED, Imported, Skipped, Span, size_of
@@ -55,6 +57,7 @@ from memstore.store.rows import FactWithHistory
 from memstore.store.watermarks import DERIVERS
 
 NAME = "memstore"
+OTHERS = "lines of other users"
 TAKEN = "number {} of the conversation is another message here; what is stored stays as it is"
 NO_SOURCE = "a message that says it is not there: {}; derive facts anew where it is missing for good"
 
@@ -75,26 +78,27 @@ async def restore(
 
     Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none. With
     `dry_run` nothing is stored, and the same is reported. `resources` are asked for where units come. `progress` is
-    called with the bytes read so far and those of the file; of a stream nobody knows them. What holds a secret is
-    masked, or refused where it cannot be. Raises `InvalidInput` for what is no export.
+    called with the bytes read so far and those of the file; of a stream nobody knows them. Raises `InvalidInput` for
+    what is no export.
     """
-    running = _Restore(database, resources, max_message_bytes, dry_run)
+    running = _Restore(database, resources, EntryBuilder(max_message_bytes, redactor, counter), dry_run)
+    report = running.report
     size = size_of(source) if isinstance(source, Path) else 0
     name = source.name if isinstance(source, Path) else "the export"
     with open_export(source, running.count_bytes) as stream:
-        lines = read_lines(stream, name, max_message_bytes)
-        if only is not None:
-            lines = only_of_user(lines, only, running.report.left_out)
-        batches = batch_lines(import_policy.redact_lines(lines, redactor, counter), running.report.skip)
+        batches = batch_lines(read_lines(stream, name, max_message_bytes), report.skip)
         while (batch := await to_thread(next, batches, None)) is not None:
-            await running.take(batch)
+            if only is None or batch[0].line.user == only:
+                await running.take(batch)
+            else:
+                report.left_out[OTHERS] += len(batch)
             if progress is not None and size:
                 progress(min(running.read, size), size)
     await running.end_user()
-    if only is not None and running.user is None and not running.report.passed_by:
+    if only is not None and running.user is None and not report.passed_by:
         raise InvalidInput(f"The export holds nothing of a user {only!r}. Nothing was stored.")
-    running.report.restored = +running.report.restored  # without those of which there are none
-    return running.report
+    report.restored = +report.restored  # without those of which there are none
+    return report
 
 
 @dataclass(slots=True)
@@ -107,7 +111,7 @@ class _Restore:
 
     database: Database
     resources: Callable[[], Dependencies]
-    max_message_bytes: int
+    builder: EntryBuilder
     dry_run: bool
     report: Imported = field(default_factory=lambda: Imported(NAME))
     read: int = 0  # bytes, as they lie on disk
@@ -133,6 +137,13 @@ class _Restore:
             await self.end_user()
             self.user, self.user_line, self.declared = first.user, None, None
             self.diverged, self.spans = set(), {}
+        place = getattr(first, "conversation", None)
+        try:
+            self.builder.redactor.reject_secret_names(user=first.user, conversation=place)
+        except InvalidInput as error:
+            for one in batch:
+                self.report.skip(Skipped(one.where, str(error)))
+            return
         if isinstance(first, UserLine):
             await self._user(first)
         elif isinstance(first, ConversationLine):
@@ -141,7 +152,7 @@ class _Restore:
         elif isinstance(first, DocumentLine):
             await self._documents(batch)
         else:
-            rows, skipped = await to_thread(import_policy.prepare, batch, self.user_line, self.max_message_bytes)
+            rows, skipped = await to_thread(self.builder.entries, batch, self.user_line)
             for line in skipped:
                 self.report.skip(line)
             if isinstance(first, MessageLine):
@@ -175,11 +186,10 @@ class _Restore:
         marks: dict[str, tuple[int, str | None]] = {
             name: (mark.seq, mark.recipe) for name, mark in (line.watermarks or {}).items()
         }
-        row = line.row()
-        row.settings, problem = import_policy.usable_settings(line.settings)
+        row, changes, problem = self.builder.conversation(line)
         if problem is not None:
             self.report.skip(Skipped(one.where, problem))
-        self._span(line.id, line.user, line.conversation, line.title)
+        self._span(line.id, line.user, line.conversation, row.title)
         async with self.database.user_transaction(line.user_id) as scope:
             known = [told async for told in archive.read_conversations(scope, line.id)]
             if not known and await erasure.last_erasure(scope, line.id) is not None:
@@ -190,10 +200,6 @@ class _Restore:
                 self.report.restored["conversations"] += 1
                 if not self.dry_run:
                     await messages.make_user(scope, line.user)
-                    changes = [
-                        change.model_dump() | {"before": import_policy.usable_settings(change.before)[0]}
-                        for change in line.setting_changes
-                    ]
                     await archive.add_conversation(scope, row, marks, changes)
                 return
         if reason := describe_difference("conversation", known[0].conversation, row):
@@ -201,7 +207,7 @@ class _Restore:
         if line.watermarks is not None and known[0].watermarks != marks:
             self.diverged.add(line.id)
 
-    async def _messages(self, rows: Sequence[Prepared[Message]], conversation: UUID) -> None:
+    async def _messages(self, rows: Sequence[Entry[Message]], conversation: UUID) -> None:
         if conversation != self.declared:  # its line could not be read: whatever there is, it is derived here
             self.diverged.add(conversation)
         async with self.database.user_transaction(self.user_id) as scope:
@@ -221,8 +227,8 @@ class _Restore:
         self.report.new += await self._store(fresh, with_units, lock, find_new, archive.add_messages)
 
     async def _new_messages(
-        self, conversation: UUID, scope: Transaction, rows: Sequence[Prepared[Message]]
-    ) -> list[Prepared[Message]]:
+        self, conversation: UUID, scope: Transaction, rows: Sequence[Entry[Message]]
+    ) -> list[Entry[Message]]:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
         known = await messages.known(scope, [one.item.id for one in rows])
         erased = await tombstones.erased_messages(scope, [one.item for one in rows if one.item.id not in known])
@@ -246,7 +252,7 @@ class _Restore:
                 self.report.known += 1
         return new
 
-    async def _summaries(self, rows: Sequence[Prepared[Summary]], conversation: UUID) -> None:
+    async def _summaries(self, rows: Sequence[Entry[Summary]], conversation: UUID) -> None:
         if conversation != self.declared:
             self.diverged.add(conversation)
         async with self.database.user_transaction(self.user_id) as scope:
@@ -257,8 +263,8 @@ class _Restore:
         self.report.restored["summaries"] += await self._store(fresh, fresh, lock, find_new, summaries.add)
 
     async def _without_erased(
-        self, scope: Transaction, conversation: UUID, rows: Sequence[Prepared[Summary]]
-    ) -> Sequence[Prepared[Summary]]:
+        self, scope: Transaction, conversation: UUID, rows: Sequence[Entry[Summary]]
+    ) -> Sequence[Entry[Summary]]:
         """Leave out new summaries of messages that are not all there, where some of the user's were erased.
 
         What is left of those is summarized here. Summaries stand before messages: nobody knows yet which will come.
@@ -266,7 +272,7 @@ class _Restore:
         if conversation == self.new or not await tombstones.exist(scope):
             return rows
         known = {one.id: one for one in await summaries.some(scope, [one.item.id for one in rows])}
-        kept: list[Prepared[Summary]] = []
+        kept: list[Entry[Summary]] = []
         dropped: list[Summary] = []
         for one in rows:
             summary, stored = one.item, known.get(one.item.id)
@@ -281,8 +287,8 @@ class _Restore:
         return kept
 
     async def _new_summaries(
-        self, conversation: UUID, scope: Transaction, rows: Sequence[Prepared[Summary]]
-    ) -> list[Prepared[Summary]]:
+        self, conversation: UUID, scope: Transaction, rows: Sequence[Entry[Summary]]
+    ) -> list[Entry[Summary]]:
         known = {one.id: one for one in await summaries.some(scope, [one.item.id for one in rows])}
         new = []
         for one in rows:
@@ -297,7 +303,7 @@ class _Restore:
                 new.append(one)
         return new
 
-    async def _facts(self, rows: Sequence[Prepared[FactWithHistory]]) -> None:
+    async def _facts(self, rows: Sequence[Entry[FactWithHistory]]) -> None:
         async with self.database.user_transaction(self.user_id) as scope:
             fresh = await self._new_facts(scope, rows)
 
@@ -308,20 +314,20 @@ class _Restore:
         self.report.restored["facts"] += await self._store(fresh, fresh, lock, self._new_facts, archive.add_facts)
 
     async def _new_facts(
-        self, scope: Transaction, rows: Sequence[Prepared[FactWithHistory]]
-    ) -> list[Prepared[FactWithHistory]]:
+        self, scope: Transaction, rows: Sequence[Entry[FactWithHistory]]
+    ) -> list[Entry[FactWithHistory]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
         known = await archive.known_facts(scope, [one.item.fact.id for one in rows])
         sources = {span.message_id for one in rows for span, _ in one.item.sources}
         places = await archive.places(scope, sorted(sources))
         erased = await tombstones.erased_items(scope, [*(one.item.fact.id for one in rows), *sources])
         since = await erasure.last_erasure(scope)
-        new: dict[UUID, Prepared[FactWithHistory]] = {}
+        new: dict[UUID, Entry[FactWithHistory]] = {}
         for one in rows:
             fact, said_in = one.item.fact, [span.message_id for span, _ in one.item.sources]
             missing = [] if self.dry_run else [message for message in said_in if message not in places]
             if fact.id in known:
-                if reason := import_policy.describe_fact_difference(known[fact.id], one.item):
+                if reason := describe_fact_difference(known[fact.id], one.item):
                     self.report.skip(Skipped(one.where, reason))
             elif fact.id in new:
                 continue
@@ -349,13 +355,13 @@ class _Restore:
                     self.report.left_out[ERASED] += 1
                 elif line.id not in known:
                     try:
-                        vectors += _document_vectors(line)
+                        row, own = self.builder.document(line)
                     except InvalidInput as error:
                         self.report.skip(Skipped(where, str(error)))
                         continue
                     known.add(line.id)
-                    ttl = None if line.ttl is None else timedelta(seconds=line.ttl)
-                    rows.append(line.model_dump(exclude={"kind", "user", "vectors"}) | {"ttl": ttl})
+                    rows.append(row)
+                    vectors += own
             if rows and not self.dry_run:
                 await messages.make_user(scope, batch[0].line.user)
                 await archive.add_documents(scope, rows, vectors)
@@ -371,10 +377,10 @@ class _Restore:
 
     async def _store(
         self,
-        fresh: Sequence[Prepared[Any]],
-        with_units: Sequence[Prepared[Any]],
+        fresh: Sequence[Entry[Any]],
+        with_units: Sequence[Entry[Any]],
         lock: Callable[[Transaction], Any],
-        find_new: Callable[[Transaction, Sequence[Prepared[Any]]], Any],
+        find_new: Callable[[Transaction, Sequence[Entry[Any]]], Any],
         add: Callable[[Transaction, list[Any]], Any],
     ) -> int:
         """Add items that are new still when they are locked, and the units of those in `with_units`; return how many.
@@ -385,9 +391,9 @@ class _Restore:
         if self.dry_run or not fresh:
             return len(fresh)
 
-        async def write(scope: Transaction) -> Sequence[Prepared[Any]]:
+        async def write(scope: Transaction) -> Sequence[Entry[Any]]:
             await lock(scope)
-            new: Sequence[Prepared[Any]] = await find_new(scope, fresh)
+            new: Sequence[Entry[Any]] = await find_new(scope, fresh)
             if new:
                 await add(scope, [one.item for one in new])
             return new
@@ -395,7 +401,7 @@ class _Restore:
         async def store_with(resources: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
             fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
-            units = await to_thread(import_policy.hash_units, with_units, None if fits else resources)
+            units = await to_thread(hash_units, with_units, None if fits else resources)
             async with self.database.user_transaction(self.user_id) as scope:
                 new = await write(scope)
                 if added := [unit for one in new for unit in units.get(one.row.id, ())]:
@@ -410,16 +416,6 @@ class _Restore:
             return len(await write(scope))
 
 
-def _conversation_name(one: Prepared[Message]) -> str:
+def _conversation_name(one: Entry[Message]) -> str:
     assert isinstance(one.line, MessageLine)
     return one.line.conversation
-
-
-def _document_vectors(line: DocumentLine) -> list[Json]:
-    rows = []
-    for one in line.vectors:
-        vector = decode_vector(one.vector, one.path)
-        if not len(vector) or not np.isfinite(vector).all():
-            raise InvalidInput(f"the vector of {one.path} has no components, or some that are not finite")
-        rows.append({"id": line.id, "path": one.path, "model_id": one.model_id, "embedding": vector, "text": one.text})
-    return rows

@@ -118,7 +118,8 @@ class _Reader:
             row = build_row(found.message, conversation, self.max_bytes)
             if self.untrusted:
                 vars(row)["meta"] = row.meta | {TRUST: UNTRUSTED}
-            return _Item(found, conversation, row, redactor.redact_message(row))
+            masked = bool(redactor.detectors) and redactor.redact_message(row)
+            return _Item(found, conversation, row, masked)
         except InvalidInput as error:
             self.skipped.append(Skipped(found.where, str(error)))
             return None
@@ -147,7 +148,7 @@ async def import_file(
     report = Imported(importer.name)
     spans: dict[UUID, Span | None] = {}
     reader = _Reader(user, settings.max_message_bytes, await to_thread(redactor_for, settings), untrusted)
-    batches = reader.batches(importer.read(path, replace(options, on_read=reader.count_bytes)))
+    batches = reader.batches(importer(path, replace(options, on_read=reader.count_bytes)).read())
     size = size_of(path)
     next_batch = partial(to_thread, next, batches, None)
     batch = await next_batch()

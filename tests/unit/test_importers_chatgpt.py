@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memstore.ingest.importers import Ignored, ImportOptions, Record
-from memstore.ingest.importers.chatgpt import CHATGPT
+from memstore.ingest.importers.chatgpt import ChatGPT
 from tests.unit.importing import left_out, reasons, texts
 
 NOON = 1714564800.0  # 2024-05-01T12:00:00Z
@@ -45,7 +45,7 @@ def read(tmp_path):
     def read(given: object, name: str = "conversations.json", **how: object):
         path = tmp_path / name
         path.write_bytes(given if isinstance(given, bytes) else json.dumps(given).encode())
-        found = list(CHATGPT.read(path, ImportOptions(**how)))
+        found = list(ChatGPT(path, ImportOptions(**how)).read())
         return [one for one in found if not isinstance(one, Ignored)]
 
     return read
@@ -146,7 +146,7 @@ def test_what_is_null_hides_nothing(one, more):
 def test_what_the_format_hides_is_left_out_and_counted(tmp_path):
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps([conversation(chain(said("before"), *HIDDEN.values(), said("after")))]))
-    found = list(CHATGPT.read(path))
+    found = list(ChatGPT(path).read())
     assert (texts(found), reasons(found)) == (["before", "after"], [])
     counts = left_out(found)
     assert counts.total() == len(HIDDEN)
@@ -363,7 +363,7 @@ def test_the_zip_is_read_as_it_comes(read, tmp_path):
     assert texts(found) == ["1", "2", "3", "4", "5"]
     assert reasons(found) == []
     assert found[0].where == "export.zip, conversations-000.json, conversation 'Lisbon' (1), message n1"
-    assert CHATGPT.sniff(tmp_path / "export.zip") == 0.9
+    assert ChatGPT.sniff(tmp_path / "export.zip") == 0.9
 
 
 def test_a_zip_without_the_history_is_told(read):

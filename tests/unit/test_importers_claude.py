@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memstore.ingest.importers import ImportOptions, Record, importer_for
-from memstore.ingest.importers.claude import CLAUDE, ROOT
+from memstore.ingest.importers.claude import Claude, ROOT
 from tests.unit.importing import left_out, reasons, texts
 
 NOON = "2026-03-29T12:00:00.5Z"
@@ -32,7 +32,7 @@ def read(tmp_path):
     def read(*conversations: object, **how: object):
         path = tmp_path / "conversations.json"
         path.write_text(json.dumps(conversations))
-        return list(CLAUDE.read(path, ImportOptions(**how)))
+        return list(Claude(path, ImportOptions(**how)).read())
 
     return read
 
@@ -137,4 +137,4 @@ def test_the_zip_is_told_from_that_of_chatgpt(tmp_path):
         archive.writestr("conversations.json", json.dumps([conversation(said("1"))]))
     path.write_bytes(buffer.getvalue())
     assert importer_for(path).name == "claude"
-    assert texts(CLAUDE.read(path)) == ["hello"]
+    assert texts(Claude(path).read()) == ["hello"]

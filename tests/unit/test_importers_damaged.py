@@ -78,7 +78,7 @@ def found_in(path: Path, name: str) -> list[Found]:
     """Read a file by the importer of a format; what it asks of people is told like what is wrong."""
     (importer,) = (one for one in IMPORTERS if one.name == name.split()[0])
     try:
-        return list(importer.read(path, replace(READING, me="U1") if importer.name == "slack" else READING))
+        return list(importer(path, replace(READING, me="U1") if importer.name == "slack" else READING).read())
     except InvalidInput as error:
         return [Skipped(path.name, str(error))]
 

@@ -22,7 +22,7 @@ def read(tmp_path):
         path.write_text("\n".join(lines) + "\n")
         importer = importer_for(path)
         assert importer.name == expect
-        return list(importer.read(path, ImportOptions(**how)))
+        return list(importer(path, ImportOptions(**how)).read())
 
     return read
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from memstore.ingest.importers import importer_for
-from memstore.ingest.importers.gemini import GEMINI, html_text
+from memstore.ingest.importers.gemini import Gemini, html_text
 from tests.unit.importing import left_out, reasons, records, texts
 
 START = datetime(2026, 7, 26, 6, 0, tzinfo=UTC)
@@ -26,7 +26,7 @@ def read(tmp_path):
     def read(*activities: object, name: str = "MyActivity.json"):
         path = tmp_path / name
         path.write_text(json.dumps(activities))
-        return list(GEMINI.read(path))
+        return list(Gemini(path).read())
 
     return read
 
@@ -100,14 +100,14 @@ def test_of_a_takeout_only_geminis_activities_are_read(tmp_path):
         archive.writestr("Takeout/My Activity/Search/My Activity.json", json.dumps([activity("Searched for x")]))
         archive.writestr("Takeout/My Activity/Gemini Apps/My Activity.json", json.dumps([activity("Prompted a")]))
     assert importer_for(path).name == "gemini"
-    assert texts(GEMINI.read(path)) == ["a"]
+    assert texts(Gemini(path).read()) == ["a"]
 
 
 def test_activities_as_html_are_refused_with_what_to_choose(tmp_path):
     path = tmp_path / "takeout.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("Takeout/My Activity/Gemini Apps/MyActivity.html", "<html>")
-    (skipped,) = importer_for(path).read(path)
+    (skipped,) = importer_for(path)(path).read()
     assert "in the format JSON" in skipped.reason
 
 

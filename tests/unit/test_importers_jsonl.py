@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memstore.ingest.importers import Record, Skipped
-from memstore.ingest.importers.jsonl import JSONL
+from memstore.ingest.importers.jsonl import Jsonl
 
 GOOD = {"conversation": "c", "role": "user", "content": "hello"}
 
@@ -21,7 +21,7 @@ def read(tmp_path):
     def read(data: bytes | str, name: str = "history.jsonl"):
         path = tmp_path / name
         path.write_bytes(data.encode() if isinstance(data, str) else data)
-        return list(JSONL.read(path))
+        return list(Jsonl(path).read())
 
     return read
 
@@ -117,7 +117,7 @@ def test_a_huge_line_is_passed_by_without_being_held(tmp_path, monkeypatch):
             file.write(b"x" * 1024 * 1024)
         file.write(b'"}\n' + line().encode())
     tracemalloc.start()
-    skipped, good = JSONL.read(path)
+    skipped, good = Jsonl(path).read()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert "longer than 1,048,576 bytes" in skipped.reason

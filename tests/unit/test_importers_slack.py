@@ -12,7 +12,7 @@ import pytest
 
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import Found, ImportOptions, importer_for
-from memstore.ingest.importers.slack import SLACK
+from memstore.ingest.importers.slack import Slack
 from tests.unit.importing import left_out, reasons, records, texts
 
 USERS = [
@@ -44,7 +44,7 @@ def export(tmp_path):
 
 
 def read(path: Path, **how: object) -> list[Found]:
-    return list(SLACK.read(path, ImportOptions(**how)))
+    return list(Slack(path, ImportOptions(**how)).read())
 
 
 def test_a_channel_is_a_conversation_in_the_order_of_time(export):

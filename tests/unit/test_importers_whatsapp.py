@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import ImportOptions, importer_for
-from memstore.ingest.importers.whatsapp import WHATSAPP, Clock
+from memstore.ingest.importers.whatsapp import WhatsApp, Clock
 from tests.unit.importing import left_out, reasons, records, texts
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -24,7 +24,7 @@ def read(tmp_path):
     def read(text: str | bytes, name: str = NAME, **how: object):
         path = tmp_path / name
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return list(WHATSAPP.read(path, ImportOptions(**{"me": "Ann", "timezone": BERLIN} | how)))
+        return list(WhatsApp(path, ImportOptions(**{"me": "Ann", "timezone": BERLIN} | how)).read())
 
     return read
 
@@ -232,4 +232,4 @@ def test_bytes_that_are_not_utf8_cost_a_character(read):
 def test_a_text_of_something_else_is_no_chat(read, tmp_path):
     (skipped,) = read("Dear diary\n")
     assert "no line of it says who said something" in skipped.reason
-    assert WHATSAPP.sniff(tmp_path / NAME) == 0
+    assert WhatsApp.sniff(tmp_path / NAME) == 0

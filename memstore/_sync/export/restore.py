@@ -3,20 +3,18 @@
 
 Derived rows come in as they are, with the watermarks that cover them, so that nothing is made a second time. Where the
 store has derived a conversation itself, or gone on with it, it keeps what it has and derives what is new. What was
-erased here does not come back, and nothing that was derived of it.
+erased here does not come back, and nothing that was derived of it. What holds a secret is masked, or refused where that
+cannot be done, since units, vectors and ids follow from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from uuid import UUID
-
-import numpy as np
 
 from memstore import ids
 from memstore._compat import call_inline
@@ -37,18 +35,9 @@ from memstore._sync.store.embedding_models import id_of
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
-from memstore.export import import_policy
-from memstore.export.import_policy import Prepared, describe_difference
-from memstore.export.reader import LocatedLine, batch_lines, only_of_user, open_export, read_lines
-from memstore.export.schema import (
-    ConversationLine,
-    DocumentLine,
-    MessageLine,
-    SummaryLine,
-    UserLine,
-    decode_vector,
-    user_id,
-)
+from memstore.export.entries import Entry, EntryBuilder, describe_difference, describe_fact_difference, hash_units
+from memstore.export.reader import LocatedLine, batch_lines, open_export, read_lines
+from memstore.export.schema import ConversationLine, DocumentLine, MessageLine, SummaryLine, UserLine, user_id
 from memstore.ingest.importers import ERASED, MOST_NAMED, Imported, Skipped, Span, size_of
 from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation, Json, Message, Summary
@@ -56,6 +45,7 @@ from memstore.providers import TokenCounter
 from memstore.store.rows import FactWithHistory
 
 NAME = "memstore"
+OTHERS = "lines of other users"
 TAKEN = "number {} of the conversation is another message here; what is stored stays as it is"
 NO_SOURCE = "a message that says it is not there: {}; derive facts anew where it is missing for good"
 
@@ -76,26 +66,27 @@ def restore(
 
     Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none. With
     `dry_run` nothing is stored, and the same is reported. `resources` are asked for where units come. `progress` is
-    called with the bytes read so far and those of the file; of a stream nobody knows them. What holds a secret is
-    masked, or refused where it cannot be. Raises `InvalidInput` for what is no export.
+    called with the bytes read so far and those of the file; of a stream nobody knows them. Raises `InvalidInput` for
+    what is no export.
     """
-    running = _Restore(database, resources, max_message_bytes, dry_run)
+    running = _Restore(database, resources, EntryBuilder(max_message_bytes, redactor, counter), dry_run)
+    report = running.report
     size = size_of(source) if isinstance(source, Path) else 0
     name = source.name if isinstance(source, Path) else "the export"
     with open_export(source, running.count_bytes) as stream:
-        lines = read_lines(stream, name, max_message_bytes)
-        if only is not None:
-            lines = only_of_user(lines, only, running.report.left_out)
-        batches = batch_lines(import_policy.redact_lines(lines, redactor, counter), running.report.skip)
+        batches = batch_lines(read_lines(stream, name, max_message_bytes), report.skip)
         while (batch := call_inline(next, batches, None)) is not None:
-            running.take(batch)
+            if only is None or batch[0].line.user == only:
+                running.take(batch)
+            else:
+                report.left_out[OTHERS] += len(batch)
             if progress is not None and size:
                 progress(min(running.read, size), size)
     running.end_user()
-    if only is not None and running.user is None and not running.report.passed_by:
+    if only is not None and running.user is None and not report.passed_by:
         raise InvalidInput(f"The export holds nothing of a user {only!r}. Nothing was stored.")
-    running.report.restored = +running.report.restored  # without those of which there are none
-    return running.report
+    report.restored = +report.restored  # without those of which there are none
+    return report
 
 
 @dataclass(slots=True)
@@ -108,7 +99,7 @@ class _Restore:
 
     database: Database
     resources: Callable[[], Dependencies]
-    max_message_bytes: int
+    builder: EntryBuilder
     dry_run: bool
     report: Imported = field(default_factory=lambda: Imported(NAME))
     read: int = 0  # bytes, as they lie on disk
@@ -134,6 +125,13 @@ class _Restore:
             self.end_user()
             self.user, self.user_line, self.declared = first.user, None, None
             self.diverged, self.spans = set(), {}
+        place = getattr(first, "conversation", None)
+        try:
+            self.builder.redactor.reject_secret_names(user=first.user, conversation=place)
+        except InvalidInput as error:
+            for one in batch:
+                self.report.skip(Skipped(one.where, str(error)))
+            return
         if isinstance(first, UserLine):
             self._user(first)
         elif isinstance(first, ConversationLine):
@@ -142,7 +140,7 @@ class _Restore:
         elif isinstance(first, DocumentLine):
             self._documents(batch)
         else:
-            rows, skipped = call_inline(import_policy.prepare, batch, self.user_line, self.max_message_bytes)
+            rows, skipped = call_inline(self.builder.entries, batch, self.user_line)
             for line in skipped:
                 self.report.skip(line)
             if isinstance(first, MessageLine):
@@ -176,8 +174,7 @@ class _Restore:
         marks: dict[str, tuple[int, str | None]] = {
             name: (mark.seq, mark.recipe) for name, mark in (line.watermarks or {}).items()
         }
-        row = line.row()
-        row.settings, problem = import_policy.usable_settings(line.settings)
+        row, changes, problem = self.builder.conversation(line)
         if problem is not None:
             self.report.skip(Skipped(one.where, problem))
         self._span(line.id, line.user, line.conversation, line.title)
@@ -191,10 +188,6 @@ class _Restore:
                 self.report.restored["conversations"] += 1
                 if not self.dry_run:
                     messages.make_user(scope, line.user)
-                    changes = [
-                        change.model_dump() | {"before": import_policy.usable_settings(change.before)[0]}
-                        for change in line.setting_changes
-                    ]
                     archive.add_conversation(scope, row, marks, changes)
                 return
         if reason := describe_difference("conversation", known[0].conversation, row):
@@ -202,7 +195,7 @@ class _Restore:
         if line.watermarks is not None and known[0].watermarks != marks:
             self.diverged.add(line.id)
 
-    def _messages(self, rows: Sequence[Prepared[Message]], conversation: UUID) -> None:
+    def _messages(self, rows: Sequence[Entry[Message]], conversation: UUID) -> None:
         if conversation != self.declared:  # its line could not be read: whatever there is, it is derived here
             self.diverged.add(conversation)
         with self.database.user_transaction(self.user_id) as scope:
@@ -222,8 +215,8 @@ class _Restore:
         self.report.new += self._store(fresh, with_units, lock, find_new, archive.add_messages)
 
     def _new_messages(
-        self, conversation: UUID, scope: Transaction, rows: Sequence[Prepared[Message]]
-    ) -> list[Prepared[Message]]:
+        self, conversation: UUID, scope: Transaction, rows: Sequence[Entry[Message]]
+    ) -> list[Entry[Message]]:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
         known = messages.known(scope, [one.item.id for one in rows])
         erased = tombstones.erased_messages(scope, [one.item for one in rows if one.item.id not in known])
@@ -247,7 +240,7 @@ class _Restore:
                 self.report.known += 1
         return new
 
-    def _summaries(self, rows: Sequence[Prepared[Summary]], conversation: UUID) -> None:
+    def _summaries(self, rows: Sequence[Entry[Summary]], conversation: UUID) -> None:
         if conversation != self.declared:
             self.diverged.add(conversation)
         with self.database.user_transaction(self.user_id) as scope:
@@ -258,8 +251,8 @@ class _Restore:
         self.report.restored["summaries"] += self._store(fresh, fresh, lock, find_new, summaries.add)
 
     def _without_erased(
-        self, scope: Transaction, conversation: UUID, rows: Sequence[Prepared[Summary]]
-    ) -> Sequence[Prepared[Summary]]:
+        self, scope: Transaction, conversation: UUID, rows: Sequence[Entry[Summary]]
+    ) -> Sequence[Entry[Summary]]:
         """Leave out new summaries of messages that are not all there, where some of the user's were erased.
 
         What is left of those is summarized here. Summaries stand before messages: nobody knows yet which will come.
@@ -267,7 +260,7 @@ class _Restore:
         if conversation == self.new or not tombstones.exist(scope):
             return rows
         known = {one.id: one for one in summaries.some(scope, [one.item.id for one in rows])}
-        kept: list[Prepared[Summary]] = []
+        kept: list[Entry[Summary]] = []
         dropped: list[Summary] = []
         for one in rows:
             summary, stored = one.item, known.get(one.item.id)
@@ -282,8 +275,8 @@ class _Restore:
         return kept
 
     def _new_summaries(
-        self, conversation: UUID, scope: Transaction, rows: Sequence[Prepared[Summary]]
-    ) -> list[Prepared[Summary]]:
+        self, conversation: UUID, scope: Transaction, rows: Sequence[Entry[Summary]]
+    ) -> list[Entry[Summary]]:
         known = {one.id: one for one in summaries.some(scope, [one.item.id for one in rows])}
         new = []
         for one in rows:
@@ -298,7 +291,7 @@ class _Restore:
                 new.append(one)
         return new
 
-    def _facts(self, rows: Sequence[Prepared[FactWithHistory]]) -> None:
+    def _facts(self, rows: Sequence[Entry[FactWithHistory]]) -> None:
         with self.database.user_transaction(self.user_id) as scope:
             fresh = self._new_facts(scope, rows)
 
@@ -308,21 +301,19 @@ class _Restore:
 
         self.report.restored["facts"] += self._store(fresh, fresh, lock, self._new_facts, archive.add_facts)
 
-    def _new_facts(
-        self, scope: Transaction, rows: Sequence[Prepared[FactWithHistory]]
-    ) -> list[Prepared[FactWithHistory]]:
+    def _new_facts(self, scope: Transaction, rows: Sequence[Entry[FactWithHistory]]) -> list[Entry[FactWithHistory]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
         known = archive.known_facts(scope, [one.item.fact.id for one in rows])
         sources = {span.message_id for one in rows for span, _ in one.item.sources}
         places = archive.places(scope, sorted(sources))
         erased = tombstones.erased_items(scope, [*(one.item.fact.id for one in rows), *sources])
         since = erasure.last_erasure(scope)
-        new: dict[UUID, Prepared[FactWithHistory]] = {}
+        new: dict[UUID, Entry[FactWithHistory]] = {}
         for one in rows:
             fact, said_in = one.item.fact, [span.message_id for span, _ in one.item.sources]
             missing = [] if self.dry_run else [message for message in said_in if message not in places]
             if fact.id in known:
-                if reason := import_policy.describe_fact_difference(known[fact.id], one.item):
+                if reason := describe_fact_difference(known[fact.id], one.item):
                     self.report.skip(Skipped(one.where, reason))
             elif fact.id in new:
                 continue
@@ -350,13 +341,13 @@ class _Restore:
                     self.report.left_out[ERASED] += 1
                 elif line.id not in known:
                     try:
-                        vectors += _document_vectors(line)
+                        row, own = self.builder.document(line)
                     except InvalidInput as error:
                         self.report.skip(Skipped(where, str(error)))
                         continue
                     known.add(line.id)
-                    ttl = None if line.ttl is None else timedelta(seconds=line.ttl)
-                    rows.append(line.model_dump(exclude={"kind", "user", "vectors"}) | {"ttl": ttl})
+                    rows.append(row)
+                    vectors += own
             if rows and not self.dry_run:
                 messages.make_user(scope, batch[0].line.user)
                 archive.add_documents(scope, rows, vectors)
@@ -372,10 +363,10 @@ class _Restore:
 
     def _store(
         self,
-        fresh: Sequence[Prepared[Any]],
-        with_units: Sequence[Prepared[Any]],
+        fresh: Sequence[Entry[Any]],
+        with_units: Sequence[Entry[Any]],
         lock: Callable[[Transaction], Any],
-        find_new: Callable[[Transaction, Sequence[Prepared[Any]]], Any],
+        find_new: Callable[[Transaction, Sequence[Entry[Any]]], Any],
         add: Callable[[Transaction, list[Any]], Any],
     ) -> int:
         """Add items that are new still when they are locked, and the units of those in `with_units`; return how many.
@@ -386,9 +377,9 @@ class _Restore:
         if self.dry_run or not fresh:
             return len(fresh)
 
-        def write(scope: Transaction) -> Sequence[Prepared[Any]]:
+        def write(scope: Transaction) -> Sequence[Entry[Any]]:
             lock(scope)
-            new: Sequence[Prepared[Any]] = find_new(scope, fresh)
+            new: Sequence[Entry[Any]] = find_new(scope, fresh)
             if new:
                 add(scope, [one.item for one in new])
             return new
@@ -396,7 +387,7 @@ class _Restore:
         def store_with(resources: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
             fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
-            units = call_inline(import_policy.hash_units, with_units, None if fits else resources)
+            units = call_inline(hash_units, with_units, None if fits else resources)
             with self.database.user_transaction(self.user_id) as scope:
                 new = write(scope)
                 if added := [unit for one in new for unit in units.get(one.row.id, ())]:
@@ -409,16 +400,6 @@ class _Restore:
             return len(write(scope))
 
 
-def _conversation_name(one: Prepared[Message]) -> str:
+def _conversation_name(one: Entry[Message]) -> str:
     assert isinstance(one.line, MessageLine)
     return one.line.conversation
-
-
-def _document_vectors(line: DocumentLine) -> list[Json]:
-    rows = []
-    for one in line.vectors:
-        vector = decode_vector(one.vector, one.path)
-        if not len(vector) or not np.isfinite(vector).all():
-            raise InvalidInput(f"the vector of {one.path} has no components, or some that are not finite")
-        rows.append({"id": line.id, "path": one.path, "model_id": one.model_id, "embedding": vector, "text": one.text})
-    return rows

@@ -149,8 +149,8 @@ def preview(database: Database, rows: Sequence[Message]) -> Partition:
     """Return what `store_new` would, and store nothing."""
     with database.user_transaction(rows[0].user_id) as scope:
         known = store.known(scope, _named(rows))
-        found = partition(rows, known)
-        return partition(rows, known, tombstones.erased_messages(scope, found.new))
+        new = [row for row in rows if row.id not in known]
+        return partition(rows, known, tombstones.erased_messages(scope, new))
 
 
 class Partition(NamedTuple):
@@ -214,7 +214,7 @@ def _build_rows(
             raise InvalidInput(f"message {number}: {error} Nothing of this call was stored.") from None
     if key is not None:
         assign_ids(rows, key)
-    for row in rows:
+    for row in rows if redactor.detectors else ():
         redactor.redact_message(row)
     return rows
 

@@ -119,7 +119,8 @@ class _Reader:
             row = build_row(found.message, conversation, self.max_bytes)
             if self.untrusted:
                 vars(row)["meta"] = row.meta | {TRUST: UNTRUSTED}
-            return _Item(found, conversation, row, redactor.redact_message(row))
+            masked = bool(redactor.detectors) and redactor.redact_message(row)
+            return _Item(found, conversation, row, masked)
         except InvalidInput as error:
             self.skipped.append(Skipped(found.where, str(error)))
             return None
@@ -148,7 +149,7 @@ def import_file(
     report = Imported(importer.name)
     spans: dict[UUID, Span | None] = {}
     reader = _Reader(user, settings.max_message_bytes, call_inline(redactor_for, settings), untrusted)
-    batches = reader.batches(importer.read(path, replace(options, on_read=reader.count_bytes)))
+    batches = reader.batches(importer(path, replace(options, on_read=reader.count_bytes)).read())
     size = size_of(path)
     next_batch = partial(call_inline, next, batches, None)
     batch = next_batch()
