@@ -43,7 +43,7 @@ async def owner(scope: Transaction) -> Owner | None:
 async def read_conversations(scope: Transaction, only: UUID | None = None) -> AsyncIterator[ConversationRow]:
     """Return the conversations, or one, in the order of ids."""
     after = FIRST
-    while page := await scope.all(SQL["conversations"], _told, after=after, only=only, limit=PAGE):
+    while page := await scope.all(SQL["conversations"], _conversation_row, after=after, only=only, limit=PAGE):
         for one in page:
             yield one
         after = page[-1].conversation.id
@@ -51,15 +51,13 @@ async def read_conversations(scope: Transaction, only: UUID | None = None) -> As
 
 async def read_messages(scope: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
     """Return the messages of a conversation in order; nothing else is to be asked meanwhile."""
-    values = {"conversation_id": conversation} | wanted
-    async for row in scope.stream(SQL["messages"], _row, **values):
+    async for row in scope.stream(SQL["messages"], dict[str, Any], conversation_id=conversation, **wanted):
         yield _item(MESSAGE, Tier.MESSAGES, row)
 
 
 async def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
     """Return the summaries of a conversation in order; nothing else is to be asked meanwhile."""
-    values = {"conversation_id": conversation} | wanted
-    async for row in scope.stream(SQL["summaries"], _row, **values):
+    async for row in scope.stream(SQL["summaries"], dict[str, Any], conversation_id=conversation, **wanted):
         yield _item(SUMMARY, Tier.SUMMARIES, row)
 
 
@@ -67,24 +65,20 @@ async def read_facts(
     scope: Transaction, wanted: Wanted, *, only: UUID | None = None, by_hand: bool = False
 ) -> AsyncGenerator[ItemRow]:
     """Return the facts in the order of ids: those that a conversation says, those `by_hand`; nothing else meanwhile."""
-    async for row in scope.stream(SQL["facts"], _row, only=only, by_hand=by_hand, **wanted):
+    async for row in scope.stream(SQL["facts"], dict[str, Any], only=only, by_hand=by_hand, **wanted):
         yield _item(FACT, Tier.FACTS, row)
 
 
 async def read_documents(scope: Transaction, *, vectors: bool) -> AsyncGenerator[dict[str, Any]]:
     """Return the documents by id, with vectors as [path, model, vector, text]; nothing else is to be asked."""
-    async for row in scope.stream(SQL["documents"], _row, with_vectors=vectors):
+    async for row in scope.stream(SQL["documents"], dict[str, Any], with_vectors=vectors):
         yield row
 
 
-def _told(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
+def _conversation_row(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
     return ConversationRow(
         CONVERSATION(**row), {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}, setting_changes
     )
-
-
-def _row(**row: Any) -> dict[str, Any]:
-    return row
 
 
 def _item(build: Any, tier: Tier, row: dict[str, Any]) -> ItemRow:
@@ -96,18 +90,17 @@ def _item(build: Any, tier: Tier, row: dict[str, Any]) -> ItemRow:
 def _units(item: UUID, tier: Tier, units: list[list[Any]], sent: bytes) -> list[ChunkRow]:
     embedded = sum(unit[-1] for unit in units)
     size = len(sent) // embedded if embedded else 0
-    vectors = iter([_vector(sent[place : place + size]) for place in range(0, len(sent), size or 1)])
+    places = iter(range(0, len(sent), size or 1))
     found = []
     for chunk, (start, stop, conversation, seq, role, speaker, at, recorded_at, has_vector) in enumerate(units):
         place = None if conversation is None else UUID(conversation)
         unit = Unit(item, chunk, tier, place, seq, role, speaker, start, stop, datetime.fromisoformat(at))
-        vector = next(vectors) if has_vector else None
+        vector: Vectors | None = None
+        if has_vector:
+            start_at = next(places)
+            vector = np.frombuffer(sent[start_at : start_at + size], ">f4", offset=VECTOR_HEAD).astype(np.float32)
         found.append(ChunkRow(unit, datetime.fromisoformat(recorded_at), vector))
     return found
-
-
-def _vector(sent: bytes) -> Vectors:
-    return np.frombuffer(sent, ">f4", offset=VECTOR_HEAD).astype(np.float32)
 
 
 # --- what a restore writes
