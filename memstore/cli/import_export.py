@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from memstore.models import Json
 
 MAX_SHOWN = 20  # skipped ones; `--json` has them all
-Format = Literal[
-    "auto", "memstore", "jsonl", "chatgpt", "claude", "gemini", "openai", "sharegpt", "langchain", "slack", "whatsapp",
-]  # fmt: skip
 OWN = "memstore"  # what `export` writes
 STDIN, STDOUT = Path("-"), "-"
 RESTORED = ("users", "conversations", "summaries", "facts", "documents")
@@ -37,7 +34,10 @@ def import_(
         str | None,
         name_option("Whose it is, where the file names nobody; of memstore's own, who alone comes in.", "--user", "-u"),
     ] = None,
-    format: Annotated[Format, typer.Option(help="What the files are.")] = "auto",
+    format: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="What the files are: memstore, jsonl, chatgpt, claude …"),
+    ] = "auto",
     me: Annotated[str | None, name_option("Who of a chat between people you are: whatsapp, slack.")] = None,
     timezone: Annotated[
         str | None,
@@ -67,6 +67,11 @@ def import_(
     JSON: {"new", "known", "skipped", "files": [one for each, with --dry-run with a "preview"], "reasons": [{"file",
     "where", "reason"} of what was skipped]}.
     """
+    from memstore.ingest.importers import IMPORTERS
+
+    known = ("auto", OWN, *(importer.name for importer in IMPORTERS))
+    if format not in known:
+        raise typer.BadParameter(f"{format!r} is none of {', '.join(map(repr, known))}", param_hint="--format")
     how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches}
     how |= {"user": user, "format": format, "untrusted": untrusted, "dry_run": dry_run}
     counts: list[Json] = []

@@ -128,7 +128,8 @@ class ConversationScope:
         return stored
 
     def _check_names(self) -> None:
-        self._runtime.redactor.reject_secret_names(user=self.user.name, conversation=self.name)
+        if (redactor := self._runtime.redactor).detectors:
+            redactor.reject_secret_names(user=self.user.name, conversation=self.name)
 
     def messages(
         self,
