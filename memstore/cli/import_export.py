@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from memstore.models import Json
 
 MAX_SHOWN = 20  # skipped ones; `--json` has them all
-Format = Literal[
-    "auto", "memstore", "jsonl", "chatgpt", "claude", "gemini", "openai", "sharegpt", "langchain", "slack", "whatsapp",
-]  # fmt: skip
 OWN = "memstore"  # what `export` writes
 STDIN, STDOUT = Path("-"), "-"
 RESTORED = ("users", "conversations", "summaries", "facts", "documents")
@@ -47,7 +44,10 @@ def import_(
         str | None,
         name_option("Whose it is, where the file names nobody; of memstore's own, who alone comes in.", "--user", "-u"),
     ] = None,
-    format: Annotated[Format, typer.Option(help="What the files are.")] = "auto",
+    format: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="What the files are: memstore, jsonl, chatgpt, claude …"),
+    ] = "auto",
     me: Annotated[str | None, name_option("Who of a chat between people you are: whatsapp, slack.")] = None,
     timezone: Annotated[
         str | None,
@@ -79,6 +79,11 @@ def import_(
     file at most. With --dry-run each file has a "preview" of its conversations, too; an export of memstore's has
     "restored": {"users", "conversations", "summaries", "facts", "documents": integers} that are new.
     """
+    from memstore.ingest.importers import IMPORTERS
+
+    known = ("auto", OWN, *(importer.name for importer in IMPORTERS))
+    if format not in known:
+        raise typer.BadParameter(f"{format!r} is none of {', '.join(map(repr, known))}", param_hint="--format")
     how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches}
     how |= {"user": user, "format": format, "untrusted": untrusted, "dry_run": dry_run}
     counts: list[Json] = []

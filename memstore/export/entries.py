@@ -25,7 +25,7 @@ from memstore.export.schema import (
     UserLine,
     decode_vector,
 )
-from memstore.ingest.add import count_tokens
+from memstore.ingest.add import UNCOUNTED, count_tokens
 from memstore.ingest.importers import Skipped
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import validate_message
@@ -95,6 +95,7 @@ class EntryBuilder:
             if self.redactor.redact_message(row):
                 if line.units:  # they are of its words
                     raise InvalidInput(NOT_MASKED)
+                vars(row).update(tokens=UNCOUNTED)
                 count_tokens([row], self.counter)
             return
         given: list[Any] = [value for name, value in vars(row).items() if isinstance(value, str)]

@@ -120,23 +120,19 @@ async def store_new(
             last = await store.last_numbers(scope, conversations)
             known = await store.known(scope, _named(row for row in rows if last.get(row.conversation_id)))
     while (found := partition(rows, known, erased)).new:
-        await to_thread(count_tokens, [row for row in found.new if row.tokens == UNCOUNTED], counter)
+        await to_thread(count_tokens, found.new, counter)
         wanted = {row.conversation_id for row in found.new if row.external_id is not None}
         try:
             async with database.user_transaction(user) as scope:
                 locked = await _lock(scope, {id: conversations[id] for id in wanted}) if wanted else {}
                 if any(locked[id] != last.get(id, 0) for id in wanted):  # there are messages that were not looked for
-                    known, last = await store.known(scope, named), last | locked
+                    known = await store.known(scope, named)
                     found = partition(rows, known, erased)
                 if on_conflict == "error":
                     _check_conflicts(found, rows, key)
-                # Else it was erased since it was looked for: what is new by now is counted and locked first.
-                if all(
-                    row.tokens != UNCOUNTED and (row.external_id is None or row.conversation_id in locked)
-                    for row in found.new
-                ):
-                    await _number_and_store(scope, conversations, found.new)
-                    return found
+                count_tokens(found.new, counter)  # those that were removed since they were looked for
+                await _number_and_store(scope, conversations, found.new)
+                return found
         except _Tombstones as more:  # nothing was stored, and no conversation was made for them alone
             if on_conflict == "error":
                 raise Erased(tuple(number for number, row in enumerate(rows, 1) if row.id in more.ids)) from None
@@ -246,9 +242,11 @@ def build_row(message: MessageInput, conversation: ConversationRef, max_bytes: i
 
 
 def count_tokens(rows: Iterable[Message], counter: TokenCounter) -> None:
-    """Set in each row how many tokens its text and its calls have, and by which counter."""
+    """Set how many tokens the text and the calls of uncounted rows have, and by which counter."""
     name = counter.name
     for row in rows:
+        if row.tokens != UNCOUNTED:
+            continue
         tokens = counter.count(row.text or "")
         if row.tool_calls:
             tokens += counter.count(json.dumps(row.tool_calls, ensure_ascii=False, separators=(",", ":")))
