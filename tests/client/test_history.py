@@ -174,7 +174,6 @@ async def test_conversations_that_a_file_mixes_keep_their_order(
     store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "BATCH", 3)
-    monkeypatch.setattr(history, "HELD", 10)
     lines = [said(number % 60, f"say {number}", conversation=f"c{number * 7 % 4}") for number in range(50)]
     assert counts(await store.import_file(write(*lines))) == (50, 0, 0)
     for name in {line["conversation"] for line in lines}:
