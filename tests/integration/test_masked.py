@@ -10,11 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from memstore.client.admin import AsyncTokens
-from memstore.client.conversation import AsyncConversationScope
-from memstore.client.documents import AsyncDocuments
 from memstore.client.store import AsyncMemoryStore
-from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
 from memstore.models import Section
 
@@ -57,33 +53,6 @@ async def test_what_is_masked_before_storing_is_nowhere(url: str, tmp_path: Path
 
 
 MASKING: dict[str, Any] = {"embedder": "hashing:256", "mask_secrets": True}
-# Of everything that can be asked of a store, what may keep a text that it was given: each is tried below.
-KEEPS = {
-    AsyncMemoryStore: "import_file user",
-    AsyncUserScope: "add_fact conversation edit_fact documents update",
-    AsyncConversationScope: "add add_many context record_usage update",
-    AsyncDocuments: "put write",
-    AsyncTokens: "create",
-}
-OTHERS = {
-    AsyncMemoryStore: "backfills build_indexes close counter derive embedder embeddings export job_counts jobs"
-    " apply_retention large_users open retry_jobs role stats subscribe tokens url users verify_erasure",
-    AsyncUserScope: "confirm_fact conversation_names conversations dead_letters entity erase"
-    " erase_fact erase_message erasure erasures events export fact fact_conflicts fact_history facts"
-    " facts_said_by resolve_id messages recall receipt receipt_page replay retract_fact summaries_over summary"
-    " token_count_errors undo",
-    AsyncConversationScope: "by_role clear count erase extract_facts get_all get_recent info messages prune receipts"
-    " settings statistics summaries summarize",
-    AsyncDocuments: "delete expire get get_many namespaces search",
-    AsyncTokens: "all exist holder revoke",
-}
-
-
-@pytest.mark.parametrize("scope", KEEPS)
-def test_of_every_call_it_is_known_whether_it_keeps_what_it_is_given(scope: type) -> None:
-    """A new call is to be named here, and tried below where it keeps a text."""
-    public = {name for name in dir(scope) if not name.startswith("_")}
-    assert public == {*KEEPS[scope].split(), *OTHERS[scope].split()}
 
 
 async def put_everywhere(store: AsyncMemoryStore, folder: Path) -> None:

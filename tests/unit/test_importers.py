@@ -19,7 +19,7 @@ from hypothesis import given, strategies as st
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import IMPORTERS, Skipped, importer_for
 from memstore.ingest.importers.base import parse_time
-from memstore.ingest.importers.files import Part, numbered_values, read_head, read_parts
+from memstore.ingest.importers.files import Part, numbered_values, read_parts
 
 LINE = b'{"conversation":"c","role":"user","content":"hello"}\n'
 TREE = b'[{"title":"t","mapping":{}}]'
@@ -62,11 +62,6 @@ def make(tmp_path):
 )
 def test_the_format_is_found(make, name, data, format):
     assert importer_for(make(name, data)).name == format
-
-
-@pytest.mark.parametrize("importer", IMPORTERS, ids=lambda importer: importer.name)
-def test_a_format_can_be_named_whatever_the_file_looks_like(make, importer):
-    assert importer_for(make("data.bin", b"\0\1\2"), importer.name) is importer
 
 
 @pytest.mark.parametrize(
@@ -114,11 +109,6 @@ def test_a_file_that_cannot_be_opened_costs_itself(tmp_path):
 def test_a_zip_that_is_cut_off_is_refused_in_words(make):
     with pytest.raises(InvalidInput, match="cut off or damaged; get it whole"):
         importer_for(make("export.zip", b"PK\x03\x04nonsense"))
-
-
-def test_the_head_of_a_broken_gzip_is_what_came(make):
-    assert read_head(make("a.gz", gzip.compress(LINE)[:-4])) == LINE
-    assert read_head(make("b.gz", b"\x1f\x8bnonsense")) == b""
 
 
 # --- times and texts -----------------------------------------------------------------------------------------------
