@@ -14,14 +14,12 @@ from memstore.errors import InvalidInput
 from memstore.ingest.add import ConversationRef, build_row, describe_conflict, preview, store_new
 from memstore.ingest.importers import (
     ERASED,
-    MOST_NAMED,
     Found,
     Ignored,
     Imported,
     ImportOptions,
     Record,
     Skipped,
-    Span,
     importer_for,
     size_of,
 )
@@ -32,9 +30,8 @@ from memstore.providers import TokenCounter
 from memstore.settings import Settings
 from memstore.store.database import Database
 
-BATCH = 500  # messages to a transaction
-HELD = 2000  # messages that wait for others of their user, where a file mixes them
-HELD_CHARACTERS = 8 * 1024 * 1024
+BATCH = 500  # messages that are stored together, those of each user in one transaction
+BATCH_CHARACTERS = 8 * 1024 * 1024
 CONVERSATIONS = 1000  # whose ids are not made again for each message
 
 
@@ -82,13 +79,9 @@ class _Reader:
             if not isinstance(item, _Item):
                 self.others.append(item)
                 continue
-            user = item.row.user_id
-            held.setdefault(user, []).append(item)
+            held.setdefault(item.row.user_id, []).append(item)
             count, characters = count + 1, characters + sum(map(len, map(str, item.record.message.values())))
-            if len(held[user]) == BATCH:
-                yield self._batch(held.pop(user))
-                count -= BATCH
-            if count >= HELD or characters >= HELD_CHARACTERS:
+            if count >= BATCH or characters >= BATCH_CHARACTERS:
                 yield from map(self._batch, held.values())
                 held, count, characters = {}, 0, 0
         yield from map(self._batch, held.values())
@@ -139,7 +132,6 @@ async def import_file(
     """
     importer = importer_for(path, format)
     report = Imported(importer.name)
-    spans: dict[UUID, Span | None] = {}
     reader = _Reader(user, settings.max_message_bytes, await to_thread(redactor_for, settings), untrusted)
     batches = reader.batches(importer(path, replace(options, on_read=reader.count_bytes)).read())
     size = size_of(path)
@@ -147,7 +139,7 @@ async def import_file(
     batch = await next_batch()
     while batch is not None:
         following, _ = await run_both(
-            next_batch, partial(_store, database, None if dry_run else counter, batch, report, spans)
+            next_batch, partial(_store, database, None if dry_run else counter, batch, report)
         )
         if progress is not None:
             progress(min(batch.read, size), size)
@@ -157,9 +149,7 @@ async def import_file(
     return report
 
 
-async def _store(
-    database: Database, counter: TokenCounter | None, batch: _Batch, report: Imported, spans: dict[UUID, Span | None]
-) -> None:
+async def _store(database: Database, counter: TokenCounter | None, batch: _Batch, report: Imported) -> None:
     """Store a batch, or without a counter only find out what storing it would do; add both to the report."""
     for one in batch.others:
         if isinstance(one, Skipped):
@@ -187,16 +177,6 @@ async def _store(
     report.known += len(taken) - len(result.new)
     report.masked += sum(item.masked for item in taken)
     for item in taken:
-        _count(item, report, spans)
-
-
-def _count(item: _Item, report: Imported, spans: dict[UUID, Span | None]) -> None:
-    conversation = item.conversation
-    if conversation.id not in spans:
-        report.conversations += 1
-        new = Span(conversation.user_name, conversation.name, conversation.title)
-        is_named = len(report.spans) < MOST_NAMED
-        report.spans += [new] if is_named else []
-        spans[conversation.id] = new if is_named else None
-    if span := spans[conversation.id]:
+        place = item.conversation
+        span = report.span(place.id, place.user_name, place.name, place.title)
         span.add(item.record.message.get("occurred_at"))

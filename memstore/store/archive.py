@@ -13,11 +13,11 @@ from uuid import UUID
 import numpy as np
 
 from memstore.events import EventType
-from memstore.models import Conversation, FactColumns, Json, Message, Summary, Tier, Unit
+from memstore.models import Conversation, FactColumns, Json, Message, Summary
 from memstore.store import documents, fact_history, facts, messages
 from memstore.store.database import Transaction, stored
 from memstore.store.facts import Source
-from memstore.store.rows import ChunkRow, ConversationRow, FactOnRecord, FactWithHistory, ItemRow, Owner
+from memstore.store.rows import ConversationRow, ExportedChunk, FactOnRecord, FactWithHistory, ItemRow, Owner
 from memstore.store.sql import statements
 from memstore.store.watermarks import DERIVERS
 
@@ -50,13 +50,13 @@ async def read_conversations(scope: Transaction, only: UUID | None = None) -> As
 async def read_messages(scope: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
     """Return the messages of a conversation in order; nothing else is to be asked meanwhile."""
     async for row in scope.stream(SQL["messages"], dict[str, Any], conversation_id=conversation, **wanted):
-        yield _item(MESSAGE, Tier.MESSAGES, row)
+        yield _item(MESSAGE, row)
 
 
 async def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
     """Return the summaries of a conversation in order; nothing else is to be asked meanwhile."""
     async for row in scope.stream(SQL["summaries"], dict[str, Any], conversation_id=conversation, **wanted):
-        yield _item(SUMMARY, Tier.SUMMARIES, row)
+        yield _item(SUMMARY, row)
 
 
 async def read_facts(
@@ -64,7 +64,7 @@ async def read_facts(
 ) -> AsyncGenerator[ItemRow]:
     """Return the facts in the order of ids: those that a conversation says, those `by_hand`; nothing else meanwhile."""
     async for row in scope.stream(SQL["facts"], dict[str, Any], only=only, by_hand=by_hand, **wanted):
-        yield _item(FACT, Tier.FACTS, row)
+        yield _item(FACT, row)
 
 
 async def read_documents(scope: Transaction, *, vectors: bool) -> AsyncGenerator[dict[str, Any]]:
@@ -79,21 +79,16 @@ def _conversation_row(watermarks: dict[str, list[Any]], setting_changes: list[Js
     )
 
 
-def _item(build: Any, tier: Tier, row: dict[str, Any]) -> ItemRow:
-    units, vectors = row.pop("units"), row.pop("vectors")
+def _item(build: Any, row: dict[str, Any]) -> ItemRow:
+    units, sent = row.pop("units") or [], row.pop("vectors") or b""
     sources, history = row.pop("sources", []), row.pop("history", [])
-    return ItemRow(build(**row), _units(row["id"], tier, units or [], vectors or b""), sources, history)
-
-
-def _units(item: UUID, tier: Tier, units: list[list[Any]], sent: bytes) -> list[ChunkRow]:
     embedded = sum(unit[-1] for unit in units)
     vectors = iter(np.frombuffer(sent, ">f4").reshape(embedded, -1)[:, 1:].astype(np.float32)) if embedded else iter(())
-    found = []
-    for chunk, (start, stop, conversation, seq, role, speaker, at, recorded_at, has_vector) in enumerate(units):
-        place = None if conversation is None else UUID(conversation)
-        unit = Unit(item, chunk, tier, place, seq, role, speaker, start, stop, datetime.fromisoformat(at))
-        found.append(ChunkRow(unit, datetime.fromisoformat(recorded_at), next(vectors) if has_vector else None))
-    return found
+    chunks = []
+    for start, stop, conversation, recorded_at, has_vector in units:
+        vector = next(vectors) if has_vector else None
+        chunks.append(ExportedChunk(start, stop, datetime.fromisoformat(recorded_at), conversation, vector))
+    return ItemRow(build(**row), chunks, sources, history)
 
 
 # --- what a restore writes

@@ -60,11 +60,22 @@ class NewChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class ExportedChunk:
+    """A unit as an export writes it; a fact's has the conversation that it was derived of."""
+
+    start: int
+    stop: int
+    recorded_at: datetime
+    conversation_id: str | None
+    vector: Vectors | None
+
+
+@dataclass(frozen=True, slots=True)
 class ItemRow:
     """A message, summary or fact with its units; of a fact also what says it and what was done to it."""
 
     row: Row
-    units: list[ChunkRow]
+    units: list[ExportedChunk]
     sources: list[Json]
     history: list[Json]
 

@@ -1,4 +1,4 @@
-"""Exports as people make them, on the command line; as long as they come, in how much memory; by the real encoder."""
+"""Exports as people make them, on the command line; as long as they come, in how much memory."""
 
 from __future__ import annotations
 
@@ -177,33 +177,3 @@ def test_memory_does_not_grow_with_what_goes_out_and_comes_in(url: str, twin: st
     assert went.stat().st_size > 50_000_000
     for what, (of_small, of_large) in found.items():
         assert of_large - of_small < most, (what, found)
-
-
-# -- by the real encoder
-
-TOLD = [
-    ("I moved from Leeds to Porto last spring, and the hills are killing my knees.", "Porto is steep indeed!"),
-    ("My doctor says no shellfish at all for me.", "I will leave out prawns, crab and mussels."),
-    ("Our choir sings Fauré's Requiem on the ninth of May.", "How lovely. Do you sing alto?"),
-    ("Tenor! And my brother Tom plays the organ there.", "A family affair, then."),
-    ("The flat has a damp wall behind the wardrobe again.", "Air it twice a day and call the landlord."),
-    ("What could I cook for Tom on Friday?", "A risotto with mushrooms, perhaps."),
-]
-ASKED = ("What must I not eat?", "music in the family", "Where do I live?", "trouble with the apartment", "Tom")
-
-
-def test_the_real_encoder_recalls_what_came_in_as_what_went_out(url: str, twin: str, tmp_path: Path) -> None:
-    with memstore.open(url) as store, memstore.open(twin) as other:
-        talk = store.user("ann").conversation("talk")
-        for day, (question, answer) in enumerate(TOLD):
-            talk.add("user", question, occurred_at=START + timedelta(days=day))
-            talk.add("assistant", answer, occurred_at=START + timedelta(days=day, minutes=1))
-        store.derive()
-        store.export(tmp_path / "a.jsonl")
-        other.import_file(tmp_path / "a.jsonl")
-        for asked in ASKED:
-            found = store.user("ann").recall(asked, limit=20)
-            assert len(found) > 10
-            assert other.user("ann").recall(asked, limit=20) == found
-            contexts = [one.user("ann").conversation("talk").context(asked, budget=300) for one in (store, other)]
-            assert json.dumps(contexts[0].messages) == json.dumps(contexts[1].messages)

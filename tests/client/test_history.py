@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -154,49 +153,6 @@ async def test_what_somebody_else_stores_while_a_batch_is_counted_is_stored_once
     assert [message.seq for message in stored] == list(range(1, 10))
 
 
-@pytest.mark.parametrize("number", [3, 4, 6, 9])
-async def test_what_somebody_else_stores_between_two_batches_is_stored_once(
-    store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    """A batch was looked for, and then somebody else stores one of its messages."""
-    monkeypatch.setattr(history, "BATCH", 3)
-    await store.import_file(write(said(0, "say 0")))  # who makes a conversation locks out whoever makes it too
-    path = write(*(said(n, f"say {n}") for n in range(12)))
-    other = [write(said(number, f"say {number}"), said(50, "by somebody else"), name="other.jsonl")]
-    lock, batches = add.store.lock_several, itertools.count()
-
-    async def late(scope: Any, conversations: Any) -> dict[Any, int]:
-        if other and next(batches) == number // 3:
-            await store.import_file(other.pop())
-        return await lock(scope, conversations)
-
-    monkeypatch.setattr(add.store, "lock_several", late)
-    assert counts(await store.import_file(path)) == (10, 2, 0)
-    stored = await store.user("ann").conversation("c").messages()
-    assert sorted(message.content for message in stored) == sorted(
-        ["by somebody else", *(f"say {n}" for n in range(12))]
-    )
-    assert [message.seq for message in stored] == list(range(1, 14))
-
-
-async def test_what_messages_have_in_common_is_stored_with_each(store: AsyncMemoryStore, write: Write) -> None:
-    """What is equal in Python and another value as JSON stays what it was."""
-    metas = [{"done": 1}, {"done": True}, {"done": 1.0}, {}, {"done": 1}]
-    tags = [[], ["a"], [], ["a"], []]
-    given = [
-        said(n, "hello", metadata=meta, tags=own, name="Ann")
-        for n, (meta, own) in enumerate(zip(metas, tags, strict=True))
-    ]
-    given += [said(n, "hello", conversation="d", metadata={"x": 1}, tags=["b"], name="Ann") for n in range(9)]
-    await store.import_file(write(*given))
-    for name, lines in (("c", given[:5]), ("d", given[5:])):
-        stored = await store.user("ann").conversation(name).messages()
-        assert [json.dumps(one.meta) for one in stored] == [json.dumps(line["metadata"]) for line in lines]
-        assert [(one.tags, one.name, one.external_id, one.role, one.parts) for one in stored] == [
-            (line["tags"], "Ann", line["external_id"], "user", None) for line in lines
-        ]
-
-
 async def test_a_dry_run_stores_nothing_and_tells_what_would_come(store: AsyncMemoryStore, write: Write) -> None:
     path = write(said(1), said(2), "nonsense", said(1), said(30, conversation="d", user="bob"))
     done = await store.import_file(path, dry_run=True)
@@ -218,7 +174,6 @@ async def test_conversations_that_a_file_mixes_keep_their_order(
     store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(history, "BATCH", 3)
-    monkeypatch.setattr(history, "HELD", 10)
     lines = [said(number % 60, f"say {number}", conversation=f"c{number * 7 % 4}") for number in range(50)]
     assert counts(await store.import_file(write(*lines))) == (50, 0, 0)
     for name in {line["conversation"] for line in lines}:

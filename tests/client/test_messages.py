@@ -156,18 +156,6 @@ async def test_a_conversation_has_a_title_a_channel_and_settings(store: AsyncMem
     assert {one.name for one in await alice.conversations()} == {"lisbon", "work"}
 
 
-async def test_users_do_not_see_each_other(store: AsyncMemoryStore) -> None:
-    await store.user("alice").conversation("c").add("user", "the code is 4711", external_id="m")
-    await store.derive()
-    bob = store.user("bob")
-    assert await bob.conversation("c").messages() == []
-    assert await bob.recall("the code") == []
-    assert await bob.facts() == []
-    assert await bob.conversations() == []
-    context = await bob.conversation("c").context("What is the code?", budget=500)
-    assert "4711" not in str(context.messages)
-
-
 @pytest.mark.parametrize(
     "message",
     [

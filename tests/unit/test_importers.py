@@ -19,7 +19,7 @@ from hypothesis import given, strategies as st
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import IMPORTERS, Skipped, importer_for
 from memstore.ingest.importers.base import parse_time
-from memstore.ingest.importers.files import Part, numbered_values, read_head, read_parts
+from memstore.ingest.importers.files import Part, numbered_values, read_parts
 
 LINE = b'{"conversation":"c","role":"user","content":"hello"}\n'
 TREE = b'[{"title":"t","mapping":{}}]'
@@ -62,11 +62,6 @@ def make(tmp_path):
 )
 def test_the_format_is_found(make, name, data, format):
     assert importer_for(make(name, data)).name == format
-
-
-@pytest.mark.parametrize("importer", IMPORTERS, ids=lambda importer: importer.name)
-def test_a_format_can_be_named_whatever_the_file_looks_like(make, importer):
-    assert importer_for(make("data.bin", b"\0\1\2"), importer.name) is importer
 
 
 @pytest.mark.parametrize(
@@ -116,11 +111,6 @@ def test_a_zip_that_is_cut_off_is_refused_in_words(make):
         importer_for(make("export.zip", b"PK\x03\x04nonsense"))
 
 
-def test_the_head_of_a_broken_gzip_is_what_came(make):
-    assert read_head(make("a.gz", gzip.compress(LINE)[:-4])) == LINE
-    assert read_head(make("b.gz", b"\x1f\x8bnonsense")) == b""
-
-
 # --- times and texts -----------------------------------------------------------------------------------------------
 
 
@@ -145,18 +135,13 @@ def test_times_become_utc(given, meant):
     ("given", "words"),
     [
         ("2024-05-01T09:30:00", "no zone: add Z"),
-        ("2024-05-01", "no zone"),
         ("yesterday", "is not ISO 8601"),
         ("2024-02-30T00:00:00Z", "is not ISO 8601"),
         ("0001-01-01T00:00:00+05:00", "is not ISO 8601"),
-        ("", "is not ISO 8601"),
         (1714555800000, "milliseconds must be divided by 1000"),
-        (10**400, "milliseconds"),
         (float("nan"), "out of range"),
-        (float("inf"), "out of range"),
         (True, "a time is ISO 8601"),
         (None, "a time is ISO 8601"),
-        ([1], "a time is ISO 8601"),
     ],
 )
 def test_what_is_no_time_is_refused(given, words):

@@ -102,15 +102,6 @@ def test_a_file_that_was_tampered_with_ends_in_words(tmp_path, sample, changes):
         assert not isinstance(one, Skipped) or (one.reason.isprintable() and one.where.isprintable())
 
 
-@pytest.mark.parametrize("sample", SAMPLES)
-def test_a_file_that_is_cut_off_anywhere_ends_in_words(tmp_path, sample):
-    name, data = SAMPLES[sample]
-    for end in range(0, len(data), 11):
-        (tmp_path / name).write_bytes(data[:end])
-        for one in found_in(tmp_path / name, sample):
-            assert not isinstance(one, Skipped) or one.reason.isprintable()
-
-
 JSON_SAMPLES = {
     "chatgpt": CHATGPT,
     "claude": CLAUDE,

@@ -59,6 +59,7 @@ SECRETS = {
     "SSN": ("document", "536-90" + "-4399"),
     "passport": ("document", "passport number is C01X" + "00T47"),
     "password": ("password", "my password is hunt" + "er2"),
+    "password of signs": ("password", "My password is correct" + "!horse"),
     "password quoted": ("password", 'Passwort: "S0nne' + 'nschein!"'),
     "PIN": ("password", "the PIN for the safe is 49" + "21"),
     "API key by name": ("password", "api_key=" + HEX[:12]),
@@ -180,17 +181,6 @@ def test_arguments_of_a_call_stay_json(given: str, masked: object) -> None:
     assert not REDACTOR.redact_message(made), "the second time there is nothing"
 
 
-def test_what_is_opaque_in_parts_is_read_in_arguments_and_in_metadata() -> None:
-    url = "postgresql://ada:c0rrecthorse@db.example/x"
-    call = {"id": "c", "name": "open", "arguments": {"url": url, "scale": 0.4111111111111111}}
-    message = {"role": "assistant", "tool_calls": [call], "metadata": {"url": url, "id": "4111 1111 1111 1111"}}
-    made = build_row(message, ConversationRef("alice", "c"), 10_000)
-    assert REDACTOR.redact_message(made)
-    assert "c0rrecthorse" not in str((made.tool_calls, made.meta))
-    assert (made.tool_calls or [])[0]["arguments"]["scale"] == 0.4111111111111111
-    assert made.meta["id"] == "[masked card]"
-
-
 def test_a_line_of_megabytes_is_searched_through() -> None:
     card = SECRETS["Visa"][1]
     for filler in (
@@ -224,11 +214,6 @@ def test_a_password_in_a_url_may_have_any_sign(password: str) -> None:
     assert counts == {"key": 1}
 
 
-@pytest.mark.parametrize("password", ["correct!horse", "hunter@x", "a~b~c"])
-def test_a_password_of_signs_without_a_digit_is_one(password: str) -> None:
-    assert marked(f"My password is {password}, ok?") == ("My password is [masked password], ok?", {"password": 1})
-
-
 @pytest.mark.parametrize("before", [0, 1300, 1500, 1700, 1900])
 def test_a_long_token_in_a_long_line_is_masked_whole(before: int) -> None:
     token = ".".join((JWT.split(".")[0], "eyJ" + ALNUM * 6, ALNUM[:43]))
@@ -258,9 +243,3 @@ def test_what_a_name_calls_a_password_is_one_whatever_it_is_of(name: str) -> Non
     assert REDACTOR.redact_json({name: "sunshine"}) == {name: "[masked password]"}
     assert REDACTOR.redact_json({f"{name}_field": "sunshine"}) == {f"{name}_field": "sunshine"}
     assert REDACTOR.redact_json({"a_" * 50_000 + "b": "sunshine"})
-
-
-def test_names_that_become_one_mark_lose_no_value() -> None:
-    given = {"4111111111111111": 1, "5555555555554444": 2, "[masked card]": 3}
-    once = REDACTOR.redact_json(given)
-    assert (list(once.values()), "4111" in str(once), REDACTOR.redact_json(once)) == ([1, 2, 3], False, once)

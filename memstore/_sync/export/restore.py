@@ -45,7 +45,7 @@ from memstore.export.schema import (
     UserLine,
     user_id,
 )
-from memstore.ingest.importers import ERASED, MOST_NAMED, Imported, Skipped, Span, size_of
+from memstore.ingest.importers import ERASED, Imported, Skipped, size_of
 from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
@@ -115,7 +115,6 @@ class _Restore:
     declared: UUID | None = None
     new: UUID | None = None
     diverged: set[UUID] = field(default_factory=set)
-    spans: dict[UUID, Span] = field(default_factory=dict)
 
     @property
     def user_id(self) -> UUID:
@@ -131,7 +130,7 @@ class _Restore:
         if first.user != self.user:
             self.end_user()
             self.user, self.user_line, self.declared = first.user, None, None
-            self.diverged, self.spans = set(), {}
+            self.diverged = set()
         try:
             self.builder.redactor.reject_secret_names(
                 user=first.user, conversation=getattr(first, "conversation", None)
@@ -173,7 +172,7 @@ class _Restore:
         row, changes, problem = self.builder.conversation(line)
         if problem is not None:
             self.report.skip(Skipped(where, problem))
-        self._span(line.id, line.user, line.conversation, row.title)
+        self.report.span(line.id, line.user, line.conversation, row.title)
         with self.database.user_transaction(line.user_id) as scope:
             known = [told for told in archive.read_conversations(scope, line.id)]
             if not known and erasure.last_erasure(scope, line.id) is not None:
@@ -204,8 +203,8 @@ class _Restore:
             if first.conversation_id != self.declared:  # its line could not be read: it is derived here
                 self.diverged.add(first.conversation_id)
         if isinstance(first, MessageLine):
+            span = self.report.span(first.conversation_id, first.user, first.conversation)
             for entry in entries:
-                span = self._span(first.conversation_id, first.user, first.conversation)
                 span.add(entry.item.occurred_at)
         with self.database.user_transaction(self.user_id) as scope:
             fresh = find_new(scope, entries)
@@ -321,14 +320,6 @@ class _Restore:
                 messages.make_user(scope, batch[0].line.user)
                 archive.add_documents(scope, rows, vectors)
         self.report.restored["documents"] += len(rows)
-
-    def _span(self, conversation: UUID, user: str, name: str, title: str | None = None) -> Span:
-        if conversation not in self.spans:
-            self.spans = {conversation: Span(user, name, title)}  # its lines follow each other
-            self.report.conversations += 1
-            if len(self.report.spans) < MOST_NAMED:
-                self.report.spans.append(self.spans[conversation])
-        return self.spans[conversation]
 
     def _store(
         self,

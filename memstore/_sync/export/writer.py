@@ -39,8 +39,8 @@ from memstore.export.schema import (
     SummaryLine,
     encode_vector,
 )
-from memstore.models import ExportReport, Json, Tier
-from memstore.store.rows import ChunkRow, ConversationRow, ItemRow, Owner
+from memstore.models import ExportReport, Json
+from memstore.store.rows import ConversationRow, ItemRow, Owner
 
 KINDS = ("user", "conversation", "message", "summary", "fact", "document")
 MESSAGES_PER_PROGRESS = 1000
@@ -170,15 +170,12 @@ def _columns(row: Any, line: type[Any]) -> Json:
 
 
 def _units(item: ItemRow) -> Json:
-    return {"units": [_unit(chunk) for chunk in item.units]}
-
-
-def _unit(chunk: ChunkRow) -> Json:
-    unit = chunk.unit
-    line: Json = {"start": unit.start, "stop": unit.stop, "recorded_at": chunk.recorded_at}
-    if unit.tier == Tier.FACTS and unit.conversation_id is not None:
-        line["conversation_id"] = unit.conversation_id
-    return line if chunk.vector is None else line | {"vector": encode_vector(chunk.vector)}
+    units = []
+    for chunk in item.units:
+        unit: Json = {"start": chunk.start, "stop": chunk.stop, "recorded_at": chunk.recorded_at}
+        unit |= {} if chunk.conversation_id is None else {"conversation_id": chunk.conversation_id}
+        units.append(unit if chunk.vector is None else unit | {"vector": encode_vector(chunk.vector)})
+    return {"units": units}
 
 
 def _document_vector(path: str, model_id: str, components: str, text: str | None) -> Json:

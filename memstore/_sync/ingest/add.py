@@ -135,8 +135,8 @@ def store_new(
                 return found
         except _Tombstones as more:  # nothing was stored, and no conversation was made for them alone
             if on_conflict == "error":
-                raise Erased(tuple(number for number, row in enumerate(rows, 1) if row.id in more.ids)) from None
-            erased |= more.ids
+                raise Erased(tuple(number for number, row in enumerate(rows, 1) if row.id in more.args[0])) from None
+            erased |= more.args[0]
     return found
 
 
@@ -271,11 +271,7 @@ def _content_key(message: Message) -> tuple[object, ...]:
 
 
 class _Tombstones(Exception):
-    """Messages that were erased are among those to be stored."""
-
-    def __init__(self, ids: frozenset[UUID]) -> None:
-        super().__init__(ids)
-        self.ids = ids
+    """Messages that were erased are among those to be stored: its argument are their ids."""
 
 
 def _number_and_store(

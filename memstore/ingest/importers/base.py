@@ -1,23 +1,10 @@
 """What importers are made of: the class of all of them, what they yield, options, times and ids.
 
-To add a format, write a module with a class like this one, and list it in `memstore.ingest.importers`:
-
-    class MyFormat(Importer):
-        name = "my-format"
-        again = "export it again"  # what to do about a damaged file
-
-        @staticmethod
-        def likeness(head: bytes) -> float:
-            return 0.9 if head.startswith(b'{"my_format"') else 0.0
-
-        def convert(self, value: Any, where: str) -> Iterator[Found]:
-            message = {"role": "user", "content": value["text"], "external_id": value["id"]}
-            yield Record(conversation=value["chat"], message=message, where=where)
-
-`convert` is called with each JSON value of the file: the elements of a list, or one value a line. It yields a `Record`
-for each message, `Skipped` for what cannot be read, with what to do about it, and `Ignored` for what is no part of the
-history. It reads a format as its exports are written, and raises something of `UNEXPECTED` for what is written
-otherwise, which is reported as `Skipped`. What is no JSON overrides `read_part`; what must be sorted first, `read`.
+To add a format, write a module with a subclass of `Importer` that has a `name`, says what to do `again` about a damaged
+file, tells by `likeness` how surely a file is of it, and makes records of JSON values in `convert`; list it in
+`memstore.ingest.importers`. docs/reference/importing.md has an example. `convert` reads a format as its exports are
+written, and raises something of `UNEXPECTED` for what is written otherwise, which is reported as `Skipped`. What is no
+JSON overrides `read_part`; what must be sorted first, `read`.
 """
 
 from __future__ import annotations
@@ -31,6 +18,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
+from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memstore.errors import InvalidInput
@@ -230,6 +218,18 @@ class Imported:
     restored: Counter[str] = field(default_factory=Counter)
     spans: list[Span] = field(default_factory=list)
     masked: int = 0
+    _known: dict[UUID, Span | None] = field(default_factory=dict, repr=False)
+
+    def span(self, id: UUID, user: str, conversation: str, title: str | None = None) -> Span:
+        """Return the span of a conversation, which is counted once, and kept while there is room."""
+        if (span := self._known.get(id)) is None:
+            span = Span(user, conversation, title)
+            if id not in self._known:
+                self.conversations += 1
+                is_kept = len(self.spans) < MOST_NAMED
+                self.spans += [span] if is_kept else []
+                self._known[id] = span if is_kept else None
+        return span
 
     def skip(self, one: Skipped) -> None:
         """Count one that could not be taken, and name it while there is room."""

@@ -56,8 +56,7 @@ class ChatGPT(TreeImporter):
             return 0.9
         return 0.3 if "current_node" in keys or head[1:].strip() == b"]" else 0.0
 
-    def nodes(self, conversation: dict[str, Any]) -> dict[str, Node]:
-        """Return the messages of a conversation by id."""
+    def _nodes(self, conversation: dict[str, Any]) -> dict[str, Node]:
         nodes = {}
         for key, node in conversation["mapping"].items():
             message = node.get("message") or None
@@ -65,8 +64,7 @@ class ChatGPT(TreeImporter):
             nodes[key] = Node(node.get("parent"), time, message)
         return nodes
 
-    def convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | Ignored]:
-        """Yield what user and assistant said to each other."""
+    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | Ignored]:
         author, metadata = message["author"], message.get("metadata") or {}
         role = author["role"]
         if hidden := _why_hidden(role, message, metadata):

@@ -32,8 +32,7 @@ class Claude(TreeImporter):
         """Return 0.95 for a list of conversations with `chat_messages`."""
         return 0.95 if head.startswith(b"[") and "chat_messages" in find_keys(head) else 0.0
 
-    def nodes(self, conversation: dict[str, Any]) -> dict[str, Node]:
-        """Return the messages of a conversation by id."""
+    def _nodes(self, conversation: dict[str, Any]) -> dict[str, Node]:
         nodes: dict[str, Node] = {}
         before = None
         for message in conversation["chat_messages"]:
@@ -43,8 +42,7 @@ class Claude(TreeImporter):
             before = key
         return nodes
 
-    def convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | Ignored]:
-        """Yield what was said and attached."""
+    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | Ignored]:
         role = ROLES[message["sender"]]
         text, ignored = content_text(message.get("content"))
         yield from ignored

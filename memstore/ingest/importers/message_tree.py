@@ -30,8 +30,8 @@ class Node(NamedTuple):
 class TreeImporter(Importer):
     """An export of conversations that are trees.
 
-    `nodes` returns a conversation's messages by id; `convert_message` yields a message without its time, and what of it
-    is ignored. Both raise for what they cannot read.
+    `_nodes` returns a conversation's messages by id; `_convert_message` yields a message without its time, and what of
+    it is ignored. Both raise for what they cannot read.
     """
 
     # One file, or from some size on several: `conversations-000.json`, …
@@ -39,12 +39,10 @@ class TreeImporter(Importer):
     unit = "conversation"
     keys: ClassVar[tuple[str, str, str, str]]  # of its id, its title, when it began, and its current message
 
-    def nodes(self, conversation: dict[str, Any]) -> dict[str, Node]:
-        """Return the messages of a conversation by id."""
+    def _nodes(self, conversation: dict[str, Any]) -> dict[str, Node]:
         raise NotImplementedError
 
-    def convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | Ignored]:
-        """Yield a message, unless it is no part of the history."""
+    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | Ignored]:
         raise NotImplementedError
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[Found]:
@@ -54,7 +52,7 @@ class TreeImporter(Importer):
         check_name(key, "conversation")
         title = make_storable(value.get(title_key) or "")[0]
         where = f"{where.rpartition(', ')[0]}, conversation '{printable(title)}' ({printable(key)})"
-        nodes, begun = self.nodes(value), time_or_none(value.get(begun_key))
+        nodes, begun = self._nodes(value), time_or_none(value.get(begun_key))
         branch, missing = _active_branch(nodes, value.get(current_key))
         if missing is not None:
             reason = f"the message '{printable(missing)}' is missing, and all that was said before it; {self.again}"
@@ -71,7 +69,7 @@ class TreeImporter(Importer):
                 continue
             at = f"{where}, message {printable(name)}"
             for one in self.records(
-                self.convert_message(node.message, name),
+                self._convert_message(node.message, name),
                 at,
                 key,
                 node.time,

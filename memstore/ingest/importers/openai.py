@@ -113,12 +113,14 @@ def _call(call: dict[str, Any]) -> dict[str, Any]:
     return stored_call(call.get("id"), name_of(call), arguments_text(call))
 
 
-class _Dataset(Importer):
-    """Training data: `key` is that of the list of messages, `known_keys` are those that a file has."""
+class OpenAI(Importer):
+    """OpenAI's fine-tuning files: `key` is that of the list of messages, `known_keys` are those that a file has."""
 
-    key: ClassVar[str]
-    known_keys: ClassVar[tuple[str, ...]]
-    message_unit: ClassVar[str] = "message"
+    name = "openai"
+    again = 'write each conversation as one JSON object on a line of its own, {"messages": […]}'
+    key = "messages"
+    known_keys: ClassVar[tuple[str, ...]] = ("messages", "role")
+    message_unit = "message"
 
     @classmethod
     def likeness(cls, head: bytes) -> float:
@@ -130,36 +132,17 @@ class _Dataset(Importer):
         messages = value[self.key]
         if value.get("tools") or value.get("functions"):
             yield Ignored("definitions of tools")
-        name = self.conversation_name(value)
+        name = self._conversation_name(value)
         if isinstance(value.get("system"), str):
             messages = [{"from": "system", "role": "system", "value": value["system"]}, *messages]
         for number, message in enumerate(messages, 1):
             at = f"{where}, {self.message_unit} {number}"
-            yield from self.records(self.convert_message(message, f"turn:{number}"), at, name)
+            yield from self.records(self._convert_message(message, f"turn:{number}"), at, name)
 
-    def conversation_name(self, value: dict[str, Any]) -> str:
-        """Return the name of a conversation."""
-        raise NotImplementedError
-
-    def convert_message(self, message: dict[str, Any], external_id: str) -> Iterator[Message | Ignored]:
-        """Yield a message, and what of it is ignored."""
-        raise NotImplementedError
-
-
-class OpenAI(_Dataset):
-    """OpenAI's fine-tuning files."""
-
-    name = "openai"
-    key = "messages"
-    known_keys = ("messages", "role")
-    again = 'write each conversation as one JSON object on a line of its own, {"messages": […]}'
-
-    def conversation_name(self, value: dict[str, Any]) -> str:
-        """Return a digest."""
+    def _conversation_name(self, value: dict[str, Any]) -> str:
         return derive_name(value["messages"], "training", self.seen)
 
-    def convert_message(self, message: dict[str, Any], external_id: str) -> Iterator[Message | Ignored]:
-        """Yield a message with its weight."""
+    def _convert_message(self, message: dict[str, Any], external_id: str) -> Iterator[Message | Ignored]:
         role = message.get("role")
         if role not in OPENAI_ROLES:
             raise InvalidInput(f"its role ({printable(str(role))}) is none of {', '.join(OPENAI_ROLES)}")
@@ -169,7 +152,7 @@ class OpenAI(_Dataset):
             yield one
 
 
-class ShareGPT(_Dataset):
+class ShareGPT(OpenAI):
     """ShareGPT's conversations."""
 
     name = "sharegpt"
@@ -178,16 +161,14 @@ class ShareGPT(_Dataset):
     message_unit = "turn"
     again = 'write each conversation as {"id": …, "conversations": [{"from": "human", "value": "…"}]}'
 
-    def conversation_name(self, value: dict[str, Any]) -> str:
-        """Return the id, which some files give twice, or a digest."""
+    def _conversation_name(self, value: dict[str, Any]) -> str:
         if value.get("id") in (None, ""):
             return derive_name(value["conversations"], "sharegpt", self.seen)
         key = str(value["id"])
         count = count_seen(f"id {key}", self.seen)
         return key if count == 1 else f"{key}-{count}"
 
-    def convert_message(self, message: dict[str, Any], external_id: str) -> Iterator[Message | Ignored]:
-        """Yield what a turn says, or the calls of tools that it makes."""
+    def _convert_message(self, message: dict[str, Any], external_id: str) -> Iterator[Message | Ignored]:
         sender = message.get("from", message.get("role"))
         if sender not in SHAREGPT_ROLES:
             raise InvalidInput(f"it is from nobody known ({printable(str(sender))}) but {', '.join(SHAREGPT_ROLES)}")

@@ -86,7 +86,7 @@ class WhatsApp(Importer):
             yield Skipped(
                 f"{part.where}, line {number}", f"it belongs to no message: none begins before it; {self.again}"
             )
-        order = self.options.date_order or find_order([header["date"] for _, header, _ in begun])
+        order = self.options.date_order or _find_order([header["date"] for _, header, _ in begun])
         if self.options.timezone is None:
             raise InvalidInput("WhatsApp writes no time zone; say where its phone was, with --timezone Europe/Berlin")
         if self.options.me not in speakers:
@@ -105,7 +105,7 @@ class WhatsApp(Importer):
             or make_storable(self.path.absolute().parent.name)[0]
             or "whatsapp"
         )
-        clock = Clock(self.options.timezone)
+        clock = _Clock(self.options.timezone)
         for (number, header, more), one in zip(begun, spoken, strict=True):
             where = f"{part.where}, line {number}"
             if one is None or _is_notice(one):
@@ -120,7 +120,7 @@ class WhatsApp(Importer):
                 yield self._record(text, _speaker(one), shown, where, chat, clock)
 
     def _record(
-        self, said: str, speaker: str, shown: datetime, where: str, chat: str, clock: Clock
+        self, said: str, speaker: str, shown: datetime, where: str, chat: str, clock: _Clock
     ) -> Record | Ignored:
         text, metadata = make_storable(said.strip(f"{_MARKS} \n\t"))
         metadata |= {"edited": True} if _EDITED.search(text) else {}
@@ -164,7 +164,7 @@ def _is_notice(spoken: re.Match[str]) -> bool:
 
 def _shown_time(header: re.Match[str], order: DateOrder) -> datetime | None:
     """Return the time as the clock showed it."""
-    day, hour = parse_day(header["date"], order), int(header["hour"])
+    day, hour = _parse_day(header["date"], order), int(header["hour"])
     if header["half"]:
         hour = hour % 12 + (12 if header["half"] in "Pp" else 0)
     try:
@@ -174,32 +174,27 @@ def _shown_time(header: re.Match[str], order: DateOrder) -> datetime | None:
     return datetime.combine(day, clock) if day else None
 
 
-def find_order(dates: list[str]) -> DateOrder:
-    """Return in which order all these dates are written; raise `InvalidInput` where two remain, or none.
-
-    With points between its numbers the month is not first; a year that is has four digits.
-    """
-    possible: list[tuple[DateOrder, list[date]]] = []
-    for order in get_args(DateOrder):
-        days = [
-            day
-            for written in dates
-            if (day := parse_day(written, order))
-            and not (order == "mdy" and "." in written)
-            and not (order == "ymd" and not written[:4].isdigit())
-        ]
-        if len(days) == len(dates):
-            possible.append((order, days))
+def _find_order(dates: list[str]) -> DateOrder:
+    """Return in which order all these dates are written; raise `InvalidInput` where two remain, or none."""
+    read: dict[DateOrder, list[date | None]] = {
+        order: [_parse_day(written, order) for written in dates] for order in get_args(DateOrder)
+    }
+    possible = {order: [day for day in days if day] for order, days in read.items() if all(days)}
     why = "may be read in two ways" if possible else "are written in more than one order"
     if len(possible) > 1:  # a chat is written in the order of its time
-        possible = [(order, days) for order, days in possible if days == sorted(days)]
+        possible = {order: days for order, days in possible.items() if days == sorted(days)}
     if len(possible) == 1:
-        return possible[0][0]
+        return next(iter(possible))
     raise InvalidInput(f"its dates {why}; say how they are meant with --date-order dmy, mdy or ymd")
 
 
-def parse_day(written: str, order: DateOrder) -> date | None:
-    """Return the day that three numbers mean in this order, or None; a year of two digits is of this century."""
+def _parse_day(written: str, order: DateOrder) -> date | None:
+    """Return the day that three numbers mean in this order, or None; a year of two digits is of this century.
+
+    With points between its numbers the month is not first; a year that is has four digits.
+    """
+    if (order == "mdy" and "." in written) or (order == "ymd" and not written[:4].isdigit()):
+        return None
     numbers = re.split(r"[./-]\s?", written)
     year, month, day = (numbers[order.index(unit)] for unit in "ymd")
     if len(year) not in (2, 4) or len(month) > 2 or len(day) > 2:
@@ -210,7 +205,7 @@ def parse_day(written: str, order: DateOrder) -> date | None:
         return None
 
 
-class Clock:
+class _Clock:
     """Converts a clock's times, in their order, to UTC, through the changes of summer time."""
 
     def __init__(self, timezone: tzinfo) -> None:

@@ -26,7 +26,7 @@ LIMIT %(limit)s
 
 -- fragment units --
 -- The units of an item, in order; their vectors, one after the other, of those that have one.
-SELECT jsonb_agg(jsonb_build_array(t.start, t.stop, t.conversation_id, t.seq, t.role, t.speaker, t.occurred_at,
+SELECT jsonb_agg(jsonb_build_array(t.start, t.stop, CASE WHEN t.tier = 'facts' THEN t.conversation_id END,
                                    t.recorded_at, v.embedding IS NOT NULL) ORDER BY t.chunk) AS units,
        string_agg(vector_send(v.embedding), '' ORDER BY t.chunk) AS vectors
 FROM item_text t
