@@ -29,7 +29,7 @@ from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachab
 from memstore.events import Dispatcher, Event, EventType
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.roles import UNKNOWN, capabilities
-from memstore.store.sql import common_columns, expand_values, statements, value_names
+from memstore.store.sql import expand_rows, statements
 from memstore.store.user_index import MOST_BYTES, MOST_UNITS, IndexCache
 
 T = TypeVar("T")
@@ -187,12 +187,9 @@ class Transaction:
         """
         cursors = []
         for at in range(0, len(rows), MOST_ROWS):
-            some = rows[at : at + MOST_ROWS]
-            text, common, names = expand_values(statement, len(some), common_columns(some, value_names(statement)))
-            values = [self.user_id, *(some[0][name] for name in common)]
-            values += [row[name] for row in some for name in names]
+            text, values = expand_rows(statement, rows[at : at + MOST_ROWS])
             cursors.append(AsyncRawCursor(self.connection))
-            await cursors[-1].execute(text, values)
+            await cursors[-1].execute(text, [self.user_id, *values])
         return cursors
 
     def _bound(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -238,7 +235,7 @@ class Database:
         self.dispatcher = Dispatcher()
         self._outbox, self._enqueue = outbox, enqueue
         self.capabilities = UNKNOWN
-        self._confinement = UNKNOWN.confinement
+        self._confinement: dict[str, str] = {}
         self._revive = revive
         self.cache = IndexCache(most_units, most_bytes)
         self._process = os.getpid()
@@ -261,14 +258,14 @@ class Database:
     async def open(self) -> None:
         """Connect, or raise what is wrong with the server."""
         self.capabilities = await to_thread(capabilities, self.url)
-        self._confinement = self.capabilities.confinement
-        if self.capabilities.ignores_policies and self.capabilities.role is None:
+        able = self.capabilities
+        self._confinement = {"role": able.role or "", "schema": able.schema, "vectors": able.vectors}
+        if able.ignores_policies and able.role is None:
             raise ConfigurationError(
-                f"The login of {describe_url(self.url)} ignores row-level security and may not become memstore_app, "
-                "so that "
+                f"The login of {describe_url(self.url)} ignores row-level security and may not become memstore_app: "
                 "users would not be kept apart. Run: memstore db grant LOGIN, or give a login that is no superuser."
             )
-        self._outbox = self._outbox and self.capabilities.writes
+        self._outbox = self._outbox and able.writes
         await self._pool.open()
         # Else the pool, which goes on connecting, tells at exit that an embedded server is shutting down.
         self._forget_exit = at_end_of_loop(self._pool.close)
@@ -299,7 +296,7 @@ class Database:
             yield transaction
 
     def _confining(self, *settings: LiteralString) -> LiteralString:
-        role = [SQL["role"]] if self._confinement["role"] else []
+        role = [SQL["role"]] if self.capabilities.role else []
         return ";\n".join([SQL["begin"], *role, SQL["path"], *settings])
 
     @asynccontextmanager

@@ -300,8 +300,8 @@ async def everybody(database: Database, after: str = "") -> AsyncIterator[tuple[
 
 async def counts(scope: Transaction) -> dict[str, int]:
     """Return how much the user has stored, table by table."""
-    [row] = await scope.all(SQL["counts"], dict)
-    return dict(row)
+    [row] = await scope.all(SQL["counts"], dict[str, int])
+    return row
 
 
 async def ids_between(scope: Transaction, kind: str, first: UUID, last: UUID) -> list[UUID]:

@@ -50,13 +50,13 @@ def read_conversations(scope: Transaction, only: UUID | None = None) -> Iterator
 
 def read_messages(scope: Transaction, conversation: UUID, wanted: Wanted) -> Generator[ItemRow]:
     """Return the messages of a conversation in order; nothing else is to be asked meanwhile."""
-    for row in scope.stream(SQL["messages"], dict, conversation_id=conversation, **wanted):
+    for row in scope.stream(SQL["messages"], dict[str, Any], conversation_id=conversation, **wanted):
         yield _item(MESSAGE, Tier.MESSAGES, row)
 
 
 def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted) -> Generator[ItemRow]:
     """Return the summaries of a conversation in order; nothing else is to be asked meanwhile."""
-    for row in scope.stream(SQL["summaries"], dict, conversation_id=conversation, **wanted):
+    for row in scope.stream(SQL["summaries"], dict[str, Any], conversation_id=conversation, **wanted):
         yield _item(SUMMARY, Tier.SUMMARIES, row)
 
 
@@ -64,13 +64,13 @@ def read_facts(
     scope: Transaction, wanted: Wanted, *, only: UUID | None = None, by_hand: bool = False
 ) -> Generator[ItemRow]:
     """Return the facts in the order of ids: those that a conversation says, those `by_hand`; nothing else meanwhile."""
-    for row in scope.stream(SQL["facts"], dict, only=only, by_hand=by_hand, **wanted):
+    for row in scope.stream(SQL["facts"], dict[str, Any], only=only, by_hand=by_hand, **wanted):
         yield _item(FACT, Tier.FACTS, row)
 
 
 def read_documents(scope: Transaction, *, vectors: bool) -> Generator[dict[str, Any]]:
     """Return the documents by id, with vectors as [path, model, vector, text]; nothing else is to be asked."""
-    for row in scope.stream(SQL["documents"], dict, with_vectors=vectors):
+    for row in scope.stream(SQL["documents"], dict[str, Any], with_vectors=vectors):
         yield row
 
 

@@ -297,8 +297,8 @@ def everybody(database: Database, after: str = "") -> Iterator[tuple[UUID, str]]
 
 def counts(scope: Transaction) -> dict[str, int]:
     """Return how much the user has stored, table by table."""
-    [row] = scope.all(SQL["counts"], dict)
-    return dict(row)
+    [row] = scope.all(SQL["counts"], dict[str, int])
+    return row
 
 
 def ids_between(scope: Transaction, kind: str, first: UUID, last: UUID) -> list[UUID]:
