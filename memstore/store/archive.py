@@ -13,16 +13,16 @@ from uuid import UUID
 import numpy as np
 
 from memstore.events import EventType
-from memstore.models import Conversation, FactColumns, Json, Message, Summary, Tier, Unit
-from memstore.store import documents, fact_history, facts, messages
-from memstore.store.database import Transaction, stored
+from memstore.models import Conversation, FactColumns, Json, Message, Tier, Unit
+from memstore.store import documents, fact_history, facts, messages, summaries
+from memstore.store.database import Transaction, row_builder
 from memstore.store.facts import Source
 from memstore.store.rows import ChunkRow, ConversationRow, FactOnRecord, FactWithHistory, ItemRow, Owner
 from memstore.store.sql import statements
 from memstore.store.watermarks import DERIVERS
 
 SQL = statements("archive")
-MESSAGE, SUMMARY, FACT, CONVERSATION = stored(Message), stored(Summary), stored(FactColumns), stored(Conversation)
+FACT = row_builder(FactColumns)
 PAGE = 200  # conversations read at once
 FIRST = UUID(int=0)
 Wanted = dict[str, Any]  # `with_units`: read items with their units; `model_id`: with vectors of this model
@@ -41,7 +41,7 @@ async def owner(scope: Transaction) -> Owner | None:
 async def read_conversations(scope: Transaction, only: UUID | None = None) -> AsyncIterator[ConversationRow]:
     """Return the conversations, or one, in the order of ids."""
     after = FIRST
-    while page := await scope.all(SQL["conversations"], _told, after=after, only=only, limit=PAGE):
+    while page := await scope.all(SQL["conversations"], _conversation, after=after, only=only, limit=PAGE):
         for one in page:
             yield one
         after = page[-1].conversation.id
@@ -50,13 +50,13 @@ async def read_conversations(scope: Transaction, only: UUID | None = None) -> As
 async def read_messages(scope: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
     """Return the messages of a conversation in order; nothing else is to be asked meanwhile."""
     async for row in scope.stream(SQL["messages"], dict[str, Any], conversation_id=conversation, **wanted):
-        yield _item(MESSAGE, Tier.MESSAGES, row)
+        yield _item(messages.MESSAGE, Tier.MESSAGES, row)
 
 
 async def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
     """Return the summaries of a conversation in order; nothing else is to be asked meanwhile."""
     async for row in scope.stream(SQL["summaries"], dict[str, Any], conversation_id=conversation, **wanted):
-        yield _item(SUMMARY, Tier.SUMMARIES, row)
+        yield _item(summaries.SUMMARY, Tier.SUMMARIES, row)
 
 
 async def read_facts(
@@ -73,10 +73,9 @@ async def read_documents(scope: Transaction, *, vectors: bool) -> AsyncGenerator
         yield row
 
 
-def _told(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
-    return ConversationRow(
-        CONVERSATION(**row), {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}, setting_changes
-    )
+def _conversation(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
+    marks = {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}
+    return ConversationRow(messages.CONVERSATION(**row), marks, setting_changes)
 
 
 def _item(build: Any, tier: Tier, row: dict[str, Any]) -> ItemRow:

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from memstore.models import Summary
-from memstore.store.database import Read, Transaction, stored
+from memstore.store.database import Read, Transaction, row_builder
 from memstore.store.sql import statements
 
 SQL = statements("summaries")
-SUMMARY = stored(Summary)
+SUMMARY = row_builder(Summary)
 
 
 class Outline(NamedTuple):

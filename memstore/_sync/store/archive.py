@@ -13,17 +13,17 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore._sync.store import documents, fact_history, facts, messages
-from memstore._sync.store.database import Transaction, stored
+from memstore._sync.store import documents, fact_history, facts, messages, summaries
+from memstore._sync.store.database import Transaction, row_builder
 from memstore._sync.store.facts import Source
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.events import EventType
-from memstore.models import Conversation, FactColumns, Json, Message, Summary, Tier, Unit
+from memstore.models import Conversation, FactColumns, Json, Message, Tier, Unit
 from memstore.store.rows import ChunkRow, ConversationRow, FactOnRecord, FactWithHistory, ItemRow, Owner
 from memstore.store.sql import statements
 
 SQL = statements("archive")
-MESSAGE, SUMMARY, FACT, CONVERSATION = stored(Message), stored(Summary), stored(FactColumns), stored(Conversation)
+FACT = row_builder(FactColumns)
 PAGE = 200  # conversations read at once
 FIRST = UUID(int=0)
 Wanted = dict[str, Any]  # `with_units`: read items with their units; `model_id`: with vectors of this model
@@ -42,7 +42,7 @@ def owner(scope: Transaction) -> Owner | None:
 def read_conversations(scope: Transaction, only: UUID | None = None) -> Iterator[ConversationRow]:
     """Return the conversations, or one, in the order of ids."""
     after = FIRST
-    while page := scope.all(SQL["conversations"], _told, after=after, only=only, limit=PAGE):
+    while page := scope.all(SQL["conversations"], _conversation, after=after, only=only, limit=PAGE):
         for one in page:
             yield one
         after = page[-1].conversation.id
@@ -51,13 +51,13 @@ def read_conversations(scope: Transaction, only: UUID | None = None) -> Iterator
 def read_messages(scope: Transaction, conversation: UUID, wanted: Wanted) -> Generator[ItemRow]:
     """Return the messages of a conversation in order; nothing else is to be asked meanwhile."""
     for row in scope.stream(SQL["messages"], dict[str, Any], conversation_id=conversation, **wanted):
-        yield _item(MESSAGE, Tier.MESSAGES, row)
+        yield _item(messages.MESSAGE, Tier.MESSAGES, row)
 
 
 def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted) -> Generator[ItemRow]:
     """Return the summaries of a conversation in order; nothing else is to be asked meanwhile."""
     for row in scope.stream(SQL["summaries"], dict[str, Any], conversation_id=conversation, **wanted):
-        yield _item(SUMMARY, Tier.SUMMARIES, row)
+        yield _item(summaries.SUMMARY, Tier.SUMMARIES, row)
 
 
 def read_facts(
@@ -74,9 +74,11 @@ def read_documents(scope: Transaction, *, vectors: bool) -> Generator[dict[str, 
         yield row
 
 
-def _told(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
+def _conversation(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
     return ConversationRow(
-        CONVERSATION(**row), {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}, setting_changes
+        messages.CONVERSATION(**row),
+        {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()},
+        setting_changes,
     )
 
 

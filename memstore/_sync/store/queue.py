@@ -38,7 +38,7 @@ PRIORITY_NEW, PRIORITY_SWEPT, PRIORITY_BACKFILL = 10, 5, 0
 OPEN, FAILED = ("todo", "doing"), ("failed",)
 
 
-def enqueued(conversation: UUID, first_seq: int) -> tuple[Any, Sequence[dict[str, Any]]]:
+def enqueue_statement(conversation: UUID, first_seq: int) -> tuple[Any, Sequence[dict[str, Any]]]:
     """Return the statement, for `Transaction.run_together`, that adds a job for messages from `first_seq` on.
 
     Run it after the watermarks were raised: that locks them.

@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from memstore._sync.store.database import Read, Transaction, stored
+from memstore._sync.store.database import Read, Transaction, row_builder
 from memstore.models import Summary
 from memstore.store.sql import statements
 
 SQL = statements("summaries")
-SUMMARY = stored(Summary)
+SUMMARY = row_builder(Summary)
 
 
 class Outline(NamedTuple):
