@@ -9,6 +9,8 @@
 Names are imported when they are first used, so that `import memstore` costs nothing heavy.
 """
 
+# ruff: noqa: F405  (of errors, all are public)
+
 from __future__ import annotations
 
 from importlib import import_module
@@ -23,27 +25,7 @@ if TYPE_CHECKING:
     from memstore.client.conversation import AsyncConversationScope
     from memstore.client.store import AsyncMemoryStore, open_async
     from memstore.client.user import AsyncUserScope
-    from memstore.errors import (
-        BudgetTooSmall,
-        ConfigurationError,
-        Conflict,
-        DatabaseError,
-        DatabaseUnreachable,
-        EmbeddedError,
-        EmbedderMismatch,
-        Erased,
-        ExtensionMissing,
-        InvalidInput,
-        MemstoreError,
-        ModelAnswerInvalid,
-        ModelUnavailable,
-        NotFound,
-        PromptTooLong,
-        ProviderError,
-        ProviderMissing,
-        SchemaOutdated,
-        SchemaTooNew,
-    )
+    from memstore.errors import *  # noqa: F403
     from memstore.models import (
         Certificate,
         Context,

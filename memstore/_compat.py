@@ -1,8 +1,7 @@
 """Where async and blocking code really differ: the pairs that `tools/unasync.py` exchanges.
 
-Providers (embedders, counters) are blocking, so that an author writes one method once. The async side
-calls them through `to_thread`; in the generated twin that is `call_inline`, a plain call. `with_timeout` is for
-both: a call that is not waited for longer than was said.
+Providers (embedders, counters) are blocking, so that an author writes one method once. The async side calls them
+through `to_thread`, the generated twin calls them itself. `with_timeout` is for both.
 """
 
 from __future__ import annotations
@@ -25,11 +24,6 @@ U = TypeVar("U")
 async def to_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Return what the blocking function gives, without holding up the event loop."""
     return await asyncio.to_thread(function, *args, **kwargs)
-
-
-def call_inline(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Return what the blocking function gives."""
-    return function(*args, **kwargs)
 
 
 async def run_both(first: Callable[[], Awaitable[T]], second: Callable[[], Awaitable[U]]) -> tuple[T, U]:
@@ -76,7 +70,7 @@ def run_all_threads(calls: Sequence[Callable[[], None]], stop: Callable[[], None
             raise
 
 
-def with_timeout(seconds: float, call: Callable[[], T], *, name: str = "memstore-wait") -> T:
+def with_timeout(seconds: float, call: Callable[[], T]) -> T:
     """Return what `call` gives, or raise TimeoutError after so many seconds: it goes on in its thread, unheard."""
     done: Future[T] = Future()
 
@@ -86,13 +80,13 @@ def with_timeout(seconds: float, call: Callable[[], T], *, name: str = "memstore
         except Exception as error:  # whatever it is, it is raised where the call is waited for
             done.set_exception(error)
 
-    threading.Thread(target=run, name=name, daemon=True).start()
+    threading.Thread(target=run, name="memstore-wait", daemon=True).start()
     return done.result(seconds)
 
 
 def at_end_of_loop(close: Callable[[], Awaitable[object]]) -> Callable[[], None]:
     """Leave it to the event loop, whose tasks end with it, before the interpreter does; return what forgets it."""
-    return _nothing
+    return lambda: None
 
 
 def at_exit(close: Callable[[], object]) -> Callable[[], None]:
@@ -109,7 +103,3 @@ def at_exit(close: Callable[[], object]) -> Callable[[], None]:
 
     atexit.register(end)
     return lambda: atexit.unregister(end)
-
-
-def _nothing() -> None:
-    """Forget nothing."""

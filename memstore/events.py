@@ -83,15 +83,14 @@ class Subscription:
         self.dropped = self.failed = 0
         self._subscriber, self._types = subscriber, types
         self._queue: Queue[Event] = Queue(QUEUE_SIZE)
-        self._open = threading.Event()
-        self._open.set()
+        self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="memstore-subscriber", daemon=True)
         self._thread.start()
 
     def publish(self, events: Iterable[Event]) -> None:
         """Queue the events of the subscriber's types; never waits."""
         for event in events:
-            if event.type in self._types and self._open.is_set():
+            if event.type in self._types and not self._closed.is_set():
                 try:
                     self._queue.put_nowait(event)
                 except Full:
@@ -101,7 +100,7 @@ class Subscription:
 
     def close(self) -> None:
         """End the subscription; queued events are still delivered, for a few seconds at most."""
-        self._open.clear()
+        self._closed.set()
         if self._thread is not threading.current_thread():
             self._thread.join(SECONDS_TO_FINISH)
 
@@ -116,7 +115,7 @@ class Subscription:
             try:
                 event = self._queue.get(timeout=0.1)
             except Empty:
-                if not self._open.is_set():
+                if self._closed.is_set():
                     return
                 continue
             try:
@@ -137,7 +136,9 @@ class Dispatcher:
         """Deliver later events to a subscriber until the subscription is closed."""
         subscription = Subscription(subscriber, frozenset(types))
         with self._lock:
-            self._subscriptions = [other for other in self._subscriptions if other._open.is_set()] + [subscription]
+            self._subscriptions = [other for other in self._subscriptions if not other._closed.is_set()] + [
+                subscription
+            ]
         return subscription
 
     def publish(self, events: Sequence[Event]) -> None:

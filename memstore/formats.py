@@ -7,7 +7,7 @@
 A format of your own is a frozen class with `name` and `render`, as `Format` says; see docs/reference/rendering.md.
 """
 
-from memstore.context.formats import OpenAI
+from memstore.context.formats import OpenAI, PlainText
 from memstore.context.formats.anthropic import Anthropic
 from memstore.context.formats.ollama import Ollama
 from memstore.context.formats.parts import (
@@ -18,7 +18,6 @@ from memstore.context.formats.parts import (
     PromptPart,
     RenderedPrompt,
 )
-from memstore.context.formats.text import PlainText
 
 __all__ = [
     "Anthropic",

@@ -6,15 +6,12 @@ Every id but a new message's follows from names: `uuid5(MEMSTORE, "alice")` is t
 from __future__ import annotations
 
 import os
-import re
 import threading
 import time
 import uuid
 from collections.abc import Sequence
 from uuid import UUID
 
-MIN_PREFIX_LENGTH = 4  # digits
-_ID_PREFIX = re.compile(rf"(?:-*[0-9a-fA-F]){{{MIN_PREFIX_LENGTH},32}}-*")
 MEMSTORE = uuid.uuid5(uuid.NAMESPACE_URL, "https://memstore.invalid/")
 
 
@@ -61,21 +58,6 @@ def document_id(user: UUID, namespace: Sequence[str], key: str) -> UUID:
 def model_id(name: str, dimensions: int) -> UUID:
     """Return the id under which an embedder's vectors are stored."""
     return uuid.uuid5(MEMSTORE, f"model/{name}/{dimensions}")
-
-
-def is_id_prefix(text: str) -> bool:
-    """Whether a text is an id, or enough of its beginning to be looked up."""
-    return _ID_PREFIX.fullmatch(text) is not None
-
-
-def prefix_range(digits: str) -> tuple[UUID, UUID]:
-    """Return the least and the greatest id that begin with these hexadecimal digits; dashes do not count.
-
-    >>> beginning_with("3F2a-")
-    (UUID('3f2a0000-0000-0000-0000-000000000000'), UUID('3f2affff-ffff-ffff-ffff-ffffffffffff'))
-    """
-    digits = digits.replace("-", "")
-    return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
 
 
 _LOCK = threading.Lock()

@@ -6,8 +6,7 @@ docs/reference/strategies.md.
 
 from memstore.context.strategies import Semantic, SlidingWindow
 from memstore.context.strategies.base import Block, ConversationView, Strategy, compress, view_of
-from memstore.context.strategies.buffers import GoalBatch, Hierarchical, SummaryBuffer, Threshold
-from memstore.context.strategies.tool_calls import ToolCalls
+from memstore.context.strategies.buffers import GoalBatch, Hierarchical, SummaryBuffer, Threshold, ToolCalls
 
 __all__ = [
     "Block",

@@ -17,8 +17,7 @@ from datetime import UTC, datetime
 from functools import cache
 from http import HTTPStatus
 from importlib import import_module
-from types import ModuleType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 Operation = Literal["add", "derive", "recall", "context"]
 Number = int | float
@@ -26,51 +25,37 @@ NAME = "memstore"
 OTHER = "_OTHER"  # OpenTelemetry's name for a method that HTTP has not
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SIZES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000)
-UNITS = {  # of what operations tell: a metric each, such as memstore.context.tokens
-    "messages": "{message}",
-    "tokens": "{token}",
-    "budget": "{token}",
-    "units": "{unit}",
-    "summaries": "{summary}",
-    "facts": "{fact}",
-    "failed": "{conversation}",
-    "hits": "{hit}",
-}
+UNITS = {"budget": "{token}", "summaries": "{summary}", "failed": "{conversation}"}  # of others: {message} and so on
 
 
 class OperationSpan:
-    """What an operation came to."""
+    """What an operation came to: numbers, by what they are of. Each is an attribute and a metric."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, Number] = {}
 
     def set(self, **numbers: Number) -> None:
-        """Set numbers, by what they are of (`UNITS`)."""
+        """Set numbers."""
         self.numbers.update(numbers)
-
-
-class _Api(NamedTuple):
-    trace: ModuleType
-    propagate: ModuleType
-    meter: Any
 
 
 @contextmanager
 def operation_span(operation: Operation) -> Iterator[OperationSpan]:
     """Record how long an operation took, what it came to, and whether it failed: `memstore.recall` and so on."""
-    outcome, api = OperationSpan(), _api()
-    if api is None:
+    outcome = OperationSpan()
+    if not _is_on():
         yield outcome
         return
     began, about = time.perf_counter(), {"memstore.operation": operation}
     try:
-        with _span(api, f"memstore.{operation}", about) as span:
+        with _span(f"memstore.{operation}", about) as span:
             yield outcome
-            span.set_attributes({f"memstore.{name}": number for name, number in outcome.numbers.items()})
             for name, number in outcome.numbers.items():
-                _histogram(f"memstore.{operation}.{name}", UNITS[name]).record(number)
+                span.set_attribute(f"memstore.{name}", number)
+                unit = UNITS.get(name, f"{{{name.removesuffix('s')}}}")
+                _histogram(f"memstore.{operation}.{name}", unit, SIZES).record(number)
     finally:
-        _histogram("memstore.operation.duration", "s").record(time.perf_counter() - began, about)
+        _histogram("memstore.operation.duration", "s", SECONDS).record(time.perf_counter() - began, about)
 
 
 @contextmanager
@@ -80,60 +65,56 @@ def request(method: str, headers: Mapping[str, str]) -> Iterator[dict[str, Any]]
     Yields what to fill in: `http.route`, the path as the route has it, and `http.response.status_code`.
     """
     about: dict[str, Any] = {"http.request.method": method}
-    api = _api()
-    if api is None:
+    if not _is_on():
         yield about
         return
-    caused = api.propagate.extract(headers)
-    name = "HTTP" if method == OTHER else method
-    with _span(api, name, about, context=caused, kind=api.trace.SpanKind.SERVER) as span:
+    trace = _api("trace")
+    caused, name = _api("propagate").extract(headers), "HTTP" if method == OTHER else method
+    with _span(name, about, context=caused, kind=trace.SpanKind.SERVER) as span:
         yield about
         span.update_name(f"{name} {about.get('http.route', '')}".strip())
         span.set_attributes(about)
         if about.get("http.response.status_code", 0) >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            span.set_status(api.trace.StatusCode.ERROR)
+            span.set_status(trace.StatusCode.ERROR)
 
 
 @contextmanager
-def _span(api: _Api, name: str, about: dict[str, Any], **more: Any) -> Iterator[Any]:
+def _span(name: str, about: dict[str, Any], **more: Any) -> Iterator[Any]:
     """Yield a span; what it fails by is in it and in `about`, by its class."""
+    trace = _api("trace")
     quiet = {"record_exception": False, "set_status_on_exception": False}  # both would quote the message
-    with api.trace.get_tracer(NAME).start_as_current_span(name, attributes=about, **quiet, **more) as span:
+    with trace.get_tracer(NAME).start_as_current_span(name, attributes=about, **quiet, **more) as span:
         try:
             yield span
         except BaseException as error:  # raised again: an interrupt is told of in the span too
             about["error.type"] = type(error).__name__
             span.set_attributes(about)
-            span.set_status(api.trace.StatusCode.ERROR)
+            span.set_status(trace.StatusCode.ERROR)
             raise
 
 
-def _api() -> _Api | None:
-    return _load() if "opentelemetry.trace" in sys.modules else None
+def _is_on() -> bool:
+    return "opentelemetry.trace" in sys.modules
+
+
+def _api(module: str) -> Any:
+    return import_module(f"opentelemetry.{module}")
 
 
 @cache
-def _load() -> _Api:
-    of = "opentelemetry"
-    meter = import_module(f"{of}.metrics").get_meter(NAME)
-    return _Api(import_module(f"{of}.trace"), import_module(f"{of}.propagate"), meter)
-
-
-@cache
-def _histogram(name: str, unit: str) -> Any:
-    bounds = SECONDS if unit == "s" else SIZES
-    return _load().meter.create_histogram(name, unit, explicit_bucket_boundaries_advisory=bounds)
-
-
-def gauge(name: str, unit: str, value: Number, about: Mapping[str, str] | None = None) -> None:
-    """Record a number as it is now."""
-    if _api() is not None:
-        _gauge(name, unit).set(value, about)
+def _histogram(name: str, unit: str, bounds: tuple[float, ...]) -> Any:
+    return _api("metrics").get_meter(NAME).create_histogram(name, unit, explicit_bucket_boundaries_advisory=bounds)
 
 
 @cache
 def _gauge(name: str, unit: str) -> Any:
-    return _load().meter.create_gauge(name, unit)
+    return _api("metrics").get_meter(NAME).create_gauge(name, unit)
+
+
+def gauge(name: str, unit: str, value: Number, about: Mapping[str, str] | None = None) -> None:
+    """Record a number as it is now."""
+    if _is_on():
+        _gauge(name, unit).set(value, about)
 
 
 EXTRA_FIELDS = "memstore"  # `extra={EXTRA_FIELDS: {…}}` of a record: numbers and names of its own

@@ -17,12 +17,12 @@ REPLACEMENT = "\ufffd"
 
 
 def replace_invalid_chars(text: str) -> str:
-    """Give the text with U+FFFD for what Postgres does not hold: NUL and lone surrogates."""
+    """Return the text with U+FFFD for what Postgres does not hold: NUL and lone surrogates."""
     return INVALID_CHARS.sub(REPLACEMENT, text)
 
 
 def replace_surrogates(text: str) -> str:
-    """Give the text with U+FFFD for lone surrogates, which no UTF-8 has, and tokenizers refuse with a TypeError."""
+    """Return the text with U+FFFD for lone surrogates, which no UTF-8 has, and tokenizers refuse with a TypeError."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -30,24 +30,14 @@ def replace_surrogates(text: str) -> str:
     return text
 
 
-MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
+MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
-]
+)  # fmt: skip
 
 
 def format_day(moment: datetime) -> str:
-    """Give the day of a moment, in UTC: 8 May 2023."""
+    """Return the day of a moment, in UTC: 8 May 2023."""
     moment = moment.astimezone(UTC)
     return f"{moment.day} {MONTHS[moment.month - 1]} {moment.year}"
 
@@ -94,18 +84,15 @@ _CONTROL = re.compile(r"<(?=[^\s<>]{1,64}>)|\[(?=/?[A-Z_]{3,32}\])")
 
 
 def json_line(fields: Mapping[str, object]) -> str:
-    """Give a line of JSON, with the control tokens of chat templates ("<|im_end|>", "[INST]") spelled by escapes.
-
-    A server would obey them wherever they stand.
-    """
+    """Return a line of JSON in which control tokens of chat templates ("<|im_end|>") are escaped: servers obey them."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(fields, ensure_ascii=False))
 
 
 def escape_control_tokens(text: str) -> str:
-    """Give a text in which no control token of a chat template stands: "< |im_end|>", "[ INST]"."""
+    """Return a text in which no control token of a chat template stands: "< |im_end|>", "[ INST]"."""
     return _TOKEN.sub(lambda found: f"{found[0]} ", text)
 
 
 def blank_fenced_blocks(text: str) -> str:
-    """Give the text with blanks in place of what a context had put into it: every character keeps its place."""
+    """Return the text with blanks in place of what a context had put into it: every character keeps its place."""
     return _FENCED.sub(lambda found: " " * len(found[0]), text)

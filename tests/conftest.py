@@ -62,8 +62,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         blocking[item.path] += ROOT / "tests" / "_sync" in item.path.parents
         if blocking[item.path] > SMOKE:
             item.add_marker("slow")
-        if missing and item.get_closest_marker("torch"):
-            item.add_marker(pytest.mark.skip(reason="needs the extra sentence-transformers"))
+        if item.get_closest_marker("torch"):
+            item.add_marker("slow")  # importing it takes ten seconds in each process
+            if missing:
+                item.add_marker(pytest.mark.skip(reason="needs the extra sentence-transformers"))
         if item.get_closest_marker("root") and os.geteuid() != 0:
             item.add_marker(pytest.mark.skip(reason="needs root, to become another user"))
 

@@ -54,13 +54,10 @@ async def asking(
 async def serving(store: AsyncMemoryStore, **options: Any) -> AsyncIterator[tuple[httpx.AsyncClient, GracefulServer]]:
     """Give a client of a server on a free port, and the server."""
     app = create_app(store, allow_local=True, hosts=("127.0.0.1",), **options)
-    started = asyncio.Event()
     with socket.create_server(("127.0.0.1", 0)) as bound:
-        server = GracefulServer(uvicorn_config(app, store.settings), started.set)
+        server = GracefulServer(uvicorn_config(app, store.settings))
         task = asyncio.ensure_future(server.serve(sockets=[bound]))
         try:
-            async with asyncio.timeout(30):
-                await started.wait()
             base = f"http://127.0.0.1:{bound.getsockname()[1]}"
             async with httpx.AsyncClient(base_url=base, timeout=60) as client:
                 yield client, server

@@ -68,7 +68,7 @@ def importers(data: bytes, folder: Path) -> None:
     importer = IMPORTERS[data[1] % len(IMPORTERS)]
     assert 0 <= importer.sniff(path) <= 1
     try:
-        found = list(importer.read(path, replace(OPTIONS, me="U1") if importer.name == "slack" else OPTIONS))
+        found = list(importer(path, replace(OPTIONS, me="U1") if importer.name == "slack" else OPTIONS).read())
     except InvalidInput as error:
         assert str(error).strip()
         return

@@ -46,11 +46,8 @@ NAMES = {
     "AsyncMemoryStore": "MemoryStore",
     "AsyncUserScope": "UserScope",
     "AsyncConversationScope": "ConversationScope",
-    "AsyncMessageListMixin": "MessageListMixin",
-    "AsyncRecall": "Recall",
     "AsyncUserFacts": "UserFacts",
     "open_async": "open",
-    "to_thread": "call_inline",
     "run_all": "run_all_threads",
     "run_both": "run_both_threads",
     "at_end_of_loop": "at_exit",
@@ -82,10 +79,13 @@ TESTS = Family(ROOT / "tests" / "client", ROOT / "tests" / "_sync")
 
 
 def convert(text: str, mirrored: set[str]) -> str:
-    """Drop `async` and `await`, rename what has a blocking counterpart; comments and layout stay."""
+    """Drop `async` and `await`, rename what has a blocking counterpart; comments and layout stay.
+
+    `await to_thread(function, x)` is `function(x)`.
+    """
     line, column, drop_space = 1, 0, False
     result: list[str] = []
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    for token in tokenize.generate_tokens(io.StringIO(_called_inline(text)).readline):
         (row, start), (end_row, end) = token.start, token.end
         if row > line:
             line, column = row, 0
@@ -103,6 +103,21 @@ def convert(text: str, mirrored: set[str]) -> str:
             continue
         line, column = end_row, end
     return redirect("".join(result), mirrored)
+
+
+def _called_inline(text: str) -> str:
+    text = re.sub(r"\bpartial\(to_thread, ", "partial(", re.sub(r"(import .*?)(?:, to_thread\b|\bto_thread, )", r"\1", text))
+    text = re.sub(r"^from memstore\._compat import to_thread\n", "", text, flags=re.M)
+    while call := re.search(r"\bawait to_thread\(\s*", text):
+        depth, at = 0, call.end()
+        while depth or text[at] not in ",)":
+            depth += (text[at] in "([{") - (text[at] in ")]}")
+            at += 1
+        function = text[call.end() : at]
+        function = f"({function})" if function.startswith("lambda") else function
+        more = text[at + 1 :].lstrip() if text[at] == "," else text[at:]
+        text = f"{text[: call.start()]}{function}({more}"
+    return text
 
 
 def redirect(body: str, mirrored: set[str]) -> str:

@@ -1,15 +1,13 @@
-"""Calls of a blocking or an async scope, made alike: an adapter yields them, and one of two loops makes them."""
+"""Calls of a blocking or an async scope, written once: as coroutines, which over a blocking scope never wait."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-Call = Callable[[], Any]
-Effect = Generator[Call, Any, T]  # calls of a scope, each sent its result or its error; in the end their outcome
 
 
 async def maybe_await(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -19,31 +17,15 @@ async def maybe_await(function: Callable[..., Any], *args: Any, **kwargs: Any) -
     return await asyncio.to_thread(function, *args, **kwargs)
 
 
-def run_sync(effect: Effect[T]) -> T:
-    """Make the calls of a blocking scope."""
-    resume: Callable[[Any], Call] = effect.send
-    result: Any = None
-    while True:
-        try:
-            call = resume(result)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]  # what a generator returns is Any here
-        try:
-            resume, result = effect.send, call()
-        except Exception as error:  # who asked may know what it means
-            resume, result = effect.throw, error
+async def call_at_once(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a method of a blocking scope here."""
+    return function(*args, **kwargs)
 
 
-async def run_async(effect: Effect[T]) -> T:
-    """Make the calls of a scope of either kind."""
-    resume: Callable[[Any], Call] = effect.send
-    result: Any = None
-    while True:
-        try:
-            call = resume(result)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]  # what a generator returns is Any here
-        try:
-            resume, result = effect.send, await maybe_await(call)
-        except Exception as error:  # who asked may know what it means
-            resume, result = effect.throw, error
+def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that waits for nothing, as it calls by `call_at_once`."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    raise RuntimeError("a call of a blocking scope waited")

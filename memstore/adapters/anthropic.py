@@ -10,8 +10,9 @@ Each file is a document of the namespace `("memories",)`: it is exported and era
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterator
-from functools import partial, wraps
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from functools import wraps
 from typing import Any
 
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
@@ -24,7 +25,7 @@ from anthropic.types.beta import (
     BetaMemoryTool20250818ViewCommand,
 )
 
-from memstore.adapters._sansio import Effect, run_async, run_sync
+from memstore.adapters._sansio import call_at_once, maybe_await, run_sync
 from memstore.errors import Conflict, InvalidInput
 from memstore.models import NewDocument
 
@@ -39,30 +40,31 @@ NOT_FOUND = "The path {} does not exist. Please provide a valid path."
 Files = dict[str, str]
 
 
-def _command(effect: Callable[..., Effect[str]]) -> Any:
-    """Return a method that makes the calls of an effect, as the tool's `_run` does: at once, or awaited."""
+def _command(function: Callable[..., Any]) -> Any:
+    """Return a method that runs a coroutine function as the tool's `_run` does: at once, or awaited."""
 
-    @wraps(effect)
+    @wraps(function)
     def run(self: Any, *arguments: Any) -> Any:
-        return self._run(effect(self, *arguments))
+        return self._run(function(self, *arguments))
 
     return run
 
 
 class _Commands:
-    """The commands, each as calls of documents; answers are worded as those of the SDK's own file tool."""
+    """The commands; answers are worded as those of the SDK's own file tool."""
 
-    _run: Callable[[Effect[str]], Any]
+    _run: Callable[..., Any]
+    _call: Callable[..., Awaitable[Any]]
 
     def __init__(self, user: Any, **options: Any) -> None:
         super().__init__(**options)
         self._documents = user.documents()
 
     @_command
-    def view(self, command: BetaMemoryTool20250818ViewCommand) -> Effect[str]:
+    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
         """Show a file with the numbers of its lines, or what a folder holds."""
         path = _parse_path(command.path)
-        files = yield from self._files()
+        files = await self._files()
         if path in files:
             return _format_file(command.path, files[path], command.view_range)
         below = {name: text for name, text in files.items() if _is_in(name, path)}
@@ -71,22 +73,22 @@ class _Commands:
         return _format_listing(command.path, path, below)
 
     @_command
-    def create(self, command: BetaMemoryTool20250818CreateCommand) -> Effect[str]:
+    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
         """Make a new file."""
         path = _parse_path(command.path)
-        files = yield from self._files()
+        files = await self._files()
         if any(_is_in(path, name) for name in files if name != path):
             raise ToolError(f"A part of the path {command.path} is a file.")
         if not path or any(_is_in(name, path) for name in files):
             raise ToolError(f"File {command.path} already exists")
-        yield from self._write({path: command.file_text}, {path: None})
+        await self._write({path: command.file_text}, {path: None})
         return f"File created successfully at: {command.path}"
 
     @_command
-    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> Effect[str]:
+    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
         """Replace a text that stands once in a file."""
-        path, text = yield from self._file(command.path)
-        places = list(_find_all(text, command.old_str))
+        path, text = await self._file(command.path)
+        places = [match.start() for match in re.finditer(f"(?={re.escape(command.old_str)})", text)]
         if not places:
             raise ToolError(
                 f"No replacement was performed, old_str `{command.old_str}` did not appear verbatim in {command.path}."
@@ -98,7 +100,7 @@ class _Commands:
                 f"{', '.join(map(str, lines))}. Please ensure it is unique"
             )
         changed = text.replace(command.old_str, command.new_str or "")
-        yield from self._write({path: changed}, {path: text})
+        await self._write({path: changed}, {path: text})
         snippet = changed.split("\n")[max(0, lines[0] - 1 - CONTEXT_LINES) : lines[0] + CONTEXT_LINES]
         return (
             "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
@@ -106,9 +108,9 @@ class _Commands:
         )
 
     @_command
-    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> Effect[str]:
+    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
         """Insert lines after one of a file."""
-        path, text = yield from self._file(command.path)
+        path, text = await self._file(command.path)
         lines = text.removesuffix("\n").split("\n") if text else []
         if not 0 <= command.insert_line <= len(lines):
             raise ToolError(
@@ -116,29 +118,29 @@ class _Commands:
                 f"It should be within the range [0, {len(lines)}]."
             )
         lines.insert(command.insert_line, command.insert_text.rstrip("\n"))
-        yield from self._write({path: "\n".join(lines).removesuffix("\n") + "\n"}, {path: text})
+        await self._write({path: "\n".join(lines).removesuffix("\n") + "\n"}, {path: text})
         return f"The file {command.path} has been edited."
 
     @_command
-    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> Effect[str]:
+    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
         """Remove a file, or a folder with all in it."""
         path = _parse_path(command.path)
         if not path:
             raise ToolError(f"Cannot delete the {ROOT} directory itself")
-        files = yield from self._files()
+        files = await self._files()
         gone = [name for name in files if _is_in(name, path)]
         if not gone:
             raise ToolError(f"The path {command.path} does not exist")
-        yield partial(self._documents.write, (), [(NAMESPACE, name) for name in gone])
+        await self._call(self._documents.write, (), [(NAMESPACE, name) for name in gone])
         return f"Successfully deleted {command.path}"
 
     @_command
-    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> Effect[str]:
+    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
         """Move a file or a folder."""
         old, new = _parse_path(command.old_path), _parse_path(command.new_path)
         if not old:
             raise ToolError(f"Cannot rename the {ROOT} directory itself")
-        files = yield from self._files()
+        files = await self._files()
         if not new or any(_is_in(name, new) for name in files):
             raise ToolError(f"The destination {command.new_path} already exists")
         moved = {name: new + name.removeprefix(old) for name in files if _is_in(name, old)}
@@ -147,40 +149,38 @@ class _Commands:
         if _is_in(new, old) or any(_is_in(new, name) for name in files):
             raise ToolError(f"The destination {command.new_path} is in what is moved, or in a file.")
         known = {name: files[name] for name in moved} | dict.fromkeys(moved.values())
-        yield from self._write({moved[name]: files[name] for name in moved}, known, removed=[*moved])
+        await self._write({moved[name]: files[name] for name in moved}, known, removed=[*moved])
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
     @_command
-    def clear_all_memory(self) -> Effect[str]:
+    async def clear_all_memory(self) -> str:
         """Remove every file."""
-        files = yield from self._files()
-        yield partial(self._documents.write, (), [(NAMESPACE, name) for name in files])
+        files = await self._files()
+        await self._call(self._documents.write, (), [(NAMESPACE, name) for name in files])
         return "All memory cleared"
 
-    def _files(self) -> Effect[Files]:
+    async def _files(self) -> Files:
         """Return every file's text by its path below the root."""
-        documents = yield partial(self._documents.search, NAMESPACE, limit=MAX_FILES)
-        return {
-            document.key: document.value["text"] for document in sorted(documents, key=lambda document: document.key)
-        }
+        documents = await self._call(self._documents.search, NAMESPACE, limit=MAX_FILES)
+        return dict(sorted((document.key, document.value["text"]) for document in documents))
 
-    def _file(self, path: str) -> Effect[tuple[str, str]]:
+    async def _file(self, path: str) -> tuple[str, str]:
         name = _parse_path(path)
-        files = yield from self._files()
+        files = await self._files()
         if name in files:
             return name, files[name]
         is_folder = not name or any(_is_in(other, name) for other in files)
         raise ToolError(f"The path {path} is not a file." if is_folder else NOT_FOUND.format(path))
 
-    def _write(self, new: Files, known: dict[str, str | None], removed: list[str] | None = None) -> Effect[None]:
+    async def _write(self, new: Files, known: dict[str, str | None], removed: Sequence[str] = ()) -> None:
         """Write files if they are as they are known, None for one that is not there; else refuse."""
         puts = [NewDocument(NAMESPACE, name, {"text": text}, {"text": text}) for name, text in new.items()]
         wanted = {name: text for name, text in known.items() if text is not None}
         try:
-            yield partial(
+            await self._call(
                 self._documents.write,
                 puts,
-                [(NAMESPACE, name) for name in removed or ()],
+                [(NAMESPACE, name) for name in removed],
                 unchanged=lambda stored: {key: file.value["text"] for (_, key), file in stored.items()} == wanted,
             )
         except Conflict:
@@ -192,13 +192,13 @@ class _Commands:
 class MemstoreMemoryTool(_Commands, BetaAbstractMemoryTool):
     """The memory tool of a user of a blocking store."""
 
-    _run = staticmethod(run_sync)
+    _run, _call = staticmethod(run_sync), staticmethod(call_at_once)
 
 
 class AsyncMemstoreMemoryTool(_Commands, BetaAsyncAbstractMemoryTool):
     """The memory tool of a user of an async store, or of a blocking one, which is asked in a thread."""
 
-    _run = staticmethod(run_async)
+    _run, _call = staticmethod(lambda coroutine: coroutine), staticmethod(maybe_await)
 
 
 def _parse_path(text: str) -> str:
@@ -213,13 +213,6 @@ def _parse_path(text: str) -> str:
 
 def _is_in(name: str, path: str) -> bool:
     return not path or name == path or name.startswith(f"{path}/")
-
-
-def _find_all(text: str, part: str) -> Iterator[int]:
-    place = text.find(part)
-    while place >= 0:
-        yield place
-        place = text.find(part, place + 1)
 
 
 def _format_file(title: str, text: str, view_range: list[int] | None) -> str:

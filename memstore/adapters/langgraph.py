@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
-from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -39,7 +38,7 @@ from langgraph.store.base import (
 )
 from langgraph.store.base.batch import AsyncBatchedBaseStore
 
-from memstore.adapters._sansio import Call, Effect, run_async, run_sync
+from memstore.adapters._sansio import call_at_once, maybe_await, run_sync
 from memstore.errors import InvalidInput
 from memstore.models import Document, Namespace, NewDocument
 from memstore.providers import Vectors
@@ -59,11 +58,22 @@ class _Items:
     """What both stores share: which user an operation is of, and which calls of memstore's answer a batch."""
 
     supports_ttl = True
+    _call: Callable[..., Awaitable[Any]]
     index_config: IndexConfig | None
     ttl_config: TTLConfig | None
 
-    def _configure(self, store: Any, user: User, index: Any, ttl: TTLConfig | None) -> None:
-        self._store, self._user, self.ttl_config = store, user, ttl
+    def __init__(
+        self,
+        store: MemoryStore | AsyncMemoryStore,
+        user: User,
+        *,
+        index: IndexConfig | Literal[False] | None = None,
+        ttl: TTLConfig | None = None,
+    ) -> None:
+        super().__init__()
+        self._store: Any = store
+        self._user, self.ttl_config = user, ttl
+        self._sweeper: Any = None
         self.index_config = index or None
         self._indexed = index is not False
         config: Any = self.index_config or {}
@@ -86,7 +96,7 @@ class _Items:
     def _shown(self) -> dict[str, bool]:
         return {"expired": not (self.ttl_config or {}).get("omit_expired", False)}
 
-    def _answer(self, ops: Sequence[Op]) -> Effect[list[Result]]:
+    async def _answer(self, ops: Sequence[Op]) -> list[Result]:
         """Read as things are before the batch, then write."""
         for op in ops:
             validate_op_namespace(op)
@@ -95,21 +105,21 @@ class _Items:
             gets = [(at, op) for at, op in enumerate(ops) if isinstance(op, GetOp) and op.refresh_ttl is refresh]
             for documents, group in self._by_user(gets):
                 places = [(op.namespace, op.key) for _, op in group]
-                rows = yield partial(documents.get_many, places, refresh=refresh, **self._shown)
+                rows = await self._call(documents.get_many, places, refresh=refresh, **self._shown)
                 for (at, _), document in zip(group, rows, strict=True):
                     results[at] = None if document is None else Item(**_columns(document))
         for at, op in enumerate(ops):
             if isinstance(op, SearchOp):
-                rows = yield self._search(op)
+                rows = await self._search(op)
                 results[at] = [SearchItem(**_columns(document), score=document.score) for document in rows]
             elif isinstance(op, ListNamespacesOp):
-                results[at] = yield self._list_namespaces(op)
+                results[at] = await self._list_namespaces(op)
         # Of several writes of one name the last one counts.
         puts = {(op.namespace, op.key): (at, op) for at, op in enumerate(ops) if isinstance(op, PutOp)}
         for documents, group in self._by_user(puts.values()):
             new = [self._to_document(op) for _, op in group if op.value is not None]
             gone = [(op.namespace, op.key) for _, op in group if op.value is None]
-            yield partial(documents.write, new, gone)
+            await self._call(documents.write, new, gone)
         return results
 
     def _by_user(self, numbered: Iterable[tuple[int, Any]]) -> list[tuple[Any, list[tuple[int, Any]]]]:
@@ -120,17 +130,18 @@ class _Items:
             groups.setdefault(documents.user, (documents, []))[1].append((at, op))
         return list(groups.values())
 
-    def _search(self, op: SearchOp) -> Call:
+    async def _search(self, op: SearchOp) -> Any:
         page = {"limit": op.limit, "offset": op.offset, "refresh": op.refresh_ttl} | self._shown
         asked = {"query": op.query if self._indexed else None, "where": op.filter}
-        return partial(self._documents(op.namespace_prefix).search, tuple(op.namespace_prefix), **asked, **page)
+        search = self._documents(op.namespace_prefix).search
+        return await self._call(search, tuple(op.namespace_prefix), **asked, **page)
 
-    def _list_namespaces(self, op: ListNamespacesOp) -> Call:
-        matches = [Match(each.path, at_end=each.match_type == "suffix") for each in op.match_conditions or ()]
+    async def _list_namespaces(self, op: ListNamespacesOp) -> Any:
+        matches = [Match(tuple(each.path), at_end=each.match_type == "suffix") for each in op.match_conditions or ()]
         prefix: Sequence[str] = next((match.path for match in matches if not match.at_end), ())
         user = tuple(takewhile(lambda label: label != "*", prefix))  # a user named "*" would be somebody else
         page = {"depth": op.max_depth, "limit": op.limit, "offset": op.offset} | self._shown
-        return partial(self._documents(user).namespaces, matches, **page)
+        return await self._call(self._documents(user).namespaces, matches, **page)
 
     def _to_document(self, op: PutOp) -> NewDocument:
         paths = (self._fields if op.index is None else op.index or ()) if self._indexed else ()
@@ -152,18 +163,7 @@ class MemstoreStore(_Items, BaseStore):
     `ttl` is LangGraph's too; expired items go at the next sweep, `memstore.apply_retention()` or turn of a worker.
     """
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        user: User,
-        *,
-        index: IndexConfig | Literal[False] | None = None,
-        ttl: TTLConfig | None = None,
-    ) -> None:
-        super().__init__()
-        self._configure(store, user, index, ttl)
-        self._stop = threading.Event()
-        self._sweeper: threading.Thread | None = None
+    _call = staticmethod(call_at_once)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Answer several operations: reads first, then the writes, those of a user in one transaction."""
@@ -181,20 +181,18 @@ class MemstoreStore(_Items, BaseStore):
     def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> None:
         """Remove expired items from now on, in a thread, where there is a `ttl`."""
         if self.ttl_config is not None and self._sweeper is None:
-            self._stop.clear()
+            self._stop = threading.Event()
             seconds = self._sweep_seconds(sweep_interval_minutes)
             self._sweeper = threading.Thread(target=self._sweep, args=(seconds,), name="memstore-ttl", daemon=True)
             self._sweeper.start()
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
         """Stop doing so; whether it has stopped within so many seconds."""
-        if self._sweeper is not None:
+        sweeper, self._sweeper = self._sweeper, None
+        if sweeper is not None:
             self._stop.set()
-            self._sweeper.join(timeout)
-            if self._sweeper.is_alive():
-                return False
-            self._sweeper = None
-        return True
+            sweeper.join(timeout)
+        return sweeper is None or not sweeper.is_alive()
 
     def _sweep(self, seconds: float) -> None:
         while not self._stop.wait(seconds):
@@ -204,21 +202,11 @@ class MemstoreStore(_Items, BaseStore):
 class AsyncMemstoreStore(_Items, AsyncBatchedBaseStore):
     """The same over an `AsyncMemoryStore`, in whose event loop it is made; calls of one moment are one batch."""
 
-    def __init__(
-        self,
-        store: AsyncMemoryStore,
-        user: User,
-        *,
-        index: IndexConfig | Literal[False] | None = None,
-        ttl: TTLConfig | None = None,
-    ) -> None:
-        super().__init__()
-        self._configure(store, user, index, ttl)
-        self._sweeper: asyncio.Task[None] | None = None
+    _call = staticmethod(maybe_await)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Answer several operations: reads first, then the writes, those of a user in one transaction."""
-        return await run_async(self._answer([*ops]))
+        return await self._answer([*ops])
 
     async def sweep_ttl(self) -> int:
         """Remove expired items; return how many."""

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memstore.cli.options import command, given, group
-from memstore.cli.output import echo_hint, print_json, print_result, print_rows, show_progress
+from memstore.cli.output import echo_hint, print_models, print_result, show_progress
 from memstore.cli.session import open_store
+from memstore.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from memstore.store.migrations import Status
 
 app = group("Look after the database itself.")
 embeddings_app = group("Another embedder for users who have vectors, while recall goes on.")
-COLUMNS = ("embedder", "dimensions", "state", "users", "units", "vectors", "missing")
 
 
 @command(app)
 def upgrade() -> None:
-    """Make the tables, or bring them to the newest schema.
-
-    JSON: {"revision", "head": text or null, "current": true or false}.
-    """
+    """Make the tables, or bring them to the newest schema."""
     from memstore.store import migrations
 
     with _url() as url:
@@ -36,15 +32,12 @@ def upgrade() -> None:
 
 @command(app)
 def status() -> None:
-    """Say whether the schema is the newest one.
-
-    JSON: {"revision", "head": text or null, "current": true or false}.
-    """
+    """Say whether the schema is the newest one."""
     from memstore.client.validation import database_url, embedded_folder, is_embedded
     from memstore.store import migrations
 
     target = database_url(given.database)
-    if is_embedded(target) and _is_missing(embedded_folder(target)):  # who only asks makes no database
+    if is_embedded(target) and not embedded_folder(target).exists():  # who only asks makes no database
         _print_status(migrations.Status(None))
         return
     with _url() as url:
@@ -53,15 +46,12 @@ def status() -> None:
 
 @command(app, takes_database=False)
 def sql() -> None:
-    """Print the SQL that makes the tables.
-
-    JSON: {"sql": text}.
-    """
+    """Print the SQL that makes the tables."""
     from memstore.store import migrations
 
     statements = migrations.sql()
     if given.as_json:
-        print_json({"sql": statements})
+        print_result({"sql": statements}, "")
     else:
         print(statements)
 
@@ -75,15 +65,12 @@ def grant(
 
     app adds, derives, recalls and erases; loader brings history in; reader recalls; admin lists users and reads nothing
     of theirs. Needs no superuser: a login with CREATEROLE, or roles that an administrator has made (it says which).
-
-    JSON: {"login", "role": text, "confined": false where the login may do more than the role all the same}.
     """
     from memstore.store import roles
 
     with _url() as url:
         granted = roles.grant(url, login, role)
-    value = {"login": granted.login, "role": granted.role, "confined": granted.confined}
-    print_result(value, f"{granted.login} is granted {granted.role}")
+    print_result(granted, f"{granted.login} is granted {granted.role}")
     if not granted.confined:
         echo_hint(
             f"{granted.login} is a superuser, ignores row-level security or owns the tables: no role confines it."
@@ -96,8 +83,6 @@ def distribute() -> None:
 
     With the URL of the tables' owner. Rows that are there are moved, and nobody can write meanwhile; what is
     distributed already stays so.
-
-    JSON: {"distributed": tables by user, "reference": tables that each machine has: lists of text}.
     """
     from memstore.store import distribution
 
@@ -113,17 +98,11 @@ def index() -> None:
 
     memstore derive does it too where its login owns the tables; else run this with one that does. It takes a minute and
     more for 100,000 units, while the store is in use. Without it recall is slower and finds the same.
-
-    JSON: [{"id", "name", "units": integer, "indexed": true or false}].
     """
     with open_store() as store:
         refused = store.build_indexes(progress=lambda user: echo_hint(f"{user.name}: {user.units:,} units"))
         users = store.large_users()
-    rows = [(each.name, f"{each.units:,}", "yes" if each.indexed else "no") for each in users]
-    print_rows(users, ("user", "units", "indexed"), rows)
-    names = {each.name for each in refused}
-    if waiting := ", ".join(repr(each.name) for each in users if not each.indexed and each.name not in names):
-        echo_hint(f"Another process builds what is missing for {waiting}.")
+    print_models(users, "name", "units", "indexed")
     if refused:
         echo_hint("This login may not build indexes on the vectors: run it with that of the tables' owner.")
         raise typer.Exit(1)
@@ -131,12 +110,8 @@ def index() -> None:
 
 @command(app)
 def stop() -> None:
-    """Stop the embedded Postgres in an orderly way, whoever uses it.
-
-    JSON: {"folder": text, "stopped": false where it was not running}.
-    """
+    """Stop the embedded Postgres in an orderly way, whoever uses it."""
     from memstore.client.validation import database_url, embedded_folder, is_embedded
-    from memstore.errors import ConfigurationError
     from memstore.store.embedded import server
     from memstore.store.errors import describe_url
 
@@ -153,13 +128,6 @@ def _print_status(status: Status) -> None:
     value = {"revision": status.revision, "head": status.head, "current": status.current}
     word = "current" if status.current else "to be upgraded: memstore db upgrade"
     print_result(value, f"schema {status.revision or 'none'} of {status.head}: {word}")
-
-
-def _is_missing(folder: Path) -> bool:
-    with suppress(OSError):  # of a folder that may not be looked at, the server's opening says more
-        above = next(parent for parent in folder.absolute().parents if parent.exists())
-        return not folder.exists() and above.is_dir()
-    return False
 
 
 @contextmanager
@@ -187,8 +155,6 @@ def migrate(
 
     Recall goes on meanwhile, by the old vectors until the moment of the switch. Stopped or killed, the same command
     goes on with what is left. Afterwards set embedder to the new one, for new users.
-
-    JSON: {"users": moved, "vectors": made, integers}.
     """
     from memstore.providers import vectors_name
 
@@ -203,27 +169,17 @@ def migrate(
 
 @command(embeddings_app, "status")
 def embeddings_status() -> None:
-    """Say which embedders serve, are being made or are retired, and what is missing.
-
-    On a pipe, a line an embedder and state, its cells parted by tabs: embedder, dimensions, state, users, units,
-    vectors, missing.
-
-    JSON: [{"name", "dimensions", "state": serving, building or retired, "users", "units", "vectors", "missing"}].
-    """
+    """Say which embedders serve, are being made or are retired, and what is missing."""
     with open_store() as store:
         embedders = store.embeddings.status()
-    rows = [(row.name, row.dimensions, row.state, row.users, row.units, row.vectors, row.missing) for row in embedders]
-    print_rows(embedders, COLUMNS, rows)
+    print_models(embedders, "name", "dimensions", "state", "users", "units", "vectors", "missing")
     if any(each.state == "building" for each in embedders):
         echo_hint("a migration is not done: memstore embeddings migrate goes on, or back to the embedder that serves")
 
 
 @command(embeddings_app)
 def clean() -> None:
-    """Remove the vectors and indexes of embedders that serve no more: a migration back would make them anew.
-
-    JSON: {"users": integer, "vectors": removed}.
-    """
+    """Remove the vectors and indexes of embedders that serve no more: a migration back would make them anew."""
     with open_store() as store:
         moved = store.embeddings.clean()
     print_result(moved, f"{moved.vectors:,} vectors of {moved.users:,} users removed")

@@ -34,8 +34,6 @@ def demo(
     """Show the whole story on a sample history.
 
     Import, derive, facts, recall and context, in a store of its own that is thrown away.
-
-    JSON: {"messages", "tokens", "receipt"} of the context.
     """
     with _sample_store() as store:
         if given.as_json:

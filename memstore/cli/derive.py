@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
 import typer
@@ -14,13 +15,12 @@ from memstore.cli.output import (
     err,
     log_records,
     print_json,
+    print_models,
     print_result,
     print_rows,
-    print_table,
     show_progress,
 )
-from memstore.cli.session import hint_if_unknown, open_store
-from memstore.errors import ModelUnavailable
+from memstore.cli.session import hint_why_little, open_store
 
 if TYPE_CHECKING:
     from memstore import DeriveReport
@@ -56,15 +56,12 @@ def derive(
     Where that fails for a conversation, the others are done, the exit code is 1, and the next run tries it again;
     memstore --verbose derive shows the tracebacks. Where a chat model is away, or has used up its day's tokens, what is
     for it waits and is no failure; stderr says so.
-
-    JSON: {"messages", "units", "summaries", "facts", "redone", "letters", "vectors",
-    "quarantined": integers, "failed", "waiting": [texts]}.
     """
     with open_store() as store:
         with show_progress("loading") as move:
             report = store.derive(user=user, redo=redo, progress=move)
         if user is not None and not report.messages:
-            hint_if_unknown(store, user)
+            hint_why_little(store, user)
     print_result(report, _summary(report))
     for waiting in report.waiting:
         echo_hint(f"waiting: {waiting}")
@@ -76,10 +73,8 @@ def derive(
 
 
 def _summary(report: DeriveReport) -> str:
-    if report == type(report)():
-        return "nothing was pending"
     if report == type(report)(waiting=report.waiting):
-        return "nothing could be done now"
+        return "nothing could be done now" if report.waiting else "nothing was pending"
     more = {
         "conversations made anew": report.redone,
         "vectors for what had none": report.vectors,
@@ -93,8 +88,6 @@ def worker(concurrency: ConcurrencyOption = 4) -> None:
     """Derive what is pending, as it comes, until Ctrl-C or SIGTERM; what runs then is finished first.
 
     Start as many as you like, on any machines that reach the database: each conversation is one worker's at a time.
-
-    JSON, when it ends: {"messages", "units", "summaries", "facts", "failed": integers}.
     """
     import asyncio
 
@@ -113,17 +106,12 @@ def jobs(
 ) -> None:
     """List the jobs that wait or run, or those that were given up.
 
-    JSON: {"counts": {"waiting", "backfilling", "later", "running", "failed", "workers": integers}, "jobs": [{"id",
-    "user_id", "conversation_id", "status", "priority", "attempts", "scheduled_at": time or null, "error": text or
-    null}]}.
+    JSON: {"counts": {state: integer}, "jobs": [as rows]}.
     """
     with open_store() as store:
         counts, rows = store.job_counts(), store.jobs(failed=failed, limit=limit)
-    print_rows(
-        {"counts": counts, "jobs": rows},
-        ("job", "status", "attempts", "conversation", "went wrong"),
-        [(job.id, job.status, job.attempts, job.conversation_id, job.error or "") for job in rows],
-    )
+    cells = [(job.id, job.status, job.attempts, job.conversation_id, job.error) for job in rows]
+    print_rows({"counts": counts, "jobs": rows}, ("job", "status", "attempts", "conversation", "went wrong"), cells)
     echo_hint(f"{counts.waiting} waiting, {counts.running} running, {counts.failed} failed; {counts.workers} workers")
 
 
@@ -133,10 +121,7 @@ def retry(
         list[int] | None, typer.Argument(metavar="JOB…", help="Numbers, as memstore jobs list shows them; else all.")
     ] = None,
 ) -> None:
-    """Try jobs again that were given up: these, or all.
-
-    JSON: {"retried": integer}.
-    """
+    """Try jobs again that were given up: these, or all."""
     with open_store() as store:
         retried = store.retry_jobs(ids or None)
     print_result({"retried": retried}, f"{retried} jobs wait again")
@@ -152,9 +137,7 @@ def plan(
     Nobody is asked and nothing is written. Rates are those that this store has measured: of calls so far, else assumed;
     of time by its earlier backfills, else unknown. While a backfill runs, it shows its rate and the time left.
 
-    JSON: {"derivers": {name: {"conversations", "messages", "tokens", "calls", "prompt_tokens", "answer_tokens":
-    integers, "answers": "assumed", "known" or null, "call_seconds": number or null}}, "seconds": number or null,
-    "model_tokens": integer, "model_seconds": number or null}.
+    JSON: {"derivers": {name: its plan}, "seconds", "model_tokens", "model_seconds": number or null}.
     """
     with open_store() as store:
         _print_plan(store.backfills.plan(user=user, only=only or ()))
@@ -172,22 +155,12 @@ def run(
     """Derive all that is pending, here and by the workers that there are. Stopped or killed, it goes on with resume.
 
     The exit code is 1 where it did not come to its end, or something in it failed.
-
-    JSON: as of memstore backfill status.
     """
 
-    async def ran(store: WorkingStore) -> BackfillStatus:
-        plan = None
-        try:
-            plan = await store.backfills.plan(user=user, only=only or ())
-        except ModelUnavailable as error:  # what is for it waits; the rest is done
-            echo_hint(f"not planned: {error}")
-        backfill = await store.backfills.begin(
-            user=user, only=only or (), max_tokens=max_tokens, max_seconds=max_seconds, plan=plan
-        )
-        return await _work(store, backfill, detach, concurrency)
+    async def begin(store: WorkingStore) -> UUID:
+        return await store.backfills.begin(user=user, only=only or (), max_tokens=max_tokens, max_seconds=max_seconds)
 
-    _finish(_with_store(ran), detach)
+    _work(begin, detach, concurrency)
 
 
 @command(backfill_app)
@@ -198,84 +171,70 @@ def resume(
     detach: DetachFlag = False,
     concurrency: ConcurrencyOption = 4,
 ) -> None:
-    """Go on with a backfill that is paused, or that nobody works on, here and by the workers that there are.
+    """Go on with a backfill that is paused, or that nobody works on, here and by the workers that there are."""
 
-    JSON: as of memstore backfill status.
-    """
-
-    async def resumed(store: WorkingStore) -> BackfillStatus:
+    async def resume(store: WorkingStore) -> UUID:
         state = await store.backfills.status(backfill)
         if state.backfill.state != "running":
-            state = await store.backfills.resume(backfill, max_tokens=max_tokens, max_seconds=max_seconds)
-        return await _work(store, state.backfill.id, detach, concurrency)
+            await store.backfills.resume(state.backfill.id, max_tokens=max_tokens, max_seconds=max_seconds)
+        return state.backfill.id
 
-    _finish(_with_store(resumed), detach)
+    _work(resume, detach, concurrency)
 
 
 @command(backfill_app)
 def status(backfill: BackfillArgument = None) -> None:
-    """Say how far a backfill is, how fast, and what went wrong.
-
-    JSON: {"backfill": {"id", "state", "reason", "messages", "max_tokens", "max_seconds", "spent_tokens", …}, "left":
-    {deriver: messages}, "failing": conversations, "done": messages, "seconds", "rate": messages a second,
-    "seconds_left": number or null}.
-    """
+    """Say how far a backfill is, how fast, and what went wrong."""
     with open_store() as store:
         _print_status(store.backfills.status(backfill))
 
 
 @command(backfill_app)
 def pause(backfill: BackfillArgument = None) -> None:
-    """Let no step of a backfill begin; those under way are finished.
-
-    JSON: as of memstore backfill status.
-    """
+    """Let no step of a backfill begin; those under way are finished."""
     with open_store() as store:
         _print_status(store.backfills.pause(backfill))
 
 
 @command(backfill_app)
 def cancel(backfill: BackfillArgument = None) -> None:
-    """End a backfill. What it has derived stays; the rest workers leave alone until it is asked for.
-
-    JSON: as of memstore backfill status.
-    """
+    """End a backfill. What it has derived stays; the rest workers leave alone until it is asked for."""
     with open_store() as store:
         _print_status(store.backfills.cancel(backfill))
 
 
 @command(backfill_app)
 def verify(user: OnlyUserOption = None) -> None:
-    """Check that everything is derived, whole and rightly counted. The exit code is 1 where something is not.
-
-    JSON: [{"user": name or null, "problem": text, "rows": integer}].
-    """
+    """Check that everything is derived, whole and rightly counted. The exit code is 1 where something is not."""
     with open_store() as store:
         wrong = store.backfills.verify(user=user)
-    rows = [(each.user or "", f"{each.rows:,}", each.problem) for each in wrong]
-    print_rows(wrong, ("user", "rows", "problem"), rows, empty="everything is derived, and whole")
+    print_models(wrong, "user", "rows", "problem", empty="everything is derived, and whole")
     raise typer.Exit(1 if wrong else 0)
 
 
-def _with_store(use: Any) -> Any:
+def _work(start: Callable[[WorkingStore], Awaitable[UUID]], detach: bool, concurrency: int) -> None:
+    """Work on the backfill that `start` gives, or leave it to workers; print its status and exit."""
     import asyncio
 
     from memstore.client.worker import WorkingStore
 
-    async def run() -> Any:
+    async def run() -> BackfillStatus:
         async with await WorkingStore.open(given.database) as store:
-            return await use(store)
+            backfill = await start(store)
+            if detach:
+                return await store.backfills.status(backfill)
+            with err.status("loading") as shown:
+                return await store.work_until_done(
+                    backfill, lambda state: shown.update(_progress(state)), concurrency=concurrency
+                )
 
-    return asyncio.run(run())
-
-
-async def _work(store: WorkingStore, backfill: UUID, detach: bool, concurrency: int) -> BackfillStatus:
+    status = asyncio.run(run())
+    _print_status(status)
     if detach:
-        return await store.backfills.status(backfill)
-    with err.status("loading") as shown:
-        return await store.work_until_done(
-            backfill, lambda state: shown.update(_progress(state)), concurrency=concurrency
-        )
+        echo_hint("workers do it: memstore worker; memstore backfill status tells how far they are")
+    elif status.backfill.state != "done":
+        echo_hint("memstore backfill resume goes on with it")
+    raise typer.Exit(0 if detach or (status.backfill.state == "done" and not status.left) else 1)
 
 
 def _progress(status: BackfillStatus) -> str:
@@ -302,26 +261,16 @@ def _print_status(status: BackfillStatus) -> None:
         echo(f"  {deriver}: {messages:,} messages left")
 
 
-def _finish(status: BackfillStatus, detached: bool) -> None:
-    _print_status(status)
-    if detached:
-        echo_hint("workers do it: memstore worker; memstore backfill status tells how far they are")
-    elif status.backfill.state != "done":
-        echo_hint("memstore backfill resume goes on with it")
-    raise typer.Exit(0 if detached or (status.backfill.state == "done" and not status.left) else 1)
-
-
 def _print_plan(plan: BackfillPlan) -> None:
     if given.as_json:
         totals = {"model_tokens": plan.model_tokens, "model_seconds": plan.model_seconds}
         print_json({"derivers": plan.derivers, "seconds": plan.seconds} | totals)
         return
     rows = [
-        (name, *(f"{number:,}" for number in (each.conversations, each.messages, each.tokens, each.calls)),
-         f"{each.prompt_tokens + each.answer_tokens:,}")
+        (name, each.conversations, each.messages, each.tokens, each.calls, each.prompt_tokens + each.answer_tokens)
         for name, each in plan.derivers.items()
-    ]  # fmt: skip
-    print_table(("deriver", "conversations", "messages", "tokens", "calls", "tokens of calls"), rows)
+    ]
+    print_rows(None, ("deriver", "conversations", "messages", "tokens", "calls", "tokens of calls"), rows)
     if plan.seconds is None:
         echo_hint("how long it takes is known after a first backfill; while one runs, it shows the time left")
     else:

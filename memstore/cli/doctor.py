@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
-import typer
-
-from memstore.cli.options import OnlyUserOption, given, name_option
+from memstore.cli.options import OnlyUserOption, given
 from memstore.cli.output import echo, echo_hint, print_json, print_rows
-from memstore.cli.session import exit_code, hint_if_unknown, open_store
+from memstore.cli.session import exit_code, hint_why_little, open_store
 from memstore.errors import MemstoreError
 
 if TYPE_CHECKING:
@@ -25,64 +24,37 @@ UNUSABLE = "answers of chat models could not be used, and rules stood in"
 def stats(
     user: OnlyUserOption = None,
 ) -> None:
-    """Count what is stored.
-
-    JSON: {"users", "conversations", "messages", "tokens", "summaries", "facts", "units", "vectors", "receipts",
-    "pending", "failed", "dead_letters", "without_vectors": integers}; pending and failed count derivations, of which a
-    conversation has three, dead_letters answers of chat models that could not be used, without_vectors units that are
-    found by words alone.
-    """
+    """Count what is stored."""
     with open_store() as store:
         counts = store.stats(user=user)
         if user is not None and not counts["conversations"]:
-            hint_if_unknown(store, user)
-        lacking = _vectors(counts, store.settings.embedder)
-        if lacking is not None:
+            hint_why_little(store, user)
+        if lacking := _vectors(counts, store.settings.embedder):
             echo_hint(lacking)
     if counts["dead_letters"]:
         echo_hint(f"{counts['dead_letters']} {UNUSABLE}: memstore doctor says why")
-    print_rows(counts, ("what", "how many"), [(name, f"{count:,}") for name, count in counts.items()])
+    print_rows(counts, ("what", "how many"), counts.items())
 
 
-def settings(
-    user: OnlyUserOption = None,
-    conversation: Annotated[
-        str | None, name_option("Of this conversation, not the system.", "--conversation", "-c")
-    ] = None,
-) -> None:
-    """List every setting with its value and where that comes from.
-
-    On a pipe, a line a setting, its cells parted by tabs: name, source, value.
-
-    JSON: [{"name", "value", "source": "default", "conversation", a variable or a file}].
-    """
-    from memstore.settings import SettingInfo, describe
+def settings() -> None:
+    """List every setting with its value and where that comes from."""
+    from memstore.settings import describe
     from memstore.store.errors import redact_url
 
-    if (user is None) != (conversation is None):
-        raise typer.BadParameter("a conversation is named by --user and --conversation together.")
-    system = {each.name: each for each in describe()}
-    url = system["database_url"]
-    system["database_url"] = replace(url, value=redact_url(url.value))
-    listed = list(system.values())
-    if user is not None and conversation is not None:
-        with open_store() as store:
-            hint_if_unknown(store, user, conversation)
-            scope = store.user(user).conversation(conversation)
-            values, info = scope.settings(), scope.info()
-        own = {name for name, value in (info.settings if info else {}).items() if value is not None}
-        default = SettingInfo("", None, "default")
-        listed = [
-            SettingInfo(name, value, "conversation" if name in own else system.get(name, default).source)
-            for name, value in values.items()
-        ]
-    print_rows(listed, ("name", "from", "value"), [(each.name, each.source, _text(each.value)) for each in listed])
+    listed = [
+        {
+            "name": each.name,
+            "source": each.source,
+            "value": redact_url(each.value) if each.name == "database_url" else each.value,
+        }
+        for each in describe()
+    ]
+    rows = [(each["name"], each["source"], _text(each["value"])) for each in listed]
+    print_rows(listed, ("name", "from", "value"), rows)
 
 
 def _text(value: object) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +64,6 @@ class Check:
     what: str
     detail: str
     code: int = 0
-
-    @property
-    def ok(self) -> bool:
-        """Return whether nothing is to be done."""
-        return self.code == 0
 
 
 def doctor() -> None:
@@ -110,13 +77,13 @@ def doctor() -> None:
     for check in run_checks():
         checks.append(check)
         if not given.as_json:
-            mark = ("ok   ", "green") if check.ok else ("FAIL ", "bold red")
+            mark = ("FAIL ", "bold red") if check.code else ("ok   ", "green")
             echo(mark, (f"{check.what}: ", "bold"), check.detail)
-    codes = [check.code for check in checks if not check.ok]
+    code = next((check.code for check in checks if check.code), 0)
     if given.as_json:
-        rows = [{"what": check.what, "ok": check.ok, "detail": check.detail} for check in checks]
-        print_json({"ok": not codes, "checks": rows})
-    raise typer.Exit(codes[0] if codes else 0)
+        rows = [{"what": check.what, "ok": not check.code, "detail": check.detail} for check in checks]
+        print_json({"ok": not code, "checks": rows})
+    sys.exit(code)
 
 
 def run_checks() -> Iterator[Check]:
@@ -142,8 +109,8 @@ def run_checks() -> Iterator[Check]:
     if settings.reranker != "none":
         yield _check("reranker", lambda: _load(settings.reranker, load_reranker), settings.reranker)
     for what, name in {"facts model": settings.facts_model, "summary model": settings.summary_model}.items():
-        yield _check_chat_model(what, name, settings)
-    if usable.ok:  # else no store is opened
+        yield _check(what, partial(_describe_chat_model, name, settings))
+    if not usable.code:  # else no store is opened
         try:
             with open_store() as store:
                 yield from _store(store)
@@ -151,12 +118,19 @@ def run_checks() -> Iterator[Check]:
             yield Check("database", str(error), exit_code(error))
 
 
-def _check(what: str, check: Callable[[], object], detail: str) -> Check:
+def _check(what: str, check: Callable[[], object], detail: str = "") -> Check:
     try:
-        check()
+        found = check()
+        return Check(what, detail or str(found))
     except MemstoreError as error:
         return Check(what, str(error), exit_code(error))
-    return Check(what, detail)
+
+
+def _describe_chat_model(name: str, settings: Settings) -> str:
+    from memstore.providers import load_chat_model
+
+    model = load_chat_model(name, settings)
+    return "none: rules" if model is None else f"{model.name} answers, with {model.context_tokens} tokens of window"
 
 
 def _load(name: str, load: Callable[[str], object]) -> None:
@@ -168,19 +142,6 @@ def _load(name: str, load: Callable[[str], object]) -> None:
         check_model(model)
     else:
         load(name)
-
-
-def _check_chat_model(what: str, name: str, settings: Settings) -> Check:
-    from memstore.providers import load_chat_model
-
-    try:
-        model = load_chat_model(name, settings)
-        window = (
-            "none: rules" if model is None else f"{model.name} answers, with {model.context_tokens} tokens of window"
-        )
-    except MemstoreError as error:
-        return Check(what, str(error), exit_code(error))
-    return Check(what, window)
 
 
 def _store(store: MemoryStore) -> Iterator[Check]:
@@ -233,10 +194,12 @@ def _vectors(counts: dict[str, int], embedder: str) -> str | None:
 
 def _unusable_answers(store: MemoryStore) -> Check:
     """Report answers of chat models that could not be used: no failure, as rules stood in, but worth another try."""
-    lines, total = [], 0
-    for user in store.users():
-        if answers := store.user(user).dead_letters():
-            last, total = answers[-1], total + len(answers)
-            lines.append(f"{len(answers)} of {user!r}, the last of {last.deriver}: {last.error}")
-    again = "memstore derive --redo facts (or summaries) asks again"
-    return Check("chat answers", f"{total} {UNUSABLE} ({'; '.join(lines)}): {again}")
+    answers = {user: found for user in store.users() if (found := store.user(user).dead_letters())}
+    lines = [
+        f"{len(found)} of {user!r}, the last of {found[-1].deriver}: {found[-1].error}"
+        for user, found in answers.items()
+    ]
+    total = sum(map(len, answers.values()))
+    return Check(
+        "chat answers", f"{total} {UNUSABLE} ({'; '.join(lines)}): memstore derive --redo facts or summaries asks again"
+    )

@@ -11,15 +11,13 @@ import typer
 
 from memstore.cli.options import OnlyUserOption, UserOption, given
 from memstore.cli.output import echo, echo_hint, print_json, print_result, print_rows
-from memstore.cli.session import hint_if_unknown, open_store
+from memstore.cli.session import hint_why_little, open_store
 
 if TYPE_CHECKING:
     from memstore import Certificate
-    from memstore.models import LeftoverReport
 
 MAX_SHOWN = 20  # ids of what was erased
 EXPECTED = "give a file with what memstore erase --json or memstore erasures --json has printed."
-REFUSED = "nothing was erased: say yes, or give --yes; --dry-run shows what would be removed"
 
 
 def erase(
@@ -37,9 +35,6 @@ def erase(
     A user with everything; a conversation with the facts that nothing else says; messages with what was derived of
     them, where derive then makes again what rested on others too; facts, whose messages stay. All but a user need
     --user.
-
-    JSON: the certificate: {"id", "scope", "user_id", "erased": [ids], "counts": {table: integer}, "tombstones",
-    "again", "scan": {"tables", "ids", "found"}, "recorded_at", "hints"}; "id" is null if nothing was removed.
     """
     from memstore.client.validation import to_uuid
 
@@ -51,9 +46,11 @@ def erase(
     with open_store() as store:
         scope = store.user(owner)
         target = f"everything of {owner!r}" if what == "user" else f"{what} {', '.join(names)} of {owner!r}"
-        _confirm(f"Erase {target}?", is_confirmed=yes or dry_run)
+        if not (yes or dry_run) and not (sys.stdin.isatty() and typer.confirm(f"Erase {target}?", err=True)):
+            echo_hint("nothing was erased: say yes, or give --yes; --dry-run shows what would be removed")
+            raise typer.Exit(1)
         if what == "user":
-            hint_if_unknown(store, owner)
+            hint_why_little(store, owner)
             certificate = scope.erase(dry_run=dry_run)
         elif what == "conversation":
             certificate = scope.conversation(names[0]).erase(dry_run=dry_run)
@@ -65,17 +62,11 @@ def erase(
 
 
 def erasures(user: UserOption) -> None:
-    """List the certificates of what was erased of a user, the latest first; they are kept when the user is gone.
-
-    On a pipe, a line an erasure, its cells parted by tabs: time, what, rows removed, tombstones, id.
-
-    JSON: a list of certificates, as of memstore erase.
-    """
+    """List the certificates of what was erased of a user, the latest first; they are kept when the user is gone."""
     with open_store() as store:
         certificates = store.user(user).erasures()
     rows = [(_when(each), each.scope, sum(each.counts.values()), each.tombstones, each.id) for each in certificates]
-    value = [each.as_dict() for each in certificates]
-    print_rows(value, ("when", "what", "rows", "tombstones", "id"), rows, empty=f"nothing was erased of {user!r}")
+    print_rows(certificates, ("when", "what", "rows", "tombstones", "id"), rows, f"nothing was erased of {user!r}")
 
 
 def verify_erasure(
@@ -85,11 +76,7 @@ def verify_erasure(
     ] = None,
     text: Annotated[str | None, typer.Option(metavar="TEXT", help="Look for a text instead: a name, a word.")] = None,
 ) -> None:
-    """Look through every table for what was erased; exit 1 where something of it is left.
-
-    JSON: [{"certificate": id or null, "looked_for", "tables": integers, "found": {table: rows}, "hints"}], one for
-    each certificate of the file, or for the text.
-    """
+    """Look through every table for what was erased; exit 1 where something of it is left."""
     if (certificate is None) == (text is None):
         raise typer.BadParameter("give a certificate, or --text.")
     certificates = [None] if certificate is None else _read(certificate)
@@ -97,31 +84,23 @@ def verify_erasure(
         results = [(each, store.verify_erasure(each, text=text)) for each in certificates]
     if given.as_json:
         print_json([{"certificate": each and each.id} | remains.as_dict() for each, remains in results])
-    else:
-        for each, remains in results:
-            _print_remains(each, remains)
-    if not results:
-        echo_hint("there is no certificate in this list: nothing was erased")
+    for each, remains in results if not given.as_json else ():
+        what = f"{each.scope} erased, {_when(each)}: " if each else ""
+        left = ", ".join(f"{rows:,} rows of {table}" for table, rows in remains.found.items())
+        result = f"something is left: {left}" if left else "nothing is left in them"
+        echo(f"{what}looked through {remains.tables} tables: {result}")
+        for hint in remains.hints:
+            echo_hint(hint)
     if not all(remains.is_clean for _, remains in results):
         raise typer.Exit(1)
 
 
 def retention(user: OnlyUserOption = None) -> None:
-    """Erase messages older than message_retention_days of their conversation, of their user or of the settings.
-
-    JSON: {"messages": integer}.
-    """
+    """Erase messages older than message_retention_days of their conversation, of their user or of the settings."""
     with open_store() as store:
         erased = store.apply_retention(user=user)
     text = f"{erased:,} messages were older than they are kept, and are erased"
     print_result({"messages": erased}, text)
-
-
-def _confirm(question: str, *, is_confirmed: bool) -> None:
-    """Ask at a terminal, unless confirmed by an option; exit with 1 if the answer is not yes."""
-    if not is_confirmed and not (sys.stdin.isatty() and typer.confirm(question, err=True)):
-        echo_hint(REFUSED)
-        raise typer.Exit(1)
 
 
 def _read(path: Path) -> list[Certificate]:
@@ -134,33 +113,20 @@ def _read(path: Path) -> list[Certificate]:
         raise typer.BadParameter(f"{str(path)!r} holds no certificate, {error}: {EXPECTED}") from None
 
 
-def _print_remains(certificate: Certificate | None, remains: LeftoverReport) -> None:
-    if certificate is not None:
-        echo(f"{certificate.scope} erased, {_when(certificate)} {certificate.id or 'a rehearsal'}:")
-    result = "nothing is left in them" if remains.is_clean else "something is left:"
-    echo(f"looked through {remains.tables} tables: {result}")
-    for table_, rows in remains.found.items():
-        echo(f"  {table_}: {rows:,} rows")
-    for hint in remains.hints:
-        echo_hint(hint)
-
-
 def _print(certificate: Certificate) -> None:
     if given.as_json:
-        print_json(certificate.as_dict())
+        print_json(certificate)
         return
     if certificate.is_empty:
         echo("there was nothing to erase")
         return
     for id in certificate.erased[:MAX_SHOWN]:
         echo(f"{certificate.scope}: {id}")
-    if len(certificate.erased) > MAX_SHOWN:
-        echo(f"further ones: {len(certificate.erased) - MAX_SHOWN:,}, named by --json")
     for place, rows in certificate.counts.items():
         if rows:
             echo(f"{place}: {rows:,}")
     for deriver, count in certificate.again.items():
-        echo(f"to be made again, {deriver}: {count:,}")
+        echo(f"to be made again by memstore derive, {deriver}: {count:,}")
     if certificate.id is None:
         echo_hint("nothing was removed: this is what would be")
     else:
@@ -170,10 +136,6 @@ def _print(certificate: Certificate) -> None:
         echo(f"rows found: {sum(scan.found.values()):,}")
         echo(f"certificate: {certificate.id}")
         echo(f"recorded: {_when(certificate)}")
-    for place, rows in certificate.scan.found.items():
-        echo_hint(f"{rows:,} rows of {place} still name it: look at them")
-    if certificate.again and certificate.id is not None:
-        echo_hint("what rested on other messages too is made again by: memstore derive")
     for hint in certificate.hints:
         echo_hint(hint)
 

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from memstore.cli.options import given, name_option
-from memstore.cli.output import (
-    echo,
-    echo_hint,
-    err,
-    one_line,
-    print_json,
-    print_result,
-    print_table,
-    show_progress,
-)
+from memstore.cli.output import echo, echo_hint, one_line, print_json, print_result, print_rows, show_progress
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
 from memstore.serialization import to_json
@@ -30,9 +20,6 @@ if TYPE_CHECKING:
     from memstore.models import Json
 
 MAX_SHOWN = 20  # skipped ones; `--json` has them all
-Format = Literal[
-    "auto", "memstore", "jsonl", "chatgpt", "claude", "gemini", "openai", "sharegpt", "langchain", "slack", "whatsapp",
-]  # fmt: skip
 OWN = "memstore"  # what `export` writes
 STDIN, STDOUT = Path("-"), "-"
 RESTORED = ("users", "conversations", "summaries", "facts", "documents")
@@ -47,7 +34,10 @@ def import_(
         str | None,
         name_option("Whose it is, where the file names nobody; of memstore's own, who alone comes in.", "--user", "-u"),
     ] = None,
-    format: Annotated[Format, typer.Option(help="What the files are.")] = "auto",
+    format: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="What the files are: memstore, jsonl, chatgpt, claude …"),
+    ] = "auto",
     me: Annotated[str | None, name_option("Who of a chat between people you are: whatsapp, slack.")] = None,
     timezone: Annotated[
         str | None,
@@ -74,22 +64,26 @@ def import_(
     What is known is not taken twice. What cannot be read is skipped and named, a file that cannot be read at all as
     one; the rest is stored, and the exit code is 1.
 
-    JSON: {"new", "known", "skipped": integers, "files": [{"file", "format", "new", "known", "skipped", "left_out",
-    "masked", "conversations"}], "reasons": [{"file", "where", "reason"}]}, with a reason for each one skipped, 10,000 a
-    file at most. With --dry-run each file has a "preview" of its conversations, too; an export of memstore's has
-    "restored": {"users", "conversations", "summaries", "facts", "documents": integers} that are new.
+    JSON: {"new", "known", "skipped", "files": [one for each, with --dry-run with a "preview"], "reasons": [{"file",
+    "where", "reason"} of what was skipped]}.
     """
+    from memstore.ingest.importers import IMPORTERS
+
+    known = ("auto", OWN, *(importer.name for importer in IMPORTERS))
+    if format not in known:
+        raise typer.BadParameter(f"{format!r} is none of {', '.join(map(repr, known))}", param_hint="--format")
     how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches}
     how |= {"user": user, "format": format, "untrusted": untrusted, "dry_run": dry_run}
     counts: list[Json] = []
     reasons: list[Json] = []
     with open_store() as store:
         for file in files:
-            done, skipped = _import_file(store, file, **how)
+            done = _import_file(store, file, **how)
             counts.append(_counts(file, done, dry_run))
+            skipped = [{"file": str(file), "where": skip.where, "reason": str(skip.reason)} for skip in done.skipped]
             reasons += skipped
             if not given.as_json:
-                _print_file(file, done, skipped, dry_run)
+                _print_file(file, done, dry_run)
     if given.as_json:
         totals = {name: sum(each[name] for each in counts) for name in ("new", "known", "skipped")}
         print_json(totals | {"files": counts, "reasons": reasons})
@@ -98,77 +92,46 @@ def import_(
     raise typer.Exit(1 if reasons else 0)
 
 
-def _import_file(store: MemoryStore, file: Path, **how: Any) -> tuple[Imported, list[Json]]:
-    """Import a file; return what became of it, and why what was skipped. One that cannot be read at all is skipped."""
-    from memstore.ingest.importers import Imported
+def _import_file(store: MemoryStore, file: Path, **how: Any) -> Imported:
+    """Import a file; one that cannot be read at all is skipped as a whole."""
+    from memstore.ingest.importers import Imported, Skipped
 
     try:
         with show_progress(file.name) as move:
             source = sys.stdin.buffer if file == STDIN else file
-            done = store.import_file(source, **how, progress=lambda read, size: move(file.name, read, size))
+            return store.import_file(source, **how, progress=lambda read, size: move(file.name, read, size))
     except InvalidInput as error:
-        return Imported(passed_by=1), [{"file": str(file), "where": str(file), "reason": str(error)}]
-    return done, [{"file": str(file), "where": skip.where, "reason": str(skip.reason)} for skip in done.skipped]
+        return Imported(passed_by=1, skipped=[Skipped(str(file), str(error))])
 
 
 def _counts(file: Path, done: Imported, dry_run: bool) -> Json:
     """Return a file's line of the report; after a dry run with its first 10,000 conversations."""
-    counts: Json = {
-        "file": str(file),
-        "format": done.format,
-        "new": done.new,
-        "known": done.known,
-        "skipped": done.passed_by,
-        "left_out": dict(done.left_out),
-        "masked": done.masked,
-        "conversations": done.conversations,
-    }
+    names = ("format", "new", "known", "left_out", "masked", "conversations")
+    counts: Json = {"file": str(file), "skipped": done.passed_by} | {name: getattr(done, name) for name in names}
     if done.format == OWN:
         counts["restored"] = {kind: done.restored[kind] for kind in RESTORED}
     return counts | {"preview": done.spans} if dry_run else counts
 
 
-def _print_file(file: Path, done: Imported, reasons: Sequence[Json], dry_run: bool) -> None:
-    place = f"{done.conversations} conversation{'' if done.conversations == 1 else 's'}"
+def _print_file(file: Path, done: Imported, dry_run: bool) -> None:
     would = " would be" if dry_run else ""
-    echo(
-        (one_line(file), "bold"),
-        f":{would} {done.new} new, {done.known} known, {done.passed_by} skipped, in {place}",
-    )
+    result = f"{done.new} new, {done.known} known, {done.passed_by} skipped"
+    echo((one_line(file), "bold"), f":{would} {result}, in {done.conversations} conversations")
     if any(done.restored.values()):
         new = ", ".join(f"{done.restored[kind]:,} {kind}" for kind in RESTORED)
         echo(f"  with what was derived from them:{would} new {new}")
     if dry_run:
-        _print_preview(done)
+        spans = done.spans[:MAX_SHOWN]
+        rows = [(each.user, each.messages, each.first, each.last, each.title, each.conversation) for each in spans]
+        print_rows(None, ("user", "messages", "from", "to", "title", "conversation"), rows)
     if done.masked:
         echo_hint(f"secrets masked in {done.masked} messages")
     for what, count in done.left_out.most_common():
-        echo_hint(f"left out: {_left_out(what, count, done.format)}")
-    for reason in reasons[:MAX_SHOWN]:
-        err.print(one_line(f"skipped {reason['where']}: {reason['reason']}"), style="yellow")
-    if done.passed_by > MAX_SHOWN:
-        listed = "them all" if done.passed_by == len(reasons) else f"the first {len(reasons):,}"
-        err.print(f"… and {done.passed_by - MAX_SHOWN} more; --json names {listed}", style="yellow")
-
-
-def _left_out(what: str, count: int, format: str) -> str:
-    from memstore.ingest.importers import ERASED
-
-    if what != ERASED:
-        return f"{count:,} {what}"
-    which = "messages, summaries, facts or documents, erased here or resting on what was"
-    return f"{count:,} of the {which if format == OWN else 'messages, erased here'}: that does not come back"
-
-
-def _print_preview(done: Imported) -> None:
-    rows = []
-    for span in done.spans[:MAX_SHOWN]:
-        first, last = (f"{when:%Y-%m-%d}" if when else "" for when in (span.first, span.last))
-        title = f"{span.conversation}: {span.title}" if span.title else span.conversation
-        rows.append((span.user, span.messages, first, last, title))
-    print_table(("user", "messages", "from", "to", "conversation"), rows)
-    if done.conversations > MAX_SHOWN:
-        echo_hint(f"… and {done.conversations - MAX_SHOWN} more conversations; --json names them")
+        echo_hint(f"left out: {count:,} {what}")
+    for skip in done.skipped[:MAX_SHOWN]:
+        echo_hint(f"skipped {skip.where}: {skip.reason}", "yellow")
+    if max(done.passed_by, len(done.spans) if dry_run else 0) > MAX_SHOWN:
+        echo_hint("… and more; --json names them")
 
 
 def export(
@@ -191,8 +154,6 @@ def export(
 
     memstore import takes it in again, elsewhere, with the same ids and the same recall. The file appears once it is
     whole, for its owner alone.
-
-    JSON: {"file", "users", "conversations", "messages", "summaries", "facts", "documents": integers}; not with -.
     """
     if path == STDOUT and given.as_json:
         raise typer.BadParameter("stdout has the export; give a file to have the counts there.")

@@ -10,8 +10,9 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 ROLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
 CELL = 24  # columns at most for what stands beside a row's text
-UNCUT = ("id",)  # but for these columns, which are copied
 SHORT_ID = 8  # digits
 
 # What a terminal obeys (C0 but tab and newline, DEL, C1), what makes a line look like another, and half characters.
@@ -47,19 +47,14 @@ def one_line(text: object) -> str:
     return escape(" ".join(str(text).split()))
 
 
-def styled(*parts: str | tuple[str, str]) -> Text:
-    """Return a text of parts, some with a style, all escaped."""
-    return Text.assemble(*(escape(part) if isinstance(part, str) else (escape(part[0]), part[1]) for part in parts))
-
-
 def echo(*parts: str | tuple[str, str]) -> None:
-    """Print text for people to stdout."""
-    out.print(styled(*parts))
+    """Print text for people to stdout: parts, some with a style."""
+    out.print(Text.assemble(*(escape(part) if isinstance(part, str) else (escape(part[0]), part[1]) for part in parts)))
 
 
-def echo_hint(text: str) -> None:
+def echo_hint(text: str, style: str = "bright_black") -> None:
     """Print advice to stderr."""
-    err.print(Text(one_line(text), style="bright_black"))
+    err.print(Text(one_line(text), style=style))
 
 
 def echo_error(text: str) -> None:
@@ -95,14 +90,45 @@ def print_result(value: object, text: str) -> None:
         echo(text)
 
 
-def print_rows(value: object, columns: Sequence[str], rows: Sequence[Sequence[object]], *, empty: str = "") -> None:
-    """Print a list: a value as JSON, or rows for people; where there are none, what that means."""
+def print_rows(value: object, columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "") -> None:
+    """Print a list: a value as JSON, or rows for people, the last cell being the text; on a pipe with tabs.
+
+    Where there are no rows, `empty` says on stderr what that means.
+    """
     if given.as_json:
         print_json(value)
-    elif rows:
-        print_table(columns, rows)
-    elif empty:
+        return
+    cells = [[_cell(cell) for cell in row] for row in rows]
+    if not cells and empty:
         echo_hint(empty)
+    elif not out.is_terminal:
+        for row in cells:
+            print("\t".join(row))
+    elif cells:
+        from rich import box
+        from rich.table import Table
+
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for name in columns[:-1]:
+            width = None if name == "id" else CELL  # ids are copied
+            table.add_column(name, no_wrap=True, max_width=width, overflow="ellipsis", style="bright_black")
+        table.add_column(columns[-1], overflow="fold")
+        for row in cells:
+            table.add_row(*map(Text, row))
+        out.print(table, soft_wrap=False)
+
+
+def print_models(models: Sequence[object], *columns: str, empty: str = "") -> None:
+    """Print models as JSON, or these attributes of them as `print_rows` does."""
+    print_rows(models, columns, ([getattr(model, name) for name in columns] for model in models), empty)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d}"
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    return "" if value is None else one_line(value)
 
 
 class EscapedFormatter(logging.Formatter):
@@ -123,11 +149,7 @@ class EscapedFormatter(logging.Formatter):
 
 def log_warnings(*, verbose: bool) -> None:
     """Log the warnings of every library to stderr; if `verbose`, all records of memstore and tracebacks."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(EscapedFormatter(tracebacks=verbose))
-    logging.basicConfig(handlers=[handler], force=True, level=logging.WARNING)
-    if verbose:
-        logging.getLogger("memstore").setLevel(logging.DEBUG)
+    _log(EscapedFormatter(tracebacks=verbose), logging.DEBUG if verbose else None)
 
 
 def log_records() -> None:
@@ -136,10 +158,15 @@ def log_records() -> None:
     from memstore.telemetry import JsonFormatter
 
     if load({}).log_format == "json":
-        handler = logging.StreamHandler()
-        handler.setFormatter(JsonFormatter())
-        logging.basicConfig(handlers=[handler], force=True, level=logging.WARNING)
-        logging.getLogger("memstore").setLevel(logging.INFO)
+        _log(JsonFormatter(), logging.INFO)
+
+
+def _log(formatter: logging.Formatter, level: int | None) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter)
+    logging.basicConfig(handlers=[handler], force=True, level=logging.WARNING)
+    if level is not None:
+        logging.getLogger("memstore").setLevel(level)
 
 
 @contextmanager
@@ -156,27 +183,6 @@ def show_progress(waiting: str) -> Iterator[Callable[[str, int, int | None], Non
         yield move
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows, the last cell being the text: as a table; on a pipe with tabs."""
-    cells = [[one_line(cell) for cell in row] for row in rows]
-    if not out.is_terminal:
-        for row in cells:
-            print("\t".join(row))
-        return
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in columns[:-1]:
-        width = None if name in UNCUT else CELL
-        table.add_column(name, no_wrap=True, max_width=width, overflow="ellipsis", style="bright_black")
-    table.add_column(columns[-1], overflow="fold")
-    for row in cells:
-        table.add_row(*map(Text, row))
-    if cells:
-        out.print(table, soft_wrap=False)
-
-
 def short_id(id: UUID) -> str:
     """Return the first digits of an id, which commands take in its place."""
     return id.hex[:SHORT_ID]
@@ -185,7 +191,7 @@ def short_id(id: UUID) -> str:
 def print_context(context: Context) -> None:
     """Print a context: as JSON, or its messages and how many tokens each of its sections has."""
     if given.as_json:
-        print_json(context.as_dict())
+        print_json(context)
         return
     print_messages(context)
     receipt = context.receipt
@@ -203,8 +209,7 @@ def print_messages(context: Context | Replay) -> None:
         role = str(message["role"])
         name = f" {message['name']}" if message.get("name") else ""
         echo((f"── {role}{name}", f"bold {ROLES.get(role, 'white')}"))
-        # Not by rich, which makes blanks of tabs.
-        print(escape(_message_text(message)))
+        print(escape(_message_text(message)))  # not by rich, which makes blanks of tabs
 
 
 def _message_text(message: Json) -> str:

@@ -27,18 +27,16 @@ from memstore.cli.output import (
     print_context,
     print_json,
     print_messages,
+    print_models,
     print_result,
     print_rows,
 )
-from memstore.cli.session import hint_if_unknown, hint_why_empty, open_store
+from memstore.cli.session import hint_why_little, open_store
 
 if TYPE_CHECKING:
-    from memstore import Context, MemoryStore, Receipt
     from memstore.models import Hit
 
 TIERS = ("messages", "summaries", "facts")
-MEMORY_SECTIONS = ("summaries", "facts", "hits")  # of a context
-RECEIPT_COLUMNS = ("made", "id", "tokens", "budget", "cacheable", "question")
 ReceiptArgument = Annotated[str, id_argument("receipt")]
 
 
@@ -63,13 +61,7 @@ def recall(
     as_of: AsOfOption = None,
     viewer: ViewerOption = None,
 ) -> None:
-    """Find what was said about something, the best first.
-
-    On a pipe, a line a hit, its cells parted by tabs: score, tier, day, speaker, text.
-
-    JSON: [{"tier", "id", "text", "score", "parts", "sources", "occurred_at", "conversation_id", "seq", "role",
-    "speaker"}].
-    """
+    """Find what was said about something, the best first."""
     with open_store() as store:
         hits = store.user(user).recall(
             query,
@@ -84,14 +76,13 @@ def recall(
             viewer=viewer,
         )
         if not hits:
-            hint_why_empty(store, user, conversation)
+            hint_why_little(store, user, conversation)
     print_hits(hits)
 
 
 def print_hits(hits: Sequence[Hit]) -> None:
-    """Print hits as JSON or as a table; on a pipe with tabs."""
-    rows = [(f"{hit.score:.3f}", hit.tier, f"{hit.occurred_at:%Y-%m-%d}", hit.speaker or "", hit.text) for hit in hits]
-    print_rows(hits, ("score", "tier", "said", "speaker", "text"), rows)
+    """Print hits as JSON or as a table."""
+    print_models(hits, "score", "tier", "occurred_at", "speaker", "text")
 
 
 def context(
@@ -128,9 +119,6 @@ def context(
     """Compose a context: exactly counted, never over the budget.
 
     Where the system prompt and the question alone are more, the exit code is 4 and stderr says how much is needed.
-
-    JSON: {"messages": [as models take them], "tokens": integer, "receipt": {"id", "budget", "tokens", "counter",
-    "sections", "included", "left_out", "cacheable", "content_hash", …}, "system"?: text, "text"?: text}.
     """
     with open_store() as store:
         result = (
@@ -148,21 +136,14 @@ def context(
                 format=format,
             )
         )
-        _hint_at_receipt(store, user, conversation, result, explained=explain)
+        hint_why_little(store, user, conversation)
+    for hint in () if explain else result.receipt.hints:
+        echo_hint(hint)
+    if query is None and result.messages and result.messages[-1]["role"] == "assistant":
+        echo_hint("the newest user message is the question, and it was answered: give a QUERY for another one")
     print_context(result)
     if explain and not given.as_json:
         print(escape(result.explain()))
-
-
-def _hint_at_receipt(store: MemoryStore, user: str, conversation: str, context: Context, *, explained: bool) -> None:
-    """Print the receipt's hints, why nothing is remembered, and that the question was answered before."""
-    for hint in () if explained else context.receipt.hints:
-        echo_hint(hint)
-    remembered = any(context.receipt.sections.get(name) for name in MEMORY_SECTIONS)
-    explain = hint_if_unknown if remembered or context.receipt.hints else hint_why_empty
-    explain(store, user, conversation)
-    if "query" not in context.receipt.texts and context.messages and context.messages[-1]["role"] == "assistant":
-        echo_hint("the newest user message is the question, and it was answered: give a QUERY for another one")
 
 
 def receipts(
@@ -170,31 +151,19 @@ def receipts(
     conversation: ConversationOption,
     limit: LimitOption = 20,
 ) -> None:
-    """List the receipts of a conversation's contexts, the latest first.
-
-    On a pipe, a line a receipt, its cells parted by tabs: time, id, tokens, budget, tokens that do not depend on the
-    question, question.
-
-    JSON: a list of receipts, each as memstore context has it.
-    """
+    """List the receipts of a conversation's contexts, the latest first; they are kept for some days."""
     with open_store() as store:
         rows = store.user(user).conversation(conversation).receipts(limit=limit)
-        if not rows and not hint_if_unknown(store, user, conversation):
-            echo_hint("no context was asked for, or that is longer ago than receipts are kept")
-    print_rows(rows, RECEIPT_COLUMNS, [_receipt_row(each) for each in rows])
-
-
-def _receipt_row(receipt: Receipt) -> tuple[object, ...]:
-    time = "" if receipt.recorded_at is None else f"{receipt.recorded_at:%Y-%m-%d %H:%M}"
-    question = receipt.texts.get("query") or (f"message {receipt.asked[0]}" if receipt.asked else "")
-    return time, receipt.id, receipt.tokens, receipt.budget, receipt.cacheable, question
+        if not rows:
+            hint_why_little(store, user, conversation)
+    cells = [
+        (each.recorded_at, each.id, each.tokens, each.budget, each.cacheable, each.texts.get("query")) for each in rows
+    ]
+    print_rows(rows, ("made", "id", "tokens", "budget", "cacheable", "question"), cells)
 
 
 def receipt(receipt: ReceiptArgument, user: UserOption) -> None:
-    """Say what a context was made of, and what was left out and why.
-
-    JSON: the receipt, as memstore context has it.
-    """
+    """Say what a context was made of, and what was left out and why."""
     with open_store() as store:
         scope = store.user(user)
         row = scope.receipt(scope.resolve_id(receipt, kind="receipt"))
@@ -205,9 +174,6 @@ def replay(receipt: ReceiptArgument, user: UserOption) -> None:
     """Make a context again from its receipt: the same bytes, or what is left and what is missing.
 
     Where something is missing, the exit code is 1, and stderr says what.
-
-    JSON: {"receipt": id, "exact": whether the bytes are those that were sent, "missing": [{"section", "kind", "id",
-    "why"}], "messages": [as models take them], "system"?: text, "text"?: text}.
     """
     with open_store() as store:
         scope = store.user(user)
@@ -224,45 +190,23 @@ def replay(receipt: ReceiptArgument, user: UserOption) -> None:
 
 
 def users() -> None:
-    """List who has a memory here, by name, a line each; memstore stats --user NAME says how large it is.
-
-    JSON: [names].
-    """
+    """List who has a memory here, by name; memstore stats --user NAME says how large it is."""
     with open_store() as store:
         names = list(store.users())
-    print_rows(
-        names, ("user",), [(name,) for name in names], empty="nothing is stored yet: memstore import FILE --user NAME"
-    )
+    empty = "nothing is stored yet: memstore import FILE --user NAME"
+    print_rows(names, ("user",), [(name,) for name in names], empty)
 
 
 def conversations(
     user: UserOption,
     channel: Annotated[str | None, name_option("Of this channel only.")] = None,
 ) -> None:
-    """List a user's conversations, the latest first.
-
-    On a pipe, a line a conversation, its cells parted by tabs: messages, day of the first, day of the latest, channel,
-    name, with the title behind it where there is one. The days are those on which memstore was told.
-
-    JSON: [{"name", "id", "title", "channel", "messages": integer, "created_at", "updated_at"}].
-    """
+    """List a user's conversations, the latest first."""
     with open_store() as store:
         listed = store.user(user).conversations(channel=channel)
         if not listed:
-            hint_if_unknown(store, user)
-    names = ("name", "id", "title", "channel", "created_at", "updated_at")
-    value = [{name: getattr(row, name) for name in names} | {"messages": row.last_seq} for row in listed]
-    rows = [
-        (
-            row.last_seq,
-            f"{row.created_at:%Y-%m-%d}",
-            f"{row.updated_at:%Y-%m-%d}",
-            row.channel or "",
-            f"{row.name}: {row.title}" if row.title else row.name,
-        )
-        for row in listed
-    ]
-    print_rows(value, ("messages", "first", "latest", "channel", "conversation"), rows)
+            hint_why_little(store, user)
+    print_models(listed, "last_seq", "created_at", "updated_at", "channel", "title", "name")
 
 
 def summaries(
@@ -275,25 +219,9 @@ def summaries(
     """List the summaries of a conversation, by level and in order.
 
     Level 1 is of stretches of the conversation, each further one of several summaries of the level below.
-
-    On a pipe, a line a summary, its cells parted by tabs: level, messages, first and last day, tokens, text.
-
-    JSON: [{"user_id", "id", "conversation_id", "level", "from_seq", "to_seq", "text", "tokens", "counter", "recipe",
-    "occurred_at", "occurred_until", "recorded_at"}].
     """
     with open_store() as store:
         listed = store.user(user).conversation(conversation).summaries(level=level)
-        if not listed and not hint_if_unknown(store, user, conversation):
-            echo_hint("none yet: a stretch is summarized when a silence follows or it is full")
-    rows = [
-        (
-            row.level,
-            f"{row.from_seq}-{row.to_seq}",
-            f"{row.occurred_at:%Y-%m-%d}",
-            f"{row.occurred_until:%Y-%m-%d}",
-            row.tokens,
-            row.text,
-        )
-        for row in listed
-    ]
-    print_rows(listed, ("level", "messages", "from", "until", "tokens", "summary"), rows)
+        if not listed:
+            hint_why_little(store, user, conversation)
+    print_models(listed, "level", "from_seq", "to_seq", "occurred_at", "occurred_until", "tokens", "text")

@@ -12,14 +12,14 @@ from uuid import UUID
 import typer
 
 from memstore.cli.options import UserOption, command, given, group, name_option
-from memstore.cli.output import echo_hint, flush, log_records, print_json, print_result, print_rows
+from memstore.cli.output import echo_hint, flush, log_records, print_json, print_models, print_result
 from memstore.cli.session import open_store
+from memstore.serialization import to_json
 
 if TYPE_CHECKING:
-    from memstore.models import ApiToken, Json
+    from memstore.models import Json
 
 token_app = group("Say who may ask a server.")
-DAY = "%Y-%m-%d"
 
 
 def serve(
@@ -61,9 +61,6 @@ def mcp(user: UserOption) -> None:
 
     Over stdio, until standard input ends: clients such as Claude Desktop start it so. Over HTTP memstore serve does it.
     With --json it does not serve, but prints what a client's settings take.
-
-    JSON: {"mcpServers": {"memstore": {"command", "args", "env"}}}, for this program, this store and the settings of
-    this environment.
     """
     import asyncio
 
@@ -103,63 +100,31 @@ def create(
     days: Annotated[float | None, typer.Option(metavar="N", help="It holds so long; else until it is revoked.")] = None,
     label: Annotated[str | None, name_option("What it is for, as list shows it.", "--name")] = None,
 ) -> None:
-    """Make a token and print it: only now, for what is kept is its hash.
-
-    JSON: {"id", "secret": the token, "user": name or null, "name": text or null, "created_at", "expires_at": time or
-    null}.
-    """
+    """Make a token and print it: only now, for what is kept is its hash."""
     if (user is None) is not operator:
         raise typer.BadParameter("give --user NAME, or --operator.")
     with open_store() as store:
         made = store.tokens.create(user=user, name=label, days=days)
-    if given.as_json:
-        print_json({**_token_json(made), "secret": made.secret})
-        return
-    print(made.secret)
     whose = "everybody's memory" if made.user is None else f"the memory of {made.user!r}"
-    echo_hint(f"opens {whose}; it is shown this once. Send it as Authorization: Bearer")
+    print_result(to_json(made) | {"secret": made.secret}, made.secret or "")
+    if not given.as_json:
+        echo_hint(f"opens {whose}; it is shown this once. Send it as Authorization: Bearer")
 
 
 @command(token_app, "list")
 def tokens() -> None:
-    """List the tokens, the latest first, without their secrets.
-
-    JSON: [{"id", "user": name or null, "name": text or null, "created_at", "expires_at", "revoked_at": time or null}].
-    """
+    """List the tokens, the latest first, without their secrets."""
     with open_store() as store:
         issued = store.tokens.all()
-    rows = [
-        (token.id, f"{token.created_at:{DAY}}", _token_state(token), token.user or "(operator)", token.name or "")
-        for token in issued
-    ]
-    value = [_token_json(token) for token in issued]
     empty = "no token was made yet: memstore token create --user NAME"
-    print_rows(value, ("id", "made", "state", "user", "name"), rows, empty=empty)
+    print_models(issued, "id", "created_at", "expires_at", "revoked_at", "user", "name", empty=empty)
 
 
 @command(token_app)
 def revoke(
     token: Annotated[UUID, typer.Argument(metavar="ID", help="As memstore token list shows it.")],
 ) -> None:
-    """Take a token back: it opens nothing any more.
-
-    JSON: as of one of memstore token list: {"id", "revoked_at": time}.
-    """
+    """Take a token back: it opens nothing any more."""
     with open_store() as store:
         revoked = store.tokens.revoke(token)
-    print_result(_token_json(revoked), f"{revoked.id} opens nothing any more")
-
-
-def _token_json(token: ApiToken) -> dict[str, object]:
-    names = ("id", "user", "name", "created_at", "expires_at", "revoked_at")
-    return {name: getattr(token, name) for name in names}
-
-
-def _token_state(token: ApiToken) -> str:
-    from datetime import UTC, datetime
-
-    if token.revoked_at is not None:
-        return "revoked"
-    if token.expires_at is None:
-        return "holds"
-    return "expired" if token.expires_at <= datetime.now(UTC) else f"until {token.expires_at:{DAY}}"
+    print_result(revoked, f"{revoked.id} opens nothing any more")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import sys
 from collections.abc import Callable
@@ -27,7 +26,7 @@ from memstore.errors import (
 if TYPE_CHECKING:
     from memstore import MemoryStore
 
-EXIT_CODES: dict[type[MemstoreError], int] = {
+EXIT_CODES: dict[type[MemstoreError], int] = {  # the first that fits counts
     BudgetTooSmall: 4,
     DatabaseUnreachable: 3,
     EmbeddedError: 3,
@@ -36,10 +35,6 @@ EXIT_CODES: dict[type[MemstoreError], int] = {
     ProviderMissing: 2,
     MemstoreError: 1,
 }
-# Errors of the library name its arguments; here they are options.
-_ARGUMENT = re.compile(
-    r"(?<![\w-])(budget|reserve|limit|level|depth|type|kind|state|subject|viewer|as_of|since|until)=(?=\S)"
-)
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -48,34 +43,20 @@ def open_store(**settings: Any) -> MemoryStore:
     return memstore.open(given.database, settings=settings)
 
 
-def hint_why_empty(store: MemoryStore, user: str, conversation: str | None = None) -> None:
-    """Hint at an unknown name, else at what is not derived yet."""
-    if not hint_if_unknown(store, user, conversation) and store.stats(user=user)["pending"]:
-        echo_hint(f"not everything of {user!r} is derived yet: memstore derive")
-
-
-def hint_if_unknown(store: MemoryStore, user: str, conversation: str | None = None) -> bool:
-    """Hint if there is no such user, or no such conversation; return whether that is so."""
+def hint_why_little(store: MemoryStore, user: str, conversation: str | None = None) -> None:
+    """Hint at a user or conversation that nobody knows, else at what is not derived yet."""
     scope = store.user(user)
-    if conversation is not None and scope.conversation(conversation).info() is not None:
-        return False
     if not scope.conversations(limit=1) and not store.stats(user=user)["units"]:  # facts by hand are of no conversation
         echo_hint(f"no user {user!r}; memstore users lists those that are known")
-        return True
-    if conversation is None:
-        return False
-    echo_hint(f"no conversation {conversation!r}; memstore conversations --user {user} lists those that are known")
-    return True
+    elif conversation is not None and scope.conversation(conversation).info() is None:
+        echo_hint(f"no conversation {conversation!r}; memstore conversations --user {user} lists those that are known")
+    elif store.stats(user=user)["pending"]:
+        echo_hint(f"not everything of {user!r} is derived yet: memstore derive")
 
 
 def exit_code(error: MemstoreError) -> int:
     """Return the exit code for an error."""
     return next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
-
-
-def error_text(error: MemstoreError) -> str:
-    """Return the message of an error, with arguments of the library named as options."""
-    return _ARGUMENT.sub(lambda match: f"--{match[1].replace('_', '-')} ", str(error))
 
 
 def run_command(command: Callable[[], object]) -> int:
@@ -91,14 +72,14 @@ def run_command(command: Callable[[], object]) -> int:
     except KeyboardInterrupt:
         return _code(SystemExit(INTERRUPTED))
     except MemstoreError as error:
-        echo_error(error_text(error))
+        echo_error(str(error))
         return exit_code(error)
-    except BrokenPipeError:  # the reader has seen enough
-        _drop_output()
-        return 1
     except OSError as error:  # a full disk behind stdout, say
-        _drop_output()
-        echo_error(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
+        # Discard what is buffered for stdout: Python would write it again at its end, and complain.
+        with suppress(OSError, ValueError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # else the reader has seen enough
+            echo_error(f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""))
         return 1
     return 0
 
@@ -118,9 +99,3 @@ def _code(end: SystemExit) -> int:
     if end.code == INTERRUPTED:
         echo_error("interrupted; what was stored stays, and the same command goes on from there")
     return end.code if isinstance(end.code, int) else int(end.code is not None)
-
-
-def _drop_output() -> None:
-    """Discard what is buffered for stdout: Python would write it again at its end, and complain."""
-    with suppress(OSError, ValueError, AttributeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,7 +1,7 @@
 """What users call: the store, a user, a conversation. The only package that wires all others together.
 
-`store` opens and closes; `user` (with `recall` and `user_facts`) and `conversation` (with `list_api`) are scopes that
-hold no state but names; `documents` are a user's own values; `admin` is for operators; `worker` runs derivation as a
-program. `runtime` has the database and the providers, `validation` checks arguments. Async is the source; the blocking
-twin in `memstore/_sync` is generated.
+`store` opens and closes; `user` (with `user_facts`) and `conversation` are scopes that hold no state but names;
+`documents` are a user's own values; `admin` is for operators; `worker` runs derivation as a program. `runtime` has the
+database and the providers, `validation` checks arguments. Async is the source; the blocking twin in `memstore/_sync` is
+generated.
 """

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property
-from threading import Lock
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any
 
 from memstore._compat import to_thread
@@ -30,20 +29,7 @@ from memstore.providers.token_check import counter_for
 from memstore.settings import Settings, source_of
 from memstore.store.database import Database
 
-NONE = "none"
 MOST_COUNTERS = 16  # beside the settings' own: each may cache counts of 9 MB, and callers name models as they like
-PROVIDERS = {
-    "counter": "memstore.counters",
-    "embedder": "memstore.embedders",
-    "summary_model": "memstore.chat_models",
-    "facts_model": "memstore.chat_models",
-    "reranker": "memstore.rerankers",
-}
-CHECKS: Mapping[str, Callable[[Any], object]] = {
-    "strategies": lambda value: as_json(list(value)),
-    "visibility": rule_of,
-}
-LOADING = Lock()  # several first questions at once must not load a model several times
 
 
 class Runtime:
@@ -66,13 +52,11 @@ class Runtime:
         name = self.counter.name if model is None else counter_for(model)
         if name == self.counter.name:
             return self.counter
-        counter = self._counters.pop(name, None)
-        if counter is None:
-            counter = await to_thread(load_counter, name, self.settings)
-        self._counters[name] = counter  # the last one used is the last one to go
-        for oldest in list(self._counters)[:-MOST_COUNTERS]:
-            self._counters.pop(oldest, None)
-        return counter
+        if name not in self._counters:
+            if len(self._counters) >= MOST_COUNTERS:
+                self._counters.clear()
+            self._counters[name] = await to_thread(load_counter, name, self.settings)
+        return self._counters[name]
 
     @cached_property
     def redactor(self) -> Redactor:
@@ -82,8 +66,7 @@ class Runtime:
     @cached_property
     def embedder(self) -> Embedder | None:
         """The settings' embedder. Blocking, and half a second or more the first time."""
-        with LOADING:
-            return self.__dict__.get("embedder") or load_embedder(self.settings.embedder, self.settings)
+        return load_embedder(self.settings.embedder, self.settings)
 
     async def load_embedder(self) -> Embedder | None:
         """Return the settings' embedder, loaded in a thread the first time."""
@@ -94,35 +77,24 @@ class Runtime:
 
         Raises `EmbedderMismatch` if it cannot be had.
         """
-        own = self.embedder
-        if own is not None and (own.name, own.dimensions) == (name, dimensions):
+        own, key = self.embedder, (name, dimensions)
+        if own is not None and (own.name, own.dimensions) == key:
             return own
-        embedder = self._embedders.get((name, dimensions))
-        if embedder is None:
-            with LOADING:
-                embedder = self._embedders.get((name, dimensions)) or load_stored_embedder(
-                    name, dimensions, self.settings
-                )
-                self._embedders[name, dimensions] = embedder
-        return embedder
+        if key not in self._embedders:
+            self._embedders[key] = load_stored_embedder(name, dimensions, self.settings)
+        return self._embedders[key]
 
     @cached_property
     def chat_models(self) -> tuple[ChatModel | None, ChatModel | None]:
         """The chat models for summaries and for facts; None where rules are used."""
-        summaries, facts = (
-            load_chat_model(name, self.settings) for name in (self.settings.summary_model, self.settings.facts_model)
-        )
-        return summaries, facts
+        settings = self.settings
+        return load_chat_model(settings.summary_model, settings), load_chat_model(settings.facts_model, settings)
 
     async def load_reranker(self) -> Reranker | None:
         """Return the reranker, loaded in a thread the first time; None if none is set."""
-        if self._reranker is None and self.settings.reranker != NONE:
-            self._reranker = await to_thread(self._load_reranker)
+        if self._reranker is None and self.settings.reranker != "none":
+            self._reranker = await to_thread(load_reranker, self.settings.reranker, self.settings)
         return self._reranker
-
-    def _load_reranker(self) -> Reranker | None:
-        with LOADING:  # a cross-encoder takes seconds to load
-            return self._reranker or load_reranker(self.settings.reranker, self.settings)
 
     async def resources(self) -> Dependencies:
         """Return what derivers work with."""
@@ -130,18 +102,33 @@ class Runtime:
         return Dependencies(self.counter, embedder, self.settings, *self.chat_models, exactly=self.embedder_by_name)
 
 
+def _check_provider(group: str, name: str) -> None:
+    if name.partition(":")[0] not in installed_entry_points(group).names and (
+        name != "none" or group == "memstore.counters"
+    ):
+        find_loader(group, name)
+
+
+CHECKS: dict[str, Callable[[Any], object]] = {
+    "counter": partial(_check_provider, "memstore.counters"),
+    "embedder": partial(_check_provider, "memstore.embedders"),
+    "summary_model": partial(_check_provider, "memstore.chat_models"),
+    "facts_model": partial(_check_provider, "memstore.chat_models"),
+    "reranker": partial(_check_provider, "memstore.rerankers"),
+    "strategies": lambda names: as_json(list(names)),
+    "visibility": rule_of,
+}
+
+
 def validate_settings(settings: Settings) -> None:
     """Raise an error that says where a setting stands if it names an unknown provider, strategy or visibility rule.
 
     Nothing is loaded, and no server is asked.
     """
-    for name in (*PROVIDERS, *CHECKS):
+    for name, check in CHECKS.items():
         value = getattr(settings, name)
         try:
-            if name in CHECKS:
-                CHECKS[name](value)
-            else:
-                _check_provider(name, value)
+            check(value)
         except MemstoreError as error:
             raise type(error)(f"{source_of(name, value)}: {error}") from None
     budget, reserve = settings.context_budget, settings.context_reserve
@@ -149,9 +136,3 @@ def validate_settings(settings: Settings) -> None:
         raise ConfigurationError(
             f"context_reserve={reserve} leaves nothing of context_budget={budget}: give a smaller reserve."
         )
-
-
-def _check_provider(option: str, value: str) -> None:
-    known = installed_entry_points(PROVIDERS[option]).names
-    if value.partition(":")[0] not in known and (value != NONE or option == "counter"):
-        find_loader(PROVIDERS[option], value)

@@ -56,6 +56,9 @@ class AsyncMemoryStore:
         self._database = database
         self._runtime = Runtime(database, settings, reranker)
         self._server = server
+        self.backfills = AsyncBackfills(self._runtime)
+        self.embeddings = AsyncEmbeddings(self._runtime)
+        self.tokens = AsyncTokens(self._runtime)
 
     @classmethod
     async def open(
@@ -132,21 +135,6 @@ class AsyncMemoryStore:
     def embedder(self) -> Embedder | None:
         """The settings' embedder, loaded when it is first needed."""
         return self._runtime.embedder
-
-    @property
-    def backfills(self) -> AsyncBackfills:
-        """Long histories that workers derive under a plan."""
-        return AsyncBackfills(self._runtime)
-
-    @property
-    def embeddings(self) -> AsyncEmbeddings:
-        """Changes of the embedding model, while recall goes on."""
-        return AsyncEmbeddings(self._runtime)
-
-    @property
-    def tokens(self) -> AsyncTokens:
-        """The tokens that let callers of a server in."""
-        return AsyncTokens(self._runtime)
 
     def user(self, name: str) -> AsyncUserScope:
         """Return the scope of a user; nothing below it sees other users' rows."""
@@ -352,14 +340,8 @@ class AsyncMemoryStore:
         from memstore.derive.maintenance import apply_retention
 
         check_names(user=user)
-        if user is not None:
-            return await apply_retention(self._database, ids.user_id(user), self.settings)
-        return sum(
-            [
-                await apply_retention(self._database, id, self.settings)
-                async for id, _ in messages.everybody(self._database)
-            ]
-        )
+        names = [user] if user is not None else [name async for name in self.users()]
+        return sum([await apply_retention(self._database, ids.user_id(name), self.settings) for name in names])
 
     async def stats(self, *, user: str | None = None) -> dict[str, int]:
         """Return how much is stored, of every user or of one."""

@@ -1,33 +1,33 @@
-"""One user's memory: conversations, receipts, events, erasure; recall and facts are beside it."""
+"""One user's memory: recall, conversations, receipts, events, erasure; facts are beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 from uuid import UUID
 
 from memstore import ids
+from memstore._compat import to_thread
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.documents import AsyncDocuments
-from memstore.client.recall import AsyncRecall
 from memstore.client.runtime import Runtime
 from memstore.client.user_facts import AsyncUserFacts
 from memstore.client.validation import (
     MOST_OFFSET,
     check_names,
     check_number,
-    exactly_one,
+    check_query,
     parse_id_prefix,
-    receipt_id,
     to_list,
+    to_utc,
     to_uuid,
     to_uuids,
 )
 from memstore.context.formats.parts import Format
 from memstore.context.replay import replay
+from memstore.context.visibility import Rule, VisibilityFilter
 from memstore.errors import InvalidInput, NotFound
 from memstore.events import Event, EventType
 from memstore.ingest.add import ConversationRef
@@ -40,27 +40,35 @@ from memstore.models import (
     ErasureScope,
     ExportReport,
     Fact,
+    Hit,
+    HitGroup,
     Message,
     Receipt,
     Replay,
+    Role,
     Summary,
+    Tier,
     TokenCountErrors,
 )
 from memstore.providers import Embedder
-from memstore.store import (
-    erasure,
-    llm_usage,
-    messages,
-    receipts,
-    summaries,
-)
+from memstore.search.candidates import DEPTH, facts_with_evidence, recall
+from memstore.search.grouping import READ, by_fact, by_session, groups_in_time, in_time, rerank, within_hits
+from memstore.search.query import QueryBuilder
+from memstore.store import erasure, llm_usage, messages, receipts, summaries
+from memstore.store.chunks import EVERY_TIER, Filters
 from memstore.store.documents import Distance
+from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
     from memstore.export.writer import Target
 
+Order = Literal["score", "time"]
+Grouping = Literal["session", "fact"]
+HITS_FOR_A_VIEWER = 1000  # at least so many are looked at, as a viewer may not see most of them
+HITS_A_SESSION = 8  # looked at for each session that is asked for, and at least DEPTH
 
-class AsyncUserScope(AsyncRecall, AsyncUserFacts):
+
+class AsyncUserScope(AsyncUserFacts):
     """One user's memory, and nobody else's. Made by `store.user(name)`; it holds no state but the name.
 
     >>> alice = store.user("alice")
@@ -82,11 +90,97 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         self, name: str, *, title: str | None = None, channel: str | None = None
     ) -> AsyncConversationScope:
         """Return the scope of a conversation, which is created with its first message."""
-        place = ConversationRef(self.name, name, title, channel)
-        redactor = self._runtime.redactor
-        return AsyncConversationScope(
-            self, replace(place, title=redactor.redact(title), channel=redactor.redact(channel))
+        redact = self._runtime.redactor.redact
+        return AsyncConversationScope(self, ConversationRef(self.name, name, redact(title), redact(channel)))
+
+    @overload
+    async def recall(self, query: str, *, group_by: None = ..., **options: Any) -> list[Hit]: ...
+
+    @overload
+    async def recall(self, query: str, *, group_by: Grouping, **options: Any) -> list[HitGroup]: ...
+
+    async def recall(  # type: ignore[misc]  # the overloads take any options
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        tiers: Sequence[str] = EVERY_TIER,
+        conversation: str | None = None,
+        roles: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        as_of: datetime | None = None,
+        min_score: float | None = None,
+        viewer: str | None = None,
+        visibility: Rule | str | None = None,
+        order: Order = "score",
+        group_by: Grouping | None = None,
+    ) -> list[Hit] | list[HitGroup]:
+        """Return the messages, summaries and facts that answer a question best.
+
+        `since` (inclusive) and `until` (exclusive) bound when something was said; `as_of` hides what was recorded
+        later, also of an imported history. All `tags` must be there. Scores are comparable within one recall. A
+        `viewer` gets what it may see, as in `context`; by default that is the setting `context_viewer`.
+
+        `order="time"` returns the best hits as they were said. `group_by="session"` groups hits without a silence of
+        four hours between their messages, "fact" returns facts, each with the messages that it was made from; `limit`
+        then counts groups.
+        """
+        runtime = self._runtime
+        viewer = runtime.settings.context_viewer if viewer is None else viewer
+        check_names(conversation=conversation, viewer=viewer)
+        check_query(query, min_score)
+        check_number(limit, "limit")
+        check_choice("order", order, get_args(Order))
+        check_choice("group_by", group_by, get_args(Grouping))
+        filters = Filters(
+            tiers=tuple(map(Tier, to_list(tiers, "tiers", Tier) or ())),
+            conversation_id=None if conversation is None else ids.conversation_id(self.id, conversation),
+            roles=to_list(roles, "roles", Role),
+            tags=to_list(tags, "tags"),
+            since=to_utc(since, "since"),
+            until=to_utc(until, "until"),
+            as_of=to_utc(as_of, "as_of"),
         )
+        if not filters.tiers or (group_by == "fact" and Tier.FACTS not in filters.tiers):
+            raise InvalidInput(f"tiers={tiers!r} with group_by={group_by!r}: give some of {', '.join(Tier)}.")
+        sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
+        with operation_span("recall") as span:
+            reranker = await runtime.load_reranker()
+            embedder = await runtime.load_embedder()
+            builder = QueryBuilder(self._database, self.id, embedder, runtime.embedder_by_name)
+            wanted = max(DEPTH, HITS_A_SESSION * limit) if group_by == "session" else limit
+            searched = max(HITS_FOR_A_VIEWER, 4 * wanted) if sight.is_active else wanted
+            # A reranker may lift what ranks lower into the limit, and above the least score.
+            searched, least = (searched, min_score) if reranker is None else (max(searched, READ), None)
+            evidence: list[Hit] = []
+            if group_by == "fact":
+                hits, evidence = await facts_with_evidence(
+                    builder, query, filters=filters, limit=searched, min_score=least
+                )
+            else:
+                hits = await recall(builder, query, filters=filters, limit=searched, min_score=least)
+            if sight.is_active:
+                async with self._database.user_transaction(self.id) as scope:
+                    hits = await sight.hits(scope, hits)
+                    evidence = await sight.hits(scope, evidence) if evidence else []
+            if reranker is not None:  # no connection is held meanwhile
+                hits = await to_thread(rerank, reranker, query, hits)
+                hits = [hit for hit in hits if min_score is None or hit.score >= min_score]
+            hits = hits[:wanted]
+            if group_by is None:
+                span.set(hits=len(hits))
+                return in_time(hits) if order == "time" else hits
+            if group_by == "fact":
+                groups = by_fact(hits, evidence)
+            else:
+                async with self._database.user_transaction(self.id) as scope:
+                    groups = await by_session(scope, hits, limit, filters.as_of)
+                if sight.is_active:  # when a session began may tell a viewer of messages that it does not see
+                    groups = [within_hits(group) for group in groups]
+            span.set(hits=len(groups))
+            return groups_in_time(groups) if order == "time" else groups
 
     async def conversations(
         self,
@@ -152,7 +246,12 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
         if first == last:
             return first
         async with self._database.user_transaction(self.id) as scope:
-            return exactly_one(await messages.ids_between(scope, kind, first, last), prefix, kind)
+            matches = await messages.ids_between(scope, kind, first, last)
+        if not matches:
+            raise NotFound(f"This user has no {kind} whose id begins with {prefix!r}.")
+        if len(matches) > 1:
+            raise InvalidInput(f"More than one {kind} has an id that begins so: {matches[0]}, {matches[1]}…")
+        return matches[0]
 
     def documents(self, *, embedder: Embedder | None = None, distance: Distance = "cosine") -> AsyncDocuments:
         """Return the user's documents: values that an application stores under names of its own, and changes.
@@ -168,7 +267,7 @@ class AsyncUserScope(AsyncRecall, AsyncUserFacts):
 
         Raises `NotFound` if there is none: they are kept for `receipt_retention_days`, and go with their conversation.
         """
-        id = receipt_id(receipt)
+        id = to_uuid(receipt)
         async with self._database.user_transaction(self.id) as scope:
             stored = await receipts.receipt(scope, id)
         if stored is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -10,8 +11,7 @@ from numbers import Real
 from pathlib import Path
 from uuid import UUID
 
-from memstore.errors import ConfigurationError, InvalidInput, NotFound
-from memstore.ids import MIN_PREFIX_LENGTH, is_id_prefix, prefix_range
+from memstore.errors import ConfigurationError, InvalidInput
 from memstore.ingest.validation import check_json, check_name, check_text
 from memstore.models import Context, Fact, FactChange, Json, Message, Receipt
 from memstore.settings import load
@@ -31,17 +31,13 @@ def check_names(**names: str | None) -> None:
             check_name(name, kind)
 
 
-def check_query(query: str) -> None:
-    """Raise `InvalidInput` for a query that is no text, or blank: nothing is similar to that."""
+def check_query(query: str, min_score: object = None) -> None:
+    """Raise `InvalidInput` for a query that is no text, or blank, and for a least score that is no number."""
     check_text(query, "the query")
     if not query.strip():
         raise InvalidInput(f"query={query!r:.60} asks for nothing; give a question, or some words of what was said.")
-
-
-def check_score(score: object) -> None:
-    """Raise `InvalidInput` for a least score that is no number; None is any score."""
-    if score is not None and not (isinstance(score, Real) and not math.isnan(score)):
-        raise InvalidInput(f"min_score={score!r:.60}: give a number, or None for any score.")
+    if min_score is not None and (not isinstance(min_score, Real) or math.isnan(min_score)):
+        raise InvalidInput(f"min_score={min_score!r:.60}: give a number, or None for any score.")
 
 
 def check_number(value: int, name: str, least: int = 1, most: int = MOST_ROWS) -> None:
@@ -84,12 +80,20 @@ def to_utc(moment: datetime | None, name: str) -> datetime | None:
         raise InvalidInput(f"{name}={moment} is outside of the years 1 to 9999 in UTC.") from None
 
 
-def to_uuid(item: Fact | FactChange | Message | UUID | str) -> UUID:
-    """Return the id of a fact, a change or a message that is given itself or by its id."""
-    value = item.id if isinstance(item, Fact | FactChange | Message) else item
+def to_uuid(item: Fact | FactChange | Message | Context | Receipt | UUID | str) -> UUID:
+    """Return the id of what is given itself or by its id."""
+    item = item.receipt if isinstance(item, Context) else item
+    value = item.id if isinstance(item, Fact | FactChange | Message | Receipt) else item
     if value is None:
-        raise InvalidInput("What was only added or said again cannot be undone; retract the fact instead.")
-    return _parse_uuid(value, "as memstore gave it")
+        raise InvalidInput(
+            "This receipt was not kept: no message yet, or receipt_retention_days is 0."
+            if isinstance(item, Receipt)
+            else "What was only added or said again cannot be undone; retract the fact instead."
+        )
+    try:
+        return value if isinstance(value, UUID) else UUID(value)
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidInput(f"{value!r:.60} is no id; give a UUID, as memstore gave it.") from None
 
 
 def to_uuids(items: Sequence[Fact | Message | UUID], name: str) -> list[UUID]:
@@ -99,39 +103,12 @@ def to_uuids(items: Sequence[Fact | Message | UUID], name: str) -> list[UUID]:
     return [to_uuid(item) for item in items]
 
 
-def receipt_id(receipt: Context | Receipt | UUID | str) -> UUID:
-    """Return the id of a receipt that is given itself, by its context or by its id."""
-    if isinstance(receipt, Context):
-        receipt = receipt.receipt
-    value = receipt.id if isinstance(receipt, Receipt) else receipt
-    if value is None:
-        raise InvalidInput("This receipt was not kept: no message yet, or receipt_retention_days is 0.")
-    return _parse_uuid(value, "as context.receipt.id has it")
-
-
 def parse_id_prefix(prefix: str) -> tuple[UUID, UUID]:
-    """Return the least and the greatest id that begin like this."""
-    if not isinstance(prefix, str) or not is_id_prefix(prefix):
-        raise InvalidInput(
-            f"{prefix!r:.60} is not how an id begins; give {MIN_PREFIX_LENGTH} hexadecimal digits or more."
-        )
-    return prefix_range(prefix)
-
-
-def exactly_one(matches: Sequence[UUID], prefix: str, kind: str) -> UUID:
-    """Return the only id with a prefix. Raises `NotFound` for none, `InvalidInput` for several."""
-    if not matches:
-        raise NotFound(f"This user has no {kind} whose id begins with {prefix!r}.")
-    if len(matches) > 1:
-        raise InvalidInput(f"More than one {kind} has an id that begins with {prefix!r}: {matches[0]}, {matches[1]}…")
-    return matches[0]
-
-
-def _parse_uuid(value: UUID | str, where: str) -> UUID:
-    try:
-        return value if isinstance(value, UUID) else UUID(value)
-    except (ValueError, TypeError, AttributeError):
-        raise InvalidInput(f"{value!r:.60} is no id; give a UUID, {where}.") from None
+    """Return the least and the greatest id that begin with these hexadecimal digits; dashes do not count."""
+    digits = prefix.replace("-", "") if isinstance(prefix, str) else ""
+    if not re.fullmatch(r"[0-9a-fA-F]{4,32}", digits):
+        raise InvalidInput(f"{prefix!r:.60} is not how an id begins; give 4 hexadecimal digits or more.")
+    return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
 
 
 def database_url(url: str | None) -> str:

@@ -31,11 +31,10 @@ LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they
 LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
 MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
 OVERHEAD = 4  # tokens that a message costs besides its content, at least
-FACTS, HITS = 40, 80  # offered to selection; of a large budget more hits, one for so many tokens:
-A_HIT = 100
-# Recent turns, where there are enough of them, have half of a budget at least. Of a small one fewer hits fit into the
-# rest, and to read, count and compare each takes as long as a recent turn: one for so many tokens, and never fewer.
-SMALL_HIT, FEWEST_HITS = 25, 40
+FACTS = 40  # offered to selection
+# Hits are offered for so many tokens of what recent turns leave, of which they have half of a budget where there are
+# enough of them: to read, count and compare a hit takes as long as a recent turn.
+A_HIT, FEWEST_HITS = 30, 40
 VIEWED_DEPTH = 1000  # candidates of a leg, where a viewer sees some of them only
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
 
@@ -67,24 +66,14 @@ async def _newest_question(scope: Transaction, resolved: ResolvedRequest, known:
 
     `known` are its newest messages, in order.
     """
-    request, sees = resolved.request, resolved.visibility.sees
-    if message := next((one for one in reversed(known) if one.role == Role.USER and sees(one)), None):
+    visibility = resolved.visibility
+    if message := next((one for one in reversed(known) if one.role == Role.USER and visibility.sees(one)), None):
         return message
-    if not known or known[0].seq <= resolved.after + 1:
+    if visibility.is_active or not known or known[0].seq <= resolved.after + 1:
         return None
-    if not resolved.visibility.is_active:
-        newest = await messages.newest(scope, request.conversation_id, limit=1, role=Role.USER, as_of=request.as_of)
-        return next((one for one in newest if one.seq > resolved.after), None)
-    before = known[0].seq
-    for limit in (STEP, MOST_LOOKED_AT):
-        page = await messages.newest(scope, request.conversation_id, limit=limit, before=before, as_of=request.as_of)
-        for one in page:
-            if one.seq > resolved.after and one.role == Role.USER and sees(one):
-                return one
-        if not page or page[-1].seq <= resolved.after:
-            break
-        before = page[-1].seq
-    return None
+    request = resolved.request
+    newest = await messages.newest(scope, request.conversation_id, limit=1, role=Role.USER, as_of=request.as_of)
+    return next((one for one in newest if one.seq > resolved.after), None)
 
 
 async def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> ConversationHistory:
@@ -176,8 +165,7 @@ def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -
 
 def hits_for_budget(budget: int, recent: int) -> int:
     """Return how many hits are offered beside recent messages of so many tokens."""
-    turns = min(budget, recent) // 2
-    return min(max(HITS, budget // A_HIT), max(FEWEST_HITS, (budget - turns) // SMALL_HIT))
+    return max(FEWEST_HITS, (budget - min(budget, recent) // 2) // A_HIT)
 
 
 async def collect_candidates(
@@ -230,8 +218,8 @@ async def _recall(
     pinned_facts, facts, hits = (
         [texts[one.unit.item_id] for one in candidates if one.unit.item_id in texts] for candidates in chosen
     )
-    offered = {hit.id for hit in hits}
     # A fact that is a message in its own words says nothing beside the message.
+    offered = {hit.id for hit in hits}
     quoted = [f for f in facts if f.text.startswith(f'{f.speaker}: "') and offered.issuperset(f.sources)]
     return Candidates(
         pinned=pinned_facts,

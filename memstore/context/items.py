@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from memstore.context.dedupe import TextFingerprint
 from memstore.context.formats import OPENAI
 from memstore.context.formats.parts import (
     FACTS_HEAD,
@@ -26,8 +26,7 @@ from memstore.context.formats.parts import (
     section_lines,
 )
 from memstore.context.strategies.base import FENCE, Block, Entry, Turn
-from memstore.derive.chunking import sentences
-from memstore.models import Amount, Compression, Decision, Hit, Json, Message, Role, Section, Summary, Tier
+from memstore.models import Amount, Compression, Decision, Hit, Json, Message, Section, Summary
 from memstore.providers import TokenCounter
 from memstore.text import (
     MEMORY_FOOT,
@@ -52,21 +51,13 @@ ADDED = 0.25
 # held 0.3 points more than one of 3,000, and holds 1.8 more. Facts take the place of the messages they were made from.
 FOR_THE_QUESTION = (FACTS, HITS)
 WHOLE, FLAT = 2500, 8000
-SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
-OLDER = "older than the recent turns"
-LEAST = 8  # tokens of a hit: fewer say nothing
-CUT_MARK = " […]"
-CHARACTERS = 32  # read for each token, which in prose stands for 4: not all of a text of megabytes
-CLOSELY = 0.7  # of the tokens, which sentences must use, else a text is cut after a word
-_WORD = re.compile(r"\S+")
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
     """What a section may take of one budget, in tokens: `minimum` is its own, `share` it may count on.
 
-    A minimum that was given in tokens is `required`: where it does not fit there is no context. What is `cut` is then
-    cut to the minimum, which no budget changes.
+    A minimum that was given in tokens is `required`: where it does not fit there is no context.
     """
 
     minimum: int
@@ -74,12 +65,6 @@ class Allowance:
     maximum: int
     priority: int = 0
     required: bool = False
-    cut: bool = False
-
-    @property
-    def longest(self) -> int | None:
-        """The tokens to which a minimum in tokens has long pieces cut; None without one."""
-        return self.minimum if self.required else None
 
 
 def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
@@ -93,7 +78,7 @@ def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
         most = room if section.maximum is None else int(_tokens(section.maximum, room))
         share = min(most, int(least[name] + rest * weights[name] + 1e-6))  # rounding lets none fall as the room grows
         required = isinstance(section.minimum, int) and section.minimum > 0
-        found[name] = Allowance(int(least[name]), share, most, section.priority, required, section.cut)
+        found[name] = Allowance(int(least[name]), share, most, section.priority, required)
     return found
 
 
@@ -162,9 +147,6 @@ class BudgetSpec:
         return self.budget - self.reserve
 
 
-NOTHING = TextFingerprint("")
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SectionHeader:
     """Something that stands over items, such as a fence or a day: paid once, by the first of them."""
@@ -173,13 +155,12 @@ class SectionHeader:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class ContextItem:
     """Something that may go into a section; `tokens` is what it is expected to add, below its headers.
 
     A turn `shows` messages; a summary begins at `first_seq`, as a turn does. `pinned` is in whatever is asked, as far
-    as it fits; `sources` are the messages that it was made from. `note` is for the receipt; `whole` is the item that
-    this is the beginning of.
+    as it fits; `sources` are the messages that it was made from. `note` is for the receipt.
     """
 
     section: str
@@ -187,15 +168,40 @@ class ContextItem:
     id: UUID | None
     tokens: int
     content: Any
+    text: str
     score: float | None = None
     shows: frozenset[UUID] = frozenset()
     first_seq: float = -math.inf
     note: str = ""
     pinned: bool = False
-    fingerprint: TextFingerprint = NOTHING
     sources: tuple[UUID, ...] = ()
     under: tuple[SectionHeader, ...] = ()
-    whole: ContextItem | None = None
+
+    @cached_property
+    def rows(self) -> list[str]:
+        """Every `ROW` of its words that follow one another, by which texts are compared; a shorter text is one row."""
+        if len(self.text) > LONGEST:
+            return []
+        words = _words(self.text)
+        # As texts: the garbage collector would follow every tuple, and a context has thousands.
+        rows = map(" ".join, zip(words, words[1:], words[2:], words[3:], strict=False))
+        return list(rows) if len(words) >= ROW else [" ".join(words)] if words else []
+
+
+ROW = 4  # words
+LONGEST = 100_000  # characters of a text that is compared: a look at one of megabytes takes seconds
+_MARKS = str.maketrans(dict.fromkeys(string.punctuation, " "))
+_ASCII = bytes(range(256)).decode("latin-1").translate(_MARKS).encode("latin-1")
+_OTHERS = re.compile("[“”„‘’«»…–—]")
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text, without case and punctuation.
+
+    As bytes, in which a character that is not ASCII has none that is: `str.translate` takes three times as long.
+    """
+    words = text.casefold().encode("utf-8", "surrogatepass").translate(_ASCII).decode("utf-8", "surrogatepass")
+    return (words if text.isascii() else _OTHERS.sub(" ", words)).split()
 
 
 class ItemFactory:
@@ -212,19 +218,11 @@ class ItemFactory:
     def summaries(self, summaries: Sequence[Summary]) -> list[ContextItem]:
         """Return items for summaries of the conversation."""
         under = (self._fence(SUMMARIES, SUMMARIES_HEAD, SUMMARIES_FOOT),) if summaries else ()
-        return [
-            ContextItem(
-                SUMMARIES,
-                "summary",
-                summary.id,
-                self._line(indent(summary.text)),
-                summary,
-                first_seq=summary.from_seq,
-                fingerprint=TextFingerprint(summary.text),
-                under=under,
-            )
-            for summary in summaries
-        ]
+        items = []
+        for one in summaries:
+            tokens, seq = self._line(indent(one.text)), one.from_seq
+            items.append(ContextItem(SUMMARIES, "summary", one.id, tokens, one, one.text, first_seq=seq, under=under))
+        return items
 
     def facts(self, pinned: Sequence[Hit], others: Sequence[Hit]) -> list[ContextItem]:
         """Return items for pinned facts, then for facts that answer to the question."""
@@ -233,99 +231,44 @@ class ItemFactory:
             self._fact(fact, self._facts) for fact in others
         ]
 
-    def turns(self, turns: Sequence[Entry], longest: int | None) -> list[ContextItem]:
-        """Return items for recent turns; those of more than `longest` tokens are cut there, None for none."""
-        items = [self._block(turn) if isinstance(turn, Block) else self._turn(turn) for turn in turns]
-        return items if longest is None else [self._shortened(item, longest) for item in items]
+    def turns(self, turns: Sequence[Entry]) -> list[ContextItem]:
+        """Return items for recent turns."""
+        return [self._block(turn) if isinstance(turn, Block) else self._turn(turn) for turn in turns]
 
-    def texts(self, section: Section, allowance: Allowance) -> list[ContextItem]:
+    def texts(self, section: Section) -> list[ContextItem]:
         """Return items for the texts of a section of the user's own."""
         around = {"role": "system", "content": f"<{section.name}>\n</{section.name}>"}
         under = (SectionHeader(section.name, self.counter.count_message(around)),)
-        most = (allowance.longest or (allowance.share if section.steady else allowance.maximum)) - under[0].tokens
+        return [
+            ContextItem(section.name, "text", None, self._line(section_lines(text)), text, text, under=under)
+            for text in section.texts
+        ]
+
+    def hits(self, hits: Sequence[Hit]) -> list[ContextItem]:
+        """Return items for hits, each under its day."""
         items = []
-        for text in section.texts:
-            tokens, note = self._line(section_lines(text)), ""
-            if allowance.cut and tokens > most and (shorter := truncate_at_sentence(text, most - 8, self.counter)):
-                whole, tokens, text = tokens, self._line(section_lines(shorter)), shorter
-                note = f"cut at a sentence: {tokens} of {whole} tokens"
-            fingerprint = TextFingerprint(text)
-            items.append(
-                ContextItem(section.name, "text", None, tokens, text, note=note, fingerprint=fingerprint, under=under)
-            )
+        for hit in hits:
+            day = f"[{format_day(hit.occurred_at)}]"
+            if day not in self._days:
+                self._days[day] = SectionHeader(day, self._line(day))
+            tokens, under = self._line(hit_line(hit)), (*self._hits, self._days[day])
+            items.append(ContextItem(HITS, hit.tier, hit.id, tokens, hit, hit.text, hit.score, under=under))
         return items
 
-    def hit(self, hit: Hit, note: str = "") -> ContextItem:
-        """Return the item for a hit, under its day."""
-        day = f"[{format_day(hit.occurred_at)}]"
-        if day not in self._days:
-            self._days[day] = SectionHeader(day, self._line(day))
-        return ContextItem(
-            HITS,
-            hit.tier,
-            hit.id,
-            self._line(hit_line(hit)),
-            hit,
-            None if note else hit.score,
-            fingerprint=TextFingerprint(hit.text),
-            under=(*self._hits, self._days[day]),
-            note=note,
-        )
-
-    def hits_of_turns(self, turns: Iterable[ContextItem]) -> Iterator[ContextItem]:
-        """Yield messages of turns that are not in the window as hits."""
-        for turn in turns:
-            if isinstance(turn.content, Turn) and len(turn.content.messages) == 1:
-                (message,) = turn.content.messages
-                if message.role in SPOKEN and message.text:
-                    yield self.hit(hit_on_message(message), OLDER)
-
-    def beginning(self, item: ContextItem, tokens: int) -> ContextItem | None:
-        """Return the first sentences or words of a hit, in at most so many tokens; None where that says nothing."""
-        hit = item.content
-        if not isinstance(hit, Hit):
-            return None
-        around = self._line(hit_line(replace(hit, text="")))
-        text = truncate(hit.text, tokens - around, self.counter) if tokens - around >= LEAST else None
-        if text is None:
-            return None
-        shorter = replace(hit, text=text)
-        counted = self._line(hit_line(shorter))
-        note = "; ".join([*filter(None, [item.note]), f"cut: {counted} of {item.tokens} tokens"])
-        if counted > tokens:
-            return None
-        return replace(item, tokens=counted, content=shorter, fingerprint=TextFingerprint(text), note=note, whole=item)
-
     def _fact(self, fact: Hit, under: tuple[SectionHeader, ...], *, pinned: bool = False) -> ContextItem:
-        return ContextItem(
-            FACTS,
-            "fact",
-            fact.id,
-            self._line(fact_line(fact)),
-            fact,
-            fact.score,
-            pinned=pinned,
-            fingerprint=TextFingerprint(fact.text),
-            sources=fact.sources,
-            under=under,
-        )
+        about = (FACTS, "fact", fact.id, self._line(fact_line(fact)), fact, fact.text, fact.score)
+        return ContextItem(*about, pinned=pinned, sources=fact.sources, under=under)
 
     def _block(self, block: Block) -> ContextItem:
-        tokens = FENCE + self._line(indent(block.text))
-        note = f"{block.strategy}: messages {block.first_seq} to {block.last_seq}"
-        return ContextItem(RECENT, "block", block.messages[0].id, tokens, block, note=note, first_seq=block.first_seq)
+        tokens, seq = FENCE + self._line(indent(block.text)), block.first_seq
+        note = f"{block.strategy}: messages {seq} to {block.last_seq}"
+        return ContextItem(RECENT, "block", block.messages[0].id, tokens, block, block.text, note=note, first_seq=seq)
 
     def _turn(self, turn: Turn) -> ContextItem:
-        return ContextItem(
-            RECENT,
-            "turn",
-            turn.messages[0].id,
-            sum(map(self._message, turn.messages)),
-            turn,
-            shows=frozenset(message.id for message in turn.messages),
-            first_seq=turn.first_seq,
-            fingerprint=TextFingerprint("\n".join(message.text or "" for message in turn.messages)),
-        )
+        tokens, text = sum(map(self._message, turn.messages)), "\n".join(one.text or "" for one in turn.messages)
+        shows = frozenset(message.id for message in turn.messages)
+        first = turn.messages[0]
+        return ContextItem(RECENT, "turn", first.id, tokens, turn, text, shows=shows, first_seq=first.seq)
 
     def _message(self, message: Message) -> int:
         """Return what a message adds: what is stored for its text, where the same counter counted it."""
@@ -336,77 +279,8 @@ class ItemFactory:
             self._around[around] = self.counter.count_message(message.as_chat() | {"content": ""})
         return message.tokens + self._around[around]
 
-    def _shortened(self, item: ContextItem, tokens: int) -> ContextItem:
-        turn = item.content
-        shorter = truncate_turn(turn, tokens, self.counter) if isinstance(turn, Turn) and item.tokens > tokens else None
-        if shorter is None:
-            return item
-        text = shorter.messages[0].text or ""
-        counted = self.counter.count_message(shorter.messages[0].as_chat())
-        note = f"cut at a sentence: {counted} of {item.tokens} tokens"
-        return replace(item, tokens=counted, content=shorter, note=note, fingerprint=TextFingerprint(text))
-
     def _fence(self, name: str, head: str, foot: str) -> SectionHeader:
         return SectionHeader(name, self.counter.count_message({"role": "system", "content": f"{head}\n{foot}"}))
 
     def _line(self, line: str) -> int:
         return self.counter.count(f"{line}\n")
-
-
-def hit_on_message(message: Message, **changes: Any) -> Hit:
-    """Return a hit on a message; `changes` take the place of what it is by default."""
-    values: dict[str, Any] = {
-        "text": message.text or "",
-        "score": 0.0,
-        "parts": {},
-        "sources": (message.id,),
-        "occurred_at": message.occurred_at,
-        "conversation_id": message.conversation_id,
-        "seq": message.seq,
-        "role": message.role,
-        "speaker": message.name or message.role,
-    }
-    return Hit(tier=Tier.MESSAGES, id=message.id, **values | changes)
-
-
-def truncate(text: str, tokens: int, counter: TokenCounter) -> str | None:
-    """Return the first sentences, or where those would leave much unused the first words; None for none."""
-    shorter = truncate_at_sentence(text, tokens, counter)
-    if shorter is not None and counter.count(shorter) >= CLOSELY * tokens:
-        return shorter
-    words = [word.end() for word in islice(_WORD.finditer(text), max(0, tokens + 1))]
-    return _truncate(text, words, tokens, counter) or shorter
-
-
-def truncate_at_sentence(text: str, tokens: int, counter: TokenCounter) -> str | None:
-    """Return the text's first sentences with a mark, as many as have at most so many tokens; None for none."""
-    begun = text[: max(0, tokens) * CHARACTERS]
-    whole = sentences(begun) if begun == text else sentences(begun)[:-1]  # the last one may go on
-    return _truncate(text, [stop for _, stop in whole], tokens, counter)
-
-
-def _truncate(text: str, ends: Sequence[int], tokens: int, counter: TokenCounter) -> str | None:
-    least, most = 0, len(ends)
-    while least < most:
-        middle = (least + most + 1) // 2
-        if counter.count(text[: ends[middle - 1]] + CUT_MARK) <= tokens:
-            least = middle
-        else:
-            most = middle - 1
-    return text[: ends[least - 1]] + CUT_MARK if least else None
-
-
-def truncate_turn(turn: Turn, tokens: int, counter: TokenCounter) -> Turn | None:
-    """Return a turn of one plain message with its text cut; None where that cannot be, as with calls of tools."""
-    message = turn.messages[0]
-    if len(turn.messages) > 1 or message.tool_calls or message.parts is not None or not message.text:
-        return None
-    around = counter.count_message(message.as_chat()) - counter.count(message.text)
-    text = truncate_at_sentence(message.text, tokens - around, counter)
-    return None if text is None else with_text(turn, text)
-
-
-def with_text(turn: Turn, text: str) -> Turn:
-    """Return a turn of one message with another text."""
-    message = turn.messages[0]
-    return replace(turn, messages=(type(message).model_construct(**(vars(message) | {"text": text})),))

@@ -8,31 +8,35 @@ it.
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
-from itertools import accumulate, chain, takewhile
+from itertools import chain, takewhile
 from typing import Any
 
 from memstore.context.formats import OPENAI, as_openai, memory_messages, turn_messages
 from memstore.context.formats.parts import CustomSection, Format, PartKind, PromptContent, RenderedPrompt
 from memstore.context.items import (
-    CUT_MARK,
     FACTS,
     HITS,
     RECENT,
     SUMMARIES,
-    Allowance,
     BudgetSpec,
     Candidates,
     ContextItem,
     ItemFactory,
     allowances,
 )
-from memstore.context.selection import Selection, SpareBudget, required_items, select_items, select_static, total_tokens
+from memstore.context.selection import (
+    Selection,
+    fill,
+    required_items,
+    select_answers,
+    select_static,
+    total_tokens,
+)
 from memstore.context.strategies.base import Block, Turn
 from memstore.errors import BudgetTooSmall
 from memstore.models import Context, Decision, Hit, Json, Reason, Receipt, Summary, Tier
@@ -52,7 +56,6 @@ RENDERER = 4  # another number gives other bytes of the same items
 LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
 PREVIEW = 160  # characters of what an item says
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-LONG = 0.25  # of the most that the recent turns may have: a message that is longer is cut, where that is asked for
 ATTEMPTS = 3  # to use what the estimates were too high by, or to take out what they were too low by
 
 
@@ -68,103 +71,76 @@ def compose(
     return Layout(candidates, BudgetSpec(budget, counter, reserve, format, tools)).compose()
 
 
-@dataclass(frozen=True)
+def room_for_sections(system: str | None, target: BudgetSpec) -> int:
+    """Return the tokens for everything but the system prompt: what shares are shares of. No question changes it."""
+    return target.most - count_prompt(target.format.render(PromptContent(system=system)), target.counter, target.tools)
+
+
 class Layout:
-    """Candidates laid out for one budget: what must be in, what each section may take, and what is offered to it."""
+    """Candidates laid out for one budget: what must be in, what each section may take, and what is offered to it.
 
-    candidates: Candidates
-    target: BudgetSpec
+    `summary_tokens` are those of the finest summaries, where they are not among the candidates yet. Raises
+    `BudgetTooSmall` where what must be in does not fit.
+    """
 
-    @cached_property
-    def base(self) -> int:
-        """The tokens for everything but the system prompt: what shares are shares of. No question changes it."""
-        _, system = self._written(PromptContent(system=self.candidates.system))
-        return self.target.most - system
-
-    @cached_property
-    def question_tokens(self) -> int:
-        """The tokens of the question and of what comes after it."""
+    def __init__(self, candidates: Candidates, target: BudgetSpec, summary_tokens: int = 0) -> None:
+        self.candidates, self.target = candidates, target
+        sections = candidates.sections
+        self.base = room_for_sections(candidates.system, target)
+        own = [section for section in sections if section.text is not None]
+        self.static = [section.name for section in own if section.steady]  # at the start of the context
         _, bare = self._written(self._content({}))
-        return bare - (self.target.most - self.base)
-
-    @cached_property
-    def plan(self) -> dict[str, Allowance]:
-        """What each section may take."""
-        return allowances(self.candidates.sections, max(0, self.base))
-
-    @cached_property
-    def static(self) -> list[str]:
-        """The user's own sections that stand at the start."""
-        return [section.name for section in self.candidates.sections if section.steady and section.text is not None]
-
-    @cached_property
-    def factory(self) -> ItemFactory:
-        """What makes items."""
-        return ItemFactory(self.target.counter)
-
-    @cached_property
-    def items(self) -> dict[str, list[ContextItem]]:
-        """The items of each section, in the order of preference."""
-        candidates, factory, recent = self.candidates, self.factory, self.plan[RECENT]
-        longest = recent.longest or int(LONG * min(recent.maximum, max(0, self.base)))
-        own = [section for section in candidates.sections if section.text is not None]
-        return {section.name: factory.texts(section, self.plan[section.name]) for section in own} | {
+        self.room = target.most - bare  # for what is chosen
+        self.plan = allowances(sections, max(0, self.base))
+        self.factory = factory = ItemFactory(target.counter)
+        self.items: dict[str, list[ContextItem]] = {section.name: factory.texts(section) for section in own} | {
             SUMMARIES: factory.summaries(candidates.summaries),
-            RECENT: factory.turns(candidates.turns, longest if recent.cut else None),
+            RECENT: factory.turns(candidates.turns),
             FACTS: factory.facts(candidates.pinned, candidates.facts),
-            HITS: [factory.hit(hit) for hit in candidates.hits],
+            HITS: factory.hits(candidates.hits),
         }
+        summary_tokens = summary_tokens or sum(item.tokens for item in self.items[SUMMARIES])
+        self.summary_tokens = min(summary_tokens, self.plan[SUMMARIES].share)
+        self.selection = self._select_static()
 
-    def room_for_summaries(self, most: int) -> tuple[int, int, bool]:
-        """Return the last message that the recent turns will not show, and how many tokens summaries may have.
+    def _select_static(self) -> Selection:
+        items, plan = self.items, self.plan
+        self._check(required_items(items, plan))
+        return select_static(items, plan, self.static, self.base, self.base - self.room, self.summary_tokens)
 
-        `most` are the tokens of all summaries there are, in their finest form. The last value is whether any question
-        would have got the same.
-        """
-        tokens = min(most, self.plan[SUMMARIES].share)
-        items = self.items | {SUMMARIES: [ContextItem(SUMMARIES, "room", None, tokens, None)]}
-        selection = select_static(items, self.plan, self.static, self.base, self.question_tokens)
+    @property
+    def shown_from(self) -> int:
+        """The number of the first message that the recent turns show; of the one to come, where they show none."""
         newest = max((turn.first_seq for turn in self.candidates.turns), default=0)
-        return int(min(selection.oldest - 1, newest)), tokens, selection.is_static()
+        return int(min(self.selection.oldest, newest + 1))
 
-    def with_summaries(self, summaries: Sequence[Summary], static: bool) -> Layout:
-        """Return the layout with these summaries; what is counted stays counted."""
-        candidates = replace(self.candidates, summaries=summaries, static=self.candidates.static and static)
-        other = replace(self, candidates=candidates)
-        kept = {name: value for name, value in vars(self).items() if name not in ("candidates", "items")}
-        vars(other).update(kept | {"items": self.items | {SUMMARIES: self.factory.summaries(summaries)}})
-        return other
-
-    def compose(self) -> Context:
-        """Return the context, or raise `BudgetTooSmall`."""
-        self._check(required_items(self.items, self.plan))
-        selection = select_items(self.items, self.plan, self.static, self.base, self.question_tokens)
-        built = self._filled(selection)
-        while built.tokens > self.target.most and selection.drop():
-            built = self._built(selection)
-        while (over := self._over_maximum(built)) and any(selection.drop(section) for section in over):
-            built = self._built(selection)
-        prompt = built.prompt
-        return Context(prompt.messages, int(built.tokens), write_receipt(built), prompt.system, prompt.text)
-
-    def _filled(self, selection: Selection) -> BuiltContext:
-        """Use what is left, and write it down; then use what the estimates were too high by, and the like."""
-        spare = SpareBudget(selection, dict(self.items), self.plan, self.static, self.factory)
-        room = self.base - self.question_tokens
-        spare.fill(room)
-        built = self._built(selection)
+    def compose(self, summaries: Sequence[Summary] = ()) -> Context:
+        """Return the context, with these summaries of what the recent turns do not show."""
+        plan = self.plan
+        self.items[SUMMARIES] += self.factory.summaries(summaries)
+        if plan[SUMMARIES].required:
+            self.selection = self._select_static()
+        selection = self.selection
+        selection.take(self.items[SUMMARIES], SUMMARIES, plan[SUMMARIES].share, self.room)
+        select_answers(selection, self.items, plan, self.static, self.room)
+        fill(selection, self.items, plan, self.static, self.room)
+        built = self._built()
+        # Use what the estimates were too high by, or take out what they were too low by.
         for _ in range(ATTEMPTS):
-            error = built.tokens - (self.target.most - room) - selection.tokens
-            if not error:
-                break
+            room = self.room - (built.tokens - (self.target.most - self.room) - selection.tokens)
             before = {section: [*chosen] for section, chosen in selection.chosen.items()}
-            while selection.tokens > room - error and selection.drop():
+            while selection.tokens > room and selection.drop():
                 pass
-            spare.fill(room - error)
+            fill(selection, self.items, plan, self.static, room)
             if selection.chosen == before:  # not its tokens: one item may have taken the place of another as long
                 break
-            built = self._built(selection)
-        return built
+            built = self._built()
+        while built.tokens > self.target.most and selection.drop():
+            built = self._built()
+        while (over := self._over_maximum(built)) and any(selection.drop(section) for section in over):
+            built = self._built()
+        prompt = built.prompt
+        return Context(prompt.messages, int(built.tokens), write_receipt(built), prompt.system, prompt.text)
 
     def _over_maximum(self, built: BuiltContext) -> list[str]:
         limited = [section.name for section in self.candidates.sections if section.maximum is not None]
@@ -217,19 +193,17 @@ class Layout:
             custom_sections=[section for section in own if section.name not in self.static],
         )
 
-    def _built(self, selection: Selection) -> BuiltContext:
-        content = self._content(selection.chosen)
+    def _built(self) -> BuiltContext:
+        content = self._content(self.selection.chosen)
         prompt, tokens = self._written(content)
-        return BuiltContext(self, selection, content, prompt, tokens)
+        return BuiltContext(self, content, prompt, tokens)
 
 
 @dataclass(frozen=True)
 class BuiltContext:
-    """A finished context, and how it came about: what `selection` took of a layout is `content`, which was rendered as
-    `prompt`, of so many `tokens`."""
+    """A finished context: what was selected of a layout is `content`, rendered as `prompt`, of so many `tokens`."""
 
     layout: Layout
-    selection: Selection
     content: PromptContent
     prompt: RenderedPrompt
     tokens: Count
@@ -261,7 +235,7 @@ def write_receipt(built: BuiltContext) -> Receipt:
     """Return the receipt of a context."""
     candidates, target, content = built.layout.candidates, built.layout.target, built.content
     listed, unlisted = _left_out(built)
-    texts = _written_texts(built.selection)
+    texts = _written_texts(built.layout.selection)
     if content.question is not None and content.question_seq is None:
         texts = {"query": str(content.question["content"])} | texts
     if content.system is not None:
@@ -277,7 +251,7 @@ def write_receipt(built: BuiltContext) -> Receipt:
         counter=target.counter.name,
         count=built.tokens.kind,
         sections=built.sections,
-        included=tuple(decision_of(item) for items in built.selection.chosen.values() for item in items),
+        included=tuple(decision_of(item) for items in built.layout.selection.chosen.values() for item in items),
         left_out=tuple(listed),
         unlisted={str(reason): count for reason, count in sorted(unlisted.items())},
         cacheable=_cacheable(built),
@@ -298,19 +272,15 @@ def content_hash(messages: Sequence[Json]) -> str:
 def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
     """Return what became of an item: in, or left out for a reason."""
     content = item.content
-    cut = reason or (Reason.CUT if item.note else None)
     values: dict[str, Any]
     if isinstance(content, Hit):
         said_at = content.occurred_at if content.tier == Tier.FACTS else None
         values = {"parts": content.parts, "start": content.start, "said_at": said_at, "valid_to": content.valid_to}
-        text = content.text.removesuffix(CUT_MARK)
-        cut = reason or (Reason.CUT if text != content.text else None)
-        values |= {"length": len(text), "preview": text[:PREVIEW]}
+        values |= {"length": len(content.text), "preview": content.text[:PREVIEW]}
     elif isinstance(content, Summary):
-        cut = reason
         values = {"seqs": (content.from_seq, content.to_seq), "preview": content.text[:PREVIEW]}
     elif isinstance(content, Block):
-        cut = reason or Reason.COMPRESSED
+        reason = reason or Reason.COMPRESSED
         values = {"seqs": (content.first_seq, content.last_seq), "preview": content.text[:PREVIEW]}
     elif isinstance(content, Turn):
         first, *others = content.messages
@@ -321,20 +291,18 @@ def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
         }
     else:
         values = {"preview": str(content)[:PREVIEW]}
-    about = (item.section, item.kind, item.id, item.tokens, cut, item.score)
+    about = (item.section, item.kind, item.id, item.tokens, reason, item.score)
     return Decision(*about, note=item.note, pinned=item.pinned, **values)
 
 
 def _written_texts(selection: Selection) -> dict[str, str]:
-    """Return what stands in the context and nowhere else: what strategies wrote, what was cut, the user's sections."""
+    """Return what stands in the context and nowhere else: what strategies wrote, the user's sections."""
     texts = {}
     for section, items in selection.chosen.items():
         for place, item in enumerate(items):
             content = item.content
             if isinstance(content, Block):
                 texts[block_key(content.first_seq, content.last_seq)] = content.text
-            elif isinstance(content, Turn) and item.note:
-                texts[block_key(content.first_seq, content.first_seq)] = content.messages[0].text or ""
             elif isinstance(content, str):
                 texts[text_key(section, place)] = content
     return texts
@@ -359,32 +327,27 @@ def _left_out(built: BuiltContext) -> tuple[list[Decision], Counter[Reason]]:
             listed.append(decision)
         elif decision.reason is not None:
             unlisted[decision.reason] += 1
-    selection = built.selection
-    begun = {item.whole for items in selection.chosen.values() for item in items}
-    rejected = (
-        item
-        for section, items in built.layout.items.items()
-        if section != RECENT
-        for item in items
-        if item not in selection and item not in begun
-    )
-    for item in rejected:
-        seen[item.section] += 1
-        if seen[item.section] <= LISTED:
-            listed.append(decision_of(item, selection.why_not(item)))
-        else:  # nobody asks whether something else says the same: that it did not fit is enough
-            unlisted[selection.why_not(item, compare=False)] += 1
+    selection = built.layout.selection
+    others = (item for section, items in built.layout.items.items() if section != RECENT for item in items)
+    for item in others:
+        if item not in selection:
+            seen[item.section] += 1
+            reason = selection.why_not(item)
+            if seen[item.section] <= LISTED:
+                listed.append(decision_of(item, reason))
+            else:
+                unlisted[reason] += 1
     return listed, unlisted
 
 
 def _older_turns(built: BuiltContext) -> Iterator[Decision]:
     """Yield the turns that are not in, of which there may be thousands, together by reason."""
-    ranges = sorted((summary.from_seq, summary.to_seq) for summary in built.content.summaries)
-    starts, reach = [start for start, _ in ranges], [0, *accumulate((stop for _, stop in ranges), max)]
+    first = min((one.from_seq for one in built.content.summaries), default=0)
+    last = max((one.to_seq for one in built.content.summaries), default=-1)  # without a gap from there on
     by_reason: dict[Reason, list[ContextItem]] = {}
     for item in built.layout.items[RECENT]:
-        if item not in built.selection:
-            covered = item.first_seq <= reach[bisect_right(starts, item.first_seq)]
+        if item not in built.layout.selection:
+            covered = first <= item.first_seq <= last
             by_reason.setdefault(Reason.COVERED if covered else Reason.OVER_BUDGET, []).append(item)
     for reason, items in sorted(by_reason.items()):
         items.sort(key=lambda item: -item.first_seq)
@@ -424,7 +387,7 @@ def _section_tokens(built: BuiltContext) -> dict[str, int]:
 def _cacheable(built: BuiltContext) -> int:
     """Return the tokens before the first message that another question about the same conversation might change."""
     content, target = built.content, built.layout.target
-    if not built.layout.candidates.static or not built.selection.is_static():
+    if not built.layout.candidates.static or not built.layout.selection.is_static:
         content = PromptContent(system=content.system)
     if target.format == OPENAI:
         return min(int(built.tokens), sum(built.counts[: len(content.static_parts)]))

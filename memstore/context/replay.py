@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
-from memstore.context.formats import OPENAI, format_from_receipt
+from memstore.context.formats import FORMATS, OPENAI
 from memstore.context.formats.parts import CustomSection, Format, PromptContent
-from memstore.context.items import CUT_MARK, OLDER, WEIGHTS, hit_on_message, with_text
+from memstore.context.items import WEIGHTS
 from memstore.context.layout import block_key, content_hash, text_key
 from memstore.context.strategies.base import Block, Entry, Turn
 from memstore.context.visibility import as_seen_by
@@ -25,7 +25,6 @@ from memstore.models import (
     Message,
     MissingItem,
     MissingReason,
-    Reason,
     Receipt,
     Replay,
     Summary,
@@ -40,10 +39,9 @@ T = TypeVar("T")
 async def replay(scope: Transaction, receipt: Receipt, format: Format | None = None) -> Replay:
     """Return the context of a receipt again, or what of it is left and what is missing.
 
-    In this format, else in the receipt's, where that is one of memstore's own, else in OpenAI's. Raises `InvalidInput`
-    where it was written by a Jinja template and no format is given.
+    In this format, else in the receipt's, where that is one of memstore's own, else in OpenAI's.
     """
-    format = format or format_from_receipt(receipt.arguments.get("format") or {}) or OPENAI
+    format = format or FORMATS.get(receipt.arguments.get("format", {}).get("name"), OPENAI)
     stored = await _read(scope, receipt)
     prompt = format.render(stored.content())
     exact = content_hash(prompt.sent) == receipt.content_hash
@@ -124,17 +122,7 @@ class _StoredItems:
         if len(found) != len(ids) or not found:
             self._is_missing(one)
             return None
-        turn = self._as_seen(Turn(found))
-        if one.reason != Reason.CUT:
-            return turn
-        text = self.receipt.texts.get(block_key(turn.first_seq, turn.first_seq))
-        if text is None:
-            self._is_missing(one, MissingReason.TEXTS)
-            return None
-        return with_text(turn, text)
-
-    def _as_seen(self, turn: Turn) -> Turn:
-        return as_seen_by(self.receipt.arguments.get("viewer"), [turn])[0]
+        return as_seen_by(self.receipt.arguments.get("viewer"), [Turn(found)])[0]
 
     def _block(self, one: Decision) -> Block | None:
         """Return what a strategy wrote; nothing where a message of those it stands for is erased."""
@@ -198,9 +186,18 @@ class _StoredItems:
     def _hit(self, one: Decision) -> Hit | None:
         message = None if one.id is None else self.messages.get(one.id)
         if message is not None:
-            if one.note == OLDER:  # a recent turn that did not stay one
-                message = self._as_seen(Turn((message,))).messages[0]
-            return hit_on_message(message, start=one.start, **_shown(one, message.text or ""))
+            return Hit(
+                tier=Tier.MESSAGES,
+                id=message.id,
+                sources=(message.id,),
+                occurred_at=message.occurred_at,
+                conversation_id=message.conversation_id,
+                seq=message.seq,
+                role=message.role,
+                speaker=message.name or message.role,
+                start=one.start,
+                **_shown(one, message.text or ""),
+            )
         summary = None if one.id is None else self.summaries.get(one.id)
         if summary is None:
             self._is_missing(one, MissingReason.ERASED if one.kind == Tier.MESSAGES else MissingReason.GONE)
@@ -219,6 +216,5 @@ class _StoredItems:
 
 def _shown(one: Decision, text: str) -> dict[str, Any]:
     """Return score and text of an item as they were in the context."""
-    shown = text[one.start :] if one.length is None else text[one.start : one.start + one.length]
-    text = shown + CUT_MARK if one.reason == Reason.CUT else shown
+    text = text[one.start :] if one.length is None else text[one.start : one.start + one.length]
     return {"score": one.score or 0.0, "parts": one.parts, "text": text}

@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Any, TypeAlias
 from uuid import UUID
 
 from memstore.context.formats import OPENAI
 from memstore.context.formats.parts import Format
 from memstore.context.items import WEIGHTS, merge_sections
-from memstore.context.strategies import as_json, read_stored
+from memstore.context.strategies import as_json, get_strategies
 from memstore.context.strategies.base import Strategy
 from memstore.context.visibility import Rule, VisibilityFilter, rule_of
 from memstore.errors import InvalidInput, MemstoreError
@@ -35,15 +34,12 @@ STRATEGIES, VISIBILITY, SECTIONS = "strategies", "visibility", "sections"
 NAMES = (BUDGET, RESERVE, VIEWER, STRATEGIES, VISIBILITY, SECTIONS)
 LARGEST_BUDGET = 10**9
 LARGEST_SETTINGS = 64_000  # characters of JSON
-ALWAYS = ("system", "question")  # sections that are in whole, or there is no context
 MOST_SECTIONS = 20  # sections of a user
 MOST_TEXTS = 1000
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
-_RESERVED = frozenset({"memory", "standing", "record", "overhead", "tools", "reserve"})
+_RESERVED = frozenset({"system", "question", "memory", "standing", "record", "overhead", "tools", "reserve"})
 
 Sections: TypeAlias = "Sequence[Section | Json]"
-
-MISSPELT = 0.85  # so like a known name that it must be meant
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +87,6 @@ class Request:
             redacted=dict(sorted(counts.items())),
         )
 
-    def hints(self) -> list[str]:
-        """Return what people should know: how many secrets were redacted."""
-        counts = ", ".join(f"{count} {kind}" for kind, count in self.redacted.items())
-        return [f"secrets in what was asked were masked before it was sent: {counts}"] if counts else []
-
     def check_texts(self) -> None:
         """Raise `InvalidInput` for texts that nobody could store or send."""
         for name, text in (("the query", self.query), ("the system prompt", self.system)):
@@ -121,7 +112,6 @@ class ResolvedRequest:
     last: int  # the number of the newest message
     exists: bool  # the conversation
     epoch: UserVersion | None  # in which it was read: a receipt of what was erased since is not kept
-    hints: Sequence[str] = ()  # for the receipt: what is kept with the conversation and not known here
 
     @property
     def rule(self) -> str:
@@ -151,21 +141,19 @@ async def resolve(scope: Transaction, request: Request) -> ResolvedRequest:
         request, **{name: settings[key] for name, key in left_open.items() if getattr(request, name) is None}
     )
     budget, reserve = _check_budget(request)
-    own, _, unknown = read_stored(settings[STRATEGIES]) if settings[STRATEGIES] else ([], [], [])
     sections = merge_sections(read_sections(settings.get(SECTIONS) or []), request.sections)
     _check_sum(sections)
     return ResolvedRequest(
         request,
         budget,
         reserve,
-        own if request.strategies is None else request.strategies,
+        get_strategies(settings[STRATEGIES]) if request.strategies is None else request.strategies,
         sections,
         VisibilityFilter(request.viewer, request.visibility),
         messages.cleared(kept),
         conversation.last_seq if conversation else 0,
         conversation is not None,
         epoch,
-        tuple(unknown) if request.strategies is None else (),
     )
 
 
@@ -190,9 +178,7 @@ def _check_budget(request: Request) -> tuple[int, int]:
 def effective_settings(kept: Mapping[str, Any] | None, system: Settings) -> Json:
     """Return every setting of a conversation by name: its own, else the system's; then what else is kept with it."""
     own = {name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED}
-    whole = {name: own.pop(name, getattr(system, name, None)) for name in NAMES}
-    whole[STRATEGIES] = read_stored(whole[STRATEGIES])[1] if whole[STRATEGIES] else []
-    return whole | own
+    return {name: getattr(system, name, None) for name in NAMES} | {STRATEGIES: as_json(system.strategies)} | own
 
 
 def check_size(settings: Mapping[str, Any]) -> None:
@@ -214,16 +200,11 @@ def check_size(settings: Mapping[str, Any]) -> None:
 def check_settings(settings: Mapping[str, Any]) -> Json:
     """Return a conversation's settings as they are kept; None takes one away. Other names than memstore's are free.
 
-    Raises `InvalidInput` for a value that cannot be, and for a name that is nearly one of memstore's.
+    Raises `InvalidInput` for a value that cannot be.
     """
-    for name in settings:
-        known = (*NAMES, KEPT_FOR)
-        near = [] if name in known else get_close_matches(str(name), known, n=1, cutoff=MISSPELT)
-        if near:
-            raise InvalidInput(f"A conversation has no setting {name!r}; did you mean {near[0]!r}?")
     if CLEARED in settings:
         raise InvalidInput(f"{CLEARED!r} is what clear() keeps with the conversation; call that.")
-    return {name: _check_setting(str(name), value) for name, value in settings.items()}
+    return {name: _check_setting(name, value) for name, value in settings.items()}
 
 
 def _check_setting(name: str, value: Any) -> Any:
@@ -255,61 +236,49 @@ def read_sections(given: Sections) -> tuple[Section, ...]:
     """Return sections from sections or JSON objects. Raises `InvalidInput`, which says what to give instead."""
     if not isinstance(given, list | tuple):
         raise InvalidInput(f"sections={given!r:.60}: give a list of sections.")
-    made = tuple(_check(_to_section(one)) for one in given)
-    if len(made) > MOST_SECTIONS:
-        raise InvalidInput(f"{len(made)} sections are more than the {MOST_SECTIONS} that a context may have.")
-    names = [section.name for section in made]
+    if len(given) > MOST_SECTIONS:
+        raise InvalidInput(f"{len(given)} sections are more than the {MOST_SECTIONS} that a context may have.")
+    sections = tuple(map(_read_section, given))
+    names = [section.name for section in sections]
     if twice := {name for name in names if names.count(name) > 1}:
         raise InvalidInput(f"The section {', '.join(sorted(twice))} is given twice; say everything about it in one.")
-    _check_sum(made)
-    return made
+    _check_sum(sections)
+    return sections
 
 
-def _to_section(one: object) -> Section:
-    if isinstance(one, Section):
-        return one
-    if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+def _read_section(one: object) -> Section:
+    if isinstance(one, dict):
+        known = [field.name for field in fields(Section)]
+        if unknown := set(one) - set(known):
+            raise InvalidInput(f"A section has no {', '.join(sorted(map(str, unknown)))}; it has {', '.join(known)}.")
+        one = Section(**{"name": None} | one)
+    if not isinstance(one, Section):
         raise InvalidInput(f'{one!r:.60} is no section: give Section("facts", maximum=0.1) or {{"name": "facts", …}}.')
-    known = [field.name for field in fields(Section)]
-    if unknown := set(one) - set(known):
-        raise InvalidInput(f"A section has no {', '.join(sorted(map(str, unknown)))}; it has {', '.join(known)}.")
-    return Section(**one)
-
-
-def _check(section: Section) -> Section:
-    for problem in _problems(section):
-        raise InvalidInput(problem)
-    for text in section.texts:
-        check_text(text, f"a text of the section {section.name!r}")
-    return section
+    for problem in _problems(one):
+        raise InvalidInput(f"{one.name}: {problem}")
+    for text in one.texts:
+        check_text(text, f"a text of the section {one.name!r}")
+    return one
 
 
 def _problems(section: Section) -> Iterator[str]:
     name, least, most, weight = section.name, section.minimum, section.maximum, section.weight
     text: object = section.text
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
-        yield f"{name!r:.60} is no name of a section: small letters, digits, - and _, and no word of ours."
-    if name in ALWAYS:
-        yield f"The section {name!r} is always in, whole; it takes no limits."
-    if name in WEIGHTS and section.text is not None:
-        yield f"The section {name!r} has its own content; leave out its text."
-    if name not in WEIGHTS and section.text is None:
-        yield f"There is no section {name!r}: give it a text, or one of {', '.join(WEIGHTS)}."
+        yield "a section's name has small letters, digits, - and _, and is none of ours."
+    if (name in WEIGHTS) == (text is not None):
+        yield f"give a text to a section of your own, and none to {', '.join(WEIGHTS)}."
+    if not isinstance(text, str | list | tuple | None) or len(section.texts) > MOST_TEXTS:
+        yield f"text={text!r:.60}: give a text, or a list of at most {MOST_TEXTS}."
     for what, amount in (("minimum", least), ("maximum", 0 if most is None else most)):
         if type(amount) not in (int, float) or not 0 <= amount <= (1.0 if type(amount) is float else amount):
-            yield f"{name}: {what}={amount!r}: give tokens (a whole number) or a share of the room (0.0 to 1.0)."
+            yield f"{what}={amount!r}: give tokens (a whole number) or a share of the room (0.0 to 1.0)."
     if most is not None and type(least) is type(most) and least > most:
-        yield f"{name}: the minimum {least} is more than the maximum {most}."
+        yield f"the minimum {least} is more than the maximum {most}."
     if weight is not None and not (type(weight) in (int, float) and 0 <= weight <= 1000):
-        yield f"{name}: weight={weight!r}: give a number from 0 to 1000."
-    if type(section.priority) is not int:
-        yield f"{name}: priority={section.priority!r}: give a whole number, the higher the sooner."
-    flags: list[tuple[str, object]] = [("steady", section.steady), ("cut", section.cut)]
-    for what, flag in flags:
-        if type(flag) is not bool:
-            yield f"{name}: {what}={flag!r}: give True or False."
-    if not isinstance(text, str | list | tuple | None) or len(section.texts) > MOST_TEXTS:
-        yield f"{name}: text={text!r:.60}: give a text, or a list of at most {MOST_TEXTS}."
+        yield f"weight={weight!r}: give a number from 0 to 1000."
+    if type(section.priority) is not int or type(section.steady) is not bool:
+        yield f"give a whole number as priority={section.priority!r}, and True or False as steady={section.steady!r}."
 
 
 def _check_sum(sections: Sequence[Section]) -> None:

@@ -1,11 +1,11 @@
 """Selection: which items go in. Pure arithmetic over tokens; what is selected here is counted again as a whole.
 
-    always                                   the minimums in tokens
+    required                                 the minimums in tokens
     static, in the order of the context      pinned facts · the user's own · the window of recent turns · summaries
     for the question                         the user's own · facts · hits, each within its share
-    what is left                             `SpareBudget`: what answers, older messages, a beginning, more turns
+    what is left                             what answers, by priority; where nothing does, more turns
 
-The static part is chosen first and without a look at the question, so that it stays the same between turns. What the
+The static part is chosen first and without a look at what answers, so that it stays the same between turns. What the
 window leaves (it moves in steps) goes to what answers to the question, so that nothing is wasted.
 """
 
@@ -13,24 +13,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, islice
+from itertools import accumulate
 from uuid import UUID
 
-from memstore.context.dedupe import SaidIndex
-from memstore.context.items import (
-    FACTS,
-    HITS,
-    RECENT,
-    SUMMARIES,
-    WEIGHTS,
-    Allowance,
-    ContextItem,
-    ItemFactory,
-    SectionHeader,
-)
-from memstore.models import Hit, Reason
+from memstore.context.items import FACTS, HITS, RECENT, SUMMARIES, WEIGHTS, Allowance, ContextItem, SectionHeader
+from memstore.models import Reason
 
 # Of the room, that pinned facts may have at most, their fence included: all of them, and the first one alone. These
 # are allergies and the like, and no filler is worth one. Parts of the room alone, so that more room never drops one.
@@ -38,7 +27,7 @@ PINNED, FIRST = 1 / 3, 0.6
 # By how much a window may be shorter than its room: turns, or a share of it, whichever is more (benchmarks/NOTES.md).
 TURNS, SHARE, MOST = 12, 0.05, 0.25
 UNUSED = 0.03  # of the room, at most, while anything fits into it
-LOOKED_AT = 32  # hits that did not fit, for one whose beginning does
+SAID = 0.9  # of the rows of a text: a context that has so many says the text already
 
 CandidateItems = Mapping[str, Sequence[ContextItem]]
 Plan = Mapping[str, Allowance]
@@ -48,83 +37,60 @@ Plan = Mapping[str, Allowance]
 class Selection:
     """The items chosen, by section and in the order of choice, and the tokens that they are expected to take.
 
-    `required` items are never taken out, unless the recent turns show what they are. `baseline` is the static part that
-    any question would have got.
+    `required` items are never taken out, unless the recent turns show what they are. `is_static` says whether another
+    question would have found the same static part.
     """
 
-    chosen: dict[str, list[ContextItem]] = field(default_factory=lambda: {section: [] for section in WEIGHTS})
-    tokens: int = 0
-    shown: set[UUID] = field(default_factory=set)
-    oldest: float = math.inf
     required: Sequence[ContextItem] = ()
-    baseline: dict[str, list[ContextItem]] | None = None
-    _inside: set[ContextItem] = field(default_factory=set)
-    _taken: Counter[str] = field(default_factory=Counter)
-    # How many chosen items stand under each header: in all, and by section.
-    _headers: Counter[SectionHeader] = field(default_factory=Counter)
-    _headers_of: defaultdict[str, Counter[SectionHeader]] = field(default_factory=lambda: defaultdict(Counter))
-    _said: SaidIndex = field(default_factory=SaidIndex)
-    _duplicates: set[ContextItem] = field(default_factory=set)
+    is_static: bool = True
+    chosen: dict[str, list[ContextItem]] = field(init=False)
+    tokens: int = field(init=False)
+    shown: set[UUID] = field(init=False)
+    oldest: float = field(init=False)
+    _inside: set[ContextItem] = field(init=False)
+    _taken: Counter[str] = field(init=False)
+    _headers: dict[str, set[SectionHeader]] = field(init=False)  # of each section; "" has them all
+    _rows: set[str] = field(init=False)
+    _unread: list[ContextItem] = field(init=False)  # whose rows are not among those yet: most compare nothing
+
+    def __post_init__(self) -> None:
+        self._choose(())
 
     def __contains__(self, item: ContextItem) -> bool:
         """Whether an item is chosen."""
         return item in self._inside
 
+    def _choose(self, items: Iterable[ContextItem]) -> None:
+        self.chosen = {section: [] for section in WEIGHTS}
+        self.tokens, self.oldest, self._taken = 0, math.inf, Counter()
+        self.shown, self._inside, self._headers, self._rows, self._unread = set(), set(), defaultdict(set), set(), []
+        for item in items:
+            self.add(item)
+
     def add(self, item: ContextItem) -> None:
         """Choose an item."""
         self.tokens += self.cost(item)
-        self._taken[item.section] += self._alone(item)
+        self._taken[item.section] += self.cost(item, item.section)
         self.chosen.setdefault(item.section, []).append(item)
         self._inside.add(item)
-        self._headers.update(item.under)
-        self._headers_of[item.section].update(item.under)
+        for section in ("", item.section):
+            self._headers[section].update(item.under)
         self.shown |= item.shows
         if item.section == RECENT:
             self.oldest = min(self.oldest, item.first_seq)
-        if item.fingerprint.text:
-            self._said.add(item.fingerprint, item.sources)
+        self._unread.append(item)
 
-    def remove(self, item: ContextItem) -> None:
-        """Take a chosen item out again."""
-        self.chosen[item.section].remove(item)
-        self._inside.discard(item)
-        self._headers.subtract(item.under)
-        self._headers_of[item.section].subtract(item.under)
-        self.tokens -= self.cost(item)
-        self._taken[item.section] -= self._alone(item)
-        self.shown -= item.shows
-        if item.section == RECENT:
-            self.oldest = min((one.first_seq for one in self.chosen[RECENT]), default=math.inf)
-        if item.fingerprint.text:
-            self._said.remove(item.fingerprint, item.sources)
-            self._duplicates.clear()
+    def remove(self, *items: ContextItem) -> None:
+        """Take chosen items out again."""
+        self._choose([one for chosen in self.chosen.values() for one in chosen if one not in items])
 
-    def cost(self, item: ContextItem) -> int:
-        """Return what the item would add now: itself, and the headers that are not there yet."""
-        return item.tokens + _missing(self._headers, item)
+    def cost(self, item: ContextItem, section: str = "") -> int:
+        """Return what the item would add now, to all or to its section: itself, and the headers that are not there."""
+        return item.tokens + sum(header.tokens for header in item.under if header not in self._headers[section])
 
     def taken(self, section: str) -> int:
-        """Return what a section's items take, with their headers; the fence around facts and hits is the facts'."""
-        return self._taken[section] - self._shared(section)
-
-    def would_take(self, item: ContextItem) -> int:
-        """Return what the item's section would take with it."""
-        return self._taken[item.section] + self._alone(item) - self._shared(item.section, item.under)
-
-    def _alone(self, item: ContextItem) -> int:
-        return item.tokens + _missing(self._headers_of[item.section], item)
-
-    def _shared(self, section: str, under: Sequence[SectionHeader] = ()) -> int:
-        if section != HITS:
-            return 0
-        hits, facts = self._headers_of[HITS], self._headers_of[FACTS]
-        return sum(header.tokens for header in facts if facts[header] and (hits[header] or header in under))
-
-    def is_static(self) -> bool:
-        """Whether the static part is what any question would have got."""
-        return self.baseline is not None and all(
-            _static_items(self, section) == items for section, items in self.baseline.items()
-        )
+        """Return what a section's items take, with their headers."""
+        return self._taken[section]
 
     def is_shown(self, item: ContextItem) -> bool:
         """Whether the recent turns show what the item is, or was made from."""
@@ -134,35 +100,20 @@ class Selection:
             return not item.pinned and not self.shown.isdisjoint(item.sources)
         return item.section == HITS and item.id in self.shown
 
-    def is_redundant(self, item: ContextItem) -> bool:
-        """Whether the item would say nothing new."""
-        if self.is_shown(item) or item in self._duplicates:
-            return True
-        if item.section != HITS or not self._said.says(item.fingerprint, item.id):
+    def is_said(self, item: ContextItem) -> bool:
+        """Whether an item that is chosen says what the hit does, in its words."""
+        if item.section != HITS:
             return False
-        if not item.fingerprint.rows:  # not for good: what it answers may be chosen yet
-            return not self._answers(item)
-        self._duplicates.add(item)
-        return True
+        for one in self._unread:
+            self._rows.update(one.rows)
+        self._unread.clear()
+        return bool(item.rows) and sum(map(self._rows.__contains__, item.rows)) >= SAID * len(item.rows)
 
-    def _answers(self, item: ContextItem) -> bool:
-        """Whether a hit stands right behind one that is chosen: a "yes" may answer anything."""
-        hit = item.content
-        if not isinstance(hit, Hit) or hit.seq is None:
-            return False
-        before = hit.conversation_id, hit.seq - 1
-        return any((one.content.conversation_id, one.content.seq) == before for one in self.chosen[HITS])
-
-    def why_not(self, item: ContextItem, *, compare: bool = True) -> Reason:
-        """Return the reason for which an item is not chosen, by what is chosen now.
-
-        Without `compare` it is not looked for who says the same, unless that is known.
-        """
+    def why_not(self, item: ContextItem) -> Reason:
+        """Return the reason for which an item is not chosen, by what is chosen now."""
         if self.is_shown(item):
             return Reason.ALREADY_IN_RECENT
-        if item in self._duplicates or (compare and self.is_redundant(item)):
-            return Reason.DUPLICATE
-        return Reason.OVER_BUDGET
+        return Reason.DUPLICATE if self.is_said(item) else Reason.OVER_BUDGET
 
     def take(self, items: Iterable[ContextItem], section: str, most: int, room: int, *, gaps: bool = True) -> None:
         """Choose items of a section in their order while it has at most `most` tokens, and all sections at most `room`.
@@ -172,16 +123,10 @@ class Selection:
         for item in items:
             if item in self._inside:
                 continue
-            if self.tokens + self.cost(item) > room or self.would_take(item) > most:
+            if self.tokens + self.cost(item) > room or self._taken[section] + self.cost(item, section) > most:
                 if not gaps:
                     break
-            elif not self.is_redundant(item):
-                self.add(item)
-
-    def keep_required(self) -> None:
-        """Choose what is required, where the recent turns do not show it."""
-        for item in self.required:
-            if item not in self and not self.is_shown(item):
+            elif not self.is_shown(item) and not self.is_said(item):
                 self.add(item)
 
     def drop(self, section: str | None = None) -> bool:
@@ -197,16 +142,15 @@ class Selection:
                 if spare:
                     self.remove(spare[-1])
                     self.keep_required()
+                    self.is_static = self.is_static and name in (HITS, FACTS) and not pinned
                     return True
         return False
 
-
-def _missing(headers: Counter[SectionHeader], item: ContextItem) -> int:
-    tokens = 0
-    for header in item.under:
-        if not headers.get(header):
-            tokens += header.tokens
-    return tokens
+    def keep_required(self) -> None:
+        """Choose what is required, where the recent turns do not show it."""
+        for item in self.required:
+            if item not in self and not self.is_shown(item):
+                self.add(item)
 
 
 def required_items(items: CandidateItems, plan: Plan) -> dict[str, list[ContextItem]]:
@@ -228,107 +172,80 @@ def total_tokens(items: Iterable[ContextItem]) -> int:
     return alone.tokens
 
 
-def select_items(items: CandidateItems, plan: Plan, static: Sequence[str], base: int, question: int) -> Selection:
-    """Choose items that are expected to take at most `base` tokens, with the `question` ones of the question.
+def select_static(
+    items: CandidateItems, plan: Plan, static: Sequence[str], base: int, question: int, summaries: int
+) -> Selection:
+    """Choose, of `base` tokens, the part of a context that does not depend on the question, and what is required.
 
-    `static` are the user's own sections that stand at the start.
-    """
-    selection = select_static(items, plan, static, base, question)
-    answering = _answering(plan, static)
-    for section in sorted(answering, key=lambda name: (name in WEIGHTS, -plan[name].priority)):
-        selection.take(query_dependent(items, section), section, _share(items, plan, section), base - question)
-    return selection
-
-
-def select_static(items: CandidateItems, plan: Plan, static: Sequence[str], base: int, question: int) -> Selection:
-    """Choose the part of a context that does not depend on the question, and what is required.
-
-    Most questions get the baseline, as any other would. Something else is chosen only where everything fits, where
-    nothing answers, where the question takes more than half of what is left for it and its answers, or where the best
-    hit takes more than all hits may count on.
+    `static` are the user's own sections that stand at the start, `summaries` the tokens that summaries of what is older
+    than the recent turns are to have. Most questions leave the same: what answers to them has its share, of which a
+    question and what is required may take up to half.
     """
     answering = _answering(plan, static)
     required = required_items(items, plan)
     ahead = [item for name, some in required.items() for item in some if name not in answering or item.pinned]
     behind = [item for name in answering for item in required.get(name, ()) if not item.pinned]
-    counted = sum(plan[name].share for name in answering if name in (FACTS, HITS) or items.get(name))
-    promised = sum(plan[name].minimum for name in answering if plan[name].required)
-    half = counted // 2
-    baseline = _begin(ahead, items, plan, static, base, base - half - promised, base - promised)
-    _take_window(baseline, items, plan, base - half - promised, max(0, counted - half - promised))
-
-    expected = {name: _static_items(baseline, name) for name in (*static, FACTS, SUMMARIES, RECENT)}
-    must = total_tokens([*ahead, *behind]) - total_tokens(ahead)
-    room = base - question - must
-    needs = sum(_share(items, plan, name) for name in answering if any(True for _ in query_dependent(items, name)))
-    selection = _begin(ahead, items, plan, static, base, room, room)
-    if _all_fit(selection, items, plan, answering, room):
-        _take_window(selection, items, plan, room, 0, every=True)
-    elif needs and needs <= counted and question <= half and _static_items(selection, FACTS) == expected[FACTS]:
-        selection = baseline
-    else:
-        _take_window(selection, items, plan, room, max(0, max(needs - question, needs // 2) - must))
-    selection.baseline = expected
-    selection.required = (*ahead, *behind)
+    selection = Selection((*ahead, *behind))
+    for item in ahead:
+        selection.add(item)
+    must = question + total_tokens([*ahead, *behind]) - selection.tokens
+    shares = sum(plan[name].share for name in answering if name in (FACTS, HITS) or items.get(name))
+    half = shares // 2
+    selection.is_static = must <= half and must <= (1 - FIRST) * base
+    pinned = [item for item in items.get(FACTS, ()) if item.pinned]
+    for some, part in ((pinned[:1], FIRST), (pinned, PINNED)):
+        most = min(max(plan[FACTS].share, int(part * base)), plan[FACTS].maximum)
+        selection.take(some, FACTS, most, base - must, gaps=False)
+    room = base - (shares if selection.is_static else must + half)
+    for section in static:
+        selection.take(items.get(section, ()), section, plan[section].share, room)
+    turns, before = items.get(RECENT, ()), selection.taken(RECENT)
+    free = room - selection.tokens + before
+    most = max(free - summaries, min(free + half, plan[RECENT].share))
+    window = _window(turns, min(plan[RECENT].maximum, most))
+    if _all_fit(selection, items, plan, answering, base - must):
+        selection.is_static = selection.is_static and window == len(turns)
+        window = len(turns)
+    selection.take(turns[:window], RECENT, base, base - must, gaps=False)
     selection.keep_required()
     return selection
 
 
-def query_dependent(items: CandidateItems, section: str) -> Iterable[ContextItem]:
-    """Return the items that answer to the question. Those that are pinned have had their room, which no other moves."""
-    return (item for item in items.get(section, ()) if not item.pinned)
+def select_answers(selection: Selection, items: CandidateItems, plan: Plan, static: Sequence[str], room: int) -> None:
+    """Add what the sections for the question may count on, in at most `room` tokens in all."""
+    for section in sorted(_answering(plan, static), key=lambda name: (name in WEIGHTS, -plan[name].priority)):
+        selection.take(_unpinned(items, section), section, plan[section].share, room)
+
+
+def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequence[str], room: int) -> None:
+    """Use what is left of the room: by priority for what answers to the question, then for more of the static part.
+
+    Better that a model's cached prefix begins anew than room unused. What an earlier window shows itself makes room for
+    a still earlier one.
+    """
+    while True:
+        for section in sorted(_answering(plan, static), key=lambda name: (-plan[name].priority, name != HITS)):
+            selection.take(_unpinned(items, section), section, plan[section].maximum, room)
+        if room - selection.tokens <= UNUSED * room:
+            return
+        before = selection.tokens, selection.oldest
+        for section in static:
+            selection.take(items[section], section, plan[section].maximum, room)
+        selection.take(items[RECENT], RECENT, plan[RECENT].maximum, room, gaps=False)
+        if before == (selection.tokens, selection.oldest):
+            return
+        selection.is_static = False
+        chosen = selection.chosen
+        selection.remove(*(one for name in (HITS, FACTS, SUMMARIES) for one in chosen[name] if selection.is_shown(one)))
+
+
+def _unpinned(items: CandidateItems, section: str) -> list[ContextItem]:
+    """Return what answers to the question. What is pinned has had its room, which no question moves."""
+    return [item for item in items.get(section, ()) if not item.pinned]
 
 
 def _answering(plan: Plan, static: Sequence[str]) -> list[str]:
     return [name for name in plan if name not in (*static, SUMMARIES, RECENT)]
-
-
-def _static_items(selection: Selection, section: str) -> list[ContextItem]:
-    return [item for item in selection.chosen.get(section, ()) if section != FACTS or item.pinned]
-
-
-def _begin(
-    required: Sequence[ContextItem],
-    items: CandidateItems,
-    plan: Plan,
-    static: Sequence[str],
-    base: int,
-    room: int,
-    always: int,
-) -> Selection:
-    """Choose pinned facts, and before all else what is required, so that no section of another can push them out.
-
-    Pinned facts may go up to `always` tokens in all, what else is static up to `room`.
-    """
-    selection = Selection()
-    for item in required:
-        selection.add(item)
-    pinned = [item for item in items.get(FACTS, ()) if item.pinned]
-    for some, part in ((pinned[:1], FIRST), (pinned, PINNED)):
-        most = min(max(plan[FACTS].share, int(part * base)), plan[FACTS].maximum)
-        selection.take(some, FACTS, most, always, gaps=False)
-    for section in static:
-        selection.take(items.get(section, ()), section, plan[section].share, room)
-    return selection
-
-
-def _take_window(
-    selection: Selection, items: CandidateItems, plan: Plan, room: int, needs: int, *, every: bool = False
-) -> None:
-    """Choose the window of recent turns, which has all but what others need, and summaries of what is older."""
-    turns = items.get(RECENT, ())
-    tokens = [item.tokens for item in turns]
-    left = room - selection.tokens + selection.taken(RECENT) + selection.taken(SUMMARIES)
-    for_summaries = min(plan[SUMMARIES].share, sum(item.tokens for item in items.get(SUMMARIES, ())))
-    most = min(plan[RECENT].maximum, max(left - for_summaries - needs, min(left, plan[RECENT].share)))
-    count = len(turns)
-    if not every:
-        starts = [int(item.first_seq) for item in turns]
-        steps = all(item.kind != "block" for item in turns)  # strategies move what they made in steps of their own
-        count = recent_window(starts, tokens, most, steps=steps)
-    least = sum(1 for so_far in accumulate(tokens) if so_far <= plan[RECENT].minimum)
-    selection.take(turns[: max(count, least)], RECENT, room, room, gaps=False)
-    selection.take(items.get(SUMMARIES, ()), SUMMARIES, plan[SUMMARIES].share, room)
 
 
 def _all_fit(selection: Selection, items: CandidateItems, plan: Plan, answering: Sequence[str], room: int) -> bool:
@@ -338,19 +255,16 @@ def _all_fit(selection: Selection, items: CandidateItems, plan: Plan, answering:
     if tokens > min(plan[RECENT].maximum, left):  # of a long conversation: nobody needs to look at what answers
         return False
     shown = frozenset[UUID]().union(*(item.shows for item in turns))
-    others = 0
     for name in answering:
-        outside = (one for one in query_dependent(items, name) if not shown.intersection((one.id, *one.sources)))
-        share = max(0, _share(items, plan, name) - selection.taken(name))
-        others += min(share, sum(one.tokens for one in outside))
-    return tokens <= left - others
+        others = (one for one in _unpinned(items, name) if not shown & {one.id, *one.sources})
+        left -= min(plan[name].share, sum(one.tokens for one in others))
+    return tokens <= left
 
 
-def _share(items: CandidateItems, plan: Plan, section: str) -> int:
-    """Return a section's share; the best hit is worth more than it."""
-    if section == HITS and items.get(HITS):
-        return min(plan[HITS].maximum, max(plan[HITS].share, total_tokens(items[HITS][:1])))
-    return plan[section].share
+def _window(turns: Sequence[ContextItem], room: int) -> int:
+    """Return how many of the newest turns are in the window; strategies move what they made in steps of their own."""
+    starts, tokens = [int(item.first_seq) for item in turns], [item.tokens for item in turns]
+    return recent_window(starts, tokens, room, steps=all(item.kind != "block" for item in turns))
 
 
 def recent_window(starts: Sequence[int], tokens: Sequence[int], room: int, *, steps: bool = True) -> int:
@@ -371,80 +285,3 @@ def recent_window(starts: Sequence[int], tokens: Sequence[int], room: int, *, st
     first = next(count for count in range(1, most + 1) if sums[count - 1] >= sums[most - 1] - slack)
     # How round the roundest number from the turn before up to a turn's own is: the exponent of two that divides it.
     return max(range(first, most + 1), key=lambda count: (starts[count] ^ starts[count - 1]).bit_length())
-
-
-@dataclass
-class SpareBudget:
-    """What has not been selected yet, and may go into what is left of the room: first what answers to the question,
-    then older messages as lines of what was said, the beginning of a hit, and an earlier window."""
-
-    selection: Selection
-    items: dict[str, list[ContextItem]]
-    plan: Plan
-    static: Sequence[str]
-    factory: ItemFactory
-
-    def fill(self, room: int) -> None:
-        """Fill the selection up to so many tokens."""
-        selection = self.selection
-        self._take_rest(room)
-        if selection.tokens < room:
-            self.items[HITS] = [*self.items[HITS], *self._older_lines(room - selection.tokens)]
-            self._take_rest(room)
-        if room - selection.tokens > UNUSED * room:
-            self._take_beginning(room)
-        # What an earlier window shows itself makes room for a still earlier one.
-        while room - selection.tokens > UNUSED * room and self._extend_window(room):
-            pass
-
-    def _take_rest(self, room: int) -> None:
-        """Fill what is left, by priority."""
-        order = [HITS, FACTS, *(name for name in self.plan if name not in WEIGHTS and name not in self.static)]
-        for section in sorted(order, key=lambda name: -self.plan[name].priority):
-            self.selection.take(query_dependent(self.items, section), section, self.plan[section].maximum, room)
-
-    def _older_lines(self, room: int) -> Iterator[ContextItem]:
-        """Yield messages older than the window as lines, as many as could fill a room: those beside a hit first."""
-        turns = self.items[RECENT][len(self.selection.chosen[RECENT]) :]
-        by_seq: dict[float, ContextItem] = {turn.first_seq: turn for turn in turns}
-        here = {message.conversation_id for turn in turns[:1] for message in turn.content.messages}
-        hits = [item.content for item in self.selection.chosen[HITS] if isinstance(item.content, Hit)]
-        seqs = (
-            hit.seq + step for hit in hits if hit.seq is not None and hit.conversation_id in here for step in (1, -1)
-        )
-        near = dict.fromkeys(by_seq[seq] for seq in seqs if seq in by_seq)
-        known = {item.id for item in self.items[HITS]}
-        for item in self.factory.hits_of_turns([*near, *(turn for turn in turns if turn not in near)]):
-            if item.id not in known and not self.selection.is_redundant(item):
-                yield item
-                room -= item.tokens
-                if room <= 0:
-                    break
-
-    def _take_beginning(self, room: int) -> None:
-        """Take the beginning of the best hit that did not fit, and of which there is none yet."""
-        selection, most = self.selection, self.plan[HITS].maximum
-        begun = {item.id for item in selection.chosen[HITS]}
-        outside = (item for item in self.items[HITS] if item.id not in begun and not selection.is_redundant(item))
-        for item in islice(outside, LOOKED_AT):
-            over = selection.would_take(item) - item.tokens
-            fits = min(room - selection.tokens - selection.cost(item) + item.tokens, most - over)
-            if item.tokens > fits and (shorter := self.factory.beginning(item, fits)):
-                selection.add(shorter)
-                return
-
-    def _extend_window(self, room: int) -> bool:
-        """Let the static part grow where nothing else can use the room: better that it begins anew than room unused.
-
-        Return whether the window begins earlier now.
-        """
-        selection, plan, before = self.selection, self.plan, self.selection.oldest
-        for section in self.static:
-            selection.take(self.items[section], section, plan[section].maximum, room)
-        selection.take(self.items[RECENT], RECENT, plan[RECENT].maximum, room, gaps=False)
-        if selection.oldest < before:
-            for section in (HITS, FACTS, SUMMARIES):
-                for item in [one for one in selection.chosen[section] if selection.is_shown(one)]:
-                    selection.remove(item)
-            self._take_rest(room)
-        return selection.oldest < before

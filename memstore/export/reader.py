@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any, cast
@@ -15,17 +14,26 @@ from typing import IO, Any, cast
 from memstore.errors import InvalidInput
 from memstore.export.schema import FORMAT, HEADER, ExportLine, Footer, Header, parse_line
 from memstore.ingest.importers import Skipped
-from memstore.ingest.importers.base import printable
-from memstore.ingest.importers.files import BOM, GZIP, READ_ERRORS, check_file, open_file, read_head
-from memstore.ingest.importers.json_stream import LONGEST_LINE, numbered_lines, parse_object
+from memstore.ingest.importers.files import (
+    BOM,
+    GZIP,
+    LONGEST_LINE,
+    READ_ERRORS,
+    check_file,
+    numbered_lines,
+    open_file,
+    parse_object,
+    printable,
+    read_head,
+)
 
 BATCH = 500  # lines that are stored together
 BATCH_BYTES = 8 * 1024 * 1024
 VECTORS = 8  # times as long as a message is what is written of it with its vectors, at most
-OTHERS = "lines of other users"
 AGAIN = "what stands before was taken in; import the whole export again, and the rest is added"
 CUT_OFF = f"the export is cut off: its last line is not there; {AGAIN}"
 CHANGED = "the export was changed after it was written: its SHA-256 is another one; what could be read was taken in"
+BEHIND = "what follows the last line of the export was not read; import it by itself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,80 +73,51 @@ def open_export(source: Path | IO[bytes], on_read: Callable[[int], None]) -> Ite
         yield raw
 
 
-@dataclass(slots=True)
-class _DigestingStream:
-    """A stream with the SHA-256 of all lines that were read before the present one."""
-
-    stream: io.BufferedIOBase
-    digest: Any = field(default_factory=sha256)
-    present: bytes = b""
-
-    def readline(self, size: int = -1, /) -> bytes:
-        self.digest.update(self.present)
-        self.present = self.stream.readline(size)
-        return self.present
-
-    def restart(self) -> None:
-        """Begin anew after the present line: another export follows."""
-        self.digest, self.present = sha256(), b""
-
-
 def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> Iterator[LocatedLine | Skipped]:
-    """Yield the lines of an export, or of several that follow each other; report those that cannot be read.
+    """Yield the lines of an export; report those that cannot be read.
 
     Raises `InvalidInput` where it is no export at all, or one of a version that is not known.
     """
-    digesting, inside, number = _DigestingStream(stream), False, 0
+    digest, present, number = sha256(), b"", 0  # the digest is of all lines before the present one
+
+    def readline(size: int) -> bytes:
+        nonlocal present
+        digest.update(present)
+        present = stream.readline(size)
+        return present
+
     longest = LONGEST_LINE + VECTORS * max_message_bytes
     try:
-        for number, data in numbered_lines(digesting.readline, longest):
+        for number, data in numbered_lines(readline, longest):
             where = f"{name}, line {number}"
+            if data is not None and not data.strip():
+                continue
             try:
                 if data is None:
-                    reason = f"the line is longer than {longest:,} bytes; raise max_message_bytes to have it read"
-                    raise InvalidInput(reason)
-                if not data.strip():
-                    continue
+                    raise InvalidInput(f"the line is longer than {longest:,} bytes; raise max_message_bytes")
                 line = parse_line(data)
+                if (number == 1) != isinstance(line, Header):
+                    raise InvalidInput("the header is the first line, and no other")
             except InvalidInput as error:
                 if number == 1:
                     raise InvalidInput(f"{name} is no export that can be read: {error}") from None
                 yield Skipped(where, str(error))
                 continue
             if isinstance(line, Footer):
-                if line.sha256 != digesting.digest.hexdigest():
+                if line.sha256 != digest.hexdigest():
                     yield Skipped(where, CHANGED)
-                digesting.restart()
-                inside = False
-            elif isinstance(line, Header):
-                if inside:
-                    yield Skipped(where, CUT_OFF)
-                inside = True
-            elif inside:
-                yield LocatedLine(where, len(data), line)
-            elif number == 1:
-                raise InvalidInput(f"{name} is no export: its first line is not the header")
-            else:
-                yield Skipped(where, "it stands after the last line of the export")
+                if stream.read(1):
+                    yield Skipped(where, BEHIND)
+                return
+            if not isinstance(line, Header):
+                yield LocatedLine(where, len(data or b""), line)
     except READ_ERRORS as error:
         reason = f"the file is damaged ({printable(str(error), 200)}); {AGAIN}"
         yield Skipped(f"{name}, after line {number}", reason)
         return
     if number == 0:
         raise InvalidInput(f"{name} is no export: it is empty")
-    if inside:
-        yield Skipped(f"{name}, after line {number}", CUT_OFF)
-
-
-def only_of_user(
-    lines: Iterable[LocatedLine | Skipped], name: str, left_out: Counter[str]
-) -> Iterator[LocatedLine | Skipped]:
-    """Yield the lines of one user; count those of others."""
-    for one in lines:
-        if isinstance(one, LocatedLine) and one.line.user != name:
-            left_out[OTHERS] += 1
-        else:
-            yield one
+    yield Skipped(f"{name}, after line {number}", CUT_OFF)
 
 
 def batch_lines(lines: Iterable[LocatedLine | Skipped], skip: Callable[[Skipped], None]) -> Iterator[list[LocatedLine]]:

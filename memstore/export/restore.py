@@ -2,36 +2,39 @@
 
 Derived rows come in as they are, with the watermarks that cover them, so that nothing is made a second time. Where the
 store has derived a conversation itself, or gone on with it, it keeps what it has and derives what is new. What was
-erased here does not come back, and nothing that was derived of it.
+erased here does not come back, and nothing that was derived of it. What holds a secret is masked, or refused where that
+cannot be done, since units, vectors and ids follow from it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 from uuid import UUID
-
-import numpy as np
 
 from memstore import ids
 from memstore._compat import to_thread
 from memstore.derive.chunks import run_with_active_embedder
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
-from memstore.export import import_policy
-from memstore.export.import_policy import Prepared, describe_difference
-from memstore.export.reader import LocatedLine, batch_lines, only_of_user, open_export, read_lines
+from memstore.export.entries import (
+    Entry,
+    EntryBuilder,
+    describe_difference,
+    describe_fact_difference,
+    hash_units,
+)
+from memstore.export.reader import LocatedLine, batch_lines, open_export, read_lines
 from memstore.export.schema import (
     ConversationLine,
     DocumentLine,
+    FactLine,
+    ItemLine,
     MessageLine,
     SummaryLine,
     UserLine,
-    decode_vector,
     user_id,
 )
 from memstore.ingest.importers import ERASED, MOST_NAMED, Imported, Skipped, Span, size_of
@@ -55,6 +58,7 @@ from memstore.store.rows import FactWithHistory
 from memstore.store.watermarks import DERIVERS
 
 NAME = "memstore"
+OTHERS = "lines of other users"
 TAKEN = "number {} of the conversation is another message here; what is stored stays as it is"
 NO_SOURCE = "a message that says it is not there: {}; derive facts anew where it is missing for good"
 
@@ -75,26 +79,27 @@ async def restore(
 
     Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none. With
     `dry_run` nothing is stored, and the same is reported. `resources` are asked for where units come. `progress` is
-    called with the bytes read so far and those of the file; of a stream nobody knows them. What holds a secret is
-    masked, or refused where it cannot be. Raises `InvalidInput` for what is no export.
+    called with the bytes read so far and those of the file; of a stream nobody knows them. Raises `InvalidInput` for
+    what is no export.
     """
-    running = _Restore(database, resources, max_message_bytes, dry_run)
+    running = _Restore(database, resources, EntryBuilder(max_message_bytes, redactor, counter), dry_run)
+    report = running.report
     size = size_of(source) if isinstance(source, Path) else 0
     name = source.name if isinstance(source, Path) else "the export"
     with open_export(source, running.count_bytes) as stream:
-        lines = read_lines(stream, name, max_message_bytes)
-        if only is not None:
-            lines = only_of_user(lines, only, running.report.left_out)
-        batches = batch_lines(import_policy.redact_lines(lines, redactor, counter), running.report.skip)
+        batches = batch_lines(read_lines(stream, name, max_message_bytes), report.skip)
         while (batch := await to_thread(next, batches, None)) is not None:
-            await running.take(batch)
+            if only is None or batch[0].line.user == only:
+                await running.take(batch)
+            else:
+                report.left_out[OTHERS] += len(batch)
             if progress is not None and size:
                 progress(min(running.read, size), size)
     await running.end_user()
-    if only is not None and running.user is None and not running.report.passed_by:
+    if only is not None and running.user is None and not report.passed_by:
         raise InvalidInput(f"The export holds nothing of a user {only!r}. Nothing was stored.")
-    running.report.restored = +running.report.restored  # without those of which there are none
-    return running.report
+    report.restored = +report.restored  # without those of which there are none
+    return report
 
 
 @dataclass(slots=True)
@@ -107,7 +112,7 @@ class _Restore:
 
     database: Database
     resources: Callable[[], Dependencies]
-    max_message_bytes: int
+    builder: EntryBuilder
     dry_run: bool
     report: Imported = field(default_factory=lambda: Imported(NAME))
     read: int = 0  # bytes, as they lie on disk
@@ -133,23 +138,23 @@ class _Restore:
             await self.end_user()
             self.user, self.user_line, self.declared = first.user, None, None
             self.diverged, self.spans = set(), {}
+        try:
+            self.builder.redactor.reject_secret_names(
+                user=first.user, conversation=getattr(first, "conversation", None)
+            )
+        except InvalidInput as error:
+            for one in batch:
+                self.report.skip(Skipped(one.where, str(error)))
+            return
         if isinstance(first, UserLine):
             await self._user(first)
         elif isinstance(first, ConversationLine):
             for one in batch:
-                await self._conversation(one)
+                await self._conversation(one.where, one.line)
         elif isinstance(first, DocumentLine):
             await self._documents(batch)
         else:
-            rows, skipped = await to_thread(import_policy.prepare, batch, self.user_line, self.max_message_bytes)
-            for line in skipped:
-                self.report.skip(line)
-            if isinstance(first, MessageLine):
-                await self._messages(rows, first.conversation_id)
-            elif isinstance(first, SummaryLine):
-                await self._summaries(rows, first.conversation_id)
-            else:
-                await self._facts(rows)
+            await self._items(batch, first)
 
     async def end_user(self) -> None:
         """Have derivers take up what of a user's messages came in above the watermarks.
@@ -168,18 +173,13 @@ class _Restore:
                 if not self.dry_run:
                     await archive.add_user(scope, line.user, line.settings, line.created_at)
 
-    async def _conversation(self, one: LocatedLine) -> None:
-        line = one.line
-        assert isinstance(line, ConversationLine)
+    async def _conversation(self, where: str, line: Any) -> None:
         self.declared = line.id
-        marks: dict[str, tuple[int, str | None]] = {
-            name: (mark.seq, mark.recipe) for name, mark in (line.watermarks or {}).items()
-        }
-        row = line.row()
-        row.settings, problem = import_policy.usable_settings(line.settings)
+        marks = {name: (mark.seq, mark.recipe) for name, mark in (line.watermarks or {}).items()}
+        row, changes, problem = self.builder.conversation(line)
         if problem is not None:
-            self.report.skip(Skipped(one.where, problem))
-        self._span(line.id, line.user, line.conversation, line.title)
+            self.report.skip(Skipped(where, problem))
+        self._span(line.id, line.user, line.conversation, row.title)
         async with self.database.user_transaction(line.user_id) as scope:
             known = [told async for told in archive.read_conversations(scope, line.id)]
             if not known and await erasure.last_erasure(scope, line.id) is not None:
@@ -190,40 +190,41 @@ class _Restore:
                 self.report.restored["conversations"] += 1
                 if not self.dry_run:
                     await messages.make_user(scope, line.user)
-                    changes = [
-                        change.model_dump() | {"before": import_policy.usable_settings(change.before)[0]}
-                        for change in line.setting_changes
-                    ]
                     await archive.add_conversation(scope, row, marks, changes)
                 return
         if reason := describe_difference("conversation", known[0].conversation, row):
-            self.report.skip(Skipped(one.where, reason))
+            self.report.skip(Skipped(where, reason))
         if line.watermarks is not None and known[0].watermarks != marks:
             self.diverged.add(line.id)
 
-    async def _messages(self, rows: Sequence[Prepared[Message]], conversation: UUID) -> None:
-        if conversation != self.declared:  # its line could not be read: whatever there is, it is derived here
-            self.diverged.add(conversation)
+    async def _items(self, batch: Sequence[LocatedLine], first: ItemLine) -> None:
+        """Store the messages, summaries or facts that are not there."""
+        entries, skipped = await to_thread(self.builder.entries, batch, self.user_line)
+        for one in skipped:
+            self.report.skip(one)
+        if not entries:
+            return
+        find_new: Callable[[Transaction, Sequence[Entry[Any]]], Any] = self._new_facts
+        if not isinstance(first, FactLine):
+            find_new = self._new_messages if isinstance(first, MessageLine) else self._new_summaries
+            if first.conversation_id != self.declared:  # its line could not be read: it is derived here
+                self.diverged.add(first.conversation_id)
+        if isinstance(first, MessageLine):
+            for entry in entries:
+                span = self._span(first.conversation_id, first.user, first.conversation)
+                span.add(entry.item.occurred_at)
         async with self.database.user_transaction(self.user_id) as scope:
-            fresh = await self._new_messages(conversation, scope, rows)
-            mark = await archive.embedded(scope, conversation)
-        for one in rows:
-            self._span(conversation, one.line.user, _conversation_name(one)).add(one.item.occurred_at)
+            fresh = await find_new(scope, entries)
+        count = await self._store(fresh, first, find_new) if fresh and not self.dry_run else len(fresh)
+        if isinstance(first, MessageLine):
+            self.report.new += count
+        else:
+            self.report.restored["facts" if isinstance(first, FactLine) else "summaries"] += count
 
-        async def lock(scope: Transaction) -> None:
-            if not await messages.lock(scope, conversation):  # its line was not read
-                made = Conversation.model_construct(id=conversation, name=_conversation_name(fresh[0]))
-                await messages.make_conversations(scope, [made], user_name=fresh[0].line.user, derivers=DERIVERS)
-                await messages.lock(scope, conversation)
-
-        with_units = [one for one in fresh if one.item.seq <= mark]  # of the others the deriver makes units
-        find_new = partial(self._new_messages, conversation)
-        self.report.new += await self._store(fresh, with_units, lock, find_new, archive.add_messages)
-
-    async def _new_messages(
-        self, conversation: UUID, scope: Transaction, rows: Sequence[Prepared[Message]]
-    ) -> list[Prepared[Message]]:
+    async def _new_messages(self, scope: Transaction, rows: Sequence[Entry[Message]]) -> list[Entry[Message]]:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
+        conversation = rows[0].item.conversation_id
+        mark = await archive.embedded(scope, conversation)
         known = await messages.known(scope, [one.item.id for one in rows])
         erased = await tombstones.erased_messages(scope, [one.item for one in rows if one.item.id not in known])
         taken = await archive.taken(scope, conversation, [one.item.seq for one in rows])
@@ -239,89 +240,55 @@ class _Restore:
             elif stored is None:
                 known[message.id] = message
                 taken.add(message.seq)
-                new.append(one)
+                new.append(one if message.seq <= mark else replace(one, units=[]))  # else the deriver makes units
             elif reason := describe_difference("message", stored, message):
                 self.report.skip(Skipped(one.where, reason))
             else:
                 self.report.known += 1
         return new
 
-    async def _summaries(self, rows: Sequence[Prepared[Summary]], conversation: UUID) -> None:
-        if conversation != self.declared:
-            self.diverged.add(conversation)
-        async with self.database.user_transaction(self.user_id) as scope:
-            kept = await self._without_erased(scope, conversation, rows)
-            fresh = await self._new_summaries(conversation, scope, kept)
+    async def _new_summaries(self, scope: Transaction, rows: Sequence[Entry[Summary]]) -> list[Entry[Summary]]:
+        """Return the summaries that are not there; report those in conflict.
 
-        lock, find_new = partial(messages.lock, conversation=conversation), partial(self._new_summaries, conversation)
-        self.report.restored["summaries"] += await self._store(fresh, fresh, lock, find_new, summaries.add)
-
-    async def _without_erased(
-        self, scope: Transaction, conversation: UUID, rows: Sequence[Prepared[Summary]]
-    ) -> Sequence[Prepared[Summary]]:
-        """Leave out new summaries of messages that are not all there, where some of the user's were erased.
-
-        What is left of those is summarized here. Summaries stand before messages: nobody knows yet which will come.
+        Where something of the user's was erased, new ones whose messages are not all there are left out: what is left
+        of those is summarized here. Summaries stand before messages: nobody knows yet which will come.
         """
-        if conversation == self.new or not await tombstones.exist(scope):
-            return rows
         known = {one.id: one for one in await summaries.some(scope, [one.item.id for one in rows])}
-        kept: list[Prepared[Summary]] = []
-        dropped: list[Summary] = []
-        for one in rows:
-            summary, stored = one.item, known.get(one.item.id)
-            same = stored is not None and describe_difference("summary", stored, summary) is None
-            if same or await messages.whole(scope, conversation, summary.from_seq, summary.to_seq):
-                kept.append(one)
-            else:
-                dropped.append(summary)
-        self.report.left_out[ERASED] += len(dropped)
-        if not self.dry_run and (first_level := [one.from_seq for one in dropped if one.level == 1]):
-            await erasure.rewind_watermark(scope, conversation, "summarize", min(first_level) - 1)
-        return kept
-
-    async def _new_summaries(
-        self, conversation: UUID, scope: Transaction, rows: Sequence[Prepared[Summary]]
-    ) -> list[Prepared[Summary]]:
-        known = {one.id: one for one in await summaries.some(scope, [one.item.id for one in rows])}
+        conversation = rows[0].item.conversation_id
+        anything_erased = conversation != self.new and await tombstones.exist(scope)
         new = []
         for one in rows:
-            stored = known.get(one.item.id)
-            if stored is not None:
-                if reason := describe_difference("summary", stored, one.item):
-                    self.report.skip(Skipped(one.where, reason))
+            summary, stored = one.item, known.get(one.item.id)
+            reason = None if stored is None else describe_difference("summary", stored, summary)
+            first, last = summary.from_seq, summary.to_seq
+            if stored is not None and reason is None:
+                continue
+            if anything_erased and not await messages.whole(scope, summary.conversation_id, first, last):
+                self.report.left_out[ERASED] += 1
+                if summary.level == 1 and not self.dry_run:
+                    await erasure.rewind_watermark(scope, summary.conversation_id, "summarize", first - 1)
+            elif reason is not None:
+                self.report.skip(Skipped(one.where, reason))
             elif conversation in self.diverged:
                 self.report.left_out["summaries of conversations that are derived here"] += 1
             else:
-                known[one.item.id] = one.item
+                known[summary.id] = summary
                 new.append(one)
         return new
 
-    async def _facts(self, rows: Sequence[Prepared[FactWithHistory]]) -> None:
-        async with self.database.user_transaction(self.user_id) as scope:
-            fresh = await self._new_facts(scope, rows)
-
-        async def lock(scope: Transaction) -> None:
-            await messages.make_user(scope, fresh[0].line.user)
-            await facts.lock(scope)
-
-        self.report.restored["facts"] += await self._store(fresh, fresh, lock, self._new_facts, archive.add_facts)
-
-    async def _new_facts(
-        self, scope: Transaction, rows: Sequence[Prepared[FactWithHistory]]
-    ) -> list[Prepared[FactWithHistory]]:
+    async def _new_facts(self, scope: Transaction, rows: Sequence[Entry[FactWithHistory]]) -> list[Entry[Any]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
         known = await archive.known_facts(scope, [one.item.fact.id for one in rows])
         sources = {span.message_id for one in rows for span, _ in one.item.sources}
         places = await archive.places(scope, sorted(sources))
         erased = await tombstones.erased_items(scope, [*(one.item.fact.id for one in rows), *sources])
         since = await erasure.last_erasure(scope)
-        new: dict[UUID, Prepared[FactWithHistory]] = {}
+        new: dict[UUID, Entry[FactWithHistory]] = {}
         for one in rows:
             fact, said_in = one.item.fact, [span.message_id for span, _ in one.item.sources]
             missing = [] if self.dry_run else [message for message in said_in if message not in places]
             if fact.id in known:
-                if reason := import_policy.describe_fact_difference(known[fact.id], one.item):
+                if reason := describe_fact_difference(known[fact.id], one.item):
                     self.report.skip(Skipped(one.where, reason))
             elif fact.id in new:
                 continue
@@ -349,13 +316,13 @@ class _Restore:
                     self.report.left_out[ERASED] += 1
                 elif line.id not in known:
                     try:
-                        vectors += _document_vectors(line)
+                        row, own = self.builder.document(line)
                     except InvalidInput as error:
                         self.report.skip(Skipped(where, str(error)))
                         continue
                     known.add(line.id)
-                    ttl = None if line.ttl is None else timedelta(seconds=line.ttl)
-                    rows.append(line.model_dump(exclude={"kind", "user", "vectors"}) | {"ttl": ttl})
+                    rows.append(row)
+                    vectors += own
             if rows and not self.dry_run:
                 await messages.make_user(scope, batch[0].line.user)
                 await archive.add_documents(scope, rows, vectors)
@@ -371,23 +338,28 @@ class _Restore:
 
     async def _store(
         self,
-        fresh: Sequence[Prepared[Any]],
-        with_units: Sequence[Prepared[Any]],
-        lock: Callable[[Transaction], Any],
-        find_new: Callable[[Transaction, Sequence[Prepared[Any]]], Any],
-        add: Callable[[Transaction, list[Any]], Any],
+        fresh: Sequence[Entry[Any]],
+        first: ItemLine,
+        find_new: Callable[[Transaction, Sequence[Entry[Any]]], Any],
     ) -> int:
-        """Add items that are new still when they are locked, and the units of those in `with_units`; return how many.
+        """Add items that are new still when they are locked, and their units; return how many.
 
         Units have the file's vectors where these are of the user's active embedder, else new ones. No transaction is
-        open while they are made. Of a dry run all are new.
+        open while they are made.
         """
-        if self.dry_run or not fresh:
-            return len(fresh)
+        add: Callable[[Transaction, list[Any]], Any] = summaries.add
+        if not isinstance(first, SummaryLine):
+            add = archive.add_messages if isinstance(first, MessageLine) else archive.add_facts
 
-        async def write(scope: Transaction) -> Sequence[Prepared[Any]]:
-            await lock(scope)
-            new: Sequence[Prepared[Any]] = await find_new(scope, fresh)
+        async def write(scope: Transaction) -> Sequence[Entry[Any]]:
+            await messages.make_user(scope, first.user)
+            if isinstance(first, FactLine):
+                await facts.lock(scope)
+            elif not await messages.lock(scope, first.conversation_id):  # its line was not read
+                made = Conversation.model_construct(id=first.conversation_id, name=first.conversation)
+                await messages.make_conversations(scope, [made], user_name=first.user, derivers=DERIVERS)
+                await messages.lock(scope, first.conversation_id)
+            new: Sequence[Entry[Any]] = await find_new(scope, fresh)
             if new:
                 await add(scope, [one.item for one in new])
             return new
@@ -395,31 +367,15 @@ class _Restore:
         async def store_with(resources: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
             fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
-            units = await to_thread(import_policy.hash_units, with_units, None if fits else resources)
+            units = await to_thread(hash_units, fresh, None if fits else resources)
             async with self.database.user_transaction(self.user_id) as scope:
                 new = await write(scope)
                 if added := [unit for one in new for unit in units.get(one.row.id, ())]:
                     await chunks.add(scope, added, await embedding_models.lock_active(scope, resources.embedder))
             return len(new)
 
-        if any(one.units for one in with_units):
-            return await run_with_active_embedder(
-                self.database, await to_thread(self.resources), self.user_id, store_with
-            )
+        if any(one.units for one in fresh):
+            resources = await to_thread(self.resources)
+            return await run_with_active_embedder(self.database, resources, self.user_id, store_with)
         async with self.database.user_transaction(self.user_id) as scope:
             return len(await write(scope))
-
-
-def _conversation_name(one: Prepared[Message]) -> str:
-    assert isinstance(one.line, MessageLine)
-    return one.line.conversation
-
-
-def _document_vectors(line: DocumentLine) -> list[Json]:
-    rows = []
-    for one in line.vectors:
-        vector = decode_vector(one.vector, one.path)
-        if not len(vector) or not np.isfinite(vector).all():
-            raise InvalidInput(f"the vector of {one.path} has no components, or some that are not finite")
-        rows.append({"id": line.id, "path": one.path, "model_id": one.model_id, "embedding": vector, "text": one.text})
-    return rows

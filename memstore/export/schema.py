@@ -7,35 +7,31 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from functools import lru_cache
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 from uuid import UUID
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
+from sqlmodel import SQLModel
 
 from memstore import ids
 from memstore.errors import InvalidInput
-from memstore.ingest.importers.base import printable
-from memstore.ingest.importers.json_stream import parse_object
-from memstore.ingest.validation import Moment, NewMessage, check_json
-from memstore.models import LONGEST_TTL, Conversation, FactColumns, FactKind, Json, Message, Summary, Tier, Unit
+from memstore.ingest.importers.files import parse_object, printable
+from memstore.ingest.validation import NewMessage, UtcTime, check_json
+from memstore.models import LONGEST_TTL, Conversation, FactColumns, FactKind, Json, Message, Summary
 from memstore.providers import Vectors
-from memstore.store.rows import Row
 
 FORMAT, VERSION = "memstore-export", 1
 HEADER, FOOTER = "export", "end"
 
-L = TypeVar("L", bound=BaseModel)
-Text = Annotated[str, Strict()]
-NotBlank = Annotated[str, Strict(), Field(pattern=r"\S")]
-Count = Annotated[int, Strict(), Field(ge=0, le=2**62)]
-Number = Annotated[int, Strict(), Field(ge=1, le=2**62)]
-Seq = Annotated[int, Strict(), Field(ge=0, le=10_000_000)]  # of a message: derivers walk over those that are missing
-Share = Annotated[float, Strict(), Field(ge=0, le=1)]
+R = TypeVar("R", bound=SQLModel)
+NotBlank = Annotated[str, Field(pattern=r"\S")]
+Count = Annotated[int, Field(ge=0, le=2**62)]
+Seq = Annotated[int, Field(ge=0, le=10_000_000)]  # of a message: derivers walk over those that are missing
+Share = Annotated[float, Field(ge=0, le=1)]
 Deriver = Literal["embed", "summarize", "facts"]
 State = Literal["active", "quarantined", "superseded", "retracted", "erased"]
 Action = Literal["superseded", "retracted", "edited", "restored", "conflicted", "resolved", "confirmed", "quarantined"]
-
 
 user_id = lru_cache(maxsize=1024)(ids.user_id)
 
@@ -47,9 +43,7 @@ def conversation_id(user: str, name: str) -> UUID:
 
 
 class _Schema(BaseModel):
-    """An object of JSON with these keys and no others."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Header(_Schema):
@@ -57,75 +51,87 @@ class Header(_Schema):
 
     kind: Literal["export"]
     format: Literal["memstore-export"]
-    version: Literal[1]
-    memstore: Text
-    exported_at: Moment
+    version: int
+    memstore: str
+    exported_at: UtcTime
     derived: bool
     vectors: bool
+
+    @field_validator("version")
+    @classmethod
+    def _check_version(cls, version: int) -> int:
+        if version != VERSION:
+            raise ValueError(
+                f"the export is of version {version}, and this memstore reads version {VERSION}; install the memstore "
+                "that wrote it, or a newer one"
+            )
+        return version
 
 
 class Footer(_Schema):
     """The last line: how many lines of each kind there are, and the SHA-256 of all bytes before it."""
 
     kind: Literal["end"]
-    lines: dict[Text, Count]
-    sha256: Text
+    lines: dict[str, Count]
+    sha256: str
+
+
+class _UserOwned(_Schema):
+    """A line that belongs to a user, with an id that follows from names."""
+
+    user: NotBlank
+    id: UUID
+
+    @property
+    def user_id(self) -> UUID:
+        return user_id(self.user)
+
+    def _expected_id(self) -> UUID | None:
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _check_id(self) -> Self:
+        if self.id != self._expected_id():
+            raise ValueError("its id does not follow from its names; was it edited?")
+        return self
+
+    def _build(self, model: type[R], **more: Any) -> R:
+        same = {name: getattr(self, name) for name in model.model_fields if name in type(self).model_fields}
+        return model.model_construct(**same | {"user_id": self.user_id} | more)
+
+
+class _InConversation(_UserOwned):
+    conversation: NotBlank
+
+    @property
+    def conversation_id(self) -> UUID:
+        return conversation_id(self.user, self.conversation)
 
 
 class ExportedEmbedder(_Schema):
     """The embedder that made a user's vectors."""
 
-    name: Text
-    dimensions: Number
+    name: str
+    dimensions: Annotated[int, Field(ge=1)]
 
 
-def _check_follows(line: L, given: UUID, wanted: UUID | None) -> L:
-    if given != wanted:
-        raise ValueError("its id does not follow from its names; was it edited?")
-    return line
-
-
-class UserOwned(_Schema):
-    """A line that belongs to a user."""
-
-    user: NotBlank
-
-    @property
-    def user_id(self) -> UUID:
-        """The user's id."""
-        return user_id(self.user)
-
-
-class UserLine(UserOwned):
+class UserLine(_UserOwned):
     """A user; `embedder` made the vectors that are in the file."""
 
     kind: Literal["user"]
-    id: UUID
     settings: Json = Field(default_factory=dict)
-    created_at: Moment
+    created_at: UtcTime
     embedder: ExportedEmbedder | None = None
 
-    @model_validator(mode="after")
-    def _check_id(self) -> Self:
-        return _check_follows(self, self.id, self.user_id)
-
-
-class InConversation(UserOwned):
-    """A line that belongs to a conversation."""
-
-    conversation: NotBlank
-
-    @property
-    def conversation_id(self) -> UUID:
-        """The conversation's id."""
-        return conversation_id(self.user, self.conversation)
+    def _expected_id(self) -> UUID:
+        return self.user_id
 
 
 class WatermarkLine(_Schema):
     """How far a deriver got in a conversation, and by which recipe; None for several."""
 
     seq: Seq
-    recipe: Text | None = None
+    recipe: str | None = None
 
 
 class SettingChangeLine(_Schema):
@@ -133,115 +139,92 @@ class SettingChangeLine(_Schema):
 
     id: UUID
     before: Json
-    recorded_at: Moment
+    recorded_at: UtcTime
 
 
-class ConversationLine(InConversation):
+class ConversationLine(_InConversation):
     """A conversation. Without `watermarks` nothing that was made of its messages is in the file."""
 
     kind: Literal["conversation"]
-    id: UUID
-    title: Text | None = None
-    channel: Text | None = None
+    title: str | None = None
+    channel: str | None = None
     settings: Json = Field(default_factory=dict)
     last_seq: Seq
-    created_at: Moment
-    updated_at: Moment
+    created_at: UtcTime
+    updated_at: UtcTime
     watermarks: dict[Deriver, WatermarkLine] | None = None
     setting_changes: list[SettingChangeLine] = Field(default_factory=list)
 
-    @model_validator(mode="after")
-    def _check_id(self) -> Self:
+    def _expected_id(self) -> UUID:
         if any(mark.seq > self.last_seq for mark in (self.watermarks or {}).values()):
             raise ValueError("a watermark stands beyond the last message")
-        return _check_follows(self, self.id, self.conversation_id)
+        return self.conversation_id
 
     def row(self) -> Conversation:
         """Return the row to be stored."""
-        given = self.model_dump(exclude={"kind", "user", "conversation", "watermarks", "setting_changes"})
-        return Conversation.model_construct(user_id=self.user_id, name=self.conversation, **given)
+        return self._build(Conversation, name=self.conversation)
 
 
 class UnitLine(_Schema):
-    """A unit of recall, in characters of the item's text. What stands in no key is as the item has it.
+    """A unit of recall, in characters of the item's text; a fact's is of the conversation that it was derived of.
 
     `vector` is base64 of float32, the least significant byte first.
     """
 
     start: Count
     stop: Count
-    recorded_at: Moment
-    vector: Text | None = None
+    recorded_at: UtcTime
+    vector: str | None = None
     conversation_id: UUID | None = None
-    seq: Count | None = None
-    role: Text | None = None
-    speaker: Text | None = None
-    occurred_at: Moment | None = None
 
 
-class MessageLine(NewMessage, InConversation):
+class MessageLine(NewMessage, _InConversation):
     """A message: the pivot's keys, its number, when it was recorded, its tokens by which counter, its units."""
 
     kind: Literal["message"]
-    id: UUID
     seq: Annotated[Seq, Field(ge=1)]
-    occurred_at: Moment
-    recorded_at: Moment
+    occurred_at: UtcTime
+    recorded_at: UtcTime
     tokens: Count
-    counter: Text
+    counter: str
     units: list[UnitLine] = Field(default_factory=list)
 
-    @model_validator(mode="after")
-    def _check_id(self) -> Self:
-        if self.external_id is None and self.id.version == 7:
-            return self
-        wanted = None if self.external_id is None else ids.message_id(self.conversation_id, self.external_id)
-        return _check_follows(self, self.id, wanted)
+    def _expected_id(self) -> UUID | None:
+        if self.external_id is None:
+            return self.id if self.id.version == 7 else None
+        return ids.message_id(self.conversation_id, self.external_id)
 
     def row(self) -> Message:
         """Return the row to be stored."""
-        same = ("id", "seq", "name", "tool_calls", "tool_call_id", "tokens", "counter", "tags", "external_id")
-        return Message.model_construct(
-            user_id=self.user_id,
-            conversation_id=self.conversation_id,
-            role=str(self.role),
-            text=self.text,
-            parts=self.content if isinstance(self.content, list) else None,
-            meta=self.metadata,
-            occurred_at=self.occurred_at,
-            recorded_at=self.recorded_at,
-            **{name: getattr(self, name) for name in same},
-        )
+        parts = self.content if isinstance(self.content, list) else None
+        own = {"role": str(self.role), "text": self.text, "parts": parts, "meta": self.metadata}
+        return self._build(Message, conversation_id=self.conversation_id, **own)
 
 
-class SummaryLine(InConversation):
+class SummaryLine(_InConversation):
     """A summary; it was made from the messages `from_seq` to `to_seq`."""
 
     kind: Literal["summary"]
-    id: UUID
-    level: Annotated[int, Strict(), Field(ge=0, le=32_767)]
-    from_seq: Number
-    to_seq: Number
-    text: Text
+    level: Annotated[int, Field(ge=0, le=32_767)]
+    from_seq: Annotated[Seq, Field(ge=1)]
+    to_seq: Annotated[Seq, Field(ge=1)]
+    text: str
     tokens: Count
-    counter: Text
-    recipe: Text
-    occurred_at: Moment
-    occurred_until: Moment
-    recorded_at: Moment
+    counter: str
+    recipe: str
+    occurred_at: UtcTime
+    occurred_until: UtcTime
+    recorded_at: UtcTime
     units: list[UnitLine] = Field(default_factory=list)
 
-    @model_validator(mode="after")
-    def _check_id(self) -> Self:
+    def _expected_id(self) -> UUID:
         if self.to_seq < self.from_seq:
             raise ValueError("it ends before it begins")
-        place = self.level, self.from_seq, self.to_seq, self.recipe
-        return _check_follows(self, self.id, ids.summary_id(self.conversation_id, *place))
+        return ids.summary_id(self.conversation_id, self.level, self.from_seq, self.to_seq, self.recipe)
 
     def row(self) -> Summary:
         """Return the row to be stored."""
-        given = {name: getattr(self, name) for name in Summary.model_fields if name not in ("user_id",)}
-        return Summary.model_construct(user_id=self.user_id, **given)
+        return self._build(Summary, conversation_id=self.conversation_id)
 
 
 class SourceLine(_Schema):
@@ -250,28 +233,8 @@ class SourceLine(_Schema):
     message_id: UUID
     start: Count | None = None
     stop: Count | None = None
-    trust: Annotated[int, Strict(), Field(ge=0, le=3)]
-    recorded_at: Moment
-
-
-class _Columns(_Schema):
-    """The columns of a fact as its history has them: asked for a past moment, they are read again."""
-
-    type: Text | None = None
-    kind: FactKind | None = None
-    attribute: Text | None = None
-    value: Text | None = None
-    language: Text | None = None
-    confidence: Share | None = None
-    state: State | None = None
-    valid_from: Moment | None = None
-    valid_to: Moment | None = None
-    recipe: Text | None = None
-
-
-def _columns(given: Json) -> Json:
-    _Columns.model_validate(given)
-    return given
+    trust: Annotated[int, Field(ge=0, le=3)]
+    recorded_at: UtcTime
 
 
 class FactChangeLine(_Schema):
@@ -280,130 +243,91 @@ class FactChangeLine(_Schema):
     id: UUID
     action: Action
     other_id: UUID | None = None
-    before: Annotated[Json, AfterValidator(_columns)] = Field(default_factory=dict)
-    after: Annotated[Json, AfterValidator(_columns)] = Field(default_factory=dict)
-    actor: Text
+    before: Json = Field(default_factory=dict)
+    after: Json = Field(default_factory=dict)
+    actor: str
     undoes: UUID | None = None
-    recorded_at: Moment
+    recorded_at: UtcTime
 
 
-class FactLine(UserOwned):
+class FactLine(_UserOwned):
     """A fact with the messages that say it and all that was done to it. `fact_kind` is `Fact.kind`."""
 
     kind: Literal["fact"]
-    id: UUID
-    type: Text
+    type: str
     fact_kind: FactKind
-    subject: Text
-    attribute: Text | None = None
-    value: Text | None = None
-    text: Text
-    language: Text
+    subject: str
+    attribute: str | None = None
+    value: str | None = None
+    text: str
+    language: str
     confidence: Share
     state: State
-    valid_from: Moment | None = None
-    valid_to: Moment | None = None
-    recipe: Text
-    occurred_at: Moment
-    recorded_at: Moment
+    valid_from: UtcTime | None = None
+    valid_to: UtcTime | None = None
+    recipe: str
+    occurred_at: UtcTime
+    recorded_at: UtcTime
     sources: list[SourceLine] = Field(default_factory=list)
     history: list[FactChangeLine] = Field(default_factory=list)
     units: list[UnitLine] = Field(default_factory=list)
 
-    @model_validator(mode="after")
-    def _check_id(self) -> Self:
-        _check_follows(self, self.id, ids.fact_id(self.user_id, self.subject, self.text))
+    def _expected_id(self) -> UUID:
         if {change.id for change in self.history} != {ids.change_id(self.id, n) for n in range(len(self.history))}:
             raise ValueError("the ids of its history do not follow from its own")
-        return self
+        return ids.fact_id(self.user_id, self.subject, self.text)
 
     def row(self) -> FactColumns:
         """Return the row to be stored."""
-        given = {name: getattr(self, name) for name in FactColumns.model_fields if name not in ("user_id", "kind")}
-        return FactColumns.model_construct(user_id=self.user_id, kind=self.fact_kind, **given)
+        return self._build(FactColumns, kind=self.fact_kind)
 
 
 class DocumentVectorLine(_Schema):
     """The vector of a text of a document, under its path, by the embedder of an id; base64 as in units."""
 
-    path: Text
+    path: str
     model_id: UUID
-    vector: Text
-    text: Text | None = None
+    vector: str
+    text: str | None = None
 
 
-class DocumentLine(UserOwned):
+class DocumentLine(_UserOwned):
     """A value that an application keeps; it lives for `ttl` seconds after it was written or read."""
 
     kind: Literal["document"]
-    id: UUID
-    namespace: Annotated[list[Text], Field(min_length=1)]
-    key: Text
+    namespace: Annotated[list[str], Field(min_length=1)]
+    key: str
     value: Json
-    ttl: Annotated[float, Strict(), Field(ge=1e-6, le=LONGEST_TTL.total_seconds())] | None = None
-    expires_at: Moment | None = None
-    created_at: Moment
-    updated_at: Moment
+    ttl: Annotated[float, Field(ge=1e-6, le=LONGEST_TTL.total_seconds())] | None = None
+    expires_at: UtcTime | None = None
+    created_at: UtcTime
+    updated_at: UtcTime
     vectors: list[DocumentVectorLine] = Field(default_factory=list)
 
-    @model_validator(mode="after")
-    def _check_id(self) -> Self:
-        return _check_follows(self, self.id, ids.document_id(self.user_id, self.namespace, self.key))
+    def _expected_id(self) -> UUID:
+        return ids.document_id(self.user_id, self.namespace, self.key)
 
 
-ExportLine = UserLine | ConversationLine | SummaryLine | MessageLine | FactLine | DocumentLine
+ItemLine = MessageLine | SummaryLine | FactLine
+ExportLine = UserLine | ConversationLine | ItemLine | DocumentLine
 AnyLine = ExportLine | Header | Footer
-SCHEMAS: dict[str, type[AnyLine]] = {
-    HEADER: Header,
-    "user": UserLine,
-    "conversation": ConversationLine,
-    "summary": SummaryLine,
-    "message": MessageLine,
-    "fact": FactLine,
-    "document": DocumentLine,
-    FOOTER: Footer,
-}
+_LINES: TypeAdapter[AnyLine] = TypeAdapter(Annotated[AnyLine, Field(discriminator="kind")])
 
 
 def parse_line(line: bytes) -> AnyLine:
     """Return what a line holds; raise `InvalidInput` that says what is wrong with it."""
-    given = parse_object(line)
-    check_json(given, "the line")
-    kind = given.get("kind")
-    schema = SCHEMAS.get(kind) if isinstance(kind, str) else None
-    if schema is None:
-        raise InvalidInput(f"the kind {printable(str(kind))} is unknown; known are {', '.join(SCHEMAS)}")
-    if kind == HEADER and given.get("format") == FORMAT and given.get("version") != VERSION:
-        raise InvalidInput(
-            f"the export is of version {printable(str(given.get('version')))}, and this memstore reads version "
-            f"{VERSION}; install the memstore that wrote it, or a newer one"
-        )
     try:
-        return schema.model_validate(given)
+        if any(mark in line for mark in (b"\\u0000", b"NaN", b"Infinity")):  # pydantic takes them, Postgres does not
+            check_json(parse_object(line), "the line")
+        return _LINES.validate_json(line)
     except ValidationError as error:
-        raise InvalidInput(f"the {kind} is not as the format has it: {_reasons(error)}") from None
-
-
-def _reasons(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False)
+        found = error.errors(include_url=False, include_input=False)
     reasons = []
     for one in found[:3]:
         place, reason = ".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")
         reasons.append(f"{place}: {reason}" if place else reason)
-    if len(found) > 3:
-        reasons.append(f"and {len(found) - 3} more")
-    return printable("; ".join(reasons), 500)
-
-
-def default_unit(row: Row, chunk: int, start: int, stop: int) -> Unit:
-    """Return the unit of an item as it follows from the item; a line has only what differs."""
-    if isinstance(row, Message):
-        place = row.conversation_id, row.seq, row.role, row.name or row.role
-        return Unit(row.id, chunk, Tier.MESSAGES, *place, start, stop, row.occurred_at)
-    if isinstance(row, Summary):
-        until = row.occurred_until
-        return Unit(row.id, chunk, Tier.SUMMARIES, row.conversation_id, row.to_seq, None, None, start, stop, until)
-    return Unit(row.id, chunk, Tier.FACTS, None, None, None, row.subject, start, stop, row.occurred_at)
+    reasons += [f"and {len(found) - 3} more"] if len(found) > 3 else []
+    raise InvalidInput(printable(f"it is not as the format has it: {'; '.join(reasons)}", 500))
 
 
 def encode_vector(vector: Vectors) -> str:

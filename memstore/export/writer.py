@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 from uuid import UUID
 
 import numpy as np
@@ -35,42 +35,21 @@ from memstore.export.schema import (
     FactLine,
     MessageLine,
     SummaryLine,
-    default_unit,
     encode_vector,
 )
-from memstore.models import ExportReport, Json
+from memstore.models import ExportReport, Json, Tier
 from memstore.store import archive
 from memstore.store.database import Database, Transaction
-from memstore.store.rows import ChunkRow, ConversationRow, ItemRow, Owner, Row
+from memstore.store.rows import ChunkRow, ConversationRow, ItemRow, Owner
 
-COUNTED = {
-    "user": "users",
-    "conversation": "conversations",
-    "message": "messages",
-    "summary": "summaries",
-    "fact": "facts",
-    "document": "documents",
-}
+KINDS = ("user", "conversation", "message", "summary", "fact", "document")
 MESSAGES_PER_PROGRESS = 1000
 BUFFER_BYTES = 1024 * 1024
 GZIP_LEVEL = 6
 LINE_SEPARATORS = re.compile("[\x85\u2028\u2029]")  # to some readers of lines; JSON escapes the others itself
-# The keys of lines that are the columns of rows; what both call by another name is added beside them.
-MESSAGE, SUMMARY, FACT, CONVERSATION = (
-    tuple(schema.model_fields) for schema in (MessageLine, SummaryLine, FactLine, ConversationLine)
-)
-UNIT = ("conversation_id", "seq", "role", "speaker", "occurred_at")  # where they are not as the item has them
 LEFT_OUT_IF_EMPTY = ("tags", "metadata", "settings", "setting_changes", "sources", "history", "units", "vectors")
 
-
-class Writable(Protocol):
-    """A stream that takes bytes."""
-
-    def write(self, data: bytes, /) -> object:
-        """Take them."""
-
-
-Target = str | Path | Writable
+Target = str | Path | IO[bytes]
 
 
 async def write_export(
@@ -91,17 +70,9 @@ async def write_export(
     """
     with _open_target(target) as out:
         lines = _LineWriter(out)
-        await lines.write(
-            {
-                "kind": HEADER,
-                "format": FORMAT,
-                "version": VERSION,
-                "memstore": version("memstore"),
-                "exported_at": datetime.now(UTC),
-                "derived": derived,
-                "vectors": derived and vectors,
-            }
-        )
+        header = {"format": FORMAT, "version": VERSION, "memstore": version("memstore")}
+        header |= {"exported_at": datetime.now(UTC), "derived": derived, "vectors": derived and vectors}
+        await lines.write(HEADER, header)
         export = _UserExport(lines, conversation, derived, vectors, progress)
         if isinstance(users, Sequence):
             for name in users:
@@ -109,8 +80,10 @@ async def write_export(
         else:
             async for name in users:
                 await export.write(database, name)
-        await lines.end()
-    return ExportReport(**{name: lines.counts[kind] for kind, name in COUNTED.items()})
+        counts = dict(lines.counts)
+        await lines.write(FOOTER, {"lines": counts, "sha256": lines.digest.hexdigest()})
+        await lines.flush()
+    return ExportReport(*(counts.get(kind, 0) for kind in KINDS))
 
 
 @dataclass(slots=True)
@@ -133,32 +106,39 @@ class _UserExport:
             await archive.freeze(scope)
             owner = await archive.owner(scope)
             if owner is None:
-                raise InvalidInput(f"There is no user {self.name!r}: nothing was exported.")
-            await self.lines.write(self._user(owner))
+                raise InvalidInput(f"There is no user {name!r}: nothing was exported.")
+            await self._user(owner)
             wanted = {"with_units": self.derived, "model_id": owner.model_id if self.vectors else None}
             found = False
-            async for told in archive.read_conversations(scope, only):
+            async for row in archive.read_conversations(scope, only):
                 found = True
-                await self._conversation(scope, told, wanted, owner.messages)
+                await self._conversation(scope, row, wanted, owner.messages)
             if only is not None and not found:
-                raise InvalidInput(f"{self.name!r} has no conversation {self.conversation!r}: nothing was exported.")
+                raise InvalidInput(f"{name!r} has no conversation {self.conversation!r}: nothing was exported.")
             await self._facts(scope, wanted, only)
             if only is None:
                 await self._documents(scope)
 
-    async def _conversation(self, scope: Transaction, told: ConversationRow, wanted: Json, total: int) -> None:
-        place: Json = {"user": self.name, "conversation": told.conversation.name}
-        marks = {name: {"seq": seq, "recipe": recipe} for name, (seq, recipe) in told.watermarks.items()}
-        row = _columns(told.conversation, CONVERSATION)
-        line = {"kind": "conversation"} | place | row | {"setting_changes": told.setting_changes}
-        await self.lines.write(line | {"watermarks": marks if self.derived else None})
+    async def _user(self, owner: Owner) -> None:
+        has_vectors = self.derived and self.vectors and owner.embedder is not None
+        embedder = {"name": owner.embedder, "dimensions": owner.dimensions} if has_vectors else None
+        line = {"user": self.name, "id": ids.user_id(self.name), "settings": owner.settings}
+        await self.lines.write("user", line | {"created_at": owner.created_at, "embedder": embedder})
+
+    async def _conversation(self, scope: Transaction, row: ConversationRow, wanted: Json, total: int) -> None:
+        place: Json = {"user": self.name, "conversation": row.conversation.name}
+        marks = {name: {"seq": seq, "recipe": recipe} for name, (seq, recipe) in row.watermarks.items()}
+        line = place | _columns(row.conversation, ConversationLine) | {"setting_changes": row.setting_changes}
+        await self.lines.write("conversation", line | {"watermarks": marks if self.derived else None})
         if self.derived:
-            async with aclosing(archive.read_summaries(scope, told.conversation.id, wanted)) as summaries:
-                async for one in summaries:
-                    await self.lines.write({"kind": "summary"} | place | _item(one, SUMMARY))
-        async with aclosing(archive.read_messages(scope, told.conversation.id, wanted)) as messages:
-            async for one in messages:
-                await self.lines.write({"kind": "message"} | place | _item(one, MESSAGE))
+            async with aclosing(archive.read_summaries(scope, row.conversation.id, wanted)) as summaries:
+                async for item in summaries:
+                    await self.lines.write("summary", place | _columns(item.row, SummaryLine) | _units(item))
+        async with aclosing(archive.read_messages(scope, row.conversation.id, wanted)) as messages:
+            async for item in messages:
+                message: Any = item.row
+                line = place | _columns(message, MessageLine) | {"content": message.content, "metadata": message.meta}
+                await self.lines.write("message", line | _units(item))
                 self.done += 1
                 if self.done % MESSAGES_PER_PROGRESS == 0:
                     self.progress(self.name, self.done, max(total, self.done))
@@ -167,49 +147,38 @@ class _UserExport:
     async def _facts(self, scope: Transaction, wanted: Json, only: UUID | None) -> None:
         # What people entered is made of no message; its vector is.
         mine = {"with_units": True, "model_id": wanted["model_id"] if self.derived else None}
-        by_hand = not self.derived
-        async with aclosing(archive.read_facts(scope, mine, only=only, by_hand=by_hand)) as facts:
-            async for one in facts:
-                await self.lines.write({"kind": "fact", "user": self.name} | _item(one, FACT))
+        async with aclosing(archive.read_facts(scope, mine, only=only, by_hand=not self.derived)) as facts:
+            async for item in facts:
+                fact: Any = item.row
+                # A column of 32 bits: the shortest number that is the same there.
+                own = {"fact_kind": fact.kind, "confidence": float(str(np.float32(fact.confidence)))}
+                own |= {"sources": item.sources, "history": item.history}
+                await self.lines.write("fact", {"user": self.name} | _columns(fact, FactLine) | own | _units(item))
 
     async def _documents(self, scope: Transaction) -> None:
         async with aclosing(archive.read_documents(scope, vectors=self.vectors)) as documents:
             async for row in documents:
                 ttl = None if row["ttl"] is None else row["ttl"].total_seconds()
                 vectors = [_document_vector(*one) for one in row["vectors"] or ()]
-                await self.lines.write({"kind": "document", "user": self.name} | row | {"ttl": ttl, "vectors": vectors})
-
-    def _user(self, owner: Owner) -> Json:
-        with_vectors = self.derived and self.vectors and owner.embedder is not None
-        embedder = {"name": owner.embedder, "dimensions": owner.dimensions} if with_vectors else None
-        return {
-            "kind": "user",
-            "user": self.name,
-            "id": ids.user_id(self.name),
-            "settings": owner.settings,
-            "created_at": owner.created_at,
-            "embedder": embedder,
-        }
+                await self.lines.write("document", {"user": self.name} | row | {"ttl": ttl, "vectors": vectors})
 
 
-def _item(one: ItemRow, keys: Sequence[str]) -> Json:
-    row: Any = one.row
-    line = _columns(row, keys)
-    if "content" in keys:
-        line |= {"content": row.content, "metadata": row.meta}
-    if "fact_kind" in keys:
-        # A column of 32 bits: the shortest number that is the same there.
-        line |= {"fact_kind": row.kind, "confidence": float(str(np.float32(row.confidence)))}
-        line |= {"sources": one.sources, "history": one.history}
-    return line | {"units": [_unit(row, kept) for kept in one.units]}
+def _columns(row: Any, line: type[Any]) -> Json:
+    """Return the columns of a row that a line has under the same name."""
+    held = vars(row)
+    return {key: held[key] for key in line.model_fields if key in held and key != "kind"}
 
 
-def _unit(row: Row, kept: ChunkRow) -> Json:
-    unit = kept.unit
-    default = default_unit(row, unit.chunk, unit.start, unit.stop)
-    line: Json = {"start": unit.start, "stop": unit.stop, "recorded_at": kept.recorded_at}
-    line |= {name: getattr(unit, name) for name in UNIT if getattr(unit, name) != getattr(default, name)}
-    return line if kept.vector is None else line | {"vector": encode_vector(kept.vector)}
+def _units(item: ItemRow) -> Json:
+    return {"units": [_unit(chunk) for chunk in item.units]}
+
+
+def _unit(chunk: ChunkRow) -> Json:
+    unit = chunk.unit
+    line: Json = {"start": unit.start, "stop": unit.stop, "recorded_at": chunk.recorded_at}
+    if unit.tier == Tier.FACTS and unit.conversation_id is not None:
+        line["conversation_id"] = unit.conversation_id
+    return line if chunk.vector is None else line | {"vector": encode_vector(chunk.vector)}
 
 
 def _document_vector(path: str, model_id: str, components: str, text: str | None) -> Json:
@@ -217,13 +186,8 @@ def _document_vector(path: str, model_id: str, components: str, text: str | None
     return {"path": path, "model_id": model_id, "vector": encode_vector(vector), "text": text}
 
 
-def _columns(row: Any, keys: Sequence[str]) -> Json:
-    held = vars(row)
-    return {key: held[key] for key in keys if key in held and key not in ("user", "conversation", "kind")}
-
-
 @contextmanager
-def _open_target(target: Target) -> Iterator[Writable]:
+def _open_target(target: Target) -> Iterator[Any]:
     """Open a path or take a stream; a file appears, for its owner alone, when all of it is written."""
     if not isinstance(target, str | Path):
         yield target
@@ -260,16 +224,23 @@ def _open_file(path: Path) -> Iterator[IO[bytes]]:
 class _LineWriter:
     """Writes objects as lines, counts them by kind, and computes the digest of all of them."""
 
-    def __init__(self, out: Writable) -> None:
+    def __init__(self, out: IO[bytes]) -> None:
         self.counts: Counter[str] = Counter()
+        self.digest = sha256()
         self._out = out
-        self._digest = sha256()
         self._buffer = bytearray()
 
-    async def write(self, line: Json) -> None:
-        data = encode_line(line)
-        self._digest.update(data)
-        self.counts[line["kind"]] += 1
+    async def write(self, kind: str, line: Json) -> None:
+        """Write a line without what is None, and without what is empty as a rule."""
+        some = {
+            key: value
+            for key, value in line.items()
+            if value is not None and (key not in LEFT_OUT_IF_EMPTY or value not in ([], {}))
+        }
+        text = json.dumps({"kind": kind} | some, ensure_ascii=False, separators=(",", ":"), default=_to_text)
+        data = LINE_SEPARATORS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() + b"\n"
+        self.digest.update(data)
+        self.counts[kind] += 1
         self._buffer += data
         if len(self._buffer) >= BUFFER_BYTES:
             await self.flush()
@@ -277,23 +248,6 @@ class _LineWriter:
     async def flush(self) -> None:
         data, self._buffer = bytes(self._buffer), bytearray()
         await to_thread(self._out.write, data)
-
-    async def end(self) -> None:
-        """Write the last line, which has the sums of all, and what waits."""
-        sums = {"lines": dict(self.counts), "sha256": self._digest.hexdigest()}
-        self._buffer += encode_line({"kind": FOOTER} | sums)
-        await self.flush()
-
-
-def encode_line(line: Json) -> bytes:
-    """Return an object as a line, without what is None, and without what is empty as a rule."""
-    some = {
-        key: value
-        for key, value in line.items()
-        if value is not None and (key not in LEFT_OUT_IF_EMPTY or value not in ([], {}))
-    }
-    text = json.dumps(some, ensure_ascii=False, separators=(",", ":"), default=_to_text)
-    return LINE_SEPARATORS.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode() + b"\n"
 
 
 def _to_text(value: Any) -> str:

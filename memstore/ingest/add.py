@@ -120,23 +120,19 @@ async def store_new(
             last = await store.last_numbers(scope, conversations)
             known = await store.known(scope, _named(row for row in rows if last.get(row.conversation_id)))
     while (found := partition(rows, known, erased)).new:
-        await to_thread(count_tokens, [row for row in found.new if row.tokens == UNCOUNTED], counter)
+        await to_thread(count_tokens, found.new, counter)
         wanted = {row.conversation_id for row in found.new if row.external_id is not None}
         try:
             async with database.user_transaction(user) as scope:
                 locked = await _lock(scope, {id: conversations[id] for id in wanted}) if wanted else {}
                 if any(locked[id] != last.get(id, 0) for id in wanted):  # there are messages that were not looked for
-                    known, last = await store.known(scope, named), last | locked
+                    known = await store.known(scope, named)
                     found = partition(rows, known, erased)
                 if on_conflict == "error":
                     _check_conflicts(found, rows, key)
-                # Else it was erased since it was looked for: what is new by now is counted and locked first.
-                if all(
-                    row.tokens != UNCOUNTED and (row.external_id is None or row.conversation_id in locked)
-                    for row in found.new
-                ):
-                    await _number_and_store(scope, conversations, found.new)
-                    return found
+                count_tokens(found.new, counter)  # those that were removed since they were looked for
+                await _number_and_store(scope, conversations, found.new)
+                return found
         except _Tombstones as more:  # nothing was stored, and no conversation was made for them alone
             if on_conflict == "error":
                 raise Erased(tuple(number for number, row in enumerate(rows, 1) if row.id in more.ids)) from None
@@ -148,8 +144,8 @@ async def preview(database: Database, rows: Sequence[Message]) -> Partition:
     """Return what `store_new` would, and store nothing."""
     async with database.user_transaction(rows[0].user_id) as scope:
         known = await store.known(scope, _named(rows))
-        found = partition(rows, known)
-        return partition(rows, known, await tombstones.erased_messages(scope, found.new))
+        new = [row for row in rows if row.id not in known]
+        return partition(rows, known, await tombstones.erased_messages(scope, new))
 
 
 class Partition(NamedTuple):
@@ -213,7 +209,7 @@ def _build_rows(
             raise InvalidInput(f"message {number}: {error} Nothing of this call was stored.") from None
     if key is not None:
         assign_ids(rows, key)
-    for row in rows:
+    for row in rows if redactor.detectors else ():
         redactor.redact_message(row)
     return rows
 
@@ -246,9 +242,11 @@ def build_row(message: MessageInput, conversation: ConversationRef, max_bytes: i
 
 
 def count_tokens(rows: Iterable[Message], counter: TokenCounter) -> None:
-    """Set in each row how many tokens its text and its calls have, and by which counter."""
+    """Set how many tokens the text and the calls of uncounted rows have, and by which counter."""
     name = counter.name
     for row in rows:
+        if row.tokens != UNCOUNTED:
+            continue
         tokens = counter.count(row.text or "")
         if row.tool_calls:
             tokens += counter.count(json.dumps(row.tool_calls, ensure_ascii=False, separators=(",", ":")))

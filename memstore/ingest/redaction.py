@@ -184,8 +184,6 @@ class Redactor:
 
         Raises `InvalidInput` where its `external_id` is one.
         """
-        if not self.detectors:
-            return False
         self.reject_secret_names(external_id=message.external_id)
         counts: Counter[str] = Counter()
         parts = self._walk(message.parts, counts, "")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Generator, Iterator, Mapping, Sequence
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -30,23 +31,13 @@ from memstore.text import INVALID_CHARS
 TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
 LONGEST_NAME = 200  # characters; a speaker stands before every unit of what was said, and a tag beside it
 MOST_TAGS = 100
-ROLES = frozenset(Role)
 LONGEST_KEY = 200  # characters of the idempotency key of a call
 DEEPEST = 100  # levels of JSON: far above anything written on purpose, far below Python's own limit
 
 
-def _check_role(value: object) -> object:
-    if not isinstance(value, str) or value not in ROLES:
-        raise ValueError(f"the role {value!r} is unknown; use one of {', '.join(Role)}")
-    return value
-
-
 def _check_content(value: object) -> object:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and all(isinstance(part, dict) for part in value):
-        return value
-    if value is not None:
+    is_parts = isinstance(value, list) and all(isinstance(part, dict) for part in value)
+    if value is not None and not isinstance(value, str) and not is_parts:
         raise ValueError(f'{value!r:.60} is neither a text nor a list of parts such as {{"type": "text", "text": "…"}}')
     return value
 
@@ -71,7 +62,8 @@ def _check_call(call: Json) -> Json:
 
 
 Name = Annotated[str, Strict(), Field(min_length=1, max_length=LONGEST_NAME)]
-Moment = Annotated[AwareDatetime, BeforeValidator(_refuse_number), AfterValidator(_to_utc)]
+UtcTime = Annotated[AwareDatetime, AfterValidator(_to_utc)]
+Moment = Annotated[UtcTime, BeforeValidator(_refuse_number)]
 
 
 class NewMessage(BaseModel):
@@ -79,7 +71,7 @@ class NewMessage(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    role: Annotated[Role, BeforeValidator(_check_role)]
+    role: Role
     content: Annotated[StrictStr | list[Json] | None, BeforeValidator(_check_content)] = None
     name: Name | None = None
     occurred_at: Moment = Field(default_factory=lambda: datetime.now(UTC))
@@ -104,9 +96,8 @@ class NewMessage(BaseModel):
         return "\n".join(str(text or "") for kind, text in kinds if kind in TEXT_PARTS)
 
 
-# Made once: `dumps` makes one for each value.
-_ASCII, _JSON = (json.JSONEncoder(ensure_ascii=ascii, allow_nan=False) for ascii in (True, False))
-WANTED = {"string_type": "text", "list_type": "list", "dict_type": "object of JSON"}
+_JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)  # made once: `dumps` makes one for each value
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON escapes it
 TEXT_PARTS = {"text", "input_text", "output_text"}
 TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occurred_at")]
 
@@ -119,8 +110,19 @@ def validate_message(given: Mapping[str, Any] | Message | NewMessage, *, max_byt
         message = given if isinstance(given, NewMessage) else NewMessage.model_validate(_keys(given))
     except ValidationError as error:
         raise InvalidInput(f"{'; '.join(_reasons(error))}.") from None
-    for problem in _problems(message, max_bytes):
-        raise InvalidInput(problem)
+    size = 0
+    for name in TEXTUAL:
+        value = getattr(message, name)
+        if isinstance(value, str):
+            check_text(value, name)
+            size += len(value.encode())
+        elif value:
+            size += check_json(value, name)
+    if size > max_bytes:
+        raise InvalidInput(
+            f"it holds {size:,} bytes and a message may have {max_bytes:,}. "
+            "Split it, store a reference instead, or raise max_message_bytes (MEMSTORE_MAX_MESSAGE_BYTES)."
+        )
     return message
 
 
@@ -135,14 +137,32 @@ def check_text(text: object, what: str) -> None:
     """Raise `InvalidInput` for what is no text, or holds what neither Postgres nor UTF-8 can."""
     if not isinstance(text, str):
         raise InvalidInput(f"{what} is a text, not {text!r:.60}.")
-    if INVALID_CHARS.search(text):
-        raise InvalidInput(f"{what} holds a NUL character or half a surrogate pair: {text!r:.60}. Remove it.")
+    if (not text.isascii() or "\0" in text) and (found := INVALID_CHARS.search(text)):
+        kind = "a NUL character" if found[0] == "\0" else f"half a surrogate pair (U+{ord(found[0]):04X})"
+        raise InvalidInput(f"{what} holds {kind} at position {found.start()}, which Postgres cannot store; remove it.")
 
 
-def check_json(value: object, what: str) -> None:
-    """Raise `InvalidInput` for what is not JSON, or holds what Postgres cannot."""
-    for problem in _json_problems(value, what):
-        raise InvalidInput(problem)
+def check_json(value: object, what: str) -> int:
+    """Return how many bytes JSON has; raise `InvalidInput` for what is none, or holds what Postgres cannot."""
+    try:
+        written = _JSON.encode(value)
+        if written.count("{") + written.count("[") > DEEPEST and _is_deep(value):
+            raise RecursionError
+    except RecursionError:
+        raise InvalidInput(f"{what} is nested deeper than {DEEPEST} levels; make it flatter.") from None
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{what} must be JSON: {error}.") from None
+    if INVALID_CHARS.search(written) or ("\\u0000" in written and _NUL.search(written)):
+        raise InvalidInput(f"{what} holds a NUL or half a surrogate pair, which Postgres cannot store; remove it.")
+    return len(written.encode())
+
+
+def _is_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        values = (one.values() if isinstance(one, Mapping) else one for one in level)
+        level = [inner for one in values if isinstance(one, Iterable) and not isinstance(one, str) for inner in one]
+    return bool(level)
 
 
 def _keys(given: Mapping[str, Any] | Message) -> Mapping[str, Any]:
@@ -162,75 +182,7 @@ def _reasons(error: ValidationError) -> Iterator[str]:
             reason = "memstore does not know this key; put what is yours under metadata"
         elif detail["type"] in ("timezone_aware", "datetime_from_date_parsing", "datetime_parsing"):
             reason = f"{reason}; give a time with its zone, such as 2026-01-31T18:00:00+01:00"
-        elif detail["type"] in WANTED:
-            reason = f"{detail['input']!r:.60} is no {WANTED[detail['type']]}"
-        elif detail["type"] == "string_too_short":
-            reason = "it is empty; leave it out, or give a text"
-        elif detail["type"] == "string_too_long":
-            reason = f"it has {len(detail['input'])} characters and may have {LONGEST_NAME}"
         yield f"{place}: {reason}" if place else reason
-
-
-def _problems(message: NewMessage, max_bytes: int) -> Iterator[str]:
-    values = vars(message)
-    texts = [place for place in TEXTUAL if isinstance(values[place], str)]
-    said = "".join([values[place] for place in texts])  # looked through once: nearly always there is nothing
-    if not said.isascii() or "\0" in said:
-        for place in texts:
-            yield from _text_problems(values[place], place)
-    size = _bytes(said)
-    for place in TEXTUAL:
-        if (value := values[place]) and not isinstance(value, str):
-            size += yield from _json_problems(value, place)
-    if size > max_bytes:
-        yield (
-            f"it holds {size:,} bytes and a message may have {max_bytes:,}. "
-            "Split it, store a reference instead, or raise max_message_bytes (MEMSTORE_MAX_MESSAGE_BYTES)."
-        )
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
-
-
-def _text_problems(text: str, place: str) -> Iterator[str]:
-    if found := INVALID_CHARS.search(text):
-        kind = "a NUL character" if found[0] == "\0" else f"half a surrogate pair (U+{ord(found[0]):04X})"
-        yield f"{place} holds {kind} at position {found.start()}, which Postgres cannot store; remove it."
-
-
-def _json_problems(value: object, place: str) -> Generator[str, None, int]:
-    """Yield what is wrong; return the bytes that the value has as JSON."""
-    try:
-        written = _ASCII.encode(value)
-    except (TypeError, ValueError, RecursionError):
-        written = ""
-    if written and "\\" not in written and written.count("{") + written.count("[") <= DEEPEST:
-        return len(written)  # all of it is plain and shallow, as nearly always
-    for problem in _deep_problems(value, place):
-        yield problem
-        return 0
-    try:
-        return _bytes(_JSON.encode(value))
-    except (TypeError, ValueError) as error:
-        yield f"{place} must be JSON: {error}."
-    return 0
-
-
-def _deep_problems(value: object, place: str) -> Iterator[str]:
-    # No recursion: the value may be nested as deep as a parser goes, and that is deeper than Python's own stack.
-    pending = [(value, 0)]
-    while pending:
-        item, depth = pending.pop()
-        if depth > DEEPEST:
-            yield f"{place} is nested deeper than {DEEPEST} levels; make it flatter."
-            return
-        if isinstance(item, str):
-            yield from _text_problems(item, place)
-        elif isinstance(item, Mapping):
-            pending += [(inner, depth + 1) for pair in item.items() for inner in pair]
-        elif isinstance(item, list | tuple):
-            pending += [(inner, depth + 1) for inner in item]
 
 
 def check_choice(name: str, value: str | None, known: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from functools import cache
@@ -28,8 +28,7 @@ class Section:
     0.25); sections of the highest `priority` first use what others leave.
 
     `text` is a text, or several in the order of preference. A `steady` section stands at the start, where a model's
-    cache keeps it, and does not depend on the question; others stand just before the question. With `cut`, a text or a
-    recent message that is too long is cut at a sentence; without, it is left out.
+    cache keeps it, and does not depend on the question; others stand just before the question.
     """
 
     name: str
@@ -39,7 +38,6 @@ class Section:
     weight: float | None = None
     priority: int = 0
     steady: bool = False
-    cut: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -48,11 +46,7 @@ class Section:
 
     def as_dict(self) -> Json:
         """Return the section as JSON, without default values."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}
-        values = {item.name: values[item.name] for item in fields(self) if values[item.name] != item.default}
-        if self.text is not None and not isinstance(self.text, str):
-            values["text"] = list(self.text)
-        return values
+        return as_json(self)
 
 
 class Reason(StrEnum):
@@ -63,7 +57,6 @@ class Reason(StrEnum):
     ALREADY_IN_RECENT = "shown among the recent turns"
     COVERED = "covered by a summary"
     COMPRESSED = "compressed by a strategy"
-    CUT = "cut"
     SUPERSEDED = "superseded"
     NOT_VISIBLE = "not visible"
     UNPAIRED = "unpaired tool call"
@@ -131,7 +124,7 @@ class Receipt:
 
     `content_hash` is the SHA-256 of the canonical JSON of what was sent. `asked` are the numbers
     of the message that was the question and of those after it. `arguments` and `models` are what the context was made
-    with; `texts` what is stored nowhere else: `system`, `query`, what a strategy wrote or what was cut, by its
+    with; `texts` what is stored nowhere else: `system`, `query`, what a strategy wrote, by its
     messages ("3-9"), and the texts of sections of the user's own ("<calendar> 0").
     """
 
@@ -159,11 +152,10 @@ class Receipt:
 
     def as_dict(self) -> Json:
         """Return the receipt as JSON; `Receipt.from_dict` reads it back, but for `preview` and `recorded_at`."""
-        decisions = {"included", "left_out", "compressed"}
-        body = as_json(self, exclude=decisions | {"recorded_at"})
-        body = {"budget": self.budget, "reserve": self.reserve, "cacheable": self.cacheable, "count": self.count} | body
-        listed = {name: [item.as_dict() for item in getattr(self, name)] for name in sorted(decisions)}
-        return body | {name: items for name, items in listed.items() if items or name != "compressed"}
+        always = {name: getattr(self, name) for name in ("budget", "reserve", "cacheable", "count")}
+        body = always | as_json(self, exclude={"included", "left_out", "compressed", "recorded_at"})
+        body |= {name: [item.as_dict() for item in getattr(self, name)] for name in ("included", "left_out")}
+        return body | ({"compressed": [step.as_dict() for step in self.compressed]} if self.compressed else {})
 
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Receipt:
@@ -172,9 +164,7 @@ class Receipt:
             Compression(step["strategy"], step["tokens_before"], step["tokens_after"], step["turns"])
             for step in body.get("compressed", ())
         ]
-        known = {item.name for item in fields(cls)}
-        values = {name: value for name, value in body.items() if name in known}
-        receipt: Receipt = adapter(Receipt).validate_python(values | {"compressed": steps})
+        receipt: Receipt = adapter(Receipt).validate_python({**body, "compressed": steps})
         return receipt
 
     def decisions(self) -> Iterator[Decision]:
@@ -275,11 +265,7 @@ class Context:
     strategies: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        many = len(self.messages)
-        content = f"{many} message{'s' if many != 1 else ''}" if self.text is None else "a text"
-        system = " and a system prompt apart" if self.system is not None else ""
-        receipt = "no receipt was kept" if self.receipt.id is None else f"receipt {self.receipt.id}"
-        return f"<Context: {self.tokens:,} of {self.receipt.budget:,} tokens, {content}{system}, {receipt}>"
+        return f"<Context: {self.tokens:,} of {self.receipt.budget:,} tokens, receipt {self.receipt.id}>"
 
     def statistics(self) -> Statistics:
         """Return tokens of the budget, messages kept word for word, strategies, and the roles of `messages`."""
@@ -295,7 +281,7 @@ class Context:
     def as_dict(self) -> Json:
         """Return the context as JSON."""
         body = {"messages": self.messages, "tokens": self.tokens, "receipt": self.receipt.as_dict()}
-        return body | _present(system=self.system, text=self.text)
+        return body | {name: value for name in ("system", "text") if (value := getattr(self, name)) is not None}
 
     def explain(self) -> str:
         """Return the receipt as text: tokens by section, what is included, and what was left out and why."""
@@ -338,14 +324,9 @@ class Replay:
 
     def as_dict(self) -> Json:
         """Return the replay as JSON."""
-        id = None if self.receipt.id is None else str(self.receipt.id)
-        missing = [as_json(item) for item in self.missing]
-        body = {"receipt": id, "exact": self.exact, "missing": missing, "messages": self.messages}
-        return body | _present(system=self.system, text=self.text)
-
-
-def _present(**values: str | None) -> Json:
-    return {name: value for name, value in values.items() if value is not None}
+        receipt = None if self.receipt.id is None else str(self.receipt.id)
+        body = as_json(self, exclude={"receipt"})
+        return {"receipt": receipt, "exact": self.exact, "missing": [], "messages": self.messages} | body
 
 
 def as_json(value: Any, **options: Any) -> Json:

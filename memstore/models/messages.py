@@ -1,10 +1,12 @@
-"""Conversations, messages and summaries, as rows."""
+"""Conversations, messages and summaries, as rows; what recall finds of them; documents of an application."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from pydantic import computed_field
@@ -105,3 +107,103 @@ class Summary(SQLModel):
     occurred_at: datetime = column(Time, description="when the stretch began")
     occurred_until: datetime = column(Time, description="when the stretch ended")
     recorded_at: datetime = column(Time, default="now()")
+
+
+class UnitKey(NamedTuple):
+    """The key of a unit: its item, and which chunk of it."""
+
+    item_id: UUID
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What recall ranks: a message, summary or fact, or a chunk of a long one; `start` and `stop` in characters."""
+
+    item_id: UUID
+    chunk: int
+    tier: Tier
+    conversation_id: UUID | None
+    seq: int | None
+    role: str | None
+    speaker: str | None
+    start: int
+    stop: int
+    occurred_at: datetime
+
+    @property
+    def key(self) -> UnitKey:
+        """The key of the unit."""
+        return UnitKey(self.item_id, self.chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A recalled item.
+
+    `text` is the item's, verbatim, or a chunk of it from character `start` on; `sources` are the ids of its messages;
+    `parts` says what each signal adds to `score`. A fact holds until `valid_to`, if that is known.
+    """
+
+    tier: Tier
+    id: UUID
+    text: str
+    score: float
+    parts: Mapping[str, float]
+    sources: tuple[UUID, ...]
+    occurred_at: datetime
+    conversation_id: UUID | None = None
+    seq: int | None = None
+    role: str | None = None
+    speaker: str | None = None
+    start: int = 0
+    valid_to: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HitGroup:
+    """The hits of a session, or a fact with the messages that it was made from.
+
+    Of a session, `score` is that of its best hit, and `since` and `until` are the times of its first and last message;
+    with a viewer, those of the hits. Of a fact, `fact` is its own hit, `score` that one's, and `hits` are its whole
+    messages in the order in which they were said, from `since` to `until`. A fact without messages has its own time.
+    """
+
+    score: float
+    since: datetime
+    until: datetime
+    conversation_id: UUID | None
+    hits: tuple[Hit, ...]
+    fact: Hit | None = None
+
+
+Namespace = tuple[str, ...]
+LONGEST_TTL = timedelta(days=365_000)  # 999 years: a moment beyond the year 9999 could not be read again
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A value under a namespace and a key; `score` is its similarity to the query of a search."""
+
+    namespace: Namespace
+    key: str
+    value: Json
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime | None = None
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    """A value to store.
+
+    `texts` are embedded for search, each under a path of the value; by default the whole value as JSON, and with `{}`
+    it is not found by meaning. It expires `ttl` after it was last written or read, if that is given.
+    """
+
+    namespace: Namespace
+    key: str
+    value: Json
+    texts: Mapping[str, str] | None = None
+    ttl: timedelta | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -314,14 +314,11 @@ class Certificate:
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Certificate:
         """Return the certificate that `as_dict` wrote. Raises `ValueError` for anything else, naming what is wrong."""
-        if not isinstance(body, Mapping):
-            raise ValueError("it is no object")
-        known = {item.name for item in fields(cls)}
-        values = {name: value for name, value in body.items() if name in known}
         try:
-            certificate: Certificate = adapter(Certificate).validate_python(values)
+            certificate: Certificate = adapter(Certificate).validate_python(body)
         except ValidationError as error:
-            raise ValueError(_describe_errors(error)) from None
+            wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()]
+            raise ValueError("; ".join(wrong)) from None
         if not certificate.erased:  # every erasure names one id: of none, all would be found to be gone
             raise ValueError("it names nothing that was erased")
         return certificate
@@ -344,10 +341,3 @@ class LeftoverReport:
     def as_dict(self) -> Json:
         """Return the report as JSON."""
         return as_json(self, exclude_defaults=False)
-
-
-def _describe_errors(error: ValidationError) -> str:
-    missing = [str(item["loc"][0]) for item in error.errors() if item["type"] == "missing"]
-    wrong = [".".join(map(str, item["loc"])) for item in error.errors() if item["type"] != "missing"]
-    clauses = ((missing, "it has no"), (wrong, "it has something else for its"))
-    return ", and ".join(f"{words} {', '.join(dict.fromkeys(names))}" for names, words in clauses if names)

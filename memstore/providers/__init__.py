@@ -7,7 +7,7 @@ them, and returns the provider. The built-in ones are entry points too. A functi
 named "module:function", or "module:function:model".
 
 The other modules are the built-in providers, one a library or service, and what they share: `services` and
-`served_embedder` (a server is asked, and asked again), `counters` (messages as the texts that are counted), `batching`.
+`served_embedder` (a server is asked, and asked again), `tiktoken` (messages as the texts that are counted), `batching`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
-from typing import Any, Generic, Literal, Protocol, Self, TypeVar
+from threading import RLock
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -160,6 +161,7 @@ class ChatModel(Protocol):
         """
 
 
+_LOADING = RLock()  # several first questions at once must not load a model several times
 _LOADED: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()  # hundreds of megabytes each: stores share
 
 
@@ -168,8 +170,7 @@ def load_counter(name: str, settings: Settings | None = None) -> TokenCounter:
 
     `settings` say where a server is; by default they are those of the environment.
     """
-    counter: TokenCounter = _load("memstore.counters", name, settings)
-    return counter
+    return cast(TokenCounter, _load("memstore.counters", name, settings))
 
 
 def load_embedder(name: str, settings: Settings | None = None) -> Embedder | None:
@@ -219,35 +220,26 @@ def load_stored_embedder(name: str, dimensions: int, settings: Settings | None =
 
 def load_reranker(name: str, settings: Settings | None = None) -> Reranker | None:
     """Return the reranker of this name, such as "cross-encoder:FOLDER", as `load_embedder` does; None for "none"."""
-    if name == "none":
-        return None
-    reranker: Reranker = _load("memstore.rerankers", name, settings)
-    return reranker
+    return None if name == "none" else cast(Reranker, _load("memstore.rerankers", name, settings))
 
 
 def load_chat_model(name: str, settings: Settings | None = None) -> ChatModel | None:
-    """Return the chat model of this name, such as "ollama:qwen3:4b"; None for "none". Asks no server yet.
-
-    `settings` say where the server is and how long to wait; by default they are those of the environment.
-    """
-    if name == "none":
-        return None
-    model: ChatModel = _load("memstore.chat_models", name, settings)
-    return model
+    """Return the chat model of this name, such as "ollama:qwen3:4b"; None for "none". Asks no server yet."""
+    return None if name == "none" else cast(ChatModel, _load("memstore.chat_models", name, settings))
 
 
 def _load(group: str, name: str, settings: Settings | None) -> Any:
     """Return a provider; one that is made without the settings, such as a local model, is shared by all who ask."""
-    loaded = _LOADED.get((group, name))
-    if loaded is not None:
-        return loaded
-    load, model = find_loader(group, name)
-    if len(signature(load).parameters) > 1:
-        return load(model, load_settings({}) if settings is None else settings)
-    provider = load(model)
-    with suppress(TypeError):  # a class with __slots__ may refuse
-        _LOADED[group, name] = provider
-    return provider
+    with _LOADING:
+        provider = _LOADED.get((group, name))
+        if provider is None:
+            load, model = find_loader(group, name)
+            if len(signature(load).parameters) > 1:
+                return load(model, load_settings({}) if settings is None else settings)
+            provider = load(model)
+            with suppress(TypeError):  # a class with __slots__ may refuse
+                _LOADED[group, name] = provider
+        return provider
 
 
 def find_loader(group: str, name: str) -> tuple[Callable[..., Any], str]:
@@ -257,12 +249,12 @@ def find_loader(group: str, name: str) -> tuple[Callable[..., Any], str]:
     if kind in known.names:
         return known[kind].load(), model
     function, _, model = model.partition(":")
-    if kind and function.isidentifier():
+    if all(part.isidentifier() for part in (*kind.split("."), function)):
         try:
             load = getattr(import_module(kind), function, None)
-        except (ImportError, TypeError, ValueError) as error:
-            if not isinstance(error, ModuleNotFoundError) or not f"{kind}.".startswith(f"{error.name}."):
-                raise ProviderMissing(f"{kind} of {name!r} cannot be imported: {error}.") from error
+        except ModuleNotFoundError as error:
+            if not f"{kind}.".startswith(f"{error.name}."):  # a module that it needs
+                raise
         else:
             if not callable(load):
                 raise ProviderMissing(f"The module {kind} of {name!r} has no function {function}.")

@@ -55,16 +55,9 @@ class BatchWorkers:
         return results
 
     def fill(
-        self,
-        rows: NDArray[Any],
-        work: Callable[[list[T]], NDArray[Any]],
-        items: Sequence[T],
-        lengths: Sequence[int],
-        size: int,
-        area: int = sys.maxsize,
+        self, rows: NDArray[Any], work: Callable[[list[T]], NDArray[Any]], items: Sequence[T], batches: list[list[int]]
     ) -> None:
-        """Set a row for each item to what `work` gives for it, in batches as `by_length` makes them."""
-        batches = by_length(lengths, size, area)
+        """Set a row for each item to what `work` gives for it."""
         results = self.run(lambda batch: work([items[index] for index in batch]), batches)
         for batch, result in zip(batches, results, strict=True):
             rows[batch] = result

@@ -1,21 +1,10 @@
 """An upper bound of the tokens of any model, by the bytes of UTF-8: what is left where its tokenizer is unknown.
 
-Why it holds for a text. A tokenizer normalises a text, cuts it up, and gives tokens, each of which stands for a piece
-of it that is not empty: a byte or more with byte-level BPE (GPT, Llama 3, Qwen, Mistral) and with a fallback to bytes
-(Llama 2, Gemma), a character or more with WordPiece and with Unigram, whose token for the unknown stands for one too.
-So there are not more tokens than the normalised text has bytes. SentencePiece and some byte-level tokenizers put a
-blank before a text: one more.
-
-Normalising may lengthen: NFKC makes 33 bytes of the 3 of U+FDFA, NFC 12 of the 4 of U+1D160, lower case 3 of the 2 of
-U+0130. So the longest of all these forms is taken: as it is, NFC, NFKC, NFKC of each character alone (SentencePiece's
-own; one that gets shorter counts as it is, for an older Unicode may not know its form), each as it is, in lower case
-and case-folded; and the characters of NFD and NFKD, which BERT's kind use, without bytes. It is not proven for a
-tokenizer that puts longer text in the place of shorter by rules of its own, for one with a fallback to bytes and no
-token for a blank, nor for images and sounds.
-
-For a chat, what the template adds is not known: it is proven for templates that add at most `PER_MESSAGE` tokens to a
-message and to a tool call, `TEMPLATE` to a chat and `TOOLS` to definitions of tools. Those in the shapes of Llama 3,
-Gemma, ChatML and Qwen do; those that bring a long preamble of their own (Command R, gpt-oss) do not.
+A tokenizer normalises a text and gives tokens, each of which stands for a byte or more of it, or for a character; some
+put a blank before it, which is one more. Normalising may lengthen (NFKC makes 33 bytes of the 3 of U+FDFA), so the
+longest of all forms is taken. It is not proven for a tokenizer that replaces text by longer one of its own, nor for
+images and sounds. What a chat's template adds is bounded for the shapes of Llama 3, Gemma, ChatML and Qwen, not for
+those with a long preamble of their own (Command R, gpt-oss).
 """
 
 from __future__ import annotations
@@ -27,7 +16,7 @@ from unicodedata import is_normalized, normalize
 
 from memstore.errors import ProviderMissing
 from memstore.providers import Count
-from memstore.providers.counters import as_json, only_text, texts
+from memstore.providers.tiktoken import as_json, only_text, texts
 from memstore.settings import Settings
 
 PER_MESSAGE = 16
@@ -46,13 +35,7 @@ def load(model: str, settings: Settings | None = None) -> BytesCounter:
 class BytesCounter:
     """Bounds the tokens of texts and chats from above. Safe to share by threads; nothing is remembered."""
 
-    def __repr__(self) -> str:
-        return f"<BytesCounter {self.name}>"
-
-    @property
-    def name(self) -> str:
-        """The full name, "bytes"."""
-        return "bytes"
+    name = "bytes"
 
     def count(self, text: str) -> int:
         """Return a number of tokens that a text does not exceed: its bytes when it is longest, and 1; 0 for ""."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from memstore.errors import ProviderError, ProviderMissing
 from memstore.providers import Scores
-from memstore.providers.batching import BatchWorkers
+from memstore.providers.batching import BatchWorkers, by_length
 from memstore.providers.sentence_transformers import BATCH, load_model
 from memstore.text import replace_surrogates
 
@@ -46,7 +46,7 @@ class CrossEncoderReranker:
         """
         scores = np.empty(len(texts), dtype=np.float32)
         pairs = [(replace_surrogates(query), replace_surrogates(text)) for text in texts]
-        self._worker.fill(scores, self._score, pairs, [len(text) for text in texts], BATCH)
+        self._worker.fill(scores, self._score, pairs, by_length(list(map(len, texts)), BATCH))
         return scores
 
     def _score(self, pairs: list[tuple[str, str]]) -> Scores:

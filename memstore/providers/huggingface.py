@@ -12,13 +12,12 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NoReturn
 
 from jinja2 import TemplateError, nodes
-from jinja2.exceptions import SecurityError
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -26,7 +25,7 @@ from tokenizers import Tokenizer
 
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import Count
-from memstore.providers.counters import CountCache, as_json, only_text, part_text, texts
+from memstore.providers.tiktoken import CountCache, as_json, only_text, part_text, texts
 from memstore.settings import Settings
 from memstore.text import replace_surrogates
 from memstore.tool_calls import describe_call, describe_result, name_of, raw_arguments
@@ -62,7 +61,6 @@ class TokenizerCounter:
     """
 
     def __init__(self, file: Path, folder: Path) -> None:
-        self._path = folder if file.name == TOKENIZER else file
         config = _config(folder / CONFIG)
         templates = _templates(config, folder)
         variables = {key: text for key, value in config.items() if (text := _token(value)) and key.endswith("_token")}
@@ -70,20 +68,18 @@ class TokenizerCounter:
         self.digest = sha256(
             "\0".join([source, *sorted(templates.values()), *sorted(variables.values())]).encode()
         ).hexdigest()[:12]
+        self.name = f"tokenizer:{folder if file.name == TOKENIZER else file}@{self.digest}"
         try:
             tokenizer = Tokenizer.from_str(source)
         except Exception as error:  # the library raises bare Exception
             raise ProviderError(f"{file} is no tokenizer: {error}") from error
-        self._vocabulary = Vocabulary(tokenizer, _added_bos(tokenizer, variables.get("bos_token")))
+        bos = variables.get("bos_token")  # counted where the tokenizer puts it before a prompt of itself
+        adds_bos = bos in tokenizer.encode("", add_special_tokens=True).tokens
+        self._vocabulary = Vocabulary(tokenizer, bos if adds_bos else None)
         self._templates = {name: ChatTemplate(text, variables) for name, text in templates.items()}
 
     def __repr__(self) -> str:
         return f"<TokenizerCounter {self.name}>"
-
-    @property
-    def name(self) -> str:
-        """The full name: "tokenizer:", the path, and 12 digits of the digest of what is in the files."""
-        return f"tokenizer:{self._path}@{self.digest}"
 
     def count(self, text: str) -> int:
         """Return the number of tokens of a text, special tokens being plain text; a lone surrogate counts as U+FFFD."""
@@ -98,7 +94,7 @@ class TokenizerCounter:
 
         "exact", but "estimated" where the template has no place for a message as it is (see `ChatTemplate.render`),
         puts today's date into the prompt, or where there is more than text. Raises InvalidInput for messages that the
-        template refuses, ProviderError for a template that does what it must not.
+        template refuses.
         """
         prompt, is_certain = self.render(messages, tools)
         is_exact = is_certain and only_text(messages)
@@ -109,12 +105,7 @@ class TokenizerCounter:
     ) -> tuple[str, bool]:
         """Return the prompt that is counted, and whether it is certain that a server makes the same of the messages."""
         template = self._templates.get("tool_use" if tools else "default", self._templates["default"])
-        try:
-            return template.render(messages, tools)
-        except InvalidInput:
-            if messages:
-                raise
-            return "", False  # templates that look at the first message have nothing to say of no message
+        return template.render(messages, tools)
 
     @cached_property
     def _overhead(self) -> int:
@@ -181,21 +172,18 @@ def _length(tokenizer: Tokenizer, text: str) -> int:
 
 def _config(file: Path) -> dict[str, Any]:
     try:
-        config = json.loads(_read(file)) if file.is_file() else {}
+        config: dict[str, Any] = json.loads(_read(file)) if file.is_file() else {}
     except ValueError as error:
         raise ProviderError(f"{file} is no JSON: {error}") from error
-    return config if isinstance(config, dict) else {}
+    return config
 
 
 def _templates(config: Mapping[str, Any], folder: Path) -> dict[str, str]:
     """Return the templates by name; "default" is there."""
     if (folder / TEMPLATE).is_file():
         return {"default": _read(folder / TEMPLATE)}
-    value = config.get("chat_template")
-    if isinstance(value, list):
-        named = {str(entry.get("name")): str(entry.get("template")) for entry in value if isinstance(entry, dict)}
-    else:
-        named = {"default": value} if isinstance(value, str) else {}
+    value = config.get("chat_template") or []
+    named = {"default": value} if isinstance(value, str) else {entry["name"]: entry["template"] for entry in value}
     if "default" not in named:
         raise ProviderMissing(f"{folder} has no chat template: put the model's {TEMPLATE} or {CONFIG} there.")
     return named
@@ -214,13 +202,8 @@ def _token(value: object) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _added_bos(tokenizer: Tokenizer, bos: str | None) -> str | None:
-    """Return the token that begins a prompt, if the tokenizer puts it there of itself."""
-    return bos if bos is not None and bos in tokenizer.encode("", add_special_tokens=True).tokens else None
-
-
-class MessagesRefused(Exception):
-    """Raised by a template for messages that it does not take."""
+class _MessagesRefused(Exception):
+    """Raised for messages that a template does not take."""
 
 
 class ChatTemplate:
@@ -242,20 +225,21 @@ class ChatTemplate:
         """Return the prompt up to where the reply begins, and whether a server is certain to send the same.
 
         It is not certain where the prompt has a date, or where the messages had to be changed. A template that refuses
-        them is given them with each system message as the user's and neighbours of one role joined, at last with calls
-        of tools and their results in words; servers refuse such messages, or join them in ways of their own. Raises
-        InvalidInput where the template refuses these too, ProviderError where it does what the sandbox forbids.
+        them is given them with each system message as the user's, calls of tools and their results in words, and
+        neighbours of one role joined; servers refuse such messages, or join them in ways of their own. Raises
+        InvalidInput where the template refuses these too, or does what the sandbox forbids.
         """
         as_given = [as_template(message) for message in messages]
-        refused: MessagesRefused | None = None
-        for attempt in (as_given, _alternate(as_given), _alternate(_tools_in_words(as_given))):
+        try:
+            prompt, has_date = self._render(as_given, tools)
+        except _MessagesRefused:
             try:
-                prompt, has_date = self._render(attempt, tools)
-            except MessagesRefused as error:
-                refused = error
-            else:
-                return prompt, attempt is as_given and not has_date
-        raise InvalidInput(f"The model's chat template refuses these messages: {refused}") from refused
+                return self._render(_alternate(as_given), tools)[0], False
+            except _MessagesRefused as error:
+                if not messages:  # templates that look at the first message have nothing to say of no message
+                    return "", False
+                raise InvalidInput(f"The model's chat template refuses these messages: {error}") from error
+        return prompt, not has_date
 
     def _render(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
         """Return the prompt, and whether it has a date."""
@@ -268,13 +252,8 @@ class ChatTemplate:
         chat = {"messages": messages, "tools": list(tools) or None, "documents": None, "add_generation_prompt": True}
         try:
             prompt = self._template.render(self._variables | chat, strftime_now=strftime_now)
-        except MessagesRefused:
-            raise
-        except (SecurityError, OverflowError, MemoryError, RecursionError) as error:
-            raise ProviderError(f"The chat template does what is forbidden to templates: {error}") from error
-        # Templates meet what they do not expect (no message at all, a role without content) with errors of every kind.
-        except Exception as error:
-            raise MessagesRefused(f"{type(error).__name__}: {error}") from error
+        except Exception as error:  # what they do not expect, such as no message at all, templates meet with any error
+            raise _MessagesRefused(f"{type(error).__name__}: {error}") from error
         return prompt, bool(layouts)
 
 
@@ -298,36 +277,25 @@ def _with_object(call: Any) -> Any:
 
 
 def _alternate(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the messages for a template that knows a user and a model in turns; system messages become the user's."""
+    """Return the messages for a template that knows a user and a model in turns, of texts alone."""
     joined: list[dict[str, Any]] = []
-    for message in messages:
-        role = "user" if message.get("role") in ("system", "developer") else message.get("role")
-        if not joined and role == "assistant":
-            joined.append({"role": "user", "content": ""})
-        last = joined[-1] if joined else {}
-        if last.get("role") == role and role in ("user", "assistant") and "tool_calls" not in {*last, *message}:
-            last["content"] = f"{last['content']}\n\n{message['content']}"
-        else:
-            joined.append({**message, "role": role})
-    return joined
-
-
-def _tools_in_words(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return messages with calls of tools as texts of the assistant's, results as the user's."""
-    in_words: list[dict[str, Any]] = []
     names: dict[Any, str] = {}
     for message in messages:
-        plain = {key: value for key, value in message.items() if key not in ("tool_calls", "tool_call_id")}
         calls = [call for call in message.get("tool_calls") or () if isinstance(call, Mapping)]
         names |= {call.get("id"): name_of(call) for call in calls}
-        lines = [describe_call(name_of(call), as_json(raw_arguments(call) or {})) for call in calls]
-        if plain.get("role") == "tool":
-            name = names.get(message.get("tool_call_id")) or message.get("name")
-            plain, lines = {"role": "user"}, [describe_result(name), str(message.get("content"))]
-        elif lines:
-            lines = [text for text in (str(plain.get("content") or ""), *lines) if text]
-        in_words.append(plain | ({"content": "\n".join(lines)} if lines else {}))
-    return in_words
+        text = str(message.get("content") or "")
+        if message.get("role") == "tool":
+            text = f"{describe_result(names.get(message.get('tool_call_id')) or message.get('name'))}\n{text}"
+        told = [describe_call(name_of(call), as_json(raw_arguments(call) or {})) for call in calls]
+        content = "\n".join(filter(None, [text, *told])) if told else text
+        role = "assistant" if message.get("role") == "assistant" else "user"
+        if not joined and role == "assistant":
+            joined.append({"role": "user", "content": ""})
+        if joined and joined[-1]["role"] == role:
+            joined[-1]["content"] += f"\n\n{content}"
+        else:
+            joined.append({"role": role, "content": content})
+    return joined
 
 
 class _Generation(Extension):
@@ -344,20 +312,10 @@ def _environment() -> ImmutableSandboxedEnvironment:
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols, _Generation]
     )
-    environment.filters["tojson"] = _tojson
+    environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
     environment.globals["raise_exception"] = _raise_exception
     return environment
 
 
 def _raise_exception(message: str) -> NoReturn:
-    raise MessagesRefused(message)
-
-
-def _tojson(
-    value: Any,
-    ensure_ascii: bool = False,
-    indent: int | str | None = None,
-    separators: tuple[str, str] | None = None,
-    sort_keys: bool = False,
-) -> str:
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+    raise _MessagesRefused(message)

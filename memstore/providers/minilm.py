@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 
 from memstore.errors import ProviderError, ProviderMissing
 from memstore.providers import MINILM, Vectors
-from memstore.providers.batching import BatchWorkers
+from memstore.providers.batching import BatchWorkers, by_length
 from memstore.text import replace_surrogates
 
 # Its releases report to their maker as soon as they are imported; this is the switch that they name for it.
@@ -54,8 +54,7 @@ class MiniLM:
     """An Embedder. Safe to share by threads, and to use in forked children.
 
     A session has no threads of its own: questions are computed by a pool of `threads`, batches by another one. So
-    nothing spins, a question waits for questions alone, each thread's memory is bounded, and the number of threads
-    changes no bit of a vector.
+    nothing spins, a question waits for questions alone, and the number of threads changes no bit of a vector.
     """
 
     name = MINILM
@@ -63,7 +62,8 @@ class MiniLM:
     max_tokens = WINDOW - 2
 
     def __init__(self, threads: int | None = None) -> None:
-        threads = threads or min(MOST_THREADS, _processors())
+        processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        threads = threads or min(MOST_THREADS, processors)
         self._workers, self._questions = BatchWorkers(threads), BatchWorkers(threads)
         self._tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
         self._tokenizer.no_truncation()
@@ -82,7 +82,7 @@ class MiniLM:
         """Return the vectors of texts: shape (texts, 384), float32, unit length."""
         tokens = [self._tokens(text) for text in texts]
         vectors = np.empty((len(texts), DIMENSIONS), dtype=np.float32)
-        self._workers.fill(vectors, self._embed, tokens, [len(ids) for ids in tokens], BATCH, BATCH_TOKENS)
+        self._workers.fill(vectors, self._embed, tokens, by_length(list(map(len, tokens)), BATCH, BATCH_TOKENS))
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
@@ -106,10 +106,6 @@ class MiniLM:
     def _session(self) -> onnxruntime.InferenceSession:
         process = os.getpid()
         return self._sessions.get(process) or self._sessions.setdefault(process, _new_session())
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _new_session() -> onnxruntime.InferenceSession:

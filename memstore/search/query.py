@@ -22,20 +22,6 @@ from memstore.store.tokenize import QUESTION, hashed, is_english, terms
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
-MOST_PARTS = 3
-LONGEST_QUESTION = 1000  # characters: what is longer tells something, and asks at its end
-FEWEST_WORDS = 3  # "and why?" asks nothing by itself
-_ASKS = (
-    r"(?:what|when|where|who|whom|whose|which|why|how)\b"
-    r"|(?:am|is|are|was|were|do|does|did|has|have|had|can|could|should|will|would) (?:I|we|you|my|our|your)\b"
-    r"|(?:wann|wo|woher|wohin|wer|wen|wem|wessen|was|welche[mnrs]?|warum|wieso|wie)\b"
-    r"|(?:bin|ist|sind|war|waren|habe|haben|kann|können|soll|sollen|muss|müssen) (?:ich|wir|meine?|unsere?)\b"
-)
-_NEXT_QUESTION = re.compile(
-    rf"(?<=\?)\s+(?=[^?]+\?)|(?:,\s*|\s+)(?:and|but|und|aber)\s+(?:(?:also|auch)\s+)?(?={_ASKS})", re.IGNORECASE
-)
-# "How long was it between when I began and when I ended?" is one question, "zwischen" likewise.
-_ONE_QUESTION = re.compile(r"\b(?:between|zwischen)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +31,6 @@ class Query(QueryFeatures):
     embedded_text: str
     embedder: Embedder | None
     model: UUID  # under which the embedder's vectors are stored
-    subqueries: tuple[Query, ...] = ()  # the questions that it consists of, searched beside it
 
     @property
     def embedded_by(self) -> str:
@@ -98,15 +83,6 @@ class QueryBuilder:
         )
         return await self._embed(query)
 
-    async def build_for_recall(self, question: str) -> Query:
-        """Return a question as a query, with its subqueries, by the embedder that was active last time."""
-        return await self.add_subqueries(await self.build(question, await self.guess_embedder()))
-
-    async def add_subqueries(self, query: Query) -> Query:
-        """Return the query with the questions that it consists of."""
-        subqueries = [await self.build(question, query.embedder) for question in split_question(query.text)]
-        return replace(query, subqueries=tuple(subqueries))
-
     async def ensure_model(self, query: Query, version: IndexVersion | None) -> tuple[Query, IndexVersion | None]:
         """Return the query embedded by the active model, with the version in which that model is active.
 
@@ -133,30 +109,11 @@ class QueryBuilder:
         model = await embedding_models.resolve(self.database, version.models, self.embedder)
         self.database.cache.active_models[self.user_id] = None if model is None else (model.name, model.dimensions)
         embedder = self.embedder if model is None else await to_thread(self.load_embedder, model.name, model.dimensions)
-        whole, *subqueries = [
-            await self._embed(replace(part, vector=None, embedder=embedder, model=embedding_models.id_of(embedder)))
-            for part in (query, *query.subqueries)
-        ]
-        return replace(whole, subqueries=tuple(subqueries))
+        return await self._embed(replace(query, vector=None, embedder=embedder, model=embedding_models.id_of(embedder)))
 
     async def _embed(self, query: Query) -> Query:
         # The speakers who are known now; `rank_candidates` looks again.
         return await query.for_speakers(self.database.cache.speakers(self.user_id, query.model))
-
-
-def split_question(question: str) -> tuple[str, ...]:
-    """Return the questions that a question consists of; none where it is one, or more than three.
-
-    The vector of a question of two things is near to the one of which more was said, and so are its words: of the other
-    nothing is among the first. Worth 0.2 points on BEAM, where 5 of 179 questions have parts.
-    """
-    if len(question) > LONGEST_QUESTION or _ONE_QUESTION.search(question):
-        return ()
-    parts = [part.strip(" ,") for part in _NEXT_QUESTION.split(" ".join(question.split()))]
-    if len(parts) < 2:  # as a rule: its words are looked at where it is made ready
-        return ()
-    asking = tuple(part for part in parts if len(part.split()) >= FEWEST_WORDS and any(terms(part)))
-    return asking if 1 < len(asking) <= MOST_PARTS else ()
 
 
 def to_first_person(question: str, speakers: Iterable[str]) -> str:

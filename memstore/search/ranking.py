@@ -6,17 +6,17 @@ To add a signal, write its function in `signals`, name it in `WEIGHTS`, and call
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memstore.models import Tier, Unit, UnitKey
+from memstore.models import Tier, Unit
 from memstore.providers import Vectors
 from memstore.search import signals
-from memstore.search.signals import Corpus, Floats, asks_for_assistant_words, asks_for_overview
+from memstore.search.signals import Corpus, Floats, asks_for_assistant_words
 from memstore.store.user_index import TIERS, Rows, UserIndex
 
 # Worth: the points of evidence recall that ranking loses without the signal, on the dev halves of LoCoMo and BEAM, mean
@@ -40,8 +40,6 @@ WEIGHTS: Mapping[str, float] = {
     "brevity": 0.08,
     # -1 for what only asks for what the next one says. Worth 0.4, all on LoCoMo.
     "question": 0.15,
-    # Where those or an overview are asked for: the score, but for the role, of what a chunk answers. Worth 0.2.
-    "answers": 0.4,
 }
 ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
 BUILT_AT_ONCE = 20
@@ -78,30 +76,12 @@ class Ranking:
         while some := list(islice(places, BUILT_AT_ONCE)):
             yield from self.build(some)
 
-    def first(self, count: int, best: float) -> Ranking:
-        """Return the first candidates alone, their scores in proportion: the first one's is `best`."""
-        candidates = self.build(range(min(count, len(self.tiers))))
-        if not candidates or candidates[0].score <= 0:
-            return NOTHING
-        scale = best / candidates[0].score
-        return _of_candidates(
-            [replace(c, parts={name: round(scale * part, 6) for name, part in c.parts.items()}) for c in candidates]
-        )
-
     def included(self) -> Sequence[Candidate]:
         """Return the candidates that are ranked whatever their score is."""
         return self.build(self.include)
 
 
-def _of_candidates(candidates: Sequence[Candidate], include: Sequence[int] = ()) -> Ranking:
-    return Ranking(
-        [candidate.unit.tier for candidate in candidates],
-        lambda places: [candidates[place] for place in places],
-        include,
-    )
-
-
-NOTHING = _of_candidates(())
+NOTHING = Ranking((), lambda _: ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +104,8 @@ def rank(
     depth: int,
     visible: Rows | None = None,
     include: Rows | None = None,
-    *,
-    across_tiers: bool = False,
 ) -> Ranking:
-    """Rank the `depth` best chunks of each tier, or `across_tiers`, and those in `include`, in one order.
+    """Rank the `depth` best chunks of each tier, and those in `include`, in one order.
 
     Only `visible` ones, in order, may be found; the others are neighbours of theirs. Of equal chunks those said last
     come first, then the lesser name.
@@ -148,26 +126,20 @@ def rank(
     if features.vector is None:  # by words alone nearly all chunks are nothing to the question
         visible = _matching(arrays, values, visible)
     asks_assistant = asks_for_assistant_words(features.text)
-    values["role"] = np.zeros(len(arrays)) if asks_assistant else signals.role(arrays)
+    values["role"] = np.zeros(len(arrays)) if asks_assistant else arrays.by_person
     values["brevity"] = signals.brevity(arrays)
     values["question"] = signals.question(arrays, features.question_term)
     rough = _sum(values)
     if features.vector is not None:
         rough += _sum(_semantic(arrays, signals.rough_cosines(arrays, features.vector), around, slice(None)))
-    boosts_answers = asks_assistant or asks_for_overview(features.text)
-    if boosts_answers:
-        rough += WEIGHTS["answers"] * signals.answer_boost(arrays, rough - WEIGHTS["role"] * values["role"])
-    rows = np.union1d(_best(arrays, rough, visible, depth, across_tiers), include)
-    near = np.union1d(rows, _answered(arrays, rows)) if boosts_answers else rows
-    exact = {name: of_all[near] for name, of_all in values.items()}
+    rows = np.union1d(_best(arrays, rough, visible, depth), include)
+    exact = {name: of_all[rows] for name, of_all in values.items()}
     if features.vector is not None:
-        neighbours = np.unique(arrays.neighbours[:, near])
+        neighbours = np.unique(arrays.neighbours[:, rows])
         cosines = signals.cosines(arrays, features.vector, neighbours[neighbours < len(arrays)])
-        exact |= _semantic(arrays, cosines, around, near)
-    exact["answers"] = _exact_boost(arrays, exact, near) if boosts_answers else np.zeros(len(near))
-    places = np.searchsorted(near, rows)
-    parts = {name: np.round(WEIGHTS[name] * exact[name][places], 6) for name in WEIGHTS if name in exact}
-    return _ranking(arrays, rows, parts, depth, include, across_tiers)
+        exact |= _semantic(arrays, cosines, around, rows)
+    parts = {name: np.round(WEIGHTS[name] * exact[name], 6) for name in WEIGHTS if name in exact}
+    return _ranking(arrays, rows, parts, depth, include)
 
 
 def _semantic(arrays: UserIndex, cosines: Floats, around: Floats, rows: Rows | slice) -> dict[str, Floats]:
@@ -185,31 +157,16 @@ def _sum(values: Mapping[str, Floats]) -> Floats:
     return total
 
 
-def _answered(arrays: UserIndex, rows: Rows) -> Rows:
-    """Return the chunks of what the rows answer."""
-    messages, answered = arrays.answered
-    wanted = np.zeros(len(arrays) + 1, dtype=np.bool_)
-    wanted[answered[rows]] = True
-    wanted[-1] = False  # where -1 leads
-    return np.flatnonzero(wanted[messages])
-
-
-def _exact_boost(arrays: UserIndex, values: Mapping[str, Floats], rows: Rows) -> Floats:
-    scores = np.zeros(len(arrays))
-    scores[rows] = _sum(values) - WEIGHTS["role"] * values["role"]
-    return signals.answer_boost(arrays, scores)[rows]
-
-
 def _matching(arrays: UserIndex, values: Mapping[str, Floats], visible: Rows) -> Rows:
     """Return the rows that match anything, and some of what was said last, for questions that match nothing."""
     latest = visible[_order(arrays, visible, np.zeros(len(visible)))[:LATEST]]
     return np.union1d(visible[_sum(values)[visible] > 0], latest)
 
 
-def _best(arrays: UserIndex, scores: Floats, visible: Rows, depth: int, across_tiers: bool) -> Rows:
-    """Return the rows that may be among the best of their tier, or of all."""
+def _best(arrays: UserIndex, scores: Floats, visible: Rows, depth: int) -> Rows:
+    """Return the rows that may be among the best of their tier."""
     best = []
-    for places in _by_tier(arrays.tiers[visible], across_tiers):
+    for places in _by_tier(arrays.tiers[visible]):
         rows = visible[places]
         if len(rows) > depth:
             of_these = scores[rows]
@@ -218,9 +175,7 @@ def _best(arrays: UserIndex, scores: Floats, visible: Rows, depth: int, across_t
     return np.concatenate(best)
 
 
-def _by_tier(tiers: NDArray[np.int16], across_tiers: bool) -> list[Rows]:
-    if across_tiers:
-        return [np.arange(len(tiers))]
+def _by_tier(tiers: NDArray[np.int16]) -> list[Rows]:
     return [np.flatnonzero(tiers == tier) for tier in range(1, len(TIERS) + 1)]
 
 
@@ -228,14 +183,12 @@ def _order(arrays: UserIndex, rows: Rows, scores: Floats) -> Rows:
     return np.lexsort((arrays.rank[rows], -arrays.times[rows], -scores))
 
 
-def _ranking(
-    arrays: UserIndex, rows: Rows, parts: Mapping[str, Floats], depth: int, include: Rows, across_tiers: bool
-) -> Ranking:
+def _ranking(arrays: UserIndex, rows: Rows, parts: Mapping[str, Floats], depth: int, include: Rows) -> Ranking:
     order = _order(arrays, rows, np.round(np.sum([*parts.values()], axis=0), 9))
     tiers = arrays.tiers[rows[order]]
     included = np.isin(rows[order], include)
     kept = included.copy()
-    for places in _by_tier(tiers, across_tiers):
+    for places in _by_tier(tiers):
         kept[places[:depth]] = True
     order, tiers, included = order[kept], tiers[kept], included[kept]
 
@@ -255,21 +208,3 @@ def best_of_each(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
         if candidate.unit.item_id not in seen:
             seen.add(candidate.unit.item_id)
             yield candidate
-
-
-def best_of_all(rankings: Iterable[Ranking]) -> Ranking:
-    """Merge rankings: every candidate as the one has it in which it scores best, in one order.
-
-    The greatest of the scores, and not their sum: a message that answers one part of a question says nothing about the
-    others. Of equal ones those said last come first, then the lesser name.
-    """
-    best: dict[UnitKey, Candidate] = {}
-    included: set[UnitKey] = set()
-    for ranking in rankings:
-        included |= {candidate.unit.key for candidate in ranking.included()}
-        for candidate in ranking.of(*Tier):
-            known = best.get(candidate.unit.key)
-            if known is None or candidate.score > known.score:
-                best[candidate.unit.key] = candidate
-    ordered = sorted(best.values(), key=lambda c: (-c.score, -c.unit.occurred_at.timestamp(), c.unit.key))
-    return _of_candidates(ordered, [place for place, c in enumerate(ordered) if c.unit.key in included])

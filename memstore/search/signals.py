@@ -204,34 +204,9 @@ def question(arrays: UserIndex, term: int) -> Floats:
     return scores
 
 
-def role(arrays: UserIndex) -> Floats:
-    """Return 1 for what a person said, and for facts and summaries, which are made of it.
-
-    Assistants write most of the words, and repeat what they are told. It is a prior, not a filter.
-    """
-    return arrays.by_person
-
-
-def answer_boost(arrays: UserIndex, scores: Floats) -> Floats:
-    """Return for what an assistant said the score of the best chunk of what it answers.
-
-    For questions that ask for an overview, or for an assistant's words: what was worked out is in answers, whose words
-    are not those of the question. `scores` are of all chunks, or 0.
-    """
-    messages, answered = arrays.answered
-    best = np.zeros(len(arrays) + 1)
-    np.maximum.at(best, messages, scores)
-    best[-1] = 0.0  # where -1 leads
-    return best[answered]
-
-
 # What a question asks for.
 
 
-_OVERVIEW = re.compile(
-    r"\b(?:summar(?:y|i[sz]e|ies)|overview|recap\b)|zusammenfass|\bfass\w*\b[^.?!]{1,80}\bzusammen\b|überblick",
-    re.IGNORECASE,
-)
 _TELL = r"say|tell|recommend|suggest|advise|mention|propose|explain|list|write|give|answer|show|warn|come up with"
 _TOLD = (
     r"said|told|recommended|suggested|advised|mentioned|proposed|explained|listed|wrote|written|given|answered|shown"
@@ -249,11 +224,6 @@ _WORDS_OF_ASSISTANT = re.compile(
     r"|你[^。？！?]{0,10}(?:推荐|建议|说过|说的|提到|告诉)",
     re.IGNORECASE,
 )
-
-
-def asks_for_overview(question: str) -> bool:
-    """Return whether a question asks for a summary of what was said, in English or German."""
-    return _OVERVIEW.search(question) is not None
 
 
 def asks_for_assistant_words(question: str) -> bool:

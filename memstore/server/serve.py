@@ -32,16 +32,6 @@ MCP_TIMEOUT_SHARE = 0.9  # of a request's timeout: a call of MCP says that it wa
 class GracefulServer(uvicorn.Server):
     """Stops gracefully: no new connections, streams end, requests under way are finished."""
 
-    def __init__(self, config: uvicorn.Config, on_start: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_start = on_start
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer, and say so."""
-        await super().startup(sockets)
-        if self.started:
-            self._on_start()
-
     def stop(self) -> None:
         """Begin to stop."""
         assert isinstance(self.config.app, FastAPI)
@@ -65,15 +55,14 @@ async def serve(
     ui_writes: bool = False,
     on_start: Callable[[str, bool], None],
 ) -> None:
-    """Serve a store until SIGTERM or SIGINT; `on_start` is called once it answers, with its URL and
+    """Serve a store until SIGTERM or SIGINT; `on_start` is called once it listens, with its URL and
     whether it needs no token. Port 0 is any that is free.
 
     Raise `ConfigurationError` where others than this machine's user could ask and there is no token.
     """
     async with await AsyncMemoryStore.open(url, settings=settings) as store:
         await to_thread(lambda: store.embedder)  # one that is missing fails now, not at the first request
-        named_hosts = store.settings.server_hosts
-        is_local = _is_loopback(host)
+        named_hosts, is_local = store.settings.server_hosts, _is_loopback(host)
         allow_local = is_local and not named_hosts  # a named host has a proxy, which may let anybody in
         has_tokens = await store.tokens.exist()
         if not has_tokens and not allow_local:
@@ -82,13 +71,13 @@ async def serve(
                 "memstore token create --operator or --user NAME; or leave --host and MEMSTORE_SERVER_HOSTS out, and "
                 "only this machine is served."
             )
-        hosts = (_bracketed(host), *LOCAL_HOSTS, *named_hosts) if is_local or named_hosts else ()
+        bracketed = f"[{host}]" if ":" in host else host
+        hosts = (bracketed, *LOCAL_HOSTS, *named_hosts) if is_local or named_hosts else ()
         collect_metrics()
         app = create_app(store, allow_local=allow_local, hosts=hosts, mcp=load_mcp(store), ui=ui, ui_writes=ui_writes)
         with open_socket(host, port) as listener:
-            address = f"http://{_bracketed(host)}:{listener.getsockname()[1]}"
-            server = GracefulServer(uvicorn_config(app, store.settings), lambda: on_start(address, not has_tokens))
-            await server.serve(sockets=[listener])
+            on_start(f"http://{bracketed}:{listener.getsockname()[1]}", not has_tokens)
+            await GracefulServer(uvicorn_config(app, store.settings)).serve(sockets=[listener])
 
 
 def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
@@ -133,7 +122,3 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

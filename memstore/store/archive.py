@@ -41,7 +41,7 @@ async def owner(scope: Transaction) -> Owner | None:
 async def read_conversations(scope: Transaction, only: UUID | None = None) -> AsyncIterator[ConversationRow]:
     """Return the conversations, or one, in the order of ids."""
     after = FIRST
-    while page := await scope.all(SQL["conversations"], _conversation, after=after, only=only, limit=PAGE):
+    while page := await scope.all(SQL["conversations"], _conversation_row, after=after, only=only, limit=PAGE):
         for one in page:
             yield one
         after = page[-1].conversation.id
@@ -73,7 +73,7 @@ async def read_documents(scope: Transaction, *, vectors: bool) -> AsyncGenerator
         yield row
 
 
-def _conversation(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
+def _conversation_row(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
     marks = {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}
     return ConversationRow(messages.CONVERSATION(**row), marks, setting_changes)
 

@@ -330,7 +330,8 @@ class Database:
                 yield transaction
                 await transaction.write_events()
                 await transaction.connection.commit()
-                self.dispatcher.publish(transaction.events)
+                if transaction.events:
+                    self.dispatcher.publish(transaction.events)
             except psycopg.OperationalError:
                 await self._recover(transaction.connection)
                 raise

@@ -147,16 +147,6 @@ async def edges(scope: Transaction, name: str) -> list[Edge]:
     return await scope.all(SQL["entity_edges"], Edge, entity=name)
 
 
-async def said_in(scope: Transaction, conversation: UUID, after: datetime) -> list[UUID]:
-    """Return the facts of a conversation that were recorded after a moment."""
-    return await scope.column(SQL["said_in_conversation"], conversation_id=conversation, after=after)
-
-
-async def now(scope: Transaction) -> datetime | None:
-    """Return the time by the server's clock; None where nobody knows the user."""
-    return await scope.value(SQL["server_time"], datetime)
-
-
 async def drop_sources(scope: Transaction, fact: UUID) -> None:
     """Remove all sources of a fact."""
     await scope.run(SQL["drop_sources"], fact_id=fact)

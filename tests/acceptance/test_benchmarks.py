@@ -7,10 +7,8 @@ import os
 import subprocess
 import sys
 from dataclasses import fields
-from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from memstore.providers import load_counter
@@ -26,25 +24,6 @@ def test_speed_prints_its_ratios_side_by_side() -> None:
     assert done.returncode == 0, done.stderr
     rows = [line for line in done.stdout.splitlines() if ">= 0.7" in line]
     assert [row.split("  ")[0] for row in rows] == ["single adds", "adds in batches of 2,000"]
-
-
-def test_a_benchmark_says_when_its_data_is_not_there(tmp_path: Path) -> None:
-    command = [sys.executable, str(BENCHMARKS / "run.py"), "locomo", "--data", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout.startswith("skipped: ")) == (0, True)
-
-
-@pytest.mark.slow
-def test_old_calls_told_take_less_than_six_tenths_of_the_tokens_and_keep_what_was_asked_for() -> None:
-    command = [sys.executable, str(BENCHMARKS / "strategies.py"), "--seeds", "7"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    row = next(line for line in done.stdout.splitlines() if line.startswith("tool_calls "))
-    _, _, fewer, _, user, said, argument, result, _, every = row.split()
-    assert 40 <= float(fewer) <= 65
-    assert (user, said, argument) == ("100.0", "100.0", "100.0")
-    assert float(result) >= 99
-    assert float(every) >= 98.5
 
 
 def budgets(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -96,75 +75,6 @@ def test_the_tables_of_budgets_in_the_docs_are_those_of_the_figures() -> None:
 @pytest.fixture
 def measure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(BENCHMARKS)
-
-
-@pytest.mark.usefixtures("measure")
-def test_evidence_counts_until_the_first_piece_that_does_not_fit() -> None:
-    from evidence import Piece, share
-
-    ranked = [Piece("a", 60), Piece("b", 40), Piece("c", 1), Piece("a", 1), Piece("d", 500)]
-    assert share(ranked, frozenset("b"), [99, 100]) == [0, 1]
-    assert share(ranked, frozenset("ac"), [100, 101]) == [0.5, 1]
-    assert share(ranked, frozenset("ad"), [50, 600, 601]) == [0, 0.5, 1], "a second chunk of a message takes no room"
-    assert share([Piece("d", 500), Piece("a", 1)], frozenset("a"), [100, 1000]) == [0, 1]
-    assert share([], frozenset("a"), [100]) == [0]
-
-
-@pytest.mark.usefixtures("measure")
-def test_under_days_a_day_costs_once() -> None:
-    from evidence import Piece, share, tokens
-
-    day = tokens("[8 May 2023]")
-    first, second = Piece.of("a", datetime(2023, 5, 8, tzinfo=UTC), "Ann: hi"), Piece("b", 99, "[8 May 2023]", 10)
-    assert first.day == "[8 May 2023]"
-    assert first.tokens == tokens("[8 May 2023] Ann: hi")
-    cost = day + first.bare
-    assert share([first, second], frozenset("b"), [cost + 9, cost + 10], by_day=True) == [0, 1]
-    later = second._replace(day="[9 May 2023]")
-    assert share([first, later], frozenset("b"), [cost + 10, cost + 10 + day], by_day=True) == [0, 1]
-
-
-@pytest.mark.usefixtures("measure")
-def test_a_tally_leaves_adversarial_questions_apart_and_counts_each_question_alike() -> None:
-    from data import Question
-    from evidence import Piece, Tally
-
-    tally = Tally([10])
-    for category, evidence in (("one", "a"), ("one", "bc"), ("adversarial", "z")):
-        tally.add(
-            "system", Question("u", "?", category, frozenset(evidence)), [Piece("a", 5), Piece("b", 5), Piece("c", 5)]
-        )
-    assert tally.table("t", "").rows == [["system", 75.0, 2]]
-    assert tally.by_category("t", "", "system").rows == [["adversarial", 0.0, 1], ["one", 75.0, 2]]
-    assert tally.of_category("t", "", "adversarial").rows == [["system", 0.0, 1]]
-
-
-@pytest.mark.usefixtures("measure")
-def test_floors_and_baselines_rank_as_their_names_say() -> None:
-    from baselines import Baselines
-    from corpus import Corpus, Unit
-
-    at = datetime(2023, 5, 8, tzinfo=UTC)
-    said = [
-        "user: I bought boats",
-        "assistant: a boat, how nice",
-        "user: the weather",
-        "assistant: it rains on the cat",
-    ]
-    units = [Unit(f"m{n}", text.split(":")[0], at, text) for n, text in enumerate(said)]
-    vectors = np.eye(4, dtype=np.float32)
-    found = dict(
-        Baselines(Corpus("u", units, vectors, {})).rankings("which boat", np.array([0, 0.1, 0.2, 1], np.float32))
-    )
-    ranked = {name: rows.tolist() for name, rows in found.items()}
-    assert ranked["floor: newest first"] == [3, 2, 1, 0]
-    assert ranked["floor: oldest user messages first"] == [0, 2]
-    assert ranked["floor: dense, user messages only"] == [2, 0]
-    assert ranked["dense"] == [3, 2, 1, 0]
-    assert ranked["BM25"][0] == 1
-    assert set(ranked["BM25, stems"][:2]) == {0, 1}
-    assert ranked["hybrid RRF"].index(1) < ranked["hybrid RRF"].index(2)
-    assert ranked["hybrid RRF, user messages only"] == [row for row in ranked["hybrid RRF"] if row in (0, 2)]
 
 
 @pytest.mark.usefixtures("measure")

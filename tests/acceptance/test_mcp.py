@@ -13,7 +13,6 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import httpx
@@ -228,9 +227,9 @@ async def test_the_list_goes_on_where_the_page_before_ended(url: str) -> None:
         third = await model.call("list_memories", limit=10, cursor=second["next_cursor"])
         texts = [one["text"] for page in (first, second, third) for one in page["memories"]]
         assert len(texts) == len(set(texts)) == 23
-        assert (first["total"], second["total"], "next_cursor" in third) == (23, 22, False)
-        assert (await model.call("list_memories", state="retracted"))["total"] == 1
-        assert (await model.call("list_memories", type="preference"))["total"] == 0
+        assert "next_cursor" not in third
+        assert len((await model.call("list_memories", state="retracted"))["memories"]) == 1
+        assert (await model.call("list_memories", type="preference"))["memories"] == []
 
 
 async def test_a_context_is_within_its_budget_and_made_again_from_its_receipt(url: str) -> None:
@@ -252,7 +251,7 @@ async def test_a_context_is_within_its_budget_and_made_again_from_its_receipt(ur
         assert re.search(r"Give budget=\d+ or more", refused)
 
 
-async def test_resources_and_the_prompt_are_of_this_user(url: str) -> None:
+async def test_resources_are_of_this_user(url: str) -> None:
     async with model_of(url) as model:
         kept = await model.call("add_memory", text="The user likes tea.", type="preference")
         listed = [one.uri for one in (await model.client.list_resources()).resources]
@@ -261,9 +260,6 @@ async def test_resources_and_the_prompt_are_of_this_user(url: str) -> None:
         id = kept["memory"]["id"].removeprefix("fact:")
         assert "The user likes tea." in await model.read("memstore://facts")
         assert json.loads(await model.read(f"memstore://facts/{id}"))["type"] == "preference"
-        assert [one.name for one in (await model.client.list_prompts()).prompts] == ["with_memory"]
-        prompt = await model.client.get_prompt("with_memory", {"question": "What do I drink?"})
-        assert "likes tea" in str(prompt.messages[0].content)
     async with model_of(url, "bob") as model:
         assert "tea" not in await model.read("memstore://facts")
         for uri in (f"memstore://facts/{id}", "memstore://contexts/0000", "memstore://x/1", "file:///etc/passwd"):
@@ -358,7 +354,7 @@ async def test_a_database_that_goes_away_is_told_and_asked_again(server_url: str
             dropped()
             assert "The memory cannot be reached now" in await model.is_refused("list_memories")
             made()
-            assert (await model.call("list_memories"))["total"] == 0
+            assert (await model.call("list_memories"))["memories"] == []
         dropped()
 
 
@@ -373,7 +369,7 @@ async def test_what_nobody_expected_is_logged_and_not_told(
         told = await model.is_refused("search_memories", query="x")
         assert "secret" not in told
         assert "the secret of alice" in caplog.text
-        assert (await model.call("list_memories"))["total"] == 0
+        assert (await model.call("list_memories"))["memories"] == []
 
 
 # Deriving. ------------------------------------------------------------------------------------------------------------
@@ -576,13 +572,7 @@ async def test_what_is_posted_has_the_deadline_of_a_request(url: str, monkeypatc
         told = json.loads((await post(asked, **session)).text.partition("data: ")[2])
         assert told["result"]["isError"] and "took too long" in told["result"]["content"][0]["text"]
         monkeypatch.setattr(AsyncUserScope, "facts", slowly)
-        monkeypatch.setattr(AsyncUserScope, "conversation", lambda *_, **__: SimpleNamespace(update=slowly))
-        for number, asked in enumerate(
-            (
-                request(3, "resources/read", uri="memstore://facts"),
-                request(4, "prompts/get", name="with_memory", arguments={"question": "Tea?"}),
-            )
-        ):
-            told = json.loads((await post(asked, **session)).text.partition("data: ")[2])
-            assert "took too long" in told["error"]["message"], number
+        asked = request(3, "resources/read", uri="memstore://facts")
+        told = json.loads((await post(asked, **session)).text.partition("data: ")[2])
+        assert "took too long" in told["error"]["message"]
         assert "search_memories" in (await post(request(5, "tools/list"), **session)).text  # the session goes on

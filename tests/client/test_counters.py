@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, check_fits, estimate
-from memstore.client import runtime
 from memstore.client.store import AsyncMemoryStore
 from memstore.providers import load_counter
 from tests.helpers.tokenizers import GEMMA, LLAMA_3, QWEN, byte_level, write
@@ -33,19 +32,6 @@ async def test_a_context_is_counted_for_its_model(
     assert context.tokens == load_counter(counter).count_messages(context.messages) <= 600
     with pytest.raises(BudgetTooSmall):
         await talk.context("When does the ferry leave?", budget=12, model=model)
-
-
-async def test_of_models_that_callers_name_no_more_than_so_many_counters_are_held(
-    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runtime, "MOST_COUNTERS", 2)
-    load = store._runtime.load_counter
-    first = await load("gpt-4")
-    for model in ("gpt-4o", "gpt-4", "claude-opus-4"):
-        await load(model)
-    assert await load("gpt-4") is first, "loaded once"
-    assert await load(store.counter.name) is store.counter is await load(None)
-    assert len(store._runtime._counters) == 2
 
 
 @pytest.mark.parametrize(("shape", "kind"), [(LLAMA_3, "exact"), (QWEN, "exact"), (GEMMA, "estimated")])

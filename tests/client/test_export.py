@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -474,28 +474,27 @@ def changed(lines: Lines, kind: str, **columns: Any) -> Lines:
 
 
 BAD_LINES: list[tuple[str, str]] = [
-    ('{"kind": "dream"}', "the kind dream is unknown"),
-    ("[1]", "it is not a JSON object"),
-    ('{"kind": "mess', "it is not JSON"),
+    ('{"kind": "dream"}', "Input tag 'dream'"),
+    ("[1]", "Input should be an object"),
+    ('{"kind": "mess', "Invalid JSON"),
     ('{"kind": NaN}', "the line must be JSON"),
     ("x" * 52_000_000, "the line is longer than"),
 ]
 LONG = b64encode(struct.pack("<256f", 100, *[0] * 255)).decode()
 BAD_COLUMNS: list[tuple[str, dict[str, Any], str]] = [
-    ("message", {"content": "a\0b"}, "holds a NUL character"),
-    ("message", {"content": "\ud800"}, "half a surrogate pair"),
+    ("message", {"content": "a\0b"}, "holds a NUL"),
+    ("message", {"content": "\ud800"}, "Invalid JSON"),
     ("message", {"content": "x" * 10_000_000}, "may have 4,000,000"),
-    ("message", {"color": "red"}, "message is not as the format has it: color"),
+    ("message", {"color": "red"}, "message.color: Extra inputs"),
     ("message", {"seq": "1"}, "seq: Input should be a valid integer"),
     ("message", {"seq": 2**40}, "seq: Input should be less than"),
-    ("message", {"seq": 0}, "seq: Input should be greater than"),
     ("message", {"recorded_at": "2024-05-01"}, "recorded_at:"),
     ("message", {"occurred_at": None}, "occurred_at: Field required"),
-    ("message", {"external_id": "b"}, "message is not as the format has it: its id does not follow"),
-    ("message", {"id": str(uuid4())}, "message is not as the format has it: its id does not follow"),
-    ("user", {"user": "bob"}, "the user is not as the format has it: its id"),
-    ("fact", {"text": "The user is rich."}, "the fact is not as the format has"),
-    ("summary", {"to_seq": 3}, "the summary is not as the format has it: its"),
+    ("message", {"external_id": "b"}, "message: its id does not follow"),
+    ("message", {"id": str(uuid4())}, "message: its id does not follow"),
+    ("user", {"user": "bob"}, "user: its id"),
+    ("fact", {"text": "The user is rich."}, "fact: its id"),
+    ("summary", {"to_seq": 3}, "summary: its id"),
     ("conversation", {"last_seq": 2**40}, "last_seq: Input should be"),
     ("conversation", {"watermarks": {"embed": {"seq": 99}}}, "a watermark stands beyond the last message"),
     ("summary", {"to_seq": 0}, "to_seq: Input should be greater than"),
@@ -506,12 +505,6 @@ BAD_COLUMNS: list[tuple[str, dict[str, Any], str]] = [
 
 def unit(**columns: Any) -> dict[str, Any]:
     return {"start": 0, "stop": 1, "recorded_at": START.isoformat()} | columns
-
-
-def poison(lines: Lines) -> dict[str, Any]:
-    fact = next(line for line in lines if line["kind"] == "fact")
-    change = {"id": str(ids.change_id(UUID(fact["id"]), 0)), "action": "edited", "actor": "hand"}
-    return change | {"before": {"valid_from": "garbage"}, "recorded_at": START.isoformat()}
 
 
 async def two_messages(store: AsyncMemoryStore, path: Path) -> Lines:
@@ -529,10 +522,9 @@ async def test_every_line_that_cannot_be_read_is_named_and_costs_itself(
     lines = await two_messages(store, tmp_path / "a.jsonl")
     bad: list[dict[str, Any] | str] = [text for text, _ in BAD_LINES]
     bad += [of_kind(lines, kind, **columns) for kind, columns, _ in BAD_COLUMNS]
-    bad.append(of_kind(lines, "fact", history=[poison(lines)]))
     done = await other.import_file(write(tmp_path / "b.jsonl", [*lines[:-1], *bad, lines[-1]]))
     told = sorted(reasons(done), key=lambda reason: int(reason.split()[2].rstrip(":")))
-    wanted = [reason for _, reason in BAD_LINES] + [reason for *_, reason in BAD_COLUMNS] + ["history.0.before"]
+    wanted = [reason for _, reason in BAD_LINES] + [reason for *_, reason in BAD_COLUMNS]
     assert len(told) == len(wanted)
     for number, (reason, problem) in enumerate(zip(wanted, told, strict=True), len(lines)):
         assert problem.startswith(f"b.jsonl, line {number}: ")
@@ -550,7 +542,7 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
         lambda lines: changed(lines, "conversation", settings={"cleared": "x", "strategies": 5, "sections": 5}),
         "its settings are left out",
     ),
-    "second_footer": (lambda lines: [*lines, *lines[1:]], "it stands after the last line"),
+    "second_footer": (lambda lines: [*lines, *lines[1:]], "what follows the last line"),
     "changed": (lambda lines: [*changed(lines, "conversation", title="Other")[:-1], json.dumps(lines[-1])], "SHA-256"),
 }
 

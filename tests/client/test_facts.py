@@ -193,19 +193,6 @@ async def test_what_was_taken_back_does_not_come_back(store: AsyncMemoryStore) -
     assert await alice.recall("Leeds", tiers=["facts"]) == []
 
 
-async def test_facts_of_a_conversation_are_taken_on_demand(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    assert await alice.conversation("c").extract_facts() == []
-    await say(store, LEEDS, 0, place="c")
-    await say(store, ROME, 9, place="other")
-    assert [fact.value for fact in await alice.conversation("c").extract_facts()] == ["leeds"]
-    await say(store, LEEDS, 1, place="c")
-    await say(store, PORTO, 2, place="c")
-    assert [fact.value for fact in await alice.conversation("c").extract_facts()] == ["porto"]
-    assert await alice.conversation("c").extract_facts() == []
-    assert (await store.derive()).facts == 1
-
-
 async def test_facts_are_filtered(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     await alice.add_fact("Bob lives in Leeds.", type="identity", subject="Bob")

@@ -133,8 +133,6 @@ async def test_a_conversation_has_settings_of_its_own_else_the_systems(url: str)
 
 async def test_wrong_settings_and_blank_questions_are_refused(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("trip")
-    with pytest.raises(InvalidInput, match="did you mean 'context_budget'"):
-        await trip.update(settings={"contxt_budget": 100})
     for wrong in ({"context_budget": "many"}, {"context_viewer": ""}, {"cleared": []}):
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
             await trip.update(settings=wrong)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 
 from memstore import BudgetTooSmall, Context, Receipt, Section
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.context.layout import count_prompt
-from memstore.formats import Anthropic, Ollama, OpenAI, PromptContent, RenderedPrompt
+from memstore.formats import PromptContent, RenderedPrompt
 from memstore.models import Json, MissingReason
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
@@ -49,13 +48,11 @@ REQUESTS: dict[str, Any] = {
     "viewer": st.sampled_from([None, "bob", "carol"]),
     "strategy": st.sampled_from([None, "tool_calls", "summary_buffer", ["tool_calls", "hierarchical"], "goal_batch"]),
     "sections": st.sampled_from(
-        [(), [CALENDAR], [{"name": "weather", "text": "It rains. " * 40, "cut": True, "maximum": 40}],
-         [CALENDAR, {"name": "recent", "cut": True, "maximum": 0.3}]]),
+        [(), [CALENDAR], [{"name": "weather", "text": "It rains. " * 9, "maximum": 40}],
+         [CALENDAR, {"name": "recent", "maximum": 0.3}]]),
     "as_of": st.booleans(),
     "tools": st.sampled_from([(), [TOOL]]),
-    "format": st.sampled_from(
-        ["openai", "ollama", "anthropic", "text", OpenAI(dates=True), Ollama(dates=True, speakers=False),
-         Anthropic(dates=True, speakers=False)]),
+    "format": st.sampled_from(["openai", "ollama", "anthropic", "text"]),
 }  # fmt: skip
 
 
@@ -143,13 +140,11 @@ async def test_a_model_is_not_shown_other_assistants_words_as_its_own(store: Asy
     assert own == {"role": "assistant", "content": [{"type": "text", "text": "Thank you."}]}
     assert "\n carol: @bob I weigh them." in str(found["text"].text)
     assert "assistant Bob: Thank you." in str(found["text"].text)
-    quiet = await here.context("And now?", budget=900, viewer="bob", format=Ollama(speakers=False))
-    assert [one["content"].partition(" ")[0] for one in quiet.messages[:2]] == ["How", "carol:"]
     carol = await here.context("And now?", budget=900, viewer="carol")
     assert [one["role"] for one in carol.messages] == ["user", "assistant", "tool", "user"]
     everybodys = await here.context("And now?", budget=900)
     assert [one["role"] for one in everybodys.messages[1:4]] == ["assistant", "tool", "assistant"]
-    for context in (*found.values(), quiet, carol):
+    for context in (*found.values(), carol):
         assert (await here.user.replay(context.receipt)).exact
 
 
@@ -210,15 +205,3 @@ async def test_a_replay_by_a_format_of_ones_own_needs_that_format(store: AsyncMe
     replay = await here.user.replay(str(mine.receipt.id))
     assert (replay.text, replay.exact) == (mine.text, True)
     assert replay.as_dict()["text"] == mine.text
-
-
-@pytest.mark.parametrize("format", ["openai", "anthropic", "text"])
-async def test_a_cut_message_of_another_assistant_is_replayed(store: AsyncMemoryStore, format: str) -> None:
-    here = store.user("alice").conversation("c")
-    await here.add("assistant", "@bob we go to Rome. " + "Then we see a bridge. " * 90, name="carol")
-    context = await here.context(
-        "Where to?", budget=300, viewer="bob", format=format, sections=[Section("recent", cut=True)]
-    )
-    assert "[…]" in str((context.messages, context.text))
-    assert str((context.messages, context.text)).count("carol: ") == 1
-    assert (await here.user.replay(context.receipt)).exact

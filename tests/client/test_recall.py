@@ -73,22 +73,6 @@ async def test_recall_ranks_what_matches_first_and_explains_it(store: AsyncMemor
     assert await scope.user.recall("Porto", min_score=99) == []
 
 
-async def test_each_part_of_a_question_is_answered_among_the_first(store: AsyncMemoryStore) -> None:
-    scope = store.user("alice").conversation("c")
-    await scope.add("user", "I'm allergic to peanuts.")
-    for n in range(12):
-        await scope.add("user", f"We fly to Lisbon in May, flight number {n} to Lisbon.")
-    await store.derive()
-    fly = "when do we fly to Lisbon?"
-    hits = await scope.user.recall(f"What am I allergic to, and {fly}", limit=3, tiers=["messages"])
-    assert hits[0].text.startswith("We fly")
-    assert "I'm allergic to peanuts." in {hit.text for hit in hits}
-    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    assert all(hit.score == pytest.approx(sum(hit.parts.values()), abs=1e-5) for hit in hits)
-    alone = await scope.user.recall(fly, limit=3, tiers=["messages"])
-    assert all(hit.text.startswith("We fly") for hit in alone)
-
-
 async def test_the_newest_user_message_is_the_question(store: AsyncMemoryStore) -> None:
     scope = await filled(store)
     context = await scope.context(budget=400, system="Be brief.")

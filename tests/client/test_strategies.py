@@ -155,17 +155,12 @@ async def test_what_is_no_strategy_is_refused_before_it_is_kept(store: AsyncMemo
             await scope.update(settings=settings)  # type: ignore[arg-type]
 
 
-async def test_a_context_goes_on_without_strategies_of_another_version(store: AsyncMemoryStore) -> None:
+async def test_a_strategy_of_another_version_is_named(store: AsyncMemoryStore) -> None:
     scope = await worked(store)
-    await scope.update(strategies=["tool_calls"])
-    newer = [{"strategy": "distill", "depth": 3}, {"strategy": "tool_calls", "colour": 1}, {"strategy": "tool_calls"}]
+    newer = [{"strategy": "distill", "depth": 3}, {"strategy": "tool_calls"}]
     async with store._database.user_transaction(scope.user.id) as transaction:
         await messages.describe(transaction, scope.id, None, None, {"strategies": newer})
-    context = await scope.context("Which offer was it?", budget=20_000)
-    assert [one.strategy for one in context.receipt.compressed] == ["tool_calls"]
-    assert context.receipt.hints[0].startswith("strategy 'distill' is not known to this version")
-    assert "has no option colour" in context.receipt.hints[1]
-    assert "distill" in context.explain()
-    assert not (await scope.context("Which offer was it?", budget=20_000, strategy=[])).receipt.hints
-    with pytest.raises(InvalidInput, match="is unknown"):
-        await scope.update(strategies=newer[:1])
+    with pytest.raises(InvalidInput, match="'distill' is unknown"):
+        await scope.context("Which offer was it?", budget=20_000)
+    assert (await scope.context("Which offer was it?", budget=20_000, strategy=[])).tokens
+    assert (await scope.settings())["strategies"] == newer

@@ -64,15 +64,6 @@ async def test_a_viewer_sees_what_is_public_its_own_or_said_to_it(store: AsyncMe
         assert "walnut" in shown(await room.context(ASKED, budget=4000, viewer=viewer))
 
 
-async def test_a_viewer_that_nobody_knows_is_hinted_at(store: AsyncMemoryStore) -> None:
-    room = store.user("world").conversation("room")
-    await room.add("user", "@bob where are the anchors?", name="ann")
-    [mistyped] = (await room.context("anchors?", budget=4000, viewer="nobody")).receipt.hints
-    assert "'nobody' spoke or was mentioned" in mistyped
-    for viewer in ("Bob", "ann", None):
-        assert not (await room.context("anchors?", budget=4000, viewer=viewer)).receipt.hints
-
-
 async def test_results_of_tools_go_with_their_call(store: AsyncMemoryStore) -> None:
     said: list[Said] = []
     for agent, secret in (("bob", "lighthouse"), ("carol", "windmill")):

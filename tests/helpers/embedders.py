@@ -26,15 +26,11 @@ class TurnedEmbedder(HashingEmbedder):
     def __init__(self, seed: int) -> None:
         super().__init__(256)
         chance = np.random.default_rng(seed)
-        self._seed = seed
+        self.name = f"turned:{seed}"
         self._order = chance.permutation(self.dimensions)
         self._signs = chance.choice(np.array([-1, 1], dtype=np.float32), self.dimensions)
         self.asked: list[list[str]] = []
         self.questions: list[str] = []
-
-    @property
-    def name(self) -> str:
-        return f"turned:{self._seed}"
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
         self.asked.append(list(texts))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -39,3 +41,11 @@ def left_out(found: Iterable[Found]) -> Counter[str]:
         if isinstance(one, Ignored):
             counts[one.what] += one.count
     return counts
+
+
+def zipped(files: dict[str, bytes | str], method: int = zipfile.ZIP_DEFLATED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()

@@ -134,11 +134,11 @@ def sections(draw: st.DrawFn) -> list[Section]:
     for name in draw(st.lists(st.sampled_from(["facts", "summaries", "hits", "recent"]), max_size=2, unique=True)):
         given = {key: draw(value) for key, value in limits.items()}
         minimum = draw(amounts) if given["maximum"] is None else 0
-        found.append(Section(name, minimum=minimum, cut=draw(st.booleans()), **given))
+        found.append(Section(name, minimum=minimum, **given))
     for name in draw(st.lists(st.sampled_from(["calendar", "persona"]), max_size=2, unique=True)):
         said = draw(texts | st.lists(texts, max_size=3))
-        flags = {key: draw(st.booleans()) for key in ("steady", "cut")}
-        found.append(Section(name, text=said, minimum=draw(st.just(0) | amounts), **flags))
+        steady = draw(st.booleans())
+        found.append(Section(name, text=said, minimum=draw(st.just(0) | amounts), steady=steady))
     return found
 
 

@@ -19,14 +19,6 @@ def test_texts_of_one_length_are_together() -> None:
     assert by_length([3, 9, 1, 9, 5, 0], 4, area=10) == [[1], [3], [4, 0], [2, 5]]
 
 
-def test_results_come_in_the_order_of_the_batches() -> None:
-    def work(number: int) -> int:
-        time.sleep(0.001 * (number % 3))
-        return 2 * number
-
-    assert BatchWorkers(3).run(work, range(30)) == [2 * number for number in range(30)]
-
-
 def test_who_has_few_batches_does_not_wait_for_all_of_somebody_elses() -> None:
     workers, begun, go, done = BatchWorkers(1), threading.Event(), threading.Event(), list[str]()
 
@@ -44,13 +36,6 @@ def test_who_has_few_batches_does_not_wait_for_all_of_somebody_elses() -> None:
         few.result()
         many.result()
     assert done.index("few") <= 3
-
-
-def test_threads_are_kept() -> None:
-    workers, threads = BatchWorkers(1), set[threading.Thread]()
-    for _ in range(5):
-        workers.run(lambda _: threads.add(threading.current_thread()), range(3))
-    assert len(threads) == 1
 
 
 def test_after_an_error_nothing_more_is_begun() -> None:

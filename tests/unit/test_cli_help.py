@@ -11,10 +11,9 @@ from typing import Any, get_args, get_type_hints
 
 from typer.main import get_command
 
-from memstore.cli import app, facts, import_export
+from memstore.cli import app, facts
 from memstore.cli.session import EXIT_CODES
 from memstore.errors import MemstoreError
-from memstore.ingest.importers import IMPORTERS
 from memstore.models import FACT_STATES
 
 ROOT = Path(__file__).parents[2]
@@ -50,4 +49,3 @@ def test_every_error_has_an_exit_code_that_the_page_explains() -> None:
 
 def test_the_words_that_options_take_are_those_of_the_models() -> None:
     assert set(get_args(get_type_hints(facts.facts)["state"])) == {*FACT_STATES, "all"}
-    assert list(get_args(import_export.Format)) == ["auto", import_export.OWN, *(each.name for each in IMPORTERS)]

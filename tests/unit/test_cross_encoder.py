@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memstore.errors import ProviderError, ProviderMissing
-from memstore.providers import load_reranker
+from memstore.errors import ProviderError
 from memstore.providers.cross_encoder import CrossEncoderReranker, load
 from memstore.providers.minilm import FOLDER
-from memstore.testing import check_reranker
+from tests.helpers.conformance import check_reranker
 
 pytestmark = pytest.mark.torch
 
@@ -75,28 +74,6 @@ def test_threads_take_turns(reranker: CrossEncoderReranker) -> None:
             assert np.array_equal(scores, expected)
 
 
-def test_it_is_loaded_once_while_somebody_holds_it(folder: Path) -> None:
-    name = f"cross-encoder:{folder}"
-    first = load_reranker(name)
-    assert first is load_reranker(name)
-    assert first is not None
-    assert first.name == name
-    assert load_reranker("none") is None
-
-
 def test_a_model_with_several_scores_is_no_reranker(tmp_path: Path) -> None:
     with pytest.raises(ProviderError, match="gives 3 scores for a pair"):
         load(str(made(tmp_path, 3)))
-
-
-@pytest.mark.parametrize(
-    ("name", "error", "told"),
-    [
-        ("", ProviderMissing, "cross-encoder:FOLDER"),
-        ("cross-encoder/nobody-has-this", ProviderMissing, "downloads nothing"),
-        ("/no/such/folder", ProviderMissing, "no folder"),
-    ],
-)
-def test_what_is_not_there_is_told(name: str, error: type[Exception], told: str) -> None:
-    with pytest.raises(error, match=told):
-        load(name)

@@ -17,10 +17,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from memstore.errors import InvalidInput
-from memstore.ingest.importers import IMPORTERS, ImportOptions, Skipped, importer_for
-from memstore.ingest.importers.base import parse_time, printable
-from memstore.ingest.importers.files import Part, read_head, read_parts
-from memstore.ingest.importers.json_stream import numbered_values
+from memstore.ingest.importers import IMPORTERS, Skipped, importer_for
+from memstore.ingest.importers.base import parse_time
+from memstore.ingest.importers.files import Part, numbered_values, read_head, read_parts
 
 LINE = b'{"conversation":"c","role":"user","content":"hello"}\n'
 TREE = b'[{"title":"t","mapping":{}}]'
@@ -30,6 +29,8 @@ json_values_ = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
+
+objects = st.dictionaries(st.text(), json_values_, max_size=3)
 
 
 @pytest.fixture
@@ -80,9 +81,6 @@ def test_a_format_can_be_named_whatever_the_file_looks_like(make, importer):
 def test_a_file_of_no_known_format_is_refused_with_the_formats(make, name, data):
     with pytest.raises(InvalidInput, match=r"none of the known formats \(jsonl, chatgpt, claude"):
         importer_for(make(name, data))
-
-
-def test_an_unknown_format_is_refused_with_the_formats(make):
     with pytest.raises(InvalidInput, match="known are: auto, jsonl, chatgpt"):
         importer_for(make("a.jsonl", LINE), "csv")
 
@@ -107,7 +105,7 @@ def test_a_file_that_cannot_be_opened_costs_itself(tmp_path):
             archive.writestr(name, name)
     path = tmp_path / "export.zip"
     path.write_bytes(data.getvalue().replace(b"2.txt", b"x.txt", 1))  # a header that is not as the directory has it
-    read = read_parts(path, re.compile(r".*\.txt"), ImportOptions(), lambda part: [part.stream.read1(9)], "again")
+    read = read_parts(path, re.compile(r".*\.txt"), lambda _: None, lambda part: [part.stream.read1(9)], "again")
     first, second, third = read
     assert (first, third) == (b"1.txt", b"3.txt")
     assert second.where == "export.zip, 2.txt"
@@ -116,14 +114,6 @@ def test_a_file_that_cannot_be_opened_costs_itself(tmp_path):
 def test_a_zip_that_is_cut_off_is_refused_in_words(make):
     with pytest.raises(InvalidInput, match="cut off or damaged; get it whole"):
         importer_for(make("export.zip", b"PK\x03\x04nonsense"))
-
-
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_refused(make):
-    path = make("secret.jsonl", LINE)
-    path.chmod(0)
-    with pytest.raises(InvalidInput, match="cannot be read: Permission denied"):
-        importer_for(path)
 
 
 def test_the_head_of_a_broken_gzip_is_what_came(make):
@@ -174,19 +164,6 @@ def test_what_is_no_time_is_refused(given, words):
         parse_time(given)
 
 
-@given(st.datetimes(timezones=st.timezones(), min_value=datetime(2, 1, 1), max_value=datetime(9998, 1, 1)))
-def test_every_time_with_a_zone_is_the_same_instant(when):
-    # In UTC, for of two zones Python calls no two times equal that fall into a change of the clocks.
-    assert parse_time(when.isoformat()) == when.astimezone(UTC)
-
-
-@given(st.text(st.characters(exclude_categories=()), max_size=200))
-def test_whatever_is_shown_can_be_printed(text):
-    found = printable(text)
-    assert found.isprintable()
-    found.encode("utf-8")
-
-
 # --- values, one by one --------------------------------------------------------------------------------------------
 
 
@@ -208,24 +185,24 @@ def read_values(stream: io.BytesIO | bytes) -> list[Any]:
     return [one.reason if isinstance(one, Skipped) else (one[0][8:], one[1]) for one in found]
 
 
-@given(st.lists(json_values_, max_size=5), st.sampled_from([None, 1]), st.booleans(), st.integers(1, 9))
+@given(st.lists(objects, max_size=5), st.sampled_from([None, 1]), st.booleans(), st.integers(1, 9))
 def test_a_list_comes_as_it_was_written(values, indent, ascii_only, drop):
     data = json.dumps(values, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
     with pytest.MonkeyPatch.context() as patch:
         # So little at a time that every value is cut everywhere.
-        patch.setattr("memstore.ingest.importers.json_stream.CHUNK", 3)
+        patch.setattr("memstore.ingest.importers.files.CHUNK", 3)
         assert read_values(Dripping(data, drop)) == [(f"item {n}", value) for n, value in enumerate(values, 1)]
 
 
-@given(st.lists(st.dictionaries(st.text(), json_values_, max_size=3), max_size=5), st.integers(1, 9))
+@given(st.lists(objects, max_size=5), st.integers(1, 9))
 def test_values_that_follow_one_another_come_as_they_were_written(values, drop):
     data = "\n".join(json.dumps(value) for value in values).encode()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memstore.ingest.importers.json_stream.CHUNK", 3)
+        patch.setattr("memstore.ingest.importers.files.CHUNK", 3)
         assert read_values(Dripping(data, drop)) == [(f"line {n}", value) for n, value in enumerate(values, 1)]
 
 
-@given(st.lists(st.dictionaries(st.text(), json_values_, max_size=3), min_size=1, max_size=4), st.data())
+@given(st.lists(objects, min_size=1, max_size=4), st.data())
 def test_a_list_that_is_cut_off_gives_all_that_is_whole(values, data):
     written = [json.dumps(value).encode() for value in values]
     whole = b"[" + b",".join(written) + b"]"
@@ -243,7 +220,7 @@ def test_a_list_that_is_cut_off_gives_all_that_is_whole(values, data):
         (b'["abc', "Unterminated string"),
         (b"[" * 100_000, "nested too deep"),
         (b"[" + b"9" * 5000, "a number in it is too long"),
-        (b"[" + b'"0123456",' * 60_000 + b"x", "character 600,002: Expecting value"),
+        (b"[" + b'"0123456",' * 60_000 + b"x", "it is not JSON (Expecting value)"),
     ],
 )
 def test_a_broken_list_says_where(data, words):
@@ -260,14 +237,8 @@ def test_of_values_that_follow_one_another_a_broken_one_costs_only_its_line():
     assert len(found) == 6
 
 
-def test_bytes_that_are_no_character_yet_are_not_the_end(monkeypatch):
-    monkeypatch.setattr("memstore.ingest.importers.json_stream.CHUNK", 1)
-    assert [value for _, value in read_values('\ufeff["ä😀", 1, {}]'.encode())] == ["ä😀", 1, {}]
-    assert [value for _, value in read_values(b'\xef\xbb\xbf["a\xffb", "\xc3\xa4"]')] == ["a\udcffb", "ä"]
-
-
 def test_a_value_is_bounded_and_the_list_is_not(monkeypatch):
-    monkeypatch.setattr("memstore.ingest.importers.json_stream.LONGEST_VALUE", 300_000)
+    monkeypatch.setattr("memstore.ingest.importers.files.LONGEST_VALUE", 300_000)
     small = json.dumps({"text": "x" * 1000})
     assert len(read_values(("[" + ",".join([small] * 2000) + "]").encode())) == 2000
     tracemalloc.start()

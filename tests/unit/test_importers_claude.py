@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from datetime import UTC, datetime
 
 import pytest
 
 from memstore.ingest.importers import ImportOptions, Record, importer_for
-from memstore.ingest.importers.claude import CLAUDE, ROOT
-from tests.unit.importing import left_out, reasons, texts
+from memstore.ingest.importers.claude import ROOT, Claude
+from tests.unit.importing import left_out, reasons, texts, zipped
 
 NOON = "2026-03-29T12:00:00.5Z"
 
@@ -32,7 +30,7 @@ def read(tmp_path):
     def read(*conversations: object, **how: object):
         path = tmp_path / "conversations.json"
         path.write_text(json.dumps(conversations))
-        return list(CLAUDE.read(path, ImportOptions(**how)))
+        return list(Claude(path, ImportOptions(**how)).read())
 
     return read
 
@@ -66,12 +64,14 @@ def test_without_a_current_message_the_newest_branch_is_taken_and_the_other_coun
     found = read(conversation(*TREE))
     assert texts(found) == ["hello", "new answer"]
     assert left_out(found) == {"messages of other branches": 1}
-
-
-def test_the_current_message_decides(read):
     assert texts(read(conversation(*TREE, current_leaf_message_uuid="old"))) == ["hello", "old answer"]
-    found = read(conversation(*TREE, current_leaf_message_uuid="gone"))
-    assert texts(found) == ["hello", "new answer"]
+
+
+def test_a_malformed_message_is_named_and_the_rest_comes(read):
+    bad = [said("2", "x", "narrator", "1"), said("3", "x", parent="2", content=7), said("4", [7], parent="3")]
+    found = read(conversation(said("1", "before", created_at=None), *bad, said("5", "after", parent="4")))
+    assert (texts(found), len(reasons(found))) == (["before", "after"], 3)
+    assert found[0].message["metadata"] == {"occurred_at": "inherited"}
 
 
 def test_an_old_export_without_parents_is_a_list(read):
@@ -113,28 +113,9 @@ def test_what_was_attached_is_said_even_where_nothing_else_is(read):
     assert record.message["content"] == "[file: plan.txt]\nday one\n\n[file]\npasted\n\n[file: map.png]"
 
 
-def test_times_are_inherited_and_marked(read):
-    found = read(conversation(said("1", created_at=None), said("2", parent="1"), said("3", parent="2", created_at="?")))
-    assert [record.message["occurred_at"].hour for record in found] == [11, 12, 12]
-    assert [record.message["metadata"].get("occurred_at") for record in found] == ["inherited", None, "inherited"]
-
-
-@pytest.mark.parametrize(
-    "bad", [said("2", "x", "narrator", "1"), said("2", "x", parent="1", content=7), said("2", [7], parent="1")]
-)
-def test_a_malformed_message_is_named_and_the_rest_comes(read, bad):
-    found = read(conversation(said("1", "before"), bad, said("3", "after", parent="2")))
-    assert texts(found) == ["before", "after"]
-    assert len(reasons(found)) == 1
-
-
 def test_the_zip_is_told_from_that_of_chatgpt(tmp_path):
     path = tmp_path / "data-2026-04-01-batch-0000.zip"
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("users.json", "[]")
-        archive.writestr("projects.json", "[]")
-        archive.writestr("conversations.json", json.dumps([conversation(said("1"))]))
-    path.write_bytes(buffer.getvalue())
+    history = json.dumps([conversation(said("1"))])
+    path.write_bytes(zipped({"users.json": "[]", "projects.json": "[]", "conversations.json": history}))
     assert importer_for(path).name == "claude"
-    assert texts(CLAUDE.read(path)) == ["hello"]
+    assert texts(Claude(path).read()) == ["hello"]

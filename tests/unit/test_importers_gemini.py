@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from memstore.ingest.importers import importer_for
-from memstore.ingest.importers.gemini import GEMINI, html_text
-from tests.unit.importing import left_out, reasons, records, texts
+from memstore.ingest.importers.gemini import Gemini, html_text
+from tests.unit.importing import left_out, reasons, records, texts, zipped
 
 START = datetime(2026, 7, 26, 6, 0, tzinfo=UTC)
 
@@ -26,7 +25,7 @@ def read(tmp_path):
     def read(*activities: object, name: str = "MyActivity.json"):
         path = tmp_path / name
         path.write_text(json.dumps(activities))
-        return list(GEMINI.read(path))
+        return list(Gemini(path).read())
 
     return read
 
@@ -75,39 +74,28 @@ def test_the_verb_before_a_prompt_is_left_out_where_it_is_known(read, title, pro
     assert texts(read(activity(title))) == [prompt]
 
 
-def test_activities_that_are_no_prompts_are_left_out_and_counted(read):
-    found = read(*(activity(title) for title in ("Used Gemini", "Gave feedback", "Created a canvas", "Prompted a")))
-    assert texts(found) == ["a"]
+def test_activities_that_are_no_prompts_are_counted_and_malformed_ones_named(read):
+    titles = ("Used Gemini", "Gave feedback", "Created a canvas", "Prompted a")
+    bad = [None, activity(time="2026-07-26")]
+    found = read(*(activity(title) for title in titles), *bad, activity("Prompted b", 1, safeHtmlItem=[{}]))
+    assert (texts(found), len(reasons(found))) == (["a", "b"], 2)
     assert left_out(found) == {"activities that are no prompts": 3}
-
-
-@pytest.mark.parametrize("bad", [None, activity(time="2026-07-26")])
-def test_a_malformed_activity_is_named_and_the_rest_comes(read, bad):
-    found = read(activity("Prompted a"), bad, activity("Prompted b", 1))
-    assert texts(found) == ["a", "b"]
-    assert len(reasons(found)) == 1
-
-
-@pytest.mark.parametrize("items", [None, [], [{}]])
-def test_an_activity_may_have_no_answer(read, items):
-    assert texts(read(activity("Prompted a", safeHtmlItem=items))) == ["a"]
 
 
 def test_of_a_takeout_only_geminis_activities_are_read(tmp_path):
     path = tmp_path / "takeout.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("Takeout/archive_browser.html", "<html>")
-        archive.writestr("Takeout/My Activity/Search/My Activity.json", json.dumps([activity("Searched for x")]))
-        archive.writestr("Takeout/My Activity/Gemini Apps/My Activity.json", json.dumps([activity("Prompted a")]))
+    files = {"Takeout/archive_browser.html": "<html>"}
+    files["Takeout/My Activity/Search/My Activity.json"] = json.dumps([activity("Searched for x")])
+    files["Takeout/My Activity/Gemini Apps/My Activity.json"] = json.dumps([activity("Prompted a")])
+    path.write_bytes(zipped(files))
     assert importer_for(path).name == "gemini"
-    assert texts(GEMINI.read(path)) == ["a"]
+    assert texts(Gemini(path).read()) == ["a"]
 
 
 def test_activities_as_html_are_refused_with_what_to_choose(tmp_path):
     path = tmp_path / "takeout.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("Takeout/My Activity/Gemini Apps/MyActivity.html", "<html>")
-    (skipped,) = importer_for(path).read(path)
+    path.write_bytes(zipped({"Takeout/My Activity/Gemini Apps/MyActivity.html": "<html>"}))
+    (skipped,) = importer_for(path)(path).read()
     assert "in the format JSON" in skipped.reason
 
 

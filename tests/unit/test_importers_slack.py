@@ -12,7 +12,7 @@ import pytest
 
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import Found, ImportOptions, importer_for
-from memstore.ingest.importers.slack import SLACK
+from memstore.ingest.importers.slack import Slack
 from tests.unit.importing import left_out, reasons, records, texts
 
 USERS = [
@@ -44,7 +44,7 @@ def export(tmp_path):
 
 
 def read(path: Path, **how: object) -> list[Found]:
-    return list(SLACK.read(path, ImportOptions(**how)))
+    return list(Slack(path, ImportOptions(**how)).read())
 
 
 def test_a_channel_is_a_conversation_in_the_order_of_time(export):
@@ -73,28 +73,24 @@ def test_days_come_in_their_order_and_channels_apart(export):
     ]
 
 
-def test_a_talk_of_several_people_is_shown_by_their_names(export):
+def test_mine_are_without_a_name_and_a_bot_is_an_assistant(export):
+    bot = said("built", "1714564802", user=None, subtype="bot_message", username="CI", bot_id="B1")
+    for me in ("Ann", "U1"):
+        found = read(export([said(), said(user="U2", ts="1714564801"), bot]), me=me)
+        assert [record.message.get("name") for record in found] == [None, "Bob Ray", "CI"]
+        assert [record.message["role"] for record in found] == ["user", "user", "assistant"]
+    with pytest.raises(InvalidInput, match="nobody in it is called Zoe; --me takes one of: Ann, Bob Ray"):
+        read(export([said()]), me="Zoe")
     talk = {"id": "G1", "name": "mpdm-ann--bob-1", "members": ["U1", "U2"]}
     (record,) = read(export([said()], "mpdm-ann--bob-1/2024-05-01.json", mpims=[talk]))
     assert (record.conversation, record.title) == ("G1", "Ann, Bob Ray")
 
 
-@pytest.mark.parametrize("me", ["Ann", "U1"])
-def test_mine_are_without_a_name(export, me):
-    found = read(export([said(), said(user="U2", ts="1714564801")]), me=me)
-    assert [record.message.get("name") for record in found] == [None, "Bob Ray"]
-
-
-def test_a_name_that_nobody_has_is_refused(export):
-    with pytest.raises(InvalidInput, match="nobody in it is called Zoe; --me takes one of: Ann, Bob Ray"):
-        read(export([said()]), me="Zoe")
-
-
-def test_a_bot_is_an_assistant(export):
-    bot = said("built", user=None, subtype="bot_message", username="CI", bot_id="B1")
-    del bot["user"]
-    (record,) = read(export([bot]))
-    assert (record.message["role"], record.message["name"]) == ("assistant", "CI")
+def test_notices_are_counted_and_malformed_messages_named(export):
+    joined = [said("x", subtype=kind) for kind in ("channel_join", "channel_topic")]
+    found = read(export([*joined, said(" "), None, said(ts=None), said(ts="soon"), said()]))
+    assert (texts(found), len(reasons(found))) == (["hello"], 3)
+    assert left_out(found) == {"notices of channels": 2, "empty messages": 1}
 
 
 @pytest.mark.parametrize(
@@ -122,29 +118,6 @@ def test_files_and_attachments_are_named(export):
         )
     )
     assert texts(found) == ["look\n\n[file: Plan]\n\n[file: b.png]", "Build 7 (https://c.example) failed"]
-
-
-def test_notices_and_empty_messages_are_left_out_and_counted(export):
-    joined = [said("x", subtype=kind) for kind in ("channel_join", "channel_topic")]
-    found = read(export([*joined, said(" "), said()]))
-    assert texts(found) == ["hello"]
-    assert left_out(found) == {"notices of channels": 2, "empty messages": 1}
-
-
-@pytest.mark.parametrize("bad", [None, said(ts=None), said(ts="soon")])
-def test_a_malformed_message_is_named_and_the_rest_comes(export, bad):
-    found = read(export([said("before"), bad, said("after", "1714564801")]))
-    assert texts(found) == ["before", "after"]
-    assert len(reasons(found)) == 1
-
-
-def test_a_day_that_is_cut_off_costs_itself(export):
-    path = export(json.dumps([said("1"), said("2")]).encode()[:-20])
-    with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("general/2024-05-02.json", json.dumps([said("3", "1714651200")]))
-    found = read(path)
-    assert texts(found) == ["1", "3"]
-    assert len(reasons(found)) == 1
 
 
 def test_without_an_index_ids_are_names(export):

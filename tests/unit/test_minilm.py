@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import memstore
-from memstore.errors import EmbedderMismatch, ProviderError, ProviderMissing
+from memstore.errors import EmbedderMismatch, ProviderError
 from memstore.providers import MINILM, load_embedder, load_stored_embedder, minilm
-from memstore.providers.minilm import BATCH, FOLDER, MiniLM, load
+from memstore.providers.minilm import BATCH, MiniLM, load
 from memstore.settings import ONNX_MINILM
-from memstore.testing import check_embedder
+from tests.helpers.conformance import check_embedder
 from tests.waiting import await_exit
 
 ROOT = Path(__file__).parents[2]
@@ -99,17 +99,6 @@ def test_the_number_of_threads_changes_no_bit() -> None:
     assert np.array_equal(one, three)
 
 
-def test_threads_share_one_session(embedder: MiniLM) -> None:
-    expected = [embedder.embed_query(text) for text in TEXTS[3:]]
-
-    def ask(_: int) -> bool:
-        return all(np.array_equal(embedder.embed_query(t), v) for t, v in zip(TEXTS[3:], expected, strict=True))
-
-    with ThreadPoolExecutor(6) as pool:
-        assert all(pool.map(ask, range(6)))
-    assert len(embedder._sessions) == 1
-
-
 def test_a_question_waits_for_no_ingestion(embedder: MiniLM, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is computed while every thread that embeds texts is held up in a batch."""
     compute, held, go = embedder._embed, threading.Event(), threading.Event()
@@ -150,48 +139,7 @@ def test_a_child_that_was_forked_amid_a_batch_embeds(embedder: MiniLM) -> None:
         batches.result()
 
 
-def test_idle_threads_use_no_processor(embedder: MiniLM) -> None:
-    embedder.embed_documents(["The ferry leaves at nine."] * BATCH * 4)
-    before = time.process_time()
-    time.sleep(0.5)
-    assert time.process_time() - before < 0.1
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
-def test_memory_is_bounded() -> None:
-    """By what the largest batches take: the second half of a long ingestion takes no more."""
-    code = (
-        "import random; from memstore.providers.minilm import load\n"
-        "def held(): return int(open('/proc/self/status').read().split('VmRSS:')[1].split()[0])\n"
-        "embedder, chance = load(''), random.Random(1)\n"
-        "def some(): return ['word ' * chance.randint(1, 300) for _ in range(24)]\n"
-        "embedder.embed_documents(['word ' * 300] * 24)\n"
-        "for _ in range(3): embedder.embed_documents(some())\n"
-        "before = held()\n"
-        "for _ in range(6): embedder.embed_documents(some()); embedder.embed_query('word ' * chance.randint(1, 300))\n"
-        "print(before, held())"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    before, after = map(int, ran.stdout.split())
-    assert after < before * 1.1 < 600_000
-
-
 # -- what is not as it should be
-
-
-def test_another_model_is_named_otherwise() -> None:
-    with pytest.raises(ProviderMissing, match="sentence-transformers:BAAI/bge-m3"):
-        load("BAAI/bge-m3")
-
-
-def test_weights_behind_a_link_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    linked = tmp_path / "all-MiniLM-L6-v2"
-    linked.mkdir()
-    for file in FOLDER.iterdir():
-        (linked / file.name).symlink_to(file)
-    monkeypatch.setattr(minilm, "WEIGHTS", linked / "model.safetensors")
-    assert MiniLM(1).embed_query("x").shape == (384,)
 
 
 @pytest.mark.parametrize("file", ["absent", "cut off"])

@@ -35,8 +35,8 @@ from memstore.providers import load_chat_model, load_stored_embedder, ollama, op
 from memstore.providers.ollama import OllamaChat, OllamaServer, load
 from memstore.providers.openai import OpenAIChat, OpenAIServer
 from memstore.providers.services import FEEDBACK, ChatEndpoint, ServedChatModel
-from memstore.testing import check_chat_model, check_reranker
 from tests import ollama_server as does
+from tests.helpers.conformance import check_chat_model, check_reranker
 from tests.ollama_server import ScriptedOllama, says, status
 from tests.unit.strategies import message
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from memstore.errors import InvalidInput, ProviderMissing
+from memstore.errors import InvalidInput
 from memstore.providers import load_counter, ollama_counter
 from memstore.providers.byte_bound import BytesCounter, longest
 from memstore.providers.ollama_counter import OllamaCounter
 from memstore.settings import Settings
-from memstore.testing import check_counter
+from tests.helpers.conformance import check_counter
 from tests.helpers.tokenizers import as_gguf, byte_level
 from tests.ollama_server import ScriptedOllama, raw, says, status
 
@@ -53,14 +53,6 @@ def counter(server: ScriptedOllama) -> OllamaCounter:
 
 def test_it_conforms(counter: OllamaCounter) -> None:
     check_counter(counter)
-
-
-def test_it_asks_nothing_until_something_is_counted(counter: OllamaCounter, server: ScriptedOllama) -> None:
-    assert counter.name == "ollama:qwen3:4b"
-    assert server.requests == []
-    assert load_counter("ollama:qwen3:4b@a80c4f17acd5").name == "ollama:qwen3:4b"
-    with pytest.raises(ProviderMissing, match="ollama:NAME"):
-        load_counter("ollama:")
 
 
 def test_what_the_server_renders_is_counted_by_the_models_own_tokenizer(counter: OllamaCounter) -> None:
@@ -145,7 +137,3 @@ def test_messages_that_the_server_refuses_are_refused(counter: OllamaCounter, se
     server.instead["/api/chat"] = status(400, "qwen3:4b does not support tools")
     with pytest.raises(InvalidInput, match="does not support tools"):
         counter.count_messages([USER], [TOOL])
-
-
-def test_with_images_it_is_not_called_exact(counter: OllamaCounter) -> None:
-    assert counter.count_messages([USER | {"images": ["aGk="]}]).kind == "estimated"

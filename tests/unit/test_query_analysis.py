@@ -4,22 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memstore.search.query import split_question, to_first_person
-from memstore.search.signals import NamedDate, asks_for_assistant_words, asks_for_overview, named_dates
-
-
-@pytest.mark.parametrize(
-    ("question", "wanted"),
-    [
-        ("Can you summarize what I learned?", True),
-        ("Give me an OVERVIEW of the project", True),
-        ("Fass bitte unsere Gespräche zusammen", True),
-        ("Which summer did we go?", False),
-        ("Wie fasst man das an? Wir waren zusammen dort.", False),
-    ],
-)
-def test_an_overview_is_asked_for_in_english_or_german(question: str, wanted: bool) -> None:
-    assert asks_for_overview(question) is wanted
+from memstore.search.query import to_first_person
+from memstore.search.signals import NamedDate, asks_for_assistant_words, named_dates
 
 
 @pytest.mark.parametrize(
@@ -39,49 +25,6 @@ def test_an_overview_is_asked_for_in_english_or_german(question: str, wanted: bo
 )
 def test_the_words_of_an_assistant_are_asked_for(question: str, wanted: bool) -> None:
     assert asks_for_assistant_words(question) is wanted
-
-
-@pytest.mark.parametrize(
-    ("question", "parts"),
-    [
-        (
-            "What am I allergic to, and when do we fly to Lisbon?",
-            ("What am I allergic to", "when do we fly to Lisbon?"),
-        ),
-        ("Where do I work? And what is my sister's name?", ("Where do I work?", "And what is my sister's name?")),
-        (
-            "How many problems have I solved and what is my accuracy and is my exam in May?",
-            ("How many problems have I solved", "what is my accuracy", "is my exam in May?"),
-        ),
-        (
-            "Wogegen bin ich allergisch, und wann fliegen wir nach Lissabon?",
-            ("Wogegen bin ich allergisch", "wann fliegen wir nach Lissabon?"),
-        ),
-    ],
-)
-def test_what_asks_several_things_is_taken_apart(question: str, parts: tuple[str, ...]) -> None:
-    assert split_question(question) == parts
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        "",
-        "What am I allergic to?",
-        "What does Tim have that is old and is his favourite?",
-        "How many days were there between when I began and when I finished the review?",
-        "Where is she and why?",
-        "List what I said, in order. Mention only three items.",
-        "What do I eat and what do I drink and what do I wear and what do I read?",
-    ],
-)
-def test_what_asks_one_thing_or_too_many_is_left_whole(question: str) -> None:
-    assert split_question(question) == ()
-
-
-def test_a_pasted_page_takes_no_time() -> None:
-    assert split_question("and what, " * 20_000 + "?") == ()
-    assert split_question("what " + " " * 100_000 + "?") == ()
 
 
 @pytest.mark.parametrize(

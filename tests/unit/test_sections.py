@@ -41,20 +41,17 @@ def material(*sections: Section) -> Candidates:
         ("facts", "give a list"),
         ([3], "is no section"),
         ([{"name": "facts", "share": 0.1}], "has no share; it has name"),
-        ([Section("Facts!", text="x")], "is no name of a section"),
-        ([Section("memory", text="x")], "is no name of a section"),
-        ([Section("system", maximum=3)], "always in, whole"),
-        ([Section("facts", text="x")], "has its own content"),
-        ([Section("calendar")], "give it a text, or one of facts, hits, summaries, recent"),
+        ([Section("Facts!", text="x")], "a section's name has small letters"),
+        ([Section("system", maximum=3)], "and is none of ours"),
+        ([Section("facts", text="x")], "and none to facts, hits, summaries, recent"),
+        ([Section("calendar")], "give a text to a section of your own"),
         ([Section("calendar", text=[1])], "a text of the section 'calendar'"),
         ([Section("facts", maximum=1.5)], "maximum=1.5: give tokens"),
-        ([Section("facts", minimum=-1)], "minimum=-1: give tokens"),
         ([Section("facts", minimum=True)], "minimum=True: give tokens"),
         ([Section("facts", minimum=0.5, maximum=0.4)], "more than the maximum"),
         ([Section("facts", weight=-1)], "weight=-1: give a number"),
         ([Section("facts", weight=float("nan"))], "weight=nan: give a number"),
-        ([Section("facts", priority=0.5)], "priority=0.5: give a whole number"),
-        ([Section("facts", steady=1)], "steady=1: give True or False"),
+        ([Section("facts", priority=0.5)], "give a whole number as priority=0.5"),
         ([Section("facts"), Section("facts")], "given twice"),
         ([Section("facts", minimum=0.6), Section("hits", minimum=0.6)], "are 1.20 of the room"),
     ],
@@ -149,32 +146,3 @@ def test_the_highest_priority_is_served_first_with_what_is_left() -> None:
     first = compose(material(Section("facts", priority=1)), 600, WordCounter()).receipt.sections
     other = compose(material(Section("hits", priority=1)), 600, WordCounter()).receipt.sections
     assert first["facts"] > other["facts"]
-
-
-@pytest.mark.parametrize("cut", [True, False])
-def test_what_is_too_long_is_left_out_or_cut_at_a_sentence(cut: bool) -> None:
-    page = " ".join(f"This is sentence {n} of a page." for n in range(200))
-    found = split_turns([message(1, "user", "before"), message(2, "user", page), message(3, "user", "after")])[0][::-1]
-    given = Candidates(
-        question=QUESTION,
-        turns=found,
-        sections=[Section("recent", cut=cut), Section("manual", text=page, cut=cut, maximum=60)],
-    )
-    context = compose(given, 400, WordCounter())
-    said = [str(one["content"]) for one in context.messages]
-    assert any(text.endswith(". […]") for text in said) == cut
-    assert any(text.startswith("<manual>") and text.endswith(". […]\n</manual>") for text in said) == cut
-    assert sum("cut at a sentence" in one.note for one in context.receipt.included) == (2 if cut else 0)
-    assert ("before" in said) == cut
-    assert context.tokens <= 400
-
-
-def test_a_call_of_tools_is_never_cut() -> None:
-    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    told = [
-        message(1, "assistant", None, tool_calls=[call]),
-        message(2, "tool", "A row. " * 300, tool_call_id="c"),
-        message(3, "user", "after"),
-    ]
-    given = Candidates(question=QUESTION, turns=split_turns(told)[0][::-1], sections=[Section("recent", cut=True)])
-    assert [one["role"] for one in compose(given, 300, WordCounter()).messages] == ["user", "user"]

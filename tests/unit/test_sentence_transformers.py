@@ -1,21 +1,18 @@
 from __future__ import annotations
 
 import importlib
-import os
 import socket
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-from memstore.errors import ProviderError, ProviderMissing
+from memstore.errors import ProviderMissing
 from memstore.providers import sentence_transformers as module
-from memstore.providers.minilm import FOLDER
 from memstore.providers.sentence_transformers import SentenceTransformerEmbedder, load
-from memstore.testing import check_embedder
+from tests.helpers.conformance import check_embedder
 
 pytestmark = pytest.mark.torch
 
@@ -48,50 +45,12 @@ def test_a_lone_surrogate_is_the_replacement_character(embedder: SentenceTransfo
     assert embedder.count("a \ud800 b") == embedder.count("a \ufffd b")
 
 
-def test_threads_take_turns(embedder: SentenceTransformerEmbedder) -> None:
-    texts = [f"The {number} ferries leave at nine." for number in range(20)]
-    expected = embedder.embed_documents(texts)
-
-    def work(_: int) -> bool:
-        asked = np.stack([embedder.embed_query(text) for text in texts if embedder.count(text)])
-        return bool(np.allclose(asked, expected, atol=1e-5))
-
-    with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(work, range(4)))
-
-
-@pytest.mark.usefixtures("embedder")
-@pytest.mark.parametrize("shown", [True, False])
-def test_loading_is_quiet_and_changes_nothing(shown: bool, capfd: pytest.CaptureFixture[str]) -> None:
-    logging = importlib.import_module("transformers.utils.logging")
-    logging.enable_progress_bar()
-    if not shown:
-        logging.disable_progress_bar()
-    before = (dict(os.environ), shown)
-    load("all-MiniLM-L6-v2").embed_documents(["a"] * 100)
-    assert (dict(os.environ), logging.is_progress_bar_enabled()) == before
-    logging.enable_progress_bar()
-    assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.usefixtures("embedder")
-def test_a_folder_is_loaded() -> None:
-    assert load(str(FOLDER)).name == f"sentence-transformers:{FOLDER}"
-
-
 @pytest.mark.usefixtures("embedder")
 @pytest.mark.parametrize("name", ["", "nobody/has-this-model", "./no-folder", "/no/such/folder", "a/b/c"])
 def test_an_absent_model_is_asked_for(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ProviderMissing, match=r"hf download|no folder|Name the model"):
         load(name)
     assert "http" not in capfd.readouterr().err
-
-
-@pytest.mark.usefixtures("embedder")
-def test_a_broken_model_is_no_missing_one(tmp_path: Path) -> None:
-    (tmp_path / "modules.json").write_text("no json")
-    with pytest.raises(ProviderError):
-        load(str(tmp_path))
 
 
 def test_a_missing_extra_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,15 +67,6 @@ def test_a_missing_extra_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "find_spec", lambda _: None)
     with pytest.raises(ProviderMissing, match=r"\.\[sentence-transformers\]"):
         module.check_model("all-MiniLM-L6-v2")
-
-
-def test_a_broken_install_shows_its_own_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(name: str) -> ModuleType:
-        raise ImportError("libtorch.so: undefined symbol", name=name)
-
-    monkeypatch.setattr(importlib, "import_module", broken)
-    with pytest.raises(ImportError, match="undefined symbol"):
-        load("all-MiniLM-L6-v2")
 
 
 @pytest.fixture(scope="module")

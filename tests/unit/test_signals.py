@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from memstore.models import Role, Tier, UnitKey
+from memstore.models import Role
 from memstore.search import signals
 from memstore.search.signals import Corpus
 from memstore.store.tokenize import hashed
@@ -115,11 +115,6 @@ def test_a_speaker_counts_when_only_one_is_named(query: str, speaker: str | None
     assert found.tolist() == [float(name is not None and name == speaker) for name in names]
 
 
-def test_a_person_comes_before_assistants() -> None:
-    given = [Given(1), Given(2, role=Role.ASSISTANT), Given(3, role=None, tier=Tier.FACTS), Given(4, role=Role.TOOL)]
-    assert signals.role(arrays(given)).tolist() == [1, 0, 1, 0]
-
-
 def test_what_is_short_leaves_room() -> None:
     room = signals.brevity(arrays([Given(n, characters=count) for n, count in enumerate((0, 200, 2000))]))
     assert room.tolist() == [pytest.approx(math.log(6)), 0, pytest.approx(math.log(60 / 510))]
@@ -138,29 +133,6 @@ def test_a_question_counts_less_where_a_person_answers_it_at_once() -> None:
     scores = signals.question(arrays(said), 7)
     assert scores.tolist() == [-0.5, 0, 0, 0, 0, pytest.approx(-1 / 11), 0]
     assert not signals.question(arrays(said), 8).any()
-
-
-def test_an_answer_has_the_score_of_the_best_unit_of_what_was_last_asked() -> None:
-    said = [
-        Given(0, role=Role.ASSISTANT),
-        Given(1),
-        Given(1, chunk=1),
-        Given(2, role=Role.TOOL),
-        Given(3, role=Role.ASSISTANT),
-        Given(3, chunk=1, role=Role.ASSISTANT),
-        Given(5),
-        Given(6, role=Role.ASSISTANT, conversation=UUID(int=8)),
-        Given(9, tier=Tier.FACTS, role=None, seq=-1),
-        Given(7, conversation=UUID(int=8)),
-        Given(10, role=Role.ASSISTANT),  # of what stood between nothing is there
-    ]
-    scores = np.array([9.0, 2, 5, 9, 9, 9, 1, 9, 9, 3, 9])
-    expected = {UnitKey(UUID(int=3), 0): 5.0, UnitKey(UUID(int=3), 1): 5.0}
-    for order in (list(range(11)), [8, 5, 2, 9, 10, 7, 1, 0, 4, 6, 3]):
-        some = arrays([said[n] for n in order])
-        found = signals.answer_boost(some, scores[order])
-        assert {said[n].key: score for n, score in zip(order, found, strict=True) if score} == expected
-    assert signals.answer_boost(arrays([]), np.empty(0)).tolist() == []
 
 
 def test_a_day_that_is_named_counts_twice() -> None:

@@ -27,8 +27,14 @@ from memstore.context.strategies.base import (
     turns_of,
     view_of,
 )
-from memstore.context.strategies.buffers import GoalBatch, Hierarchical, SummaryBuffer, Threshold, compaction_points
-from memstore.context.strategies.tool_calls import ToolCalls
+from memstore.context.strategies.buffers import (
+    GoalBatch,
+    Hierarchical,
+    SummaryBuffer,
+    Threshold,
+    ToolCalls,
+    compaction_points,
+)
 from memstore.models import Fact, Hit, Message, Tier
 from memstore.testing import WordCounter as StoredCounter
 from tests.unit.strategies import START, UUID, call, conversations, message, summaries

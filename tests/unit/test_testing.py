@@ -5,8 +5,6 @@ import json
 import pickle
 import subprocess
 import sys
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,16 +12,9 @@ from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
 from memstore.errors import ConfigurationError, ModelAnswerInvalid, ModelUnavailable, PromptTooLong, ProviderMissing
-from memstore.providers import ChatMessage, Completion, Count, T, Vectors, load_embedder
-from memstore.testing import (
-    HashingEmbedder,
-    ScriptedChatModel,
-    WordCounter,
-    check_chat_model,
-    check_counter,
-    check_embedder,
-    load_embedder as load,
-)
+from memstore.providers import Count, load_embedder
+from memstore.testing import HashingEmbedder, ScriptedChatModel, WordCounter, load_embedder as load
+from tests.helpers.conformance import check_chat_model, check_counter, check_embedder
 
 
 def test_a_count_is_a_number_that_keeps_its_kind() -> None:
@@ -34,13 +25,6 @@ def test_a_count_is_a_number_that_keeps_its_kind() -> None:
     assert type(tokens + 1) is int
 
 
-def test_the_fakes_conform() -> None:
-    check_chat_model(ScriptedChatModel([{"word": "ferry"}]))
-    check_embedder(HashingEmbedder())
-    check_embedder(HashingEmbedder(17))
-    check_counter(WordCounter())
-
-
 @given(st.text(), st.integers(1, 64))
 def test_every_text_has_a_unit_vector(text: str, dimensions: int) -> None:
     vector = HashingEmbedder(dimensions).embed_query(text)
@@ -49,6 +33,7 @@ def test_every_text_has_a_unit_vector(text: str, dimensions: int) -> None:
 
 
 def test_texts_that_share_words_are_near() -> None:
+    check_embedder(HashingEmbedder(17))
     embedder = HashingEmbedder()
     query = embedder.embed_query("When does the ferry leave?")
     near, rooted, far = embedder.embed_documents(
@@ -69,20 +54,6 @@ def test_vectors_are_the_same_in_every_process() -> None:
     assert len(results) == 1
 
 
-def test_what_is_beyond_the_window_is_not_seen() -> None:
-    embedder = HashingEmbedder()
-    words = [f"w{number}" for number in range(300)]
-    assert embedder.count(" ".join(words)) == 300
-    assert np.array_equal(embedder.embed_query(" ".join(words)), embedder.embed_query(" ".join(words[:256])))
-
-
-def test_it_is_found_by_its_name() -> None:
-    assert load("").name == "hashing:256"
-    embedder = load_embedder("hashing:64")
-    assert embedder is not None
-    assert (embedder.name, embedder.dimensions) == ("hashing:64", 64)
-
-
 @pytest.mark.parametrize("model", ["0", "-1", "many", "²"])
 def test_no_number_of_dimensions_is_refused(model: str) -> None:
     with pytest.raises(ProviderMissing, match="hashing:256"):
@@ -90,70 +61,13 @@ def test_no_number_of_dimensions_is_refused(model: str) -> None:
 
 
 def test_words_are_counted_by_the_chat_rule() -> None:
+    check_counter(WordCounter())
     counter = WordCounter()
     assert counter.name == "words"
     assert counter.count(" one two\nthree ") == 3
     assert counter.count_messages([]) == 3
     assert counter.count_messages([{"role": "user", "name": "ada", "content": "one two"}]) == 3 + 3 + 1 + 4
     assert counter.count_message({"role": "user", "content": None}) == 4
-
-
-class _Wrong(HashingEmbedder):
-    def __init__(self, change: str) -> None:
-        super().__init__()
-        self.change = change
-        self.calls = 0
-
-    def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        vectors = super().embed_documents(texts)
-        self.calls += 1
-        changes = {
-            "shape": lambda: vectors[:, :-1],
-            "float32": lambda: vectors.astype(np.float64),
-            "unit length": lambda: vectors * 2,
-            "finite": lambda: vectors * np.nan,
-            "numpy array": vectors.tolist,
-            "two vectors": lambda: np.roll(vectors, self.calls, axis=-1),
-            "beside it": lambda: np.roll(vectors, len(texts), axis=-1),
-            "same vector": lambda: np.eye(1, 256, dtype=np.float32).repeat(len(texts), 0),
-        }
-        changed: Vectors = changes[self.change]()
-        return changed
-
-
-@pytest.mark.parametrize(
-    "change",
-    ["shape", "float32", "unit length", "finite", "numpy array", "two vectors", "beside it", "same vector"],
-)
-def test_a_wrong_embedder_is_told_what_is_wrong(change: str) -> None:
-    with pytest.raises(AssertionError, match=change):
-        check_embedder(_Wrong(change))
-
-
-def wrong_counter(**changes: Any) -> WordCounter:
-    return type("Wrong", (WordCounter,), changes)()
-
-
-@pytest.mark.parametrize(
-    ("counter", "message"),
-    [
-        (wrong_counter(count=lambda _, text: len(text.replace("<|endoftext|>", "x"))), "plain text"),
-        (wrong_counter(count=lambda _, text: -1), "negative"),
-        (wrong_counter(count=lambda _, text: min(len(text.split()), 512)), "2,000 words"),
-        (wrong_counter(name=""), "name is empty"),
-        (wrong_counter(count_messages=lambda _, messages, tools=(): Count(len(tools), "exact")), "its values alone"),
-        (wrong_counter(count_messages=lambda *_: 0), "with its kind"),
-        (
-            wrong_counter(
-                count_messages=lambda _, messages, tools=(): Count(9999 * len(messages) - len(tools), "exact")
-            ),
-            "tools make the chat shorter",
-        ),
-    ],
-)
-def test_a_wrong_counter_is_told_what_is_wrong(counter: WordCounter, message: str) -> None:
-    with pytest.raises(AssertionError, match=message):
-        check_counter(counter)
 
 
 class _Place(BaseModel):
@@ -188,47 +102,12 @@ def test_a_scripted_model_answers_what_it_was_told_to() -> None:
 
 
 def test_a_scripted_model_has_a_window() -> None:
+    check_chat_model(ScriptedChatModel([{"word": "ferry"}]))
     model = ScriptedChatModel([{"city": "Lisbon"}], context_tokens=20)
     with pytest.raises(PromptTooLong):
         _ask(model, "1234567")
     assert model.calls == []
     assert _ask(model, "123456") == "Lisbon"
-
-
-class _WrongModel(ScriptedChatModel):
-    def __init__(self, change: str) -> None:
-        super().__init__([{"word": "ferry"}] * 9, name="" if change == "name is empty" else "wrong")
-        self.change = change
-
-    def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
-        found = super().max_prompt_tokens(messages)
-        changes = {"lowers the bound": -found + 10**6, "bound to 0": 0 if found < 40 else found, "must be an int": 1.5}
-        return changes.get(self.change, found)  # type: ignore[return-value]
-
-    def complete(self, messages: Sequence[ChatMessage], schema: type[T], *, max_tokens: int) -> Completion[T]:
-        if self.change == "must raise PromptTooLong":
-            max_tokens, messages = 1, [message | {"content": "cut"} for message in map(dict, messages)]
-        made = super().complete(messages, schema, max_tokens=max_tokens)
-        if self.change == "not of the schema":
-            return Completion({"word": "ferry"}, 1, 1)  # type: ignore[type-var]
-        return Completion(made.answer, 0, 1) if self.change == "prompt_tokens is 0" else made
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "name is empty",
-        "lowers the bound",
-        "bound to 0",
-        "must be an int",
-        "must raise PromptTooLong",
-        "not of the schema",
-        "prompt_tokens is 0",
-    ],
-)
-def test_a_wrong_chat_model_is_told_what_is_wrong(change: str) -> None:
-    with pytest.raises(AssertionError, match=change):
-        check_chat_model(_WrongModel(change))
 
 
 def test_vectors_that_no_row_can_hold_are_refused_before_anything_is_stored() -> None:

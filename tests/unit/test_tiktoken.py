@@ -1,20 +1,19 @@
 from __future__ import annotations
 
+import gc
 import gzip
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import tiktoken
-import tiktoken.load
+from tiktoken_ext import openai_public
 
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import load_counter, tiktoken as module
-from memstore.providers.tiktoken import TiktokenCounter, load
-from memstore.testing import check_counter
+from memstore.providers.tiktoken import CountCache, TiktokenCounter, load
+from tests.helpers.conformance import check_counter
 
 NAMES = ["o200k_base", "cl100k_base"]
 
@@ -30,9 +29,9 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def _forgotten() -> Iterator[None]:
-    module._build.cache_clear()
+    module._encoding.cache_clear()
     yield
-    module._build.cache_clear()
+    module._encoding.cache_clear()
 
 
 @pytest.fixture
@@ -43,11 +42,6 @@ def o200k() -> TiktokenCounter:
 @pytest.mark.parametrize("name", [*NAMES, "o200k_harmony"])
 def test_it_conforms(name: str) -> None:
     check_counter(load(name))
-
-
-def test_it_is_known_by_its_name() -> None:
-    assert load_counter("tiktoken:cl100k_base").name == "tiktoken:cl100k_base"
-    assert load("").name == "tiktoken:o200k_base"
 
 
 @pytest.mark.parametrize(
@@ -121,18 +115,9 @@ def test_a_value_without_json_is_refused(o200k: TiktokenCounter) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("after", ["", "a", "\n"])
-def test_a_million_spaces_do_not_panic(name: str, after: str) -> None:
-    counter = load(name)
-    half = counter.count("a" + " " * 480_001)
-    assert counter.count("a" + " " * 1_200_000 + after) > 2 * half > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("text", ["a" * 10**6, " \n" * 10**6, "\u3000\u3000a" * 500_000], ids=["a", "lines", "wide"])
+@pytest.mark.parametrize("text", ["a" * 10**6, " \n" * 10**6, "a" + " " * 1_200_000], ids=["a", "lines", "blanks"])
 def test_monstrous_texts_are_counted(o200k: TiktokenCounter, text: str) -> None:
-    assert o200k.count(text) >= len(text) / 16
+    assert o200k.count(text) > 1000
 
 
 def test_an_unknown_encoding_is_refused() -> None:
@@ -140,41 +125,14 @@ def test_an_unknown_encoding_is_refused() -> None:
         load("o300k_base")
 
 
-@pytest.mark.parametrize("folder", [None, ""])
-def test_an_absent_vocabulary_is_asked_for(folder: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
-    if folder is not None:
-        monkeypatch.setenv("TIKTOKEN_CACHE_DIR", folder)
-    with pytest.raises(ProviderMissing, match="TIKTOKEN_CACHE_DIR"):
-        load("r50k_base")
-
-
-def _file_asked_for(error: ProviderMissing) -> str:
-    return next(word for word in str(error).split() if len(word) == 40)
-
-
-def test_a_vocabulary_of_the_users_folder_must_be_the_right_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    with pytest.raises(ProviderMissing) as missing:
-        load("r50k_base")
-    file = tmp_path / _file_asked_for(missing.value)
-    file.write_bytes(b"IQ== 0\n")
-    with pytest.raises(ProviderError, match="SHA-256"):
-        load("r50k_base")
-    assert file.exists()
-
-
-@pytest.mark.usefixtures("_forgotten")
-def test_a_vocabulary_is_read_from_the_users_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    packed = module._in_wheel("cl100k_base.tiktoken").read_bytes()
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(module, "_in_wheel", lambda name: tmp_path / "absent")
-    with pytest.raises(ProviderMissing) as missing:
-        load("cl100k_base")
-    (tmp_path / _file_asked_for(missing.value)).write_bytes(gzip.decompress(packed))
-    assert load("cl100k_base").count("hello world") == 2
+@pytest.mark.parametrize("name", ["o200k_base", "cl100k_base"])
+def test_texts_are_cut_as_tiktoken_cuts_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_public, "load_tiktoken_bpe", lambda url, expected_hash: {url: expected_hash})
+    theirs = openai_public.ENCODING_CONSTRUCTORS[name]()
+    vocabulary, sha256, pattern = module.ENCODINGS[name]
+    assert theirs["pat_str"] == pattern
+    [(url, pinned)] = theirs["mergeable_ranks"].items()
+    assert (url.rsplit("/", 1)[1], pinned) == (f"{vocabulary}.tiktoken", sha256)
 
 
 @pytest.mark.usefixtures("_forgotten")
@@ -190,13 +148,6 @@ def test_a_damaged_wheel_is_found_out(content: bytes, monkeypatch: pytest.Monkey
         load("o200k_base").count("a")
 
 
-@pytest.mark.usefixtures("_forgotten")
-def test_tiktoken_and_the_environment_stay_as_they_are(o200k: TiktokenCounter) -> None:
-    before = (dict(os.environ), dict(vars(tiktoken.load)), dict(tiktoken.registry.ENCODINGS))
-    o200k.count("a")
-    assert (dict(os.environ), dict(vars(tiktoken.load)), dict(tiktoken.registry.ENCODINGS)) == before
-
-
 def test_an_openai_model_is_counted_by_its_encoding_and_said_to_be_estimated(o200k: TiktokenCounter) -> None:
     named = load_counter("tiktoken:gpt-4o-2024-11-20")
     assert named.name == "tiktoken:gpt-4o-2024-11-20"
@@ -209,3 +160,32 @@ def test_what_the_rule_does_not_say_is_not_called_exact(o200k: TiktokenCounter) 
     image = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]}
     assert o200k.count_messages([image]).kind == "estimated"
     assert o200k.count_messages(COOKBOOK, [{"type": "function", "function": {"name": "f"}}]).kind == "estimated"
+
+
+def test_what_was_counted_is_not_counted_again_and_only_so_many_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_COUNTS", 5)
+    asked: list[str] = []
+
+    def length(text: str) -> int:
+        asked.append(text)
+        return len(text)
+
+    count = CountCache(length)
+    for number in range(40):
+        assert count("used on every turn \ud800") == 20
+        count(f"number {number}")
+    assert asked.count("used on every turn \ud800") == 1
+    assert len(count._counts) + len(count._older) <= 10
+
+
+def test_no_words_stay_and_digests_are_of_no_use_elsewhere() -> None:
+    words = "I'm allergic to peanuts and live in Porto."
+    counters = [CountCache(len), CountCache(len)]
+    kept = []
+    for count in counters:
+        count(words)
+        kept.append(set(count._counts))
+        referents = gc.get_referents(count, count.__dict__, count._counts)
+        assert all(words not in str(one) for one in referents)
+    assert {len(digest) for digest in kept[0]} == {16}
+    assert not kept[0] & kept[1]

@@ -6,8 +6,7 @@ from uuid import UUID
 
 from memstore.models import Decision, FactSpan, Message, Receipt, Summary
 from memstore.server.ui import contexts
-from memstore.server.ui.conversations import segments
-from memstore.server.ui.facts import excerpt
+from memstore.server.ui.pages import excerpt, segments
 
 
 def receipt(**sections: int) -> Receipt:
@@ -33,7 +32,7 @@ def test_the_parts_of_a_score_stand_in_their_order_and_what_takes_away_is_apart(
     bars = contexts.score_bars({"role": 0.5, "semantic": 0.25, "mystery": 0.25, "date": 0.0, "brevity": -0.1}, 2.0)
     assert [one.label for one in bars] == ["semantic", "role", "brevity", "mystery"]
     assert [round(one.x) for one in bars] == [0, 125, 375, 375]
-    assert contexts.score_bars({"role": 0.0}, 0.0) == ()
+    assert contexts.score_bars({"role": 0.0}, 0.0) == []
     assert contexts.highest_score([{"a": 1.0, "b": -5.0}, {"a": 0.5}]) == 1.0
     assert contexts.highest_score([]) == 0.0
 

@@ -10,7 +10,6 @@ from hashlib import sha256
 from uuid import UUID
 
 from memstore import ids
-from memstore._compat import call_inline
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.store import api_tokens
 from memstore._sync.store.api_tokens import Holder
@@ -110,7 +109,7 @@ class Embeddings:
         from memstore._sync.derive.embedding_migration import migrate
 
         check_names(to=to)
-        embedder = call_inline(_load_target, to, self._runtime.settings)
+        embedder = _load_target(to, self._runtime.settings)
         return migrate(self._database, self._resources(embedder), embedder, progress or _ignore)
 
     def status(self) -> list[EmbeddingStatus]:

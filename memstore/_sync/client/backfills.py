@@ -14,7 +14,6 @@ from math import ceil
 from uuid import UUID
 
 from memstore import ids
-from memstore._compat import call_inline
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.store import backfills, llm_usage, messages, queue, watermarks
 from memstore._sync.store.database import Transaction
@@ -98,7 +97,7 @@ class Backfills:
         """
         check_names(user=user)
         derivers, backfill = _derivers(only), ids.uuid7()
-        call_inline(queue.prepare_queue, self._database.url)
+        queue.prepare_queue(self._database.url)
         with self._database.admin_transaction() as scope:
             backfills.add(
                 scope,

@@ -5,52 +5,57 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
-from memstore._sync.client.list_api import MessageListMixin
 from memstore._sync.context.builder import build_context
 from memstore._sync.context.request import (
+    BUDGET,
     SECTIONS,
     STRATEGIES,
     Request,
     Sections,
     check_settings,
     check_size,
+    effective_settings,
     read_sections,
 )
 from memstore._sync.context.visibility import Rule
 from memstore._sync.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
-from memstore._sync.store import facts, llm_usage, messages, receipts, summaries
+from memstore._sync.store import llm_usage, messages, receipts, summaries
+from memstore._sync.store.database import Transaction
 from memstore._sync.store.messages import LAST
-from memstore.client.validation import check_names, check_number, check_object, to_list, to_utc
+from memstore.client.validation import MOST_ROWS, check_names, check_number, check_object, to_list, to_utc
 from memstore.context.formats import get_format
 from memstore.context.formats.parts import Format
 from memstore.context.strategies import Strategies, get_strategies
-from memstore.errors import ModelUnavailable, ProviderError
-from memstore.ingest.validation import check_name, check_text
+from memstore.context.strategies.base import split_turns
+from memstore.ingest.validation import check_choice, check_name, check_text
 from memstore.models import (
     Certificate,
     Context,
     Conversation,
     ErasureScope,
-    Fact,
     Json,
     Message,
     Receipt,
     Role,
+    Statistics,
     Summary,
 )
-from memstore.providers.counters import check_tools
+from memstore.providers import TokenCounter
+from memstore.providers.tiktoken import check_tools
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
     from memstore._sync.client.user import UserScope
 
-
 MOST_LEVELS = 100  # of summaries: each stands for several below it
+PAGE_SIZE = 500  # messages that `prune` reads at once until there are enough
+INSTRUCTIONS = (Role.SYSTEM, Role.DEVELOPER)
 
 
-class ConversationScope(MessageListMixin):
+class ConversationScope:
     """One conversation of a user. Made by `user.conversation(name)`; it holds no state but the names.
 
     >>> trip = alice.conversation("lisbon")
@@ -85,7 +90,6 @@ class ConversationScope(MessageListMixin):
         A tool's result whose call is not in the conversation is stored too. Chat formats refuse it among the turns, so
         contexts have it as a hit only.
         """
-        message: Json = {"role": role, "content": content, "tags": tags}
         optional = {
             "name": name,
             "occurred_at": occurred_at,
@@ -94,6 +98,7 @@ class ConversationScope(MessageListMixin):
             "tool_call_id": tool_call_id,
             "metadata": metadata,
         }
+        message: Json = {"role": role, "content": content, "tags": tags}
         message |= {key: value for key, value in optional.items() if value is not None}
         return (self.add_many([message], on_conflict=on_conflict))[0]
 
@@ -123,7 +128,8 @@ class ConversationScope(MessageListMixin):
         return stored
 
     def _check_names(self) -> None:
-        self._runtime.redactor.reject_secret_names(user=self.user.name, conversation=self.name)
+        if (redactor := self._runtime.redactor).detectors:
+            redactor.reject_secret_names(user=self.user.name, conversation=self.name)
 
     def messages(
         self,
@@ -173,27 +179,6 @@ class ConversationScope(MessageListMixin):
         from memstore._sync.derive.summaries.deriver import summarize
 
         return summarize(self._database, self._runtime.resources(), self.user.id, self.id, from_seq, to_seq)
-
-    def extract_facts(self) -> list[Fact]:
-        """Extract facts up to the newest message, here and now; return those that are new.
-
-        Raises `ProviderError` if that fails; the next call begins where this one did.
-        """
-        from memstore._sync.derive.pipeline import DeriveScope, derive
-
-        resources = self._runtime.resources()
-        with self._database.user_transaction(self.user.id) as scope:
-            began = facts.now(scope)
-        if began is None:
-            return []
-        report = derive(self._database, resources, DeriveScope(self.user.id, self.id, ("facts",)))
-        if report.failed:
-            raise ProviderError(report.failed[0])
-        if report.waiting:
-            raise ModelUnavailable(report.waiting[0])
-        with self._database.user_transaction(self.user.id) as scope:
-            new = facts.said_in(scope, self.id, began)
-            return facts.facts(scope, state=None, ids=new)
 
     def record_usage(self, context: Context, *, prompt_tokens: int, model: str) -> None:
         """Record how many tokens a model's server reported for a context that was sent to it as it is, without tools.
@@ -345,3 +330,119 @@ class ConversationScope(MessageListMixin):
         check_number(limit, "limit")
         with self._database.user_transaction(self.user.id) as scope:
             return receipts.receipts(scope, self.id, limit=limit)
+
+    # For programs that expect a list of messages: those since the conversation was last cleared.
+
+    def get_all(self) -> list[Message]:
+        """Return the messages since the conversation was last cleared, in order."""
+        return self._since_cleared()
+
+    def get_recent(self, n: int) -> list[Message]:
+        """Return the newest `n` of them, in order."""
+        check_number(n, "n", 0, MOST_ROWS)
+        with self._database.user_transaction(self.user.id) as scope:
+            cleared = self._cleared(scope)
+            newest = messages.newest(scope, self.id, limit=n) if n else []
+        return [message for message in reversed(newest) if message.seq > cleared]
+
+    def by_role(self, role: str) -> list[Message]:
+        """Return those of a role: user, assistant, tool, system or developer."""
+        check_choice("role", role, tuple(Role))
+        return self._since_cleared([role])
+
+    def count(self) -> int:
+        """Return how many there are."""
+        with self._database.user_transaction(self.user.id) as scope:
+            roles = messages.roles(scope, self.id, self._cleared(scope))
+        return sum(count for count, _ in roles.values())
+
+    def clear(self) -> None:
+        """Start anew: what was said so far is no longer among the recent messages of contexts and of these calls.
+
+        Nothing is deleted: recall, facts, summaries and `messages()` still have it.
+        """
+        with self._database.user_transaction(self.user.id) as scope:
+            messages.clear(scope, self.id)
+
+    def prune(self, max_tokens: int) -> list[Json]:
+        """Return the newest messages as chat dicts that have at most `max_tokens` tokens, counted as a whole.
+
+        Nothing is removed from the store. A tool call and its results are all included or none is. Instructions (roles
+        system and developer) at the beginning are kept where they fit. The list is empty if nothing fits.
+        """
+        check_number(max_tokens, "max_tokens", 1, 10**9)
+        with self._database.user_transaction(self.user.id) as scope:
+            cleared = self._cleared(scope)
+            oldest = messages.messages(scope, self.id, from_seq=cleared + 1, limit=PAGE_SIZE)
+            newest = self._newest(scope, cleared, max_tokens)
+        opening = list(takewhile(lambda message: message.role in INSTRUCTIONS, oldest))
+        rest = [message for message in newest if not opening or message.seq > opening[-1].seq]
+        return _fit(opening, rest, max_tokens, self._runtime.counter)
+
+    def statistics(self) -> Statistics:
+        """Return tokens and messages since the conversation was last cleared, messages in all, budget and strategies.
+
+        Tokens are those of the texts, as counted when they were added.
+        """
+        with self._database.user_transaction(self.user.id) as scope:
+            own = messages.settings_of(scope, self.id)
+            recent = messages.roles(scope, self.id, messages.cleared(own))
+            every = messages.roles(scope, self.id)
+        settings = effective_settings(own, self._runtime.settings)
+        return Statistics(
+            tokens=sum(tokens for _, tokens in recent.values()),
+            budget=settings[BUDGET],
+            messages_kept=sum(count for count, _ in recent.values()),
+            messages_total=sum(count for count, _ in every.values()),
+            strategies=tuple(strategy["strategy"] for strategy in settings[STRATEGIES]),
+            roles={role: count for role, (count, _) in recent.items()},
+        )
+
+    def settings(self) -> Json:
+        """Return the conversation's settings by name: its own, else the system's; `update(settings=…)` sets them."""
+        with self._database.user_transaction(self.user.id) as scope:
+            own = messages.settings_of(scope, self.id)
+        return effective_settings(own, self._runtime.settings)
+
+    def _since_cleared(self, roles: list[str] | None = None) -> list[Message]:
+        with self._database.user_transaction(self.user.id) as scope:
+            cleared = self._cleared(scope)
+            return messages.messages(scope, self.id, from_seq=cleared + 1, roles=roles)
+
+    def _cleared(self, scope: Transaction) -> int:
+        return messages.cleared(messages.settings_of(scope, self.id))
+
+    def _newest(self, scope: Transaction, cleared: int, tokens: int) -> list[Message]:
+        """Return the newest messages in order, by their own tokens at least as many as fit."""
+        newest: list[Message] = []
+        size = 0
+        while size <= tokens or (newest and newest[-1].role == Role.TOOL):
+            before = newest[-1].seq if newest else messages.LAST
+            page = messages.newest(scope, self.id, limit=PAGE_SIZE, before=before)
+            newest += page
+            size += sum(message.tokens for message in page)
+            if not page or page[-1].seq <= cleared + 1:
+                break
+        return [message for message in reversed(newest) if message.seq > cleared]
+
+
+def _fit(opening: list[Message], newest: list[Message], max_tokens: int, counter: TokenCounter) -> list[Json]:
+    """Return what fits: the opening if it does, and as many of the newest turns, without a gap."""
+    head = [message.as_chat() for message in opening]
+    if counter.count_messages(head) > max_tokens:
+        head = []
+    left = max_tokens - counter.count_messages(head)
+    kept: list[list[Json]] = []  # the newest turn first
+    for turn in reversed(split_turns(newest)[0]):
+        chat = [message.as_chat() for message in turn.messages]
+        left -= sum(map(counter.count_message, chat))
+        if left < 0:
+            break
+        kept.append(chat)
+    while True:  # a chat may count more than the sum of its messages
+        chat = [*head, *chain.from_iterable(reversed(kept))]
+        if counter.count_messages(chat) <= max_tokens:
+            return chat
+        if not kept:
+            return []
+        kept.pop()

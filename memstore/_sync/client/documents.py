@@ -9,7 +9,6 @@ from datetime import timedelta
 from uuid import UUID
 
 from memstore import ids
-from memstore._compat import call_inline
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.derive.chunks import document_text
 from memstore._sync.store import documents, embedding_models, erasure, messages
@@ -157,7 +156,7 @@ class Documents:
         if query is not None:
             check_text(query, "the query")
         embedder = self._serving() if query and query.strip() else None
-        vector = None if embedder is None else call_inline(embedder.embed_query, query or "")
+        vector = None if embedder is None else embedder.embed_query(query or "")
         with self._database.user_transaction(self._user_id) as scope:
             if vector is None:
                 rows = documents.latest(scope, wanted)
@@ -209,7 +208,7 @@ class Documents:
         with self._database.user_transaction(self._user_id) as scope:
             models = embedding_models.models(scope)
         model = embedding_models.resolve(self._database, models, own)
-        return own if model is None else call_inline(self._runtime.embedder_by_name, model.name, model.dimensions)
+        return own if model is None else self._runtime.embedder_by_name(model.name, model.dimensions)
 
     def _embed(self, new: Sequence[NewDocument]) -> tuple[list[Written], Embedder | None]:
         """Return documents with the vectors of their texts, embedded at once, and the embedder of these."""
@@ -218,7 +217,7 @@ class Documents:
         flat = [text for by_path in texts for text in by_path.values()]
         embedder = self._serving() if flat else None
         if embedder is not None:
-            vectors = iter(call_inline(embed_texts, embedder, flat))
+            vectors = iter(embed_texts(embedder, flat))
             written = [
                 replace(row, vectors={path: next(vectors) for path in by_path}, texts=dict(document.texts or {}))
                 for row, by_path, document in zip(written, texts, new, strict=True)

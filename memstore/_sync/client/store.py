@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from memstore import ids
-from memstore._compat import call_inline
 from memstore._sync.client.admin import Embeddings, Tokens
 from memstore._sync.client.backfills import Backfills
 from memstore._sync.client.runtime import Runtime, validate_settings
@@ -58,6 +57,9 @@ class MemoryStore:
         self._database = database
         self._runtime = Runtime(database, settings, reranker)
         self._server = server
+        self.backfills = Backfills(self._runtime)
+        self.embeddings = Embeddings(self._runtime)
+        self.tokens = Tokens(self._runtime)
 
     @classmethod
     def open(
@@ -76,9 +78,9 @@ class MemoryStore:
         """
         settings = settings if isinstance(settings, Settings) else load(settings or {})
         validate_settings(settings)
-        call_inline(redactor_for, settings)  # its libraries take a while, or are not there
+        redactor_for(settings)  # its libraries take a while, or are not there
         target = url or settings.database_url
-        server = call_inline(EmbeddedServer.open, embedded_folder(target)) if is_embedded(target) else None
+        server = EmbeddedServer.open(embedded_folder(target)) if is_embedded(target) else None
         dsn = server.url if server else normalize_dsn(target)
         database = Database(
             dsn,
@@ -91,9 +93,9 @@ class MemoryStore:
         )
         store = cls(database, settings, server, reranker)
         try:
-            call_inline(migrations.prepare, dsn, upgrade_old=server is not None)
+            migrations.prepare(dsn, upgrade_old=server is not None)
             if settings.queue_on_add:
-                call_inline(queue.prepare_queue, dsn)
+                queue.prepare_queue(dsn)
             database.open()
         except BaseException:  # an interrupt too: what was opened is closed
             store.close()
@@ -104,7 +106,7 @@ class MemoryStore:
         """Close the connections; the last store to leave an embedded Postgres stops it."""
         self._database.close()
         if self._server is not None:
-            call_inline(self._server.close)
+            self._server.close()
 
     def __enter__(self) -> Self:
         return self
@@ -134,21 +136,6 @@ class MemoryStore:
     def embedder(self) -> Embedder | None:
         """The settings' embedder, loaded when it is first needed."""
         return self._runtime.embedder
-
-    @property
-    def backfills(self) -> Backfills:
-        """Long histories that workers derive under a plan."""
-        return Backfills(self._runtime)
-
-    @property
-    def embeddings(self) -> Embeddings:
-        """Changes of the embedding model, while recall goes on."""
-        return Embeddings(self._runtime)
-
-    @property
-    def tokens(self) -> Tokens:
-        """The tokens that let callers of a server in."""
-        return Tokens(self._runtime)
 
     def user(self, name: str) -> UserScope:
         """Return the scope of a user; nothing below it sees other users' rows."""
@@ -184,7 +171,7 @@ class MemoryStore:
 
     def jobs(self, *, failed: bool = False, limit: int = 1000) -> list[Job]:
         """Return the jobs that wait for workers or run, or those that `failed`, by their number."""
-        call_inline(queue.prepare_queue, self.url)
+        queue.prepare_queue(self.url)
         return queue.jobs(self._database, failed=failed, limit=limit)
 
     def job_counts(self) -> JobCounts:
@@ -192,13 +179,13 @@ class MemoryStore:
         state = queue.state(self._database)
         if not state.made:
             return JobCounts()
-        if not call_inline(queue.is_current, state, self.url):
-            call_inline(queue.prepare_queue, self.url)
+        if not queue.is_current(state, self.url):
+            queue.prepare_queue(self.url)
         return queue.counts(self._database)
 
     def retry_jobs(self, ids: Sequence[int] | None = None) -> int:
         """Retry failed jobs, these or all; return how many."""
-        call_inline(queue.prepare_queue, self.url)
+        queue.prepare_queue(self.url)
         return queue.retry(self._database, ids)
 
     def large_users(self) -> list[LargeUser]:
@@ -284,7 +271,7 @@ class MemoryStore:
         from memstore.ingest.importers import parse_options
 
         source = Path(path) if isinstance(path, str | Path) else path
-        if not isinstance(source, Path) or format == EXPORT or (format == "auto" and call_inline(is_export, source)):
+        if not isinstance(source, Path) or format == EXPORT or (format == "auto" and is_export(source)):
             if untrusted:
                 raise InvalidInput(
                     "This is an export of memstore's, whose facts come in as it has them. Nothing was imported: take "
@@ -348,9 +335,8 @@ class MemoryStore:
         from memstore._sync.derive.maintenance import apply_retention
 
         check_names(user=user)
-        if user is not None:
-            return apply_retention(self._database, ids.user_id(user), self.settings)
-        return sum([apply_retention(self._database, id, self.settings) for id, _ in messages.everybody(self._database)])
+        names = [user] if user is not None else [name for name in self.users()]
+        return sum([apply_retention(self._database, ids.user_id(name), self.settings) for name in names])
 
     def stats(self, *, user: str | None = None) -> dict[str, int]:
         """Return how much is stored, of every user or of one."""

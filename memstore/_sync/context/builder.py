@@ -4,24 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby
 from uuid import UUID
 
 from memstore import ids
-from memstore._compat import call_inline, run_both_threads
+from memstore._compat import run_both_threads
 from memstore._sync.context.candidates import ConversationHistory, collect_candidates, hits_for_budget, load_history
 from memstore._sync.context.request import Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore._sync.search.grouping import rerank
 from memstore._sync.search.query import Query, QueryBuilder
 from memstore._sync.store import erasure, receipts, summaries
-from memstore._sync.store.database import Database, Transaction
+from memstore._sync.store.database import Database
 from memstore._sync.store.embedding_models import id_of
-from memstore.context.formats import describe_format
+from memstore._sync.store.summaries import Outline
 from memstore.context.items import BudgetSpec, Candidates, merge_sections
-from memstore.context.layout import Layout
+from memstore.context.layout import Layout, room_for_sections
 from memstore.context.strategies import describe_strategies
 from memstore.context.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
@@ -31,9 +31,6 @@ from memstore.models import Context, Decision, Fact, Json, Reason, Receipt, Sect
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
 from memstore.tool_calls import name_of
 
-# Few hits are offered at first: most budgets are full with them. Where one is not, since they say what the recent turns
-# say, so many times as many are offered.
-FULL, MORE = 0.97, 4
 INDENTED = 0.9  # of the tokens of summaries in a context: the rest are blanks, and the fence
 # With strategies the conversation as they leave it comes first: their trigger is a share of the room, and what they
 # have told of the oldest turns would be the first to go.
@@ -73,7 +70,6 @@ def build_context(
         text = request.query
         query, (resolved, history) = run_both_threads(partial(queries.build, text, likely), reading)
     query, units = queries.ensure_model(query, history.version)
-    query = queries.add_subqueries(query)
     history = replace(history, version=units)
     builder = ContextBuilder(database, text, query, history, counter, reranker)
     try:
@@ -104,21 +100,19 @@ class ContextBuilder:
     history: ConversationHistory
     counter: TokenCounter
     reranker: Reranker | None
-    scores: dict[str, float] = field(default_factory=dict)  # the reranker's: each text is read once
 
     def build(self, resolved: ResolvedRequest) -> tuple[Candidates, Context]:
-        """Compose what is recalled; where that leaves room and there are more hits, with more of them."""
+        """Recall candidates, and compose what is selected of them; no connection is held meanwhile."""
         most = hits_for_budget(resolved.budget, self.history.tokens)
-        for last in (False, True):
+        with self.database.user_transaction(resolved.request.user_id) as scope:
+            candidates = collect_candidates(scope, self.query, resolved, self.history, most)
+        layout = self._lay_out(candidates, resolved)
+        older: list[Summary] = []
+        if covering := self._cover(layout):
             with self.database.user_transaction(resolved.request.user_id) as scope:
-                found = collect_candidates(scope, self.query, resolved, self.history, most)
-                layout = self._lay_out(scope, resolved, found)
-            # While no connection is held.
-            layout, context = call_inline(self._compose, layout, resolved)
-            if last or len(found.hits) < most or context.tokens >= FULL * layout.target.most:
-                break
-            most *= MORE
-        return layout.candidates, context
+                older = summaries.some(scope, [outline.id for outline in covering])
+        older = [one for one in older if one.text != EMPTY_SUMMARY]  # they cover, and say nothing
+        return layout.candidates, layout.compose(older)
 
     def find_sufficient_budget(self, resolved: ResolvedRequest, needed: int) -> int:
         """Return a budget that is enough, beginning with what was `needed` in one that was not.
@@ -135,37 +129,25 @@ class ContextBuilder:
                 break
         return needed
 
-    def _lay_out(self, scope: Transaction, resolved: ResolvedRequest, candidates: Candidates) -> Layout:
-        """Lay the candidates out, with the summaries of what is older than the recent turns."""
-        request, outlines = resolved.request, self.history.outlines
+    def _lay_out(self, candidates: Candidates, resolved: ResolvedRequest) -> Layout:
+        request, history = resolved.request, self.history
         target = BudgetSpec(resolved.budget, self.counter, resolved.reserve, request.format, request.tools)
-        layout = Layout(candidates, target)
-        if not outlines:
-            return layout
-        finest = sum(outline.tokens for outline in outlines if outline.level == 1)
-        upto_seq, tokens, static = call_inline(layout.room_for_summaries, finest)
-        newest = max(outline.to_seq for outline in outlines)
-        covering = cover(outlines, min(upto_seq, newest), int(tokens * INDENTED))
-        rows = summaries.some(scope, [outline.id for outline in covering])
-        return layout.with_summaries(
-            [one for one in rows if one.text != EMPTY_SUMMARY], static
-        )  # they cover, say nothing
-
-    def _compose(self, layout: Layout, resolved: ResolvedRequest) -> tuple[Layout, Context]:
-        if self.reranker is not None:
-            layout = replace(layout, candidates=self._rerank(self.reranker, layout.candidates))
+        if self.reranker is not None:  # facts and hits are read together
+            every = sorted([*candidates.facts, *candidates.hits], key=lambda hit: -hit.score)
+            every = rerank(self.reranker, self.question, every)
+            facts, hits = ([hit for hit in every if (hit.tier == Tier.FACTS) == one] for one in (True, False))
+            candidates = replace(candidates, facts=facts, hits=hits)
         if resolved.strategies:
-            history = self.history
-            stored = (history.turns, layout.base, self.counter, history.summaries, history.facts)
-            layout = replace(layout, candidates=compress_turns(layout.candidates, resolved.strategies, *stored))
-        return layout, layout.compose()
+            room = room_for_sections(candidates.system, target)
+            stored = (history.turns, room, self.counter, history.summaries, history.facts)
+            candidates = compress_turns(candidates, resolved.strategies, *stored)
+        return Layout(candidates, target, sum(one.tokens for one in history.outlines if one.level == 1))
 
-    def _rerank(self, reranker: Reranker, candidates: Candidates) -> Candidates:
-        """Return the candidates with their facts and hits, read together, as the reranker orders them."""
-        every = sorted([*candidates.facts, *candidates.hits], key=lambda hit: -hit.score)
-        ordered = rerank(reranker, self.question, every, self.scores)
-        facts = [hit for hit in ordered if hit.tier == Tier.FACTS]
-        return replace(candidates, facts=facts, hits=[hit for hit in ordered if hit.tier != Tier.FACTS])
+    def _cover(self, layout: Layout) -> Sequence[Outline]:
+        """Return the summaries of what is older than the recent turns."""
+        outlines = self.history.outlines
+        upto_seq = min(layout.shown_from - 1, max((one.to_seq for one in outlines), default=0))
+        return cover(outlines, upto_seq, int(layout.summary_tokens * INDENTED))
 
 
 def compress_turns(
@@ -216,6 +198,7 @@ def _dropped_turns(view: ConversationView) -> Iterable[Decision]:
 def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping[str, str]) -> Receipt:
     """Return the receipt with what it was made with."""
     request = resolved.request
+    masked = ", ".join(f"{count} {kind}" for kind, count in request.redacted.items())
     # The texts of sections stand among the receipt's texts.
     sections = [{name: value for name, value in one.as_dict().items() if name != "text"} for one in resolved.sections]
     arguments = {
@@ -224,7 +207,7 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
         "sections": sections or None,
         "viewer": request.viewer,
         "visibility": resolved.rule if request.viewer else None,
-        "format": describe_format(request.format),
+        "format": {"name": request.format.name},
         "tools": [name_of(tool) for tool in request.tools] or None,
         "masked": dict(request.redacted) or None,
     }
@@ -232,7 +215,7 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
         receipt,
         arguments={name: value for name, value in arguments.items() if value is not None},
         models={**models, "memstore": _version()},
-        hints=(*resolved.hints, *resolved.visibility.hints(), *request.hints()),
+        hints=(f"secrets in what was asked were masked before it was sent: {masked}",) if masked else (),
         conversation_id=request.conversation_id,
     )
 

@@ -112,7 +112,6 @@ class VisibilityFilter:
         self._rule = rule_of(rule)
         self._visible: dict[UUID, bool] = {}  # messages that were looked at
         self._hidden: dict[tuple[str, str], dict[UUID, int]] = defaultdict(dict)
-        self._hints: list[str] = []
 
     @property
     def is_active(self) -> bool:
@@ -150,12 +149,6 @@ class VisibilityFilter:
                 seen.append(message)
             else:
                 self._hide("recent", "message", message.id, message.tokens)
-        names = EVERYONE | {canonical(viewer)}
-        if not any(same_name(one.name, viewer) or not names.isdisjoint(addressees(one)) for one in history):
-            self._hints = [
-                f"nobody called {viewer!r} spoke or was mentioned in the newest {len(history):,} messages that were "
-                "looked at: is that the viewer's name?"
-            ]
         return seen
 
     def hits(self, scope: Transaction, hits: Sequence[Hit]) -> list[Hit]:
@@ -198,10 +191,6 @@ class VisibilityFilter:
             first, tokens = next(iter(sizes)), sum(sizes.values())
             decisions.append(Decision(section, kind, first, tokens, Reason.NOT_VISIBLE, note=note))
         return decisions
-
-    def hints(self) -> list[str]:
-        """Return what people should know: that nobody knows the viewer."""
-        return self._hints if self._rule is addressed else []
 
     def _kept(self, scope: Transaction, sources: Mapping[UUID, Sequence[UUID]], facts: set[UUID]) -> set[UUID]:
         """Return the items that are seen, of these and the messages that each was made of."""

@@ -13,7 +13,6 @@ from itertools import islice
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-from memstore._compat import call_inline
 from memstore._sync.store import chunks, embedding_models, messages
 from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Database, Transaction
@@ -164,7 +163,7 @@ def with_active_embedder(database: Database, dependencies: Dependencies, models:
     model = embedding_models.resolve(database, models, dependencies.embedder)
     if model is None:
         return dependencies
-    embedder = call_inline(dependencies.exactly, model.name, model.dimensions)
+    embedder = dependencies.exactly(model.name, model.dimensions)
     return replace(dependencies, embedder=embedder)
 
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
-from memstore._compat import call_inline
 from memstore._sync.derive.chunks import document_text, run_with_active_embedder, speaker_prefixed
 from memstore._sync.store import documents, embedding_models, erasure, messages, postings, vector_indexes
 from memstore._sync.store.database import Database, Transaction
@@ -112,7 +111,7 @@ def _move(database: Database, dependencies: Dependencies, user: UUID, model: Mod
                 embedding_models.lock(scope)
                 migration.vectors += _fill_locked_units(scope, dependencies, model.id, after)
                 while batch := documents.lacking(scope, model.id, limit=BATCH):
-                    vectors = call_inline(_embed_documents, dependencies, batch)
+                    vectors = _embed_documents(dependencies, batch)
                     migration.vectors += documents.add_vectors(scope, vectors, model.id)
                 embedding_models.switch(scope, model)
         except ConcurrentUpdate:  # a unit was erased meanwhile
@@ -128,7 +127,7 @@ def _fill_locked_units(scope: Transaction, dependencies: Dependencies, model: UU
     """
     made = 0
     while batch := embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after):
-        made += embedding_models.add_vectors(scope, call_inline(_embed_units, dependencies, batch), model)
+        made += embedding_models.add_vectors(scope, _embed_units(dependencies, batch), model)
         after = batch[-1].number
     return made
 
@@ -234,7 +233,7 @@ def fill_units(
             batch = embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after, upto=upto)
         if not batch:
             return made
-        vectors = call_inline(_embed_units, dependencies, batch)
+        vectors = _embed_units(dependencies, batch)
         try:
             with erasure.transaction_if_unchanged(database, user, epoch) as scope:
                 made += add(scope, vectors, model)
@@ -268,7 +267,7 @@ def _fill_documents(database: Database, dependencies: Dependencies, user: UUID, 
             batch = documents.lacking(scope, model, limit=BATCH)
         if not batch:
             return made
-        vectors = call_inline(_embed_documents, dependencies, batch)
+        vectors = _embed_documents(dependencies, batch)
         with database.user_transaction(user) as scope:
             embedding_models.lock(scope)
             made += documents.add_vectors(scope, vectors, model)

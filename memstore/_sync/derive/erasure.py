@@ -21,7 +21,6 @@ from itertools import count
 from uuid import UUID
 
 from memstore import ids
-from memstore._compat import call_inline
 from memstore._sync.derive.facts.deriver import reapply
 from memstore._sync.store import erasure, fact_history, facts, postings, queue, tombstones, vector_indexes
 from memstore._sync.store.database import Database, Transaction
@@ -142,17 +141,17 @@ def _make_tombstones(scope: Transaction, target: ErasureTarget, doomed: list[Mes
     if target.scope == ErasureScope.FACT:
         _check_known(scope, target, set(erasure.known_facts(scope, target.ids)))
         facts = find_with_former(scope, target.ids)
-        return call_inline(lambda: {tombstones.of_item(key, fact) for fact in facts})
+        return (lambda: {tombstones.of_item(key, fact) for fact in facts})()
     if target.ids:
         _check_known(scope, target, {message.id for message in doomed})
     unnamed = [message.id for message in doomed if message.unnamed]
     contents = erasure.unnamed_messages(scope, unnamed) if unnamed else []
-    return call_inline(
+    return (
         lambda: (
             {tombstones.of_item(key, message.id) for message in doomed}
             | {tombstones.of_content(key, message) for message in contents}
         )
-    )
+    )()
 
 
 def _check_known(scope: Transaction, target: ErasureTarget, known: set[UUID]) -> None:

@@ -16,7 +16,7 @@ from threading import Event as Flag, Lock
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from uuid import UUID
 
-from memstore._compat import call_inline, run_all_threads
+from memstore._compat import run_all_threads
 from memstore._sync.derive.chunks import UnitDeriver, with_active_embedder
 from memstore._sync.derive.embedding_migration import embed_missing_units
 from memstore._sync.derive.facts.deriver import FactDeriver
@@ -306,7 +306,7 @@ def _compute(loaded: Sequence[LoadedBatch[B, R]]) -> list[R]:
     for model in dict.fromkeys(models):
         places = [place for place, other in enumerate(models) if other == model]
         batches = [loaded[place].batch for place in places]
-        results |= zip(places, call_inline(loaded[places[0]].deriver.compute, batches), strict=True)
+        results |= zip(places, loaded[places[0]].deriver.compute(batches), strict=True)
     return [results[place] for place in range(len(loaded))]
 
 
@@ -321,7 +321,7 @@ def _find_step_after_erasure(database: Database, work: PendingWork, epoch: UserV
 
 def read_recipe(deriver: Deriver[Any, Any]) -> str:
     """Return the recipe of a deriver: a model's server may be asked for it, with no connection held."""
-    return call_inline(lambda: deriver.producer.recipe)
+    return (lambda: deriver.producer.recipe)()
 
 
 def _record_llm_usage(database: Database, work: PendingWork, results: Sequence[BatchResult]) -> None:
@@ -379,7 +379,7 @@ def _rebuild(database: Database, deriver: Rebuildable[B, R], work: StaleWork, re
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
             with database.user_transaction(work.user_id) as scope:
                 batch = own.reload(scope, rest, own.producer.batch_size, results)
-            results += call_inline(own.compute, [batch])
+            results += own.compute([batch])
             done_seq = results[-1].to_seq
         with erasure.transaction_if_unchanged(database, work.user_id, epoch) as scope:
             counts = own.replace(scope, work.conversation_id, results, recipe)

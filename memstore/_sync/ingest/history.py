@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import NamedTuple
 from uuid import UUID
 
-from memstore._compat import call_inline, run_both_threads
+from memstore._compat import run_both_threads
 from memstore._sync.ingest.add import ConversationRef, build_row, describe_conflict, preview, store_new
 from memstore._sync.store.database import Database
 from memstore.errors import InvalidInput
@@ -49,14 +49,12 @@ class _Item:
     masked: bool
 
 
-@dataclass(slots=True)
-class _Batch:
-    """Messages of one user, those of each conversation in order; and what else was read up to here."""
+class _Batch(NamedTuple):
+    """Messages of one user, those of each conversation in order; what else was read up to here, and how many bytes."""
 
     items: list[_Item]
-    skipped: list[Skipped]
-    ignored: Counter[str]
-    read: int  # bytes, as they lie on disk
+    others: list[Skipped | Ignored]
+    read: int
 
 
 @dataclass(slots=True)
@@ -68,8 +66,7 @@ class _Reader:
     redactor: Redactor
     untrusted: bool
     read: int = 0
-    skipped: list[Skipped] = field(default_factory=list)
-    ignored: Counter[str] = field(default_factory=Counter)
+    others: list[Skipped | Ignored] = field(default_factory=list)
     conversation: Callable[..., ConversationRef] = field(
         default_factory=lambda: lru_cache(CONVERSATIONS)(ConversationRef)
     )
@@ -82,7 +79,9 @@ class _Reader:
         held: dict[UUID, list[_Item]] = {}
         count = characters = 0
         for one in found:
-            if (item := self._prepare(one)) is None:
+            item = self._prepare(one) if isinstance(one, Record) else one
+            if not isinstance(item, _Item):
+                self.others.append(item)
                 continue
             user = item.row.user_id
             held.setdefault(user, []).append(item)
@@ -97,32 +96,27 @@ class _Reader:
         yield self._batch([])
 
     def _batch(self, items: list[_Item]) -> _Batch:
-        batch = _Batch(items, self.skipped, self.ignored, self.read)
-        self.skipped, self.ignored = [], Counter()
-        return batch
+        others, self.others = self.others, []
+        return _Batch(items, others, self.read)
 
-    def _prepare(self, found: Found) -> _Item | None:
-        if isinstance(found, Ignored):
-            self.ignored[found.what] += found.count
-            return None
-        if isinstance(found, Skipped):
-            self.skipped.append(found)
-            return None
-        owner = found.user or self.user
+    def _prepare(self, record: Record) -> _Item | Skipped:
+        user, redactor = record.user or self.user, self.redactor
+        title, channel, masked = record.title, record.channel, False
         try:
-            if owner is None:
+            if user is None:
                 raise InvalidInput("it names no user; say whose it is with --user")
-            redactor = self.redactor
-            redactor.reject_secret_names(user=owner, conversation=found.conversation)
-            title, channel = redactor.redact(found.title), redactor.redact(found.channel)
-            conversation = self.conversation(owner, found.conversation, title, channel)
-            row = build_row(found.message, conversation, self.max_bytes)
+            if redactor.detectors:
+                redactor.reject_secret_names(user=user, conversation=record.conversation)
+                title, channel = redactor.redact(title), redactor.redact(channel)
+            conversation = self.conversation(user, record.conversation, title, channel)
+            row = build_row(record.message, conversation, self.max_bytes)
             if self.untrusted:
                 vars(row)["meta"] = row.meta | {TRUST: UNTRUSTED}
-            return _Item(found, conversation, row, redactor.redact_message(row))
+            if redactor.detectors:
+                masked = redactor.redact_message(row)
+            return _Item(record, conversation, row, masked)
         except InvalidInput as error:
-            self.skipped.append(Skipped(found.where, str(error)))
-            return None
+            return Skipped(record.where, str(error))
 
 
 def import_file(
@@ -147,10 +141,10 @@ def import_file(
     importer = importer_for(path, format)
     report = Imported(importer.name)
     spans: dict[UUID, Span | None] = {}
-    reader = _Reader(user, settings.max_message_bytes, call_inline(redactor_for, settings), untrusted)
-    batches = reader.batches(importer.read(path, replace(options, on_read=reader.count_bytes)))
+    reader = _Reader(user, settings.max_message_bytes, redactor_for(settings), untrusted)
+    batches = reader.batches(importer(path, replace(options, on_read=reader.count_bytes)).read())
     size = size_of(path)
-    next_batch = partial(call_inline, next, batches, None)
+    next_batch = partial(next, batches, None)
     batch = next_batch()
     while batch is not None:
         following, _ = run_both_threads(
@@ -168,9 +162,11 @@ def _store(
     database: Database, counter: TokenCounter | None, batch: _Batch, report: Imported, spans: dict[UUID, Span | None]
 ) -> None:
     """Store a batch, or without a counter only find out what storing it would do; add both to the report."""
-    report.left_out.update(batch.ignored)
-    for skipped in batch.skipped:
-        report.skip(skipped)
+    for one in batch.others:
+        if isinstance(one, Skipped):
+            report.skip(one)
+        else:
+            report.left_out[one.what] += one.count
     if not batch.items:
         return
     rows = [item.row for item in batch.items]

@@ -8,7 +8,7 @@ by the question before it), so they come as arrays with their neighbours, and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice, pairwise, takewhile
@@ -16,7 +16,6 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore._compat import call_inline
 from memstore._sync.search.query import Query, QueryBuilder
 from memstore._sync.store import chunks, postings, vector_indexes
 from memstore._sync.store.chunks import Filters, IndexVersion, ItemText
@@ -24,13 +23,11 @@ from memstore._sync.store.database import Transaction
 from memstore._sync.store.postings import Matches
 from memstore.models import Hit, Tier, UnitKey
 from memstore.providers import Vectors
-from memstore.search.ranking import LATEST, NOTHING, Candidate, Ranking, best_of_all, best_of_each, rank
+from memstore.search.ranking import LATEST, NOTHING, Candidate, Ranking, best_of_each, rank
 from memstore.search.signals import B, Corpus, idf, saturated
 from memstore.store.user_index import Rows, UserIndex
 
 DEPTH = 200  # chunks, of each tier or of all, that are ranked exactly
-FEW = 3  # chunks for each hit that is wanted: some are of one item
-OF_A_SUBQUERY = 5  # chunks that count of what a subquery finds; 10 are worth the same
 PER_INDEX = 100  # chunks that each index finds, before their neighbours are added; others rank below 200
 FILTERED = 1000  # chunks that the vector index gives, to be filtered: enough for filters that let a tenth through
 ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones first, until enough are let through
@@ -38,7 +35,7 @@ ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones firs
 
 @dataclass(frozen=True, slots=True)
 class SearchSpec:
-    """What is searched: the best `depth` chunks that the filters let through, of each tier or `across_tiers`.
+    """What is searched: the best `depth` chunks that the filters let through, of each tier.
 
     The first chunk of each item in `include_ids` is ranked whatever its score is.
     """
@@ -46,7 +43,6 @@ class SearchSpec:
     filters: Filters
     depth: int
     include_ids: Sequence[UUID]
-    across_tiers: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +56,7 @@ class IndexCandidates:
 
 def recall(builder: QueryBuilder, question: str, *, filters: Filters, limit: int, min_score: float | None) -> list[Hit]:
     """Return the best items for a question, each once, the best first."""
-    with builder.open(builder.build_for_recall(question)) as (scope, query, version):
+    with builder.open(builder.build(question, builder.guess_embedder())) as (scope, query, version):
         return _best_hits(scope, query, version, filters, limit, min_score)
 
 
@@ -72,7 +68,7 @@ def facts_with_evidence(
     Filters choose the facts; of the messages only those are left out that were recorded after `as_of`, or that are not
     embedded yet.
     """
-    with builder.open(builder.build_for_recall(question)) as (scope, query, version):
+    with builder.open(builder.build(question, builder.guess_embedder())) as (scope, query, version):
         facts = _best_hits(scope, query, version, filters, limit, min_score, Tier.FACTS)
         sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))
         ranking = rank_candidates(scope, query, filters, 1, [*sources], version=version) if sources else NOTHING
@@ -91,25 +87,15 @@ def _best_hits(
     min_score: float | None,
     tier: Tier | None = None,
 ) -> list[Hit]:
-    """Return the best hits, of all tiers or of one; where few chunks are too few, many are ranked."""
-    hits: list[Hit] = []
-    few, many = (FEW * limit, tier is None), (max(DEPTH, 4 * limit), False)
-    for depth, across_tiers in (few, many) if min_score is None else (many,):
-        ranking = rank_candidates(scope, query, filters, depth, version=version, across_tiers=across_tiers)
-        candidates = best_of_each(ranking.of(*(Tier if tier is None else (tier,))))
-        if min_score is not None:
-            candidates = takewhile(lambda one: one.score >= min_score, candidates)
-        hits = _first_hits(scope, candidates, limit, filters.as_of)
-        ranked = len(ranking.tiers) if tier is None else ranking.tiers.count(tier)
-        if len(hits) == limit or ranked < depth:
-            break
-    return hits
-
-
-def _first_hits(scope: Transaction, candidates: Iterator[Candidate], limit: int, as_of: datetime | None) -> list[Hit]:
+    """Return the best hits, of all tiers or of one."""
+    depth = max(DEPTH, 4 * limit)
+    ranking = rank_candidates(scope, query, filters, depth, version=version)
+    candidates = best_of_each(ranking.of(*(Tier if tier is None else (tier,))))
+    if min_score is not None:
+        candidates = takewhile(lambda one: one.score >= min_score, candidates)
     hits: list[Hit] = []
     while len(hits) < limit and (page := list(islice(candidates, limit))):
-        hits += to_hits(scope, page, as_of)
+        hits += to_hits(scope, page, filters.as_of)
     return hits[:limit]
 
 
@@ -147,23 +133,13 @@ def rank_candidates(
     include_ids: Sequence[UUID] = (),
     *,
     version: IndexVersion | None,
-    across_tiers: bool = False,
 ) -> Ranking:
-    """Rank the best chunks of each tier, or `across_tiers`, and the first one of each item in `include_ids`.
+    """Rank the best chunks of each tier, and the first one of each item in `include_ids`.
 
     `version` is that of the user's chunks that was read before; None where the user has none. The query is one for that
     version: whatever model is active since, it is compared only with vectors of its own.
     """
-    spec = SearchSpec(filters, depth, include_ids, across_tiers)
-    whole = _rank_query(scope, query, version, spec)
-    if not query.subqueries or not whole.tiers:
-        return whole
-    best = next(whole.of(*Tier)).score
-    parts = [_rank_query(scope, subquery, version, spec) for subquery in query.subqueries]
-    return best_of_all([whole, *(part.first(OF_A_SUBQUERY, best) for part in parts)])
-
-
-def _rank_query(scope: Transaction, query: Query, version: IndexVersion | None, spec: SearchSpec) -> Ranking:
+    spec = SearchSpec(filters, depth, include_ids)
     if version is None:  # nothing is stored of the user, or no longer
         scope.cache.forget(scope.user_id)
         return NOTHING
@@ -175,7 +151,7 @@ def _rank_query(scope: Transaction, query: Query, version: IndexVersion | None, 
     query = query.for_speakers(arrays.speakers_of_messages)
     tags = spec.filters.tags
     tagged = None if tags is None else chunks.items_with_tags(scope, tags)
-    return call_inline(_rank_arrays, arrays, version, query, spec, tagged)
+    return _rank_arrays(arrays, version, query, spec, tagged)
 
 
 def _rank_arrays(
@@ -189,7 +165,7 @@ def _rank_arrays(
     if visible is not None and tagged is not None:
         visible = np.intersect1d(visible, arrays.whole_items(arrays.first_rows(tagged)))
     include = arrays.first_rows(spec.include_ids)
-    return rank(arrays, query, corpus, spec.depth, visible, include, across_tiers=spec.across_tiers)
+    return rank(arrays, query, corpus, spec.depth, visible, include)
 
 
 def _rank_by_indexes(scope: Transaction, query: Query, version: IndexVersion, spec: SearchSpec) -> Ranking:
@@ -199,7 +175,7 @@ def _rank_by_indexes(scope: Transaction, query: Query, version: IndexVersion, sp
     again = query.for_speakers(scope.cache.add_speakers(scope.user_id, query.model, found.arrays.speakers_of_messages))
     if again is not query:  # it names a speaker who is found for the first time
         found = search_indexes(scope, again, version, spec) or found
-    return call_inline(_rank_found, found, again, spec)
+    return _rank_found(found, again, spec)
 
 
 def search_indexes(scope: Transaction, query: Query, version: IndexVersion, spec: SearchSpec) -> IndexCandidates | None:
@@ -210,7 +186,7 @@ def search_indexes(scope: Transaction, query: Query, version: IndexVersion, spec
     matches = postings.matches(scope, list(query.terms.values()), version.posted, filters.as_of)
     corpus = Corpus(units, length, matches.holding)
     count = max(PER_INDEX, spec.depth // 2)
-    numbers = _visible(scope, filters, call_inline(best_by_words, matches, corpus), count)
+    numbers = _visible(scope, filters, best_by_words(matches, corpus), count)
     keys = [UnitKey(item_id, 0) for item_id in spec.include_ids]
     if query.vector is None:
         keys += chunks.latest(scope, filters, LATEST)
@@ -226,7 +202,7 @@ def _rank_found(found: IndexCandidates, query: Query, spec: SearchSpec) -> Ranki
     visible = np.flatnonzero(found.distances <= reach)
     if not filters.everything:
         visible = np.intersect1d(visible, found.arrays.filter(**filters.on_columns()))
-    return rank(found.arrays, query, found.corpus, spec.depth, visible, include, across_tiers=spec.across_tiers)
+    return rank(found.arrays, query, found.corpus, spec.depth, visible, include)
 
 
 def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from memstore._compat import call_inline
 from memstore._sync.store import chunks, embedding_models
 from memstore._sync.store.chunks import IndexVersion
 from memstore._sync.store.database import Database, Transaction
@@ -23,20 +22,6 @@ from memstore.store.tokenize import QUESTION, hashed, is_english, terms
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
 LONGEST_QUERY, MOST_TERMS = 8000, 64
-MOST_PARTS = 3
-LONGEST_QUESTION = 1000  # characters: what is longer tells something, and asks at its end
-FEWEST_WORDS = 3  # "and why?" asks nothing by itself
-_ASKS = (
-    r"(?:what|when|where|who|whom|whose|which|why|how)\b"
-    r"|(?:am|is|are|was|were|do|does|did|has|have|had|can|could|should|will|would) (?:I|we|you|my|our|your)\b"
-    r"|(?:wann|wo|woher|wohin|wer|wen|wem|wessen|was|welche[mnrs]?|warum|wieso|wie)\b"
-    r"|(?:bin|ist|sind|war|waren|habe|haben|kann|können|soll|sollen|muss|müssen) (?:ich|wir|meine?|unsere?)\b"
-)
-_NEXT_QUESTION = re.compile(
-    rf"(?<=\?)\s+(?=[^?]+\?)|(?:,\s*|\s+)(?:and|but|und|aber)\s+(?:(?:also|auch)\s+)?(?={_ASKS})", re.IGNORECASE
-)
-# "How long was it between when I began and when I ended?" is one question, "zwischen" likewise.
-_ONE_QUESTION = re.compile(r"\b(?:between|zwischen)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +31,6 @@ class Query(QueryFeatures):
     embedded_text: str
     embedder: Embedder | None
     model: UUID  # under which the embedder's vectors are stored
-    subqueries: tuple[Query, ...] = ()  # the questions that it consists of, searched beside it
 
     @property
     def embedded_by(self) -> str:
@@ -58,7 +42,7 @@ class Query(QueryFeatures):
         text = to_first_person(self.text, speakers)
         if self.embedder is None or not self.text.strip() or (text == self.embedded_text and self.vector is not None):
             return self
-        return replace(self, embedded_text=text, vector=call_inline(self.embedder.embed_query, text))
+        return replace(self, embedded_text=text, vector=self.embedder.embed_query(text))
 
     def fits(self, version: IndexVersion | None) -> bool:
         """Return whether the query's vector is of the model that is active in this version of the user's units."""
@@ -78,7 +62,7 @@ class QueryBuilder:
     def guess_embedder(self) -> Embedder | None:
         """Return the embedder that was active for the user last time; the store's own where that is not known."""
         known = None if self.embedder is None else self.database.cache.active_models.get(self.user_id)
-        return self.embedder if known is None else call_inline(self.load_embedder, *known)
+        return self.embedder if known is None else self.load_embedder(*known)
 
     def build(self, question: str, embedder: Embedder | None) -> Query:
         """Return a question as a query, embedded while no connection is held; "" finds nothing."""
@@ -98,15 +82,6 @@ class QueryBuilder:
             model=embedding_models.id_of(embedder),
         )
         return self._embed(query)
-
-    def build_for_recall(self, question: str) -> Query:
-        """Return a question as a query, with its subqueries, by the embedder that was active last time."""
-        return self.add_subqueries(self.build(question, self.guess_embedder()))
-
-    def add_subqueries(self, query: Query) -> Query:
-        """Return the query with the questions that it consists of."""
-        subqueries = [self.build(question, query.embedder) for question in split_question(query.text)]
-        return replace(query, subqueries=tuple(subqueries))
 
     def ensure_model(self, query: Query, version: IndexVersion | None) -> tuple[Query, IndexVersion | None]:
         """Return the query embedded by the active model, with the version in which that model is active.
@@ -133,31 +108,12 @@ class QueryBuilder:
     def _embed_by_active_model(self, query: Query, version: IndexVersion) -> Query:
         model = embedding_models.resolve(self.database, version.models, self.embedder)
         self.database.cache.active_models[self.user_id] = None if model is None else (model.name, model.dimensions)
-        embedder = self.embedder if model is None else call_inline(self.load_embedder, model.name, model.dimensions)
-        whole, *subqueries = [
-            self._embed(replace(part, vector=None, embedder=embedder, model=embedding_models.id_of(embedder)))
-            for part in (query, *query.subqueries)
-        ]
-        return replace(whole, subqueries=tuple(subqueries))
+        embedder = self.embedder if model is None else self.load_embedder(model.name, model.dimensions)
+        return self._embed(replace(query, vector=None, embedder=embedder, model=embedding_models.id_of(embedder)))
 
     def _embed(self, query: Query) -> Query:
         # The speakers who are known now; `rank_candidates` looks again.
         return query.for_speakers(self.database.cache.speakers(self.user_id, query.model))
-
-
-def split_question(question: str) -> tuple[str, ...]:
-    """Return the questions that a question consists of; none where it is one, or more than three.
-
-    The vector of a question of two things is near to the one of which more was said, and so are its words: of the other
-    nothing is among the first. Worth 0.2 points on BEAM, where 5 of 179 questions have parts.
-    """
-    if len(question) > LONGEST_QUESTION or _ONE_QUESTION.search(question):
-        return ()
-    parts = [part.strip(" ,") for part in _NEXT_QUESTION.split(" ".join(question.split()))]
-    if len(parts) < 2:  # as a rule: its words are looked at where it is made ready
-        return ()
-    asking = tuple(part for part in parts if len(part.split()) >= FEWEST_WORDS and any(terms(part)))
-    return asking if 1 < len(asking) <= MOST_PARTS else ()
 
 
 def to_first_person(question: str, speakers: Iterable[str]) -> str:

@@ -42,7 +42,7 @@ def owner(scope: Transaction) -> Owner | None:
 def read_conversations(scope: Transaction, only: UUID | None = None) -> Iterator[ConversationRow]:
     """Return the conversations, or one, in the order of ids."""
     after = FIRST
-    while page := scope.all(SQL["conversations"], _conversation, after=after, only=only, limit=PAGE):
+    while page := scope.all(SQL["conversations"], _conversation_row, after=after, only=only, limit=PAGE):
         for one in page:
             yield one
         after = page[-1].conversation.id
@@ -74,12 +74,9 @@ def read_documents(scope: Transaction, *, vectors: bool) -> Generator[dict[str, 
         yield row
 
 
-def _conversation(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
-    return ConversationRow(
-        messages.CONVERSATION(**row),
-        {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()},
-        setting_changes,
-    )
+def _conversation_row(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
+    marks = {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}
+    return ConversationRow(messages.CONVERSATION(**row), marks, setting_changes)
 
 
 def _item(build: Any, tier: Tier, row: dict[str, Any]) -> ItemRow:

@@ -12,7 +12,6 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from memstore._compat import call_inline
 from memstore._sync.store import embedding_models
 from memstore._sync.store.database import Read, Transaction, read_all, read_one
 from memstore._sync.store.embedding_models import Model
@@ -131,12 +130,12 @@ def _read(scope: Transaction, model: UUID, kept: UserIndex | None) -> UserIndex 
     if not rows or rows[0][4] is None:  # nobody is there, or nothing
         return None
     version, units, digest, newest, *sent = rows[0]
-    found = call_inline(_unpack, version, newest, *sent)
+    found = _unpack(version, newest, *sent)
     if kept is None:
         return found
     if kept.version.partition("/")[2] != version.partition("/")[2]:  # older units were given vectors meanwhile
         return None
-    found = call_inline(kept.extend, found)
+    found = kept.extend(found)
     return found if len(found) == units and found.digest == digest else None
 
 
@@ -154,7 +153,7 @@ def read_neighbourhood(
     if not rows or not rows[0][0]:
         return None
     _, newest, *sent, steps = rows[0]
-    return call_inline(_unpack, "", newest, *sent), np.frombuffer(steps, ">i2").astype(np.intp)
+    return _unpack("", newest, *sent), np.frombuffer(steps, ">i2").astype(np.intp)
 
 
 def filter_chunks(

@@ -25,7 +25,7 @@ from psycopg.types.json import JsonbDumper
 from psycopg_pool import ConnectionPool, PoolTimeout
 from sqlmodel import SQLModel
 
-from memstore._compat import at_exit, call_inline
+from memstore._compat import at_exit
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 from memstore.events import Dispatcher, Event, EventType
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
@@ -258,7 +258,7 @@ class Database:
 
     def open(self) -> None:
         """Connect, or raise what is wrong with the server."""
-        self.capabilities = call_inline(capabilities, self.url)
+        self.capabilities = capabilities(self.url)
         able = self.capabilities
         self._confinement = {"role": able.role or "", "schema": able.schema, "vectors": able.vectors}
         if able.ignores_policies and able.role is None:
@@ -275,7 +275,7 @@ class Database:
         """Give every connection back; what subscribers have not heard yet they hear now."""
         self._forget_exit()
         self._pool.close()
-        call_inline(self.dispatcher.close)
+        self.dispatcher.close()
 
     @contextmanager
     def user_transaction(
@@ -331,7 +331,8 @@ class Database:
                 yield transaction
                 transaction.write_events()
                 transaction.connection.commit()
-                self.dispatcher.publish(transaction.events)
+                if transaction.events:
+                    self.dispatcher.publish(transaction.events)
             except psycopg.OperationalError:
                 self._recover(transaction.connection)
                 raise
@@ -368,7 +369,7 @@ class Database:
         Before the pool replaces the connection: after a failed try it pauses twice as long, each time.
         """
         if connection.broken and self._revive is not None:
-            call_inline(self._revive)
+            self._revive()
 
     def _release(self, connection: Connection[Any]) -> None:
         self._checked_out.discard(connection)
@@ -385,7 +386,7 @@ class Database:
             except PoolTimeout:
                 if self._revive is None:
                     raise
-                call_inline(self._revive)  # cheap where all connections are merely busy
+                self._revive()  # cheap where all connections are merely busy
                 connection = self._pool.getconn()
         except PoolTimeout as error:
             if len(self._checked_out) < self._pool.max_size:

@@ -148,16 +148,6 @@ def edges(scope: Transaction, name: str) -> list[Edge]:
     return scope.all(SQL["entity_edges"], Edge, entity=name)
 
 
-def said_in(scope: Transaction, conversation: UUID, after: datetime) -> list[UUID]:
-    """Return the facts of a conversation that were recorded after a moment."""
-    return scope.column(SQL["said_in_conversation"], conversation_id=conversation, after=after)
-
-
-def now(scope: Transaction) -> datetime | None:
-    """Return the time by the server's clock; None where nobody knows the user."""
-    return scope.value(SQL["server_time"], datetime)
-
-
 def drop_sources(scope: Transaction, fact: UUID) -> None:
     """Remove all sources of a fact."""
     scope.run(SQL["drop_sources"], fact_id=fact)

@@ -19,7 +19,6 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from memstore._compat import call_inline
 from memstore._sync.store.database import Transaction
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
@@ -180,7 +179,7 @@ def _flatten(lists: Iterable[list[int]]) -> NDArray[np.int64]:
 
 def post(scope: Transaction, run: Run) -> None:
     """Store the postings of a run. Raises `ConcurrentUpdate` where another process has."""
-    rows = call_inline(pack, run)
+    rows = pack(run)
     if rows and scope.run_many(SQL["add_posting"], rows) != len(rows):
         raise ConcurrentUpdate
     if not scope.run(SQL["posted"], after=run.after, last=run.units[-1].number):

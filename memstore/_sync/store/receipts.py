@@ -83,7 +83,7 @@ def _preview(
             text = f"{row[0]}: {text}"
         elif one.kind in ("block", "turns"):
             text = texts.get("-".join(map(str, one.seqs or ())), "")
-        elif one.kind == "text" and one.reason in (None, Reason.CUT):  # what was left out was not sent
+        elif one.kind == "text" and one.reason is None:  # what was left out was not sent
             text = texts.get(f"<{one.section}> {own[one.section]}", "")
             own[one.section] += 1
         told.append(replace(one, preview=text[:SAYS]))

@@ -1,34 +1,44 @@
 """Formats: the selected content as a finished context, in the messages of a model's API or as one text. Pure.
 
 parts: what every format is given, and what is remembered as text · then one module a format. Here are OpenAI's chat
-format, which is the default, and the formats by name.
+format, which is the default, plain text, and the formats by name.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, ClassVar
 
 from memstore.context.formats.anthropic import Anthropic
 from memstore.context.formats.ollama import Ollama
 from memstore.context.formats.parts import (
+    INDENT,
     ContentPart,
     Format,
+    PartKind,
     PromptContent,
     PromptPart,
     RenderedPrompt,
-    add_days_and_speakers,
+    clean_name,
     content_parts,
+    indent_further_lines,
     memory_text,
+    name_speakers,
+    pinned_facts_text,
+    plain_text,
+    section_text,
+    speaker_label,
+    summaries_text,
     turn_parts,
 )
-from memstore.context.formats.text import PlainText
 from memstore.context.strategies.base import Entry
 from memstore.errors import InvalidInput
 from memstore.models import Hit, Json
-from memstore.tool_calls import arguments_text
+from memstore.text import CONVERSATION_FOOT, CONVERSATION_HEAD, format_day
+from memstore.tool_calls import arguments_text, name_of
 
 _NOT_IN_NAMES = re.compile(r"[\s<|\\/>]+")
 LONGEST_NAME = 64
@@ -36,18 +46,13 @@ LONGEST_NAME = 64
 
 @dataclass(frozen=True, slots=True)
 class OpenAI:
-    """Chat messages as OpenAI's API takes them, and most servers that speak its language.
+    """Chat messages as OpenAI's API takes them, and most servers that speak its language."""
 
-    With `dates` the first message of a user's on each day begins with that day, as "[8 May 2023]".
-    """
-
-    dates: bool = False
     name: ClassVar[str] = "openai"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
         """Return the context as messages."""
-        parts = add_days_and_speakers(content.parts, dates=self.dates, speakers=False)
-        return RenderedPrompt([as_openai(part) for part in parts])
+        return RenderedPrompt([as_openai(part) for part in name_speakers(content.parts, users=False)])
 
     def read(self, message: Mapping[str, Any]) -> list[Json]:
         """Return a message of this format, such as a model's answer, as `add_many` takes it."""
@@ -91,6 +96,73 @@ def _part(piece: ContentPart) -> Json:
     return piece.raw
 
 
+# A context as one text, for a prompt of one's own: each section under its heading, the system prompt first.
+
+
+@dataclass(frozen=True, slots=True)
+class PlainText:
+    """One text with sections under headings. Its tokens are the text's alone, without any chat around it."""
+
+    name: ClassVar[str] = "text"
+
+    def render(self, content: PromptContent) -> RenderedPrompt:
+        """Return the context as a text in which nothing that was said can pass for its frame."""
+        sections = [
+            *((one.name, section_text(one)) for one in content.static_sections),
+            ("What holds always", pinned_facts_text(content.pinned_facts)),
+            ("Earlier in this conversation", summaries_text(content.summaries)),
+            ("The latest messages", _conversation_text(content.turns_before)),
+            *((one.name, section_text(one)) for one in content.custom_sections),
+            ("Remembered", memory_text(content.facts, content.hits)),
+            ("The next message", _question_text(content)),
+            ("What came after it", _conversation_text(content.turns_after)),
+        ]
+        system = [content.system] if content.system else []
+        return RenderedPrompt(text="\n\n".join([*system, *(f"# {name}\n{text}" for name, text in sections if text)]))
+
+
+def _question_text(content: PromptContent) -> str:
+    if not content.question:
+        return ""
+    return "\n".join(line.strip() for line in _message_lines(PromptPart(PartKind.QUESTION, content.question)))
+
+
+def _conversation_text(turns: Sequence[Entry]) -> str:
+    """Return turns as a text: a line for each day, and each message behind its speaker; "" for none."""
+    texts = []
+    for are_records, parts in groupby(turn_parts(turns), key=lambda part: part.kind is PartKind.RECORD):
+        if are_records:
+            texts += [str(part.message["content"]) for part in parts]
+        else:
+            texts.append("\n".join([CONVERSATION_HEAD, *_conversation_lines(parts), CONVERSATION_FOOT]))
+    return "\n".join(texts)
+
+
+def _conversation_lines(parts: Iterable[PromptPart]) -> Iterator[str]:
+    last_day, tool_names = None, dict[object, str]()
+    for part in parts:
+        today = format_day(part.stored.occurred_at) if part.stored else last_day
+        if today != last_day:
+            yield f"[{today}]"
+            last_day = today
+        tool_names |= {call.get("id"): name_of(call) for call in part.message.get("tool_calls") or ()}
+        yield from _message_lines(part, tool_names.get(part.message.get("tool_call_id")))
+
+
+def _message_lines(part: PromptPart, tool_name: str | None = None) -> Iterator[str]:
+    """Yield a message behind its speaker, and each of its tool calls on a line of its own."""
+    speaker = speaker_label(part.role, part.message.get("name") or tool_name)
+    text = plain_text(content_parts(part.message.get("content")))
+    calls = part.message.get("tool_calls") or ()
+    if text.strip() or not calls:
+        yield f"{INDENT}{speaker}: {indent_further_lines(text)}"
+    for call in calls:
+        yield f"{INDENT}{speaker} calls {clean_name(name_of(call))}: {indent_further_lines(arguments_text(call))}"
+
+
+# Formats by name.
+
+
 OPENAI = OpenAI()
 FORMATS: dict[str, Format] = {format.name: format for format in (OPENAI, Ollama(), Anthropic(), PlainText())}
 
@@ -106,33 +178,9 @@ def get_format(format: str | Format) -> Format:
     raise InvalidInput(f"format={format!r:.60}: give one of {names}, or an object with `name` and `render`.")
 
 
-def describe_format(format: Format) -> Json:
-    """Return a format as a receipt has it: its name, and options that are not the default; of a user's own the name."""
-    default = FORMATS.get(format.name)
-    if default is None or type(format) is not type(default):
-        return {"name": format.name}
-    defaults, options = _options(default), _options(format)
-    return {"name": format.name} | {name: value for name, value in options.items() if value != defaults[name]}
-
-
-def format_from_receipt(described: Mapping[str, Any]) -> Format | None:
-    """Return the format that a receipt describes, or None for a format of the user's own."""
-    default = FORMATS.get(described.get("name", "openai"))
-    options = {name: value for name, value in described.items() if name != "name"}
-    try:
-        return None if default is None else type(default)(**options)
-    except TypeError:  # an option of another version
-        return None
-
-
-def _options(format: Format) -> Json:
-    options: Json = asdict(format)  # type: ignore[call-overload]  # ours are dataclasses, which no Protocol can say
-    return options
-
-
 def turn_messages(turns: Iterable[Entry]) -> list[Json]:
     """Return the messages of turns in OpenAI's format; adjacent blocks are one system message."""
-    return [as_openai(part) for part in add_days_and_speakers(turn_parts(turns), dates=False, speakers=False)]
+    return [as_openai(part) for part in name_speakers(turn_parts(turns), users=False)]
 
 
 def memory_messages(facts: Sequence[Hit], hits: Sequence[Hit]) -> list[Json]:

@@ -21,8 +21,8 @@ from memstore.context.formats.parts import (
     PromptContent,
     PromptPart,
     RenderedPrompt,
-    add_days_and_speakers,
     content_parts,
+    name_speakers,
     plain_text,
 )
 from memstore.models import Json, Role
@@ -40,17 +40,14 @@ class Anthropic:
     """`system` and `messages` as Anthropic's API takes them.
 
     Instructions that stand in the conversation (roles system and developer) go to `system`, wherever they were said: in
-    a user's turn anybody could forge them. With `dates` the first message of a user's on each day begins with that day.
-    With `speakers` the message of a user who has a name begins with it, as "Alice: ".
+    a user's turn anybody could forge them. The message of a user who has a name begins with it, as "Alice: ".
     """
 
-    dates: bool = False
-    speakers: bool = True
     name: ClassVar[str] = "anthropic"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
         """Return the context as a system prompt and messages."""
-        parts = list(add_days_and_speakers(content.parts, dates=self.dates, speakers=self.speakers))
+        parts = list(name_speakers(content.parts, users=True))
         above = sorted((part for part in parts if _is_above(part)), key=lambda part: _ORDER.index(part.kind))
         texts = [plain_text(content_parts(part.message.get("content"))) for part in above]
         system = "\n\n".join(text for text in texts if text.strip())

@@ -16,8 +16,8 @@ from memstore.context.formats.parts import (
     PromptContent,
     PromptPart,
     RenderedPrompt,
-    add_days_and_speakers,
     content_parts,
+    name_speakers,
     plain_text,
 )
 from memstore.models import Json, Role
@@ -29,18 +29,14 @@ from memstore.tool_calls import arguments_of, name_of, stored_call
 class Ollama:
     """Chat messages as Ollama's `/api/chat` takes them.
 
-    With `dates` the first message of a user's on each day begins with that day. With `speakers` the message of a user
-    who has a name begins with it, as "Alice: ", because the format has no field for names.
+    The message of a user who has a name begins with it, as "Alice: ", because the format has no field for names.
     """
 
-    dates: bool = False
-    speakers: bool = True
     name: ClassVar[str] = "ollama"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
         """Return the context as messages."""
-        parts = add_days_and_speakers(content.parts, dates=self.dates, speakers=self.speakers)
-        return RenderedPrompt(list(_name_results(_escape(part) for part in parts)))
+        return RenderedPrompt(list(_name_results(map(_escape, name_speakers(content.parts, users=True)))))
 
     def read(self, message: Mapping[str, Any]) -> list[Json]:
         """Return a message of this format, such as a model's answer, as `add_many` takes it."""

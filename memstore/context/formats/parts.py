@@ -262,23 +262,15 @@ class OtherAssistantMessage(Message):
     """A message of another assistant's, shown to the viewer's model as a user's. Its speaker is always named."""
 
 
-def add_days_and_speakers(parts: Iterable[PromptPart], *, dates: bool, speakers: bool) -> Iterator[PromptPart]:
-    """Yield the parts with the speaker before a user's message, and the day before the first one of each day.
+def name_speakers(parts: Iterable[PromptPart], *, users: bool) -> Iterator[PromptPart]:
+    """Yield the parts with the speaker before what another assistant said, and of `users` before what any user said.
 
-    Without `speakers` only other assistants are named: their words must not pass for the user's. Only users' messages
-    are marked: a model that sees its own words marked begins to write such marks.
+    An assistant's words must not pass for the user's. A model that sees its own words marked begins to write marks.
     """
-    last = None
     for part in parts:
-        prefix = ""
-        if dates and part.stored is not None and part.role == Role.USER:
-            today = format_day(part.stored.occurred_at)
-            prefix = f"[{today}]\n" if today != last else ""
-            last = today
-        is_named = speakers or isinstance(part.stored, OtherAssistantMessage)
+        is_named = users or isinstance(part.stored, OtherAssistantMessage)
         if is_named and part.role == Role.USER and part.message.get("name"):
-            prefix += f"{speaker_label(Role.USER, part.message['name'])}: "
-        if prefix:
+            prefix = f"{speaker_label(Role.USER, part.message['name'])}: "
             part = replace(part, message=part.message | {"content": _prepend(part.message.get("content"), prefix)})
         yield part
 

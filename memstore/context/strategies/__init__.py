@@ -1,7 +1,7 @@
 """How a conversation is compressed for a context: strategies by name, and lists of them as JSON. Pure, with no model.
 
-base: turns, blocks, and the view that strategies compress · buffers: summarize when there is too much, or a goal is
-done · tool_calls: tell what was done. Here are those that leave turns out: the old ones, or those that the question
+base: turns, blocks, and the view that strategies compress · buffers: those that tell turns in fewer words. Here are
+those that leave turns out: the old ones, or those that the question
 does not ask for.
 """
 
@@ -12,8 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeAlias, TypeGuard
 
 from memstore.context.strategies.base import ConversationView, Strategy, Turn, check_options
-from memstore.context.strategies.buffers import GoalBatch, Hierarchical, SummaryBuffer, Threshold
-from memstore.context.strategies.tool_calls import ToolCalls
+from memstore.context.strategies.buffers import GoalBatch, Hierarchical, SummaryBuffer, Threshold, ToolCalls
 from memstore.errors import InvalidInput
 from memstore.models import Json
 
@@ -96,28 +95,6 @@ def get_strategies(given: Strategies) -> tuple[Strategy, ...]:
     if len(listed) > MOST:
         raise InvalidInput(f"{len(listed)} strategies are more than the {MOST} that a context may have.")
     return tuple(_get_strategy(one) for one in listed)
-
-
-def read_stored(stored: object) -> tuple[list[Strategy], list[Json], list[str]]:
-    """Return the strategies of what is kept, all of it as JSON, and for each one that this version cannot make why.
-
-    What another version kept must not stop a context: such a strategy is left as it is, and out.
-    """
-    found: list[Strategy] = []
-    written: list[Json] = []
-    unknown: list[str] = []
-    for one in stored if isinstance(stored, list | tuple) else [stored]:
-        try:
-            strategy = _get_strategy(one)
-            found.append(strategy)
-            written += as_json(strategy)
-        except InvalidInput as error:
-            name = one.get("strategy") if isinstance(one, dict) else one
-            written.append(one if isinstance(one, dict) else {"strategy": one})
-            unknown.append(
-                f"strategy {name!r:.60} is not known to this version as it is kept, and was left out: {error}"
-            )
-    return found, written, unknown
 
 
 def as_json(given: Strategies) -> list[Json]:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import groupby, pairwise, takewhile
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from memstore.errors import InvalidInput
@@ -284,10 +284,11 @@ def compress(view: ConversationView, strategies: Sequence[Strategy]) -> Conversa
     return view
 
 
-def check_options(strategy: Any, *, zero: tuple[str, ...] = ()) -> None:
+def check_options(strategy: Any, *, zero: Sequence[str] = (), falling: Sequence[str] = ()) -> None:
     """Raise `InvalidInput` for what is no option's value.
 
-    Numbers of turns or tokens are whole and from 1, or 0 for those in `zero`; shares are above 0 and at most 1.
+    Numbers of turns or tokens are whole and from 1, or 0 for those in `zero`; shares are above 0 and at most 1. Each of
+    those in `falling` is above the next.
     """
     for option in fields(strategy):
         value = getattr(strategy, option.name)
@@ -297,25 +298,12 @@ def check_options(strategy: Any, *, zero: tuple[str, ...] = ()) -> None:
             raise InvalidInput(f"{given}: give a whole number from {least}.")
         if option.type == "float" and (type(value) not in (int, float) or not 0 < value <= 1):
             raise InvalidInput(f"{given}: give a share above 0 and at most 1.")
-
-
-def check_falling(strategy: Any, *names: str) -> None:
-    """Raise `InvalidInput` where one of these options is not above the next."""
-    values = [getattr(strategy, name) for name in names]
+    values = [getattr(strategy, name) for name in falling]
     if any(one <= other for one, other in pairwise(values)):
-        given = ", ".join(f"{name}={value!r}" for name, value in zip(names, values, strict=True))
-        raise InvalidInput(f"{strategy.name}: {given}: each must be above the next.")
+        raise InvalidInput(f"{strategy.name}: of {', '.join(falling)} each must be above the next, not {values}.")
 
 
 # The cover: which summaries stand for what is older than the recent turns. Old coarse, near fine.
-
-
-class _Node(NamedTuple):
-    """A summary, the places of the finer ones that say the same range together, and how much longer those are."""
-
-    summary: Any
-    under: Sequence[int]
-    finer_by: int
 
 
 class _Nest:
@@ -323,72 +311,59 @@ class _Nest:
     a cover refines few of them."""
 
     def __init__(self, summaries: Iterable[S], upto_seq: int) -> None:
-        self._ordered = sorted(summaries, key=lambda one: (one.from_seq, -one.to_seq, -one.level, one.id))
-        self._starts = [one.from_seq for one in self._ordered]
+        self.ordered = sorted(summaries, key=lambda one: (one.from_seq, -one.to_seq, -one.level, one.id))
+        self._starts = [one.from_seq for one in self.ordered]
         self._upto_seq = upto_seq
 
-    def roots(self) -> list[_Node]:
-        """Return those that are under no other, in order."""
-        return [self.node(place) for place in self._side_by_side(0, math.inf)]
+    def side_by_side(self, place: int, to_seq: float) -> list[int]:
+        """Return the places, from one on, of the largest summaries up to a message."""
+        places = []
+        while place < len(self._starts) and self._starts[place] <= to_seq:
+            places.append(place)
+            place = bisect_right(self._starts, self.ordered[place].to_seq, place)
+        return places
 
-    def node(self, place: int) -> _Node:
-        """Return a summary with those right under it; none where they leave out messages: refining must lose none."""
-        own = self._ordered[place]
-        under = self._side_by_side(place + 1, own.to_seq)
+    def finer(self, place: int) -> tuple[list[int], int]:
+        """Return the places of those right under a summary, and how much longer they are; none where they leave out
+        messages: refining must lose none."""
+        own = self.ordered[place]
+        under = self.side_by_side(place + 1, own.to_seq)
         reach = own.from_seq
         for one in under:
             if self._starts[one] != reach:
                 break
-            reach = self._ordered[one].to_seq + 1
+            reach = self.ordered[one].to_seq + 1
         if reach <= min(own.to_seq, self._upto_seq):
-            return _Node(own, (), 0)
-        return _Node(own, under, sum(self._ordered[one].tokens for one in under) - own.tokens)
-
-    def _side_by_side(self, place: int, to_seq: float) -> list[int]:
-        """Return the places, from one on, of the largest ones up to a message; of two that overlap, the first."""
-        found = []
-        while place < len(self._starts) and self._starts[place] <= to_seq:
-            reach = self._ordered[place].to_seq
-            if reach <= to_seq:
-                found.append(place)
-                place = bisect_right(self._starts, reach, place)
-            else:
-                place += 1
-        return found
+            return [], 0
+        return under, sum(self.ordered[one].tokens for one in under) - own.tokens
 
 
 def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
     """Return the finest summaries that cover the messages up to `upto_seq` within `tokens`, the newest first.
 
     `summaries` are those of one conversation in any order, of level 1 and above; others (level 0, made on demand) take
-    no part. Each message up to `upto_seq` that is under one of them is under exactly one of those given; the newest may
-    reach beyond `upto_seq`, where no finer one that fits ends nearer to it.
+    no part. Each message up to `upto_seq` that is under one of them is under exactly one of those returned; the newest
+    may reach beyond `upto_seq`, where no finer one that fits ends nearer to it.
 
     The coarsest come first: as many as fit, without a gap from the newest on, so where even they are too many the
     oldest are left out. Then each is replaced by the finer ones under it while they fit, the newest first. So with more
-    tokens never fewer messages are covered, and nothing that is given could be refined within the tokens left.
+    tokens never fewer messages are covered, and nothing that is returned could be refined within the tokens left.
     """
-    nest = [one for one in summaries if one.level >= 1 and one.from_seq <= upto_seq]
-    found = _Nest(nest, upto_seq)
-    chosen: list[_Node] = []
-    for root in reversed(found.roots()):
-        if root.summary.tokens > tokens:
+    nest = _Nest((one for one in summaries if one.level >= 1 and one.from_seq <= upto_seq), upto_seq)
+    chosen: list[int] = []
+    for root in reversed(nest.side_by_side(0, math.inf)):
+        if nest.ordered[root].tokens > tokens:
             break
         chosen.append(root)
-        tokens -= root.summary.tokens
-    return [one.summary for one in _refined(found, chosen, tokens)]
-
-
-def _refined(nest: _Nest, chosen: list[_Node], left: int) -> list[_Node]:
-    """Replace nodes, the newest first, by those under them, until none can be replaced with the tokens left."""
+        tokens -= nest.ordered[root].tokens
     place = 0
     while place < len(chosen):
-        node = chosen[place]
-        if node.under and node.finer_by <= left:
-            left -= node.finer_by
-            chosen[place : place + 1] = [nest.node(one) for one in reversed(node.under)]
-            if node.finer_by < 0:
+        under, longer_by = nest.finer(chosen[place])
+        if under and longer_by <= tokens:
+            tokens -= longer_by
+            chosen[place : place + 1] = reversed(under)
+            if longer_by < 0:
                 place = 0  # what did not fit may fit now
         else:
             place += 1
-    return chosen
+    return [nest.ordered[one] for one in chosen]

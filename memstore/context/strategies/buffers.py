@@ -1,4 +1,5 @@
-"""Strategies that act when a conversation grows too large: its older part becomes blocks within an allotted room. Pure.
+"""Strategies that tell turns in fewer words: calls of tools, goals that are done, and the older part of a conversation
+that grows too large, within an allotted room. Pure.
 
 A boundary that moved with every turn would spoil a model's cached prefix every time; one that is kept in a row would
 make a context depend on when it was asked for. So the growth of the conversation is played again, turn by turn: when
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar
 
@@ -19,12 +21,10 @@ from memstore.context.strategies.base import (
     Entry,
     Strategy,
     Turn,
-    check_falling,
     check_options,
     cover,
     turns_of,
 )
-from memstore.context.strategies.tool_calls import ToolSummaries, is_call
 from memstore.derive.chunking import sentences
 from memstore.derive.summaries.extractive import (
     EMPTY_SUMMARY,
@@ -33,8 +33,10 @@ from memstore.derive.summaries.extractive import (
     score_sentence,
     top_sentences,
 )
+from memstore.derive.tool_results import Focus, call_inputs, describe_turn, find_names
 from memstore.errors import InvalidInput
-from memstore.models import Role
+from memstore.models import Message, Role
+from memstore.store.tokenize import terms
 
 OUTCOME, LONGEST_OUTCOME = 30, 120  # tokens, at least and at most, of an outcome in a line
 CALLS = 0.5  # of a digest's tokens: what calls have in all, where each outcome is as long as the room allows
@@ -42,6 +44,7 @@ SUMMARIES = 0.5  # of a block's tokens: the other half is for what no summary sa
 LONGEST_LINE = 400  # characters
 EMPTY = "…"  # a block of which nothing could be told
 SHORTENED = 200  # characters of a goal or an outcome in which nothing is telling
+BEFORE = 6  # turns whose names count beside those after the call
 GENERATIONS = 3  # of compactions that keep a block of their own; older ones share one
 
 
@@ -58,8 +61,7 @@ class SummaryBuffer:
     name: ClassVar[str] = "summary_buffer"
 
     def __post_init__(self) -> None:
-        check_options(self)
-        check_falling(self, "trigger", "target", "summary")
+        check_options(self, falling=("trigger", "target", "summary"))
 
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view with its older part summarized."""
@@ -84,8 +86,7 @@ class Threshold:
     name: ClassVar[str] = "threshold"
 
     def __post_init__(self) -> None:
-        check_options(self)
-        check_falling(self, "trigger", "target", "blocks")
+        check_options(self, falling=("trigger", "target", "blocks"))
 
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view with its older part compacted."""
@@ -346,3 +347,87 @@ def _is_completed(turns: Sequence[Turn]) -> bool:
 
 def _joined(lines: Sequence[str]) -> str:
     return " ".join(line.partition(": ")[2] for line in lines)
+
+
+# Calls of tools, each told in two or three sentences.
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalls:
+    """Each call older than `older_than` turns becomes a sentence each for tool, reason and outcome.
+
+    An outcome has a `share` of the tokens of its result, at least `least` and at most `most`. What it keeps follows
+    from the turns up to the one with which the call became old, so that it is never written again. The defaults keep
+    nearly all that was asked for at less than half the tokens; 0.4 and 200 save more and lose more
+    (docs/reference/strategies.md).
+    """
+
+    older_than: int = 10
+    share: float = 0.6
+    least: int = 40
+    most: int = 300
+    name: ClassVar[str] = "tool_calls"
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    def run(self, view: ConversationView) -> ConversationView:
+        """Return the view with old calls told."""
+        calls = ToolSummaries(view)
+        free = {entry.first_seq for entry in view.entries if isinstance(entry, Turn)} - view.protected
+        blocks = []
+        for place, turn in enumerate(calls.turns[: max(0, len(calls.turns) - self.older_than)]):
+            if turn.first_seq in free and is_call(turn):
+                old = place + self.older_than
+                size = view.sizes[turn.first_seq] // max(1, len(turn.messages) - 1)
+                limit = max(self.least, min(self.most, int(self.share * size)))
+                text = calls.summarize(turn, old, limit)
+                blocks.append(view.block(self, [turn], text, calls.turns[old].first_seq))
+        return view.with_blocks(blocks)
+
+
+def is_call(turn: Turn) -> bool:
+    """Return whether the turn is a call of tools with its results."""
+    return bool(turn.messages[0].tool_calls) and turn.messages[-1].role == Role.TOOL
+
+
+class ToolSummaries:
+    """Summaries of a view's tool calls, by what is sought in the results of each."""
+
+    def __init__(self, view: ConversationView) -> None:
+        self.view = view
+        self.turns = [turn for entry in view.entries for turn in turns_of(entry)]
+        self.places = {turn.first_seq: place for place, turn in enumerate(self.turns)}
+
+    @cached_property
+    def _names(self) -> list[frozenset[str]]:
+        """What each turn names, but for results of tools."""
+        return [find_names(_spoken(turn)) for turn in self.turns]
+
+    @cached_property
+    def _questions(self) -> list[Message | None]:
+        """The user's newest message before each turn."""
+        questions: list[Message | None] = []
+        newest: Message | None = None
+        for turn in self.turns:
+            questions.append(newest)
+            newest = turn.messages[0] if turn.messages[0].role == Role.USER else newest
+        return questions
+
+    def summarize(self, turn: Turn, upto: int, limit: int) -> str:
+        """Return the calls of a turn in words, by what was named up to the turn at `upto`, which is the present.
+
+        `limit` are the tokens of each outcome.
+        """
+        place = self.places[turn.first_seq]
+        question = self._questions[place]
+        around = self._names[max(0, place - BEFORE) : upto + 1]
+        request = f"{question.text if question else ''} {_spoken(turn)}"
+        sought = Focus(frozenset(terms(request)), frozenset().union(*around))
+        return describe_turn(turn.messages[0], turn.messages[1:], question, sought, limit, self.view.counter.count)
+
+
+def _spoken(turn: Turn) -> str:
+    """Return the words of a turn and the arguments of its calls."""
+    first = turn.messages[0]
+    return f"{(first.text or '') if first.role != Role.TOOL else ''} {call_inputs(first)}"

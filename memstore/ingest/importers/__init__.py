@@ -1,9 +1,8 @@
 """Importers of histories from elsewhere: one module a format, found by looking at the file.
 
-    file, zip, folder → files (opened, bounded) → json_stream → one format a module → records (base)
-    for several: message_tree (branches), chat_messages (parts, tool calls)
+    file, zip, folder → files (opened, bounded; lines, JSON values) → one format a module → records (base)
 
-Importers only read. How to write one stands in `base`.
+Importers only read. How to write one stands in `base`; then list it here.
 """
 
 from __future__ import annotations
@@ -21,25 +20,33 @@ from .base import (
     Importer,
     ImportOptions as ImportOptions,
     Record as Record,
-    Skipped as Skipped,
     Span as Span,
     parse_options as parse_options,
-    printable,
 )
-from .chatgpt import CHATGPT
-from .claude import CLAUDE
-from .files import check_file, is_zip, list_names, size_of as size_of
-from .gemini import GEMINI
-from .jsonl import JSONL
-from .langchain import LANGCHAIN
-from .openai import OPENAI, SHAREGPT
-from .slack import SLACK
-from .whatsapp import WHATSAPP
+from .chatgpt import ChatGPT
+from .claude import Claude
+from .files import Skipped as Skipped, check_file, is_zip, list_names, printable, size_of as size_of
+from .gemini import Gemini
+from .jsonl import Jsonl
+from .langchain import LangChain
+from .openai import OpenAI, ShareGPT
+from .slack import Slack
+from .whatsapp import WhatsApp
 
-IMPORTERS = (JSONL, CHATGPT, CLAUDE, GEMINI, OPENAI, SHAREGPT, LANGCHAIN, SLACK, WHATSAPP)
+IMPORTERS: tuple[type[Importer], ...] = (
+    Jsonl,
+    ChatGPT,
+    Claude,
+    Gemini,
+    OpenAI,
+    ShareGPT,
+    LangChain,
+    Slack,
+    WhatsApp,
+)
 
 
-def importer_for(path: Path, format: str = "auto") -> Importer:
+def importer_for(path: Path, format: str = "auto") -> type[Importer]:
     """Return the importer of this name, or for "auto" the one that the file or folder looks most like."""
     known = {importer.name: importer for importer in IMPORTERS}
     names = ", ".join(known)
@@ -50,8 +57,8 @@ def importer_for(path: Path, format: str = "auto") -> Importer:
         return known[format]
     if is_zip(path) and not list_names(path):
         raise InvalidInput(f"{printable(path.name)} is a zip that is empty, cut off or damaged; get it whole")
-    likeness, best = max(((importer.sniff(path), importer) for importer in IMPORTERS), key=lambda pair: pair[0])
-    if likeness > 0:
+    best = max(IMPORTERS, key=lambda importer: importer.sniff(path))
+    if best.sniff(path) > 0:
         return best
     if path.is_dir():
         raise InvalidInput(f"{printable(path.name)} is no folder of a known export; name the files in it")

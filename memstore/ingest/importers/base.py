@@ -1,37 +1,43 @@
-"""What importers are made of: the importer itself, what it yields, its options, and what several formats need.
+"""What importers are made of: the class of all of them, what they yield, options, times and ids.
 
-An importer is a name and two functions. Add one in a module of its own, and list it in `memstore.ingest.importers`:
+To add a format, write a module with a class like this one, and list it in `memstore.ingest.importers`:
 
-    def sniff(path: Path) -> float:
-        return 0.9 if first_head(path, ONE_FILE).startswith(b'{"my_format"') else 0.0
+    class MyFormat(Importer):
+        name = "my-format"
+        again = "export it again"  # what to do about a damaged file
 
-    def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
-        return read_parts(path, ONE_FILE, options, _messages, "export it again")
+        @staticmethod
+        def likeness(head: bytes) -> float:
+            return 0.9 if head.startswith(b'{"my_format"') else 0.0
 
-    MY_FORMAT = Importer("my-format", sniff, read)
+        def convert(self, value: Any, where: str) -> Iterator[Found]:
+            message = {"role": "user", "content": value["text"], "external_id": value["id"]}
+            yield Record(conversation=value["chat"], message=message, where=where)
 
-`_messages` yields from an open file (`Part`) a `Record` for each message, `Skipped` for what cannot be read, with what
-to do about it, and `Ignored` for what is no part of the history. A format is read as its exports are written; what is
-written otherwise raises something of `UNEXPECTED`, which `report_damage` makes `Skipped`.
+`convert` is called with each JSON value of the file: the elements of a list, or one value a line. It yields a `Record`
+for each message, `Skipped` for what cannot be read, with what to do about it, and `Ignored` for what is no part of the
+history. It reads a format as its exports are written, and raises something of `UNEXPECTED` for what is written
+otherwise, which is reported as `Skipped`. What is no JSON overrides `read_part`; what must be sorted first, `read`.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_choice, check_text
 from memstore.text import INVALID_CHARS, REPLACEMENT
 
-T = TypeVar("T")
+from .files import ONE_FILE, OnRead, Part, Skipped, first_head, numbered_values, printable, read_parts
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_NAMED = 10_000  # skipped ones and conversations that a report names: a file may be nothing but nonsense
@@ -51,15 +57,14 @@ class ImportOptions:
     """What a file does not say itself, and a callback for progress; each format uses what it needs.
 
     `me` is the importing person's name in a chat between people; `timezone` is that of times without a zone;
-    `date_order` is how days are written; `all_branches` includes what was edited or tried again. `on_read` is called
-    with the number of bytes that were read since, as they lie on disk.
+    `date_order` is how days are written; `all_branches` includes what was edited or tried again.
     """
 
     me: str | None = None
     timezone: tzinfo | None = None
     date_order: DateOrder | None = None
     all_branches: bool = False
-    on_read: Callable[[int], None] = lambda _: None
+    on_read: OnRead = lambda _: None
 
 
 DEFAULTS = ImportOptions()
@@ -95,14 +100,6 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """Something in a file that could not be read: where it is, what is wrong, and what to do."""
-
-    where: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Ignored:
     """Something that was read and is no part of the history, such as "thoughts of the model"."""
 
@@ -111,28 +108,89 @@ class Ignored:
 
 
 Found: TypeAlias = Record | Skipped | Ignored
+Message: TypeAlias = dict[str, Any]  # of a `Record`
+T = TypeVar("T")
 
 
-def report_damage(found: Iterator[T], where: str, again: str) -> Iterator[T | Skipped]:
-    """Yield what is found; where that breaks off, say why, and what to do `again`."""
-    try:
-        yield from found
-    except InvalidInput as error:
-        yield Skipped(where, f"{error}; {again}")
-    except UNEXPECTED as error:
-        yield Skipped(where, f"it is not as expected ({type(error).__name__}: {printable(str(error))}); {again}")
-
-
-@dataclass(frozen=True, slots=True)
 class Importer:
-    """A format: `sniff` tells how surely a file or folder is of it, from 0 to 1; `read` yields what it holds, in order.
+    """A format, and the reading of one file, zip or folder of it.
 
-    Reading raises `InvalidInput` only for a file that cannot be opened, or where an option is needed and not given.
+    `files` says which files of a zip or folder hold the history; `unit` is what a report calls an element of a list.
     """
 
-    name: str
-    sniff: Callable[[Path], float]
-    read: Callable[..., Iterator[Found]]  # of the path and of options
+    name: ClassVar[str]
+    again: ClassVar[str]
+    files: ClassVar[re.Pattern[str]] = ONE_FILE
+    unit: ClassVar[str] = "item"
+
+    def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
+        self.path, self.options = path, options
+        self.seen: Counter[bytes] = Counter()  # digests of what came, see `count_seen`
+
+    @classmethod
+    def sniff(cls, path: Path) -> float:
+        """Return how surely a file or folder is of this format, from 0 to 1."""
+        return cls.likeness(first_head(path, cls.files))
+
+    @staticmethod
+    def likeness(head: bytes) -> float:
+        """Return how surely a file that begins so is of this format."""
+        raise NotImplementedError
+
+    def read(self) -> Iterator[Found]:
+        """Yield what the file holds, in order.
+
+        Raises `InvalidInput` only for a file that cannot be opened, or where an option is needed and not given.
+        """
+        return read_parts(self.path, self.files, self.options.on_read, self.read_part, self.again)
+
+    def read_part(self, part: Part) -> Iterator[Found]:
+        """Yield what one open file holds."""
+        return self.read_values(part, self.convert)
+
+    def convert(self, value: Any, where: str) -> Iterator[Found]:
+        """Yield what a JSON value holds."""
+        raise NotImplementedError
+
+    def read_values(self, part: Part, convert: Callable[[Any, str], Iterator[Found]]) -> Iterator[Found]:
+        """Yield what `convert` makes of each JSON value and its place; report what cannot be read."""
+        for one in numbered_values(part, self.unit, self.again):
+            if isinstance(one, Skipped):
+                yield one
+            else:
+                yield from self.report_damage(convert(one[1], one[0]), one[0])
+
+    def records(
+        self,
+        messages: Iterator[Message | Ignored],
+        where: str,
+        conversation: str,
+        own: datetime | None = None,
+        inherited: datetime | None = None,
+        **of_conversation: str | None,
+    ) -> Iterator[Found]:
+        """Yield records of messages without a time, which get their own, or one that is inherited; report damage.
+
+        Their metadata say where the time is not their own.
+        """
+        for one in self.report_damage(messages, where):
+            if isinstance(one, dict):
+                metadata = one["metadata"] | ({} if own else INHERITED if inherited else IMPORTED)
+                time = {"occurred_at": own or inherited} if own or inherited else {}
+                message = one | time | {"metadata": metadata}
+                yield Record(conversation=conversation, message=message, where=where, **of_conversation)
+            else:
+                yield one
+
+    def report_damage(self, found: Iterator[T], where: str) -> Iterator[T | Skipped]:
+        """Yield what is found; where that breaks off, say why, and what to do about it."""
+        try:
+            yield from found
+        except InvalidInput as error:
+            yield Skipped(where, f"{error}; {self.again}")
+        except UNEXPECTED as error:
+            reason = f"it is not as expected ({type(error).__name__}: {printable(str(error))}); {self.again}"
+            yield Skipped(where, reason)
 
 
 @dataclass(slots=True)
@@ -205,16 +263,6 @@ def time_or_none(value: object) -> datetime | None:
         return None
 
 
-def with_time(message: dict[str, Any], own: datetime | None, inherited: datetime | None) -> dict[str, Any]:
-    """Return a message with its own time, or with an inherited one; its metadata say where the time is not its own."""
-    if own is not None:
-        return message | {"occurred_at": own}
-    metadata = message.get("metadata", {})
-    if inherited is not None:
-        return message | {"occurred_at": inherited, "metadata": metadata | INHERITED}
-    return message | {"metadata": metadata | IMPORTED}
-
-
 # --- ids of what has none
 
 
@@ -244,15 +292,6 @@ def count_seen(key: str, seen: Counter[bytes]) -> int:
 def digest(value: object) -> str:
     """Return a short name that follows from JSON: 20 hexadecimal digits."""
     return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:20]
-
-
-# --- texts
-
-
-def printable(text: str, longest: int = 60) -> str:
-    """Return a text on one line, not too long, with nothing that a terminal obeys."""
-    short = text if len(text) <= longest else text[: longest - 1] + "…"
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in short)
 
 
 def make_storable(text: str) -> tuple[str, dict[str, Any]]:

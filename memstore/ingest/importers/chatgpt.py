@@ -11,17 +11,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from memstore.errors import InvalidInput
 
-from .base import DEFAULTS, Found, Ignored, Importer, ImportOptions, make_storable, printable, time_or_none
-from .files import first_head
-from .json_stream import find_keys
-from .message_tree import CONVERSATIONS, Node, TreeFormat, read_conversations
-
-AGAIN = "ask ChatGPT for the export again, and import the zip as it comes"
+from .base import Ignored, Message, make_storable, time_or_none
+from .files import find_keys, printable
+from .message_tree import Node, TreeImporter
 
 _HIDDEN_ROLES = {
     "system": "system messages",
@@ -45,44 +41,47 @@ _REFERENCE = re.compile("( ?)\ue200([a-z_]{0,40})\ue202?([^\ue200\ue201\n]*)\ue2
 _MARKS = re.compile("[\ue200-\ue206]")
 
 
-def sniff(path: Path) -> float:
-    """Return 0.9 for a list of trees, less where only the names of things fit."""
-    start = first_head(path, CONVERSATIONS)
-    keys = find_keys(start) if start.startswith(b"[") else set()
-    if "mapping" in keys and "chat_messages" not in keys:
-        return 0.9
-    return 0.3 if "current_node" in keys or start[1:].strip() == b"]" else 0.0
+class ChatGPT(TreeImporter):
+    """ChatGPT's export."""
 
+    name = "chatgpt"
+    again = "ask ChatGPT for the export again, and import the zip as it comes"
+    keys = ("conversation_id", "title", "create_time", "current_node")
 
-def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
-    """Yield the messages of all conversations, each from its beginning."""
-    return read_conversations(path, options, FORMAT)
+    @staticmethod
+    def likeness(head: bytes) -> float:
+        """Return 0.9 for a list of trees, less where only the names of things fit."""
+        keys = find_keys(head) if head.startswith(b"[") else set()
+        if "mapping" in keys and "chat_messages" not in keys:
+            return 0.9
+        return 0.3 if "current_node" in keys or head[1:].strip() == b"]" else 0.0
 
+    def nodes(self, conversation: dict[str, Any]) -> dict[str, Node]:
+        """Return the messages of a conversation by id."""
+        nodes = {}
+        for key, node in conversation["mapping"].items():
+            message = node.get("message") or None
+            time = time_or_none(message.get("create_time")) if message else None
+            nodes[key] = Node(node.get("parent"), time, message)
+        return nodes
 
-def _nodes(given: dict[str, Any]) -> dict[str, Node]:
-    nodes = {}
-    for key, node in given["mapping"].items():
-        message = node.get("message") or None
-        nodes[key] = Node(node.get("parent"), time_or_none(message.get("create_time")) if message else None, message)
-    return nodes
-
-
-def _convert(message: dict[str, Any], key: str) -> Iterator[dict[str, Any] | Ignored]:
-    author, metadata = message["author"], message.get("metadata") or {}
-    role = author["role"]
-    if hidden := _why_hidden(role, message, metadata):
-        yield Ignored(hidden)
-        return
-    if role not in ("user", "assistant"):
-        raise InvalidInput(f"its author's role ({printable(str(role))}) is not known")
-    text, kept = make_storable(_text(message["content"], role))
-    if not text.strip():
-        yield Ignored("empty messages")
-        return
-    if metadata.get("model_slug"):
-        kept["model"] = metadata["model_slug"]
-    name = {"name": author["name"]} if author.get("name") else {}
-    yield {"role": role, "content": text, "external_id": message.get("id") or key, "metadata": kept} | name
+    def convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | Ignored]:
+        """Yield what user and assistant said to each other."""
+        author, metadata = message["author"], message.get("metadata") or {}
+        role = author["role"]
+        if hidden := _why_hidden(role, message, metadata):
+            yield Ignored(hidden)
+            return
+        if role not in ("user", "assistant"):
+            raise InvalidInput(f"its author's role ({printable(str(role))}) is not known")
+        text, kept = make_storable(_text(message["content"], role))
+        if not text.strip():
+            yield Ignored("empty messages")
+            return
+        if metadata.get("model_slug"):
+            kept["model"] = metadata["model_slug"]
+        name = {"name": author["name"]} if author.get("name") else {}
+        yield {"role": role, "content": text, "external_id": message.get("id") or key, "metadata": kept} | name
 
 
 def _why_hidden(role: str, message: dict[str, Any], metadata: dict[str, Any]) -> str | None:
@@ -126,16 +125,3 @@ def _visible(reference: re.Match[str]) -> str:
         except (ValueError, LookupError, TypeError):
             return space + fields
     return space + fields.split("\ue202")[0] if kind in ("url", "link_title") else ""
-
-
-FORMAT = TreeFormat(
-    channel="chatgpt",
-    id_key="conversation_id",
-    title_key="title",
-    begun_key="create_time",
-    current_key="current_node",
-    nodes=_nodes,
-    convert=_convert,
-    again=AGAIN,
-)
-CHATGPT = Importer("chatgpt", sniff, read)

@@ -1,12 +1,15 @@
-"""Open files that may be packed, huge or cut off, in bounded memory; nothing is unpacked to disk.
+"""Files of a history, which may be packed, huge or cut off, read in bounded memory: as bytes, lines or JSON values.
 
-A history is a file, a zip or a folder: `read_parts` reads, one after the other, those of its files that are wanted.
+A history is a file, a zip or a folder, and nothing of it is unpacked to disk. A line that is broken costs itself; where
+a list of JSON breaks, what stood before has come, and the rest is not read.
 """
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
+import json
 import os
 import re
 import zipfile
@@ -16,33 +19,55 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from memstore.errors import InvalidInput
-
-from .base import DEFAULTS, ImportOptions, Skipped, printable
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 T = TypeVar("T")
+OnRead = Callable[[int], None]  # called with how many bytes were read since, as they lie on disk
 
 HEAD = 64 * 1024
 CHUNK = 256 * 1024
+LONGEST_LINE = 16 * 1024 * 1024  # bytes
+# What one value may have. Real conversations have some megabytes at most; in memory a character takes up to 4 bytes.
+LONGEST_VALUE = 64 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 # What reading may raise when the bytes end early or are not what they should be (gzip's own error is an OSError).
 READ_ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile)
 ONE_FILE = re.compile(r"(?!)")  # wanted of a zip or a folder: nothing
+PRETTY = "write each message as one JSON object on a line of its own, in UTF-8"
 _ANY = re.compile(r"(?s:.*)")
 _HIDDEN = re.compile(r"(?:.*/)?(?:__MACOSX/|\.(?!\.?/)).*")  # what a Mac and file managers leave beside what is packed
+_KEYS = re.compile(rb'"([A-Za-z_0-9]{1,60})"\s*:')
+_NO_SPACE = re.compile(r"[^ \t\n\r]")
+_NEXT_LINE = re.compile(r"(?<=\n)[{\[]")
+_DECODER = json.JSONDecoder(strict=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something in a file that could not be read: where it is, what is wrong, and what to do."""
+
+    where: str
+    reason: str
+
+
+def printable(text: str, longest: int = 60) -> str:
+    """Return a text on one line, not too long, with nothing that a terminal obeys."""
+    short = text if len(text) <= longest else text[: longest - 1] + "…"
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in short)
+
+
+# --- files
 
 
 class _CountingFile(io.FileIO):
-    """A file that reports how many bytes are read."""
-
-    def __init__(self, path: Path, on_read: Callable[[int], None]) -> None:
+    def __init__(self, path: Path, on_read: OnRead) -> None:
         super().__init__(path)
         self._on_read = on_read
 
@@ -50,6 +75,10 @@ class _CountingFile(io.FileIO):
         size = super().readinto(buffer) or 0
         self._on_read(size)
         return size
+
+
+def _ignore(_: int) -> None:
+    pass
 
 
 def size_of(path: Path) -> int:
@@ -66,17 +95,16 @@ def check_file(path: Path) -> None:
             raise InvalidInput(f"there is no file {name}")
         if path.is_dir():
             next(path.iterdir(), None)
-            return
-        if not path.is_file():
+        elif not path.is_file():
             raise InvalidInput(f"{name} is a pipe or a device; save what it gives as a file and import that")
-        with path.open("rb"):
-            pass
+        else:
+            path.open("rb").close()
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
 
 
 @contextmanager
-def open_file(path: Path, on_read: Callable[[int], None] = DEFAULTS.on_read) -> Iterator[io.BufferedIOBase]:
+def open_file(path: Path, on_read: OnRead = _ignore) -> Iterator[io.BufferedIOBase]:
     """Open a file's bytes, unpacked where they are gzip's, whatever the file is called."""
     with io.BufferedReader(_CountingFile(path, on_read), CHUNK) as raw:
         if raw.peek(2)[:2] != GZIP:
@@ -115,7 +143,7 @@ class Part:
 
 
 def read_parts(
-    path: Path, wanted: re.Pattern[str], options: ImportOptions, read: Callable[[Part], Iterable[T]], again: str
+    path: Path, wanted: re.Pattern[str], on_read: OnRead, read: Callable[[Part], Iterable[T]], again: str
 ) -> Iterator[T | Skipped]:
     """Yield what `read` yields of the file, or of each file in a zip or folder whose name is wanted.
 
@@ -123,7 +151,7 @@ def read_parts(
     """
     where = ""
     try:
-        for name, where, open_part in _parts(path, wanted, options.on_read):
+        for name, where, open_part in _parts(path, wanted, on_read):
             try:
                 with open_part() as stream:
                     yield from read(Part(name, where, stream))
@@ -138,7 +166,7 @@ def read_parts(
 def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
     """Return the first bytes of the first wanted file, without its BOM; none where there is none or it is broken."""
     with suppress(*READ_ERRORS):
-        for _, _, open_part in _parts(path, wanted, DEFAULTS.on_read):
+        for _, _, open_part in _parts(path, wanted, _ignore):
             with open_part() as stream:
                 return _read_up_to(stream, HEAD).removeprefix(BOM).lstrip()
     return b""
@@ -147,12 +175,12 @@ def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
 def list_names(path: Path) -> list[str]:
     """Return the names of all files in a zip or folder, relative to it; of a file its own; none of a broken zip."""
     with suppress(*READ_ERRORS):
-        return [name for name, _, _ in _parts(path, _ANY, DEFAULTS.on_read)]
+        return [name for name, _, _ in _parts(path, _ANY, _ignore)]
     return []
 
 
 def _parts(
-    path: Path, wanted: re.Pattern[str], on_read: Callable[[int], None]
+    path: Path, wanted: re.Pattern[str], on_read: OnRead
 ) -> Iterator[tuple[str, str, Callable[[], AbstractContextManager[io.BufferedIOBase]]]]:
     """Yield the name in the zip or folder, the name to report, and how to open it."""
     if path.is_dir():
@@ -184,3 +212,127 @@ def _open_member(archive: zipfile.ZipFile, name: str) -> io.BufferedIOBase:
         return cast(io.BufferedIOBase, archive.open(name))
     except RuntimeError as error:  # it wants a password, or its way of packing is not known
         raise zipfile.BadZipFile(str(error)) from error
+
+
+# --- JSON, line by line or value by value
+
+
+def find_keys(head: bytes) -> set[str]:
+    """Return the keys of all objects in the beginning of a file: inside a text their quotes would be escaped."""
+    return {key.decode() for key in _KEYS.findall(head)}
+
+
+def numbered_lines(readline: Callable[[int], bytes], longest: int) -> Iterator[tuple[int, bytes | None]]:
+    """Yield the lines with their numbers from 1, without the file's BOM, and None for one longer than `longest`."""
+    number = 0
+    while line := readline(longest + 1):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(BOM)
+        if len(line) <= longest or line.endswith(b"\n"):
+            yield number, line or b"\n"  # a line of nothing but a BOM is a line too
+            continue
+        while line and not line.endswith(b"\n"):
+            line = readline(longest)
+        yield number, None
+
+
+def parse_object(line: bytes) -> dict[str, Any]:
+    """Return the JSON object of a line; raise `InvalidInput` for what is none."""
+    try:
+        value = json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"byte {error.start + 1} of the line is not UTF-8; save the file as UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise InvalidInput(f"it is not JSON ({error.msg}, at character {error.pos + 1}); {PRETTY}") from None
+    except (RecursionError, ValueError):
+        raise InvalidInput("it is nested too deep, or a number in it is too long; write it as a text") from None
+    if not isinstance(value, dict):
+        raise InvalidInput(f"it is not a JSON object; {PRETTY}")
+    return value
+
+
+def numbered_values(part: Part, unit: str, again: str) -> Iterator[tuple[str, Any] | Skipped]:
+    """Yield the elements of a list, or else values that follow one another, such as one a line, with their places.
+
+    Bytes that are not UTF-8 come as lone surrogates, for the reader of the text to replace: one bad byte must not cost
+    what comes after it.
+    """
+    text, number, in_list = _Window(part.stream), 0, False
+    while mark := text.find(_NO_SPACE):
+        if (mark == "[" and not in_list) or (mark in ",]" and in_list):
+            text.at += 1
+            in_list = mark != "]"
+            continue
+        number += 1
+        where = f"{part.where}, {unit} {number}" if in_list else f"{part.where}, line {text.line}"
+        try:
+            value = text.value()
+        except InvalidInput as error:
+            if in_list:
+                yield Skipped(where, f"{error}; the rest of the file was not read; {again}")
+                return
+            yield Skipped(where, f"{error}; {again}")
+            text.at += 1
+            text.find(_NEXT_LINE)
+        else:
+            yield where, value
+    if in_list:
+        yield Skipped(f"{part.where}, after {unit} {number}", f"the file ends in the middle; {again}")
+
+
+class _Window:
+    """The part of a text that is held while its values are read one by one."""
+
+    def __init__(self, stream: io.BufferedIOBase) -> None:
+        self.text, self.at, self.line = "", 0, 1
+        self._stream = stream
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape").decode
+
+    def find(self, pattern: re.Pattern[str]) -> str:
+        """Go to the next character that the pattern finds, and return it; nothing at the end."""
+        while (found := pattern.search(self.text, self.at)) is None:
+            self._go(max(len(self.text) - 1, self.at))  # a line's end may be the last that is held
+            if not self._more():
+                self._go(len(self.text))
+                return ""
+        self._go(found.start())
+        return found[0]
+
+    def value(self) -> Any:
+        """Return the value that begins here, and go behind it; raise `InvalidInput` for what is none."""
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self.text, self.at)
+            except json.JSONDecodeError as error:
+                # Only what breaks at the end of what is held can be mended by more of it.
+                cut = error.msg.startswith("Unterminated string") or error.pos >= len(self.text) - len("-Infinity")
+                if not (cut and self._more()):
+                    raise InvalidInput(f"it is not JSON ({error.msg})") from None
+            except (RecursionError, ValueError):
+                raise InvalidInput("it is nested too deep, or a number in it is too long") from None
+            else:
+                self._go(end)
+                return value
+
+    def _go(self, to: int) -> None:
+        self.line += self.text.count("\n", self.at, to)
+        self.at = to
+
+    def _more(self) -> bool:
+        """Read on, at least as much as is held: so a long value is parsed again few times, however long it is."""
+        wanted = max(CHUNK, len(self.text) - self.at)
+        if wanted > LONGEST_VALUE:
+            raise InvalidInput(f"what begins here is larger than {LONGEST_VALUE:,} characters")
+        pieces: list[bytes] = []
+        try:
+            while wanted > 0 and (piece := self._stream.read1(wanted)):
+                pieces.append(piece)
+                wanted -= len(piece)
+        except READ_ERRORS:
+            if not pieces:  # else what came is read first; the next reading fails again
+                raise
+        data = b"".join(pieces)
+        new = self._decode(data, not data)
+        self.text, self.at = self.text[self.at :] + new, 0
+        return bool(data or new)  # bytes may come and no character: half of one, or a BOM

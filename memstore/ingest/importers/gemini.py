@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -24,21 +23,14 @@ from .base import (
     Ignored,
     Importer,
     ImportOptions,
-    Record,
-    Skipped,
+    Message,
     make_storable,
     parse_time,
-    printable,
-    report_damage,
 )
-from .files import first_head, list_names, read_parts
-from .json_stream import convert_values, find_keys
+from .files import Skipped, find_keys, first_head, list_names, printable
 
-AGAIN = "ask Google Takeout again for My Activity of Gemini Apps, in the format JSON"
-AS_HTML = "it holds the activities as HTML, which is what Takeout gives unless asked; " + AGAIN
 GAP = timedelta(minutes=30)
 
-_MEMBER = re.compile(r"(?:.*/)?[^/]*(?:Gemini|Bard)[^/]*/[^/]*\.json|(?:[^/]*/)?My ?Activity\.json", re.IGNORECASE)
 _HTML = re.compile(r"(?:.*/)?[^/]*(?:Gemini|Bard)[^/]*/[^/]*\.html", re.IGNORECASE)
 _PROMPT = re.compile(
     r"(?:Prompted(?: with)?|Asked(?: Gemini| Bard)?|Said|Branched|Answered)(?::\s*|\s+)(.*)", re.DOTALL
@@ -47,56 +39,60 @@ _OTHER = re.compile(r"(?:Created|Used|Gave|Added|Selected|Shared|Deleted|Viewed|
 _PRODUCTS = re.compile(rb'"(?:Gemini|Bard)\b|Gemini"')
 
 
-def sniff(path: Path) -> float:
-    """Return 0.9 for a list of Gemini's activities, a little where they are HTML, so that reading can say so."""
-    start = first_head(path, _MEMBER)
-    if _is_json(start):
-        return 0.9
-    return 0.2 if _is_html(path, start) else 0.0
+class Gemini(Importer):
+    """Gemini's activities in Google's Takeout."""
 
+    name = "gemini"
+    again = "ask Google Takeout again for My Activity of Gemini Apps, in the format JSON"
+    files = re.compile(r"(?:.*/)?[^/]*(?:Gemini|Bard)[^/]*/[^/]*\.json|(?:[^/]*/)?My ?Activity\.json", re.IGNORECASE)
+    unit = "activity"
 
-def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
-    """Yield the prompts and the answers, the oldest first: they are held until all are read."""
-    if not _is_json(start := first_head(path, _MEMBER)) and _is_html(path, start):
-        yield Skipped(printable(path.name), AS_HTML)
-        return
-    convert = partial(convert_values, unit="activity", again=AGAIN, convert=_activity)
-    activities: list[tuple[datetime, str, dict[str, Any]]] = []
-    for one in read_parts(path, _MEMBER, options, convert, AGAIN):
-        if isinstance(one, tuple):
-            activities.append(one)
+    def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
+        super().__init__(path, options)
+        self._activities: list[tuple[datetime, str, dict[str, Any]]] = []
+
+    @classmethod
+    def sniff(cls, path: Path) -> float:
+        """Return 0.9 for a list of Gemini's activities, a little where they are HTML, so that reading can say so."""
+        likeness = cls.likeness(first_head(path, cls.files))
+        return likeness or 0.2 * _is_html(path)
+
+    @staticmethod
+    def likeness(head: bytes) -> float:
+        """Return 0.9 for a list of Gemini's activities."""
+        fits = head.startswith(b"[") and {"title", "time"} <= find_keys(head) and _PRODUCTS.search(head)
+        return 0.9 if fits else 0.0
+
+    def read(self) -> Iterator[Found]:
+        """Yield the prompts and the answers, the oldest first: they are held until all are read."""
+        if self.sniff(self.path) == 0.2:
+            reason = f"it holds the activities as HTML, which is what Takeout gives unless asked; {self.again}"
+            yield Skipped(printable(self.path.name), reason)
+            return
+        yield from super().read()
+        conversation, last, same_time = "", None, 0
+        for when, where, given in sorted(self._activities, key=lambda activity: activity[0]):
+            if last is None or when - last > GAP:
+                conversation = f"gemini {when:%Y-%m-%d %H:%M:%S}Z"
+            same_time = same_time + 1 if when == last else 1
+            last = when
+            yield from self.records(_messages(given, when, same_time), where, conversation, when, channel=self.name)
+
+    def convert(self, value: dict[str, Any], where: str) -> Iterator[Found]:
+        """Hold an activity until all are read."""
+        if _OTHER.match(value["title"]):
+            yield Ignored("activities that are no prompts")
         else:
-            yield one
-    conversation, last, same_time = "", None, 0
-    for when, where, given in sorted(activities, key=lambda activity: activity[0]):
-        if last is None or when - last > GAP:
-            conversation = f"gemini {when:%Y-%m-%d %H:%M:%S}Z"
-        same_time = same_time + 1 if when == last else 1
-        last = when
-        for message in report_damage(_messages(given, when, same_time), where, AGAIN):
-            if isinstance(message, dict):
-                yield Record(conversation=conversation, message=message, channel="gemini", where=where)
-            else:
-                yield message
+            self._activities.append((parse_time(value["time"]), where, value))
 
 
-def _is_json(start: bytes) -> bool:
-    return start.startswith(b"[") and {"title", "time"} <= find_keys(start) and _PRODUCTS.search(start) is not None
-
-
-def _is_html(path: Path, start: bytes) -> bool:
-    is_page = start[:200].lower().startswith((b"<html", b"<!doctype html")) and b"Gemini Apps" in start
+def _is_html(path: Path) -> bool:
+    head = first_head(path, Gemini.files)
+    is_page = head[:200].lower().startswith((b"<html", b"<!doctype html")) and b"Gemini Apps" in head
     return is_page or any(_HTML.fullmatch(name) for name in list_names(path))
 
 
-def _activity(given: dict[str, Any], where: str) -> Iterator[tuple[datetime, str, dict[str, Any]] | Ignored]:
-    if _OTHER.match(given["title"]):
-        yield Ignored("activities that are no prompts")
-    else:
-        yield parse_time(given["time"]), where, given
-
-
-def _messages(activity: dict[str, Any], when: datetime, count: int) -> Iterator[dict[str, Any]]:
+def _messages(activity: dict[str, Any], when: datetime, count: int) -> Iterator[Message]:
     """Yield the prompt and the answer; `count` tells activities of the same time apart."""
     prompt = _PROMPT.fullmatch(activity["title"])
     number = f"#{count}" if count > 1 else ""
@@ -110,7 +106,6 @@ def _messages(activity: dict[str, Any], when: datetime, count: int) -> Iterator[
             yield {
                 "role": role,
                 "content": text,
-                "occurred_at": when,
                 "external_id": f"{when.isoformat()}{number}/{role}",
                 "metadata": kept | metadata,
             }
@@ -162,6 +157,3 @@ class _HtmlReader(HTMLParser):
         if next((text for text in reversed(self.texts) if text), "") == "- ":
             return  # a paragraph that begins an entry
         self.texts.append("\n\n" if tag in _BLOCKS else "\n" if tag in _LINES else "")
-
-
-GEMINI = Importer("gemini", sniff, read)

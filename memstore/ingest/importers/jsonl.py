@@ -14,48 +14,48 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
 
-from .base import DEFAULTS, Found, Importer, ImportOptions, Record, Skipped, derive_id, parse_time
-from .files import ONE_FILE, Part, first_head, read_parts
-from .json_stream import LONGEST_LINE, PRETTY, find_keys, numbered_lines, parse_object
+from .base import Found, Importer, Record, derive_id, parse_time
+from .files import LONGEST_LINE, PRETTY, Part, Skipped, find_keys, first_head, numbered_lines, parse_object
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 
 
-def sniff(path: Path) -> float:
-    """Return 1 for a head with a message, less where its keys are not all there, a little for the name alone."""
-    start = first_head(path, ONE_FILE)
-    keys = find_keys(start) if start.startswith(b"{") else set()
-    if {"conversation", "role"} <= keys:
-        return 1.0
-    if {"role", "content"} <= keys:
-        return 0.5
-    return 0.2 if path.is_file() and path.name.lower().endswith(SUFFIXES) else 0.0
+class Jsonl(Importer):
+    """memstore-jsonl."""
 
+    name = "jsonl"
+    again = "get it whole and import it again"
 
-def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
-    """Yield each line's message, and each line that holds none with the reason; blank lines are nothing."""
-    return read_parts(path, ONE_FILE, options, _read_lines, "get it whole and import it again")
+    @classmethod
+    def sniff(cls, path: Path) -> float:
+        """Return 1 for a head with a message, less where its keys are not all there, a little for the name alone."""
+        head = first_head(path, cls.files)
+        keys = find_keys(head) if head.startswith(b"{") else set()
+        if {"conversation", "role"} <= keys:
+            return 1.0
+        if {"role", "content"} <= keys:
+            return 0.5
+        return 0.2 if path.is_file() and path.name.lower().endswith(SUFFIXES) else 0.0
 
+    def read_part(self, part: Part) -> Iterator[Found]:
+        """Yield each line's message, and each line that holds none with the reason; blank lines are nothing."""
+        for number, line in numbered_lines(part.stream.readline, LONGEST_LINE):
+            where = f"{part.where}, line {number}"
+            if line is None:
+                yield Skipped(where, f"the line is longer than {LONGEST_LINE:,} bytes; {PRETTY}")
+            elif line.strip():
+                try:
+                    yield self._read_line(line, where)
+                except InvalidInput as error:
+                    yield Skipped(where, str(error))
 
-def _read_lines(part: Part) -> Iterator[Found]:
-    seen = Counter[bytes]()
-    for number, line in numbered_lines(part.stream.readline, LONGEST_LINE):
-        where = f"{part.where}, line {number}"
-        if line is None:
-            yield Skipped(where, f"the line is longer than {LONGEST_LINE:,} bytes; {PRETTY}")
-        elif line.strip():
-            yield _read_line(line, where, seen)
-
-
-def _read_line(line: bytes, where: str, seen: Counter[bytes]) -> Record | Skipped:
-    try:
+    def _read_line(self, line: bytes, where: str) -> Record:
         message = {key: value for key, value in parse_object(line).items() if value is not None}
         user, conversation = message.pop("user", None), message.pop("conversation", None)
         if conversation is None:
@@ -66,10 +66,5 @@ def _read_line(line: bytes, where: str, seen: Counter[bytes]) -> Record | Skippe
         if "occurred_at" in message:
             message["occurred_at"] = parse_time(message["occurred_at"])
         if "external_id" not in message:
-            message["external_id"] = derive_id(user, conversation, message, seen)
-    except InvalidInput as error:
-        return Skipped(where, str(error))
-    return Record(user=user, conversation=conversation, message=message, where=where)
-
-
-JSONL = Importer("jsonl", sniff, read)
+            message["external_id"] = derive_id(user, conversation, message, self.seen)
+        return Record(user=user, conversation=conversation, message=message, where=where)

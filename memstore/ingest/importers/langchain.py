@@ -12,9 +12,7 @@ also in a state's `values` or in `channel_values` of a checkpoint, beside the th
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,21 +24,15 @@ from .base import (
     Ignored,
     Importer,
     ImportOptions,
-    Record,
-    Skipped,
+    Message,
     count_seen,
     digest,
     make_storable,
-    printable,
-    report_damage,
     time_or_none,
-    with_time,
 )
-from .chat_messages import convert_message
-from .files import ONE_FILE, first_head, read_parts
-from .json_stream import find_keys, numbered_values
+from .files import find_keys, printable
+from .openai import convert_message
 
-AGAIN = "write it anew with messages_to_dict or dumpd, as JSON"
 ROLES = {
     "human": "user",
     "user": "user",
@@ -64,59 +56,59 @@ _STATES = {"values", "checkpoint", "channel_values"}
 _TIMES = ("ts", "created_at", "checkpoint.ts")
 
 
-def sniff(path: Path) -> float:
-    """Return 0.85 for messages with LangChain's types."""
-    start = first_head(path, ONE_FILE)
-    keys = find_keys(start)
-    if start[:1] not in (b"{", b"[") or "type" not in keys:
-        return 0.0
-    marks = any(f'"{kind}"'.encode() in start for kind in ("human", "ai", "HumanMessage", "AIMessage"))
-    return 0.85 if marks and ({"data", "kwargs", "content", "messages"} & keys) else 0.0
+class LangChain(Importer):
+    """Dumps of LangChain and LangGraph."""
+
+    name = "langchain"
+    again = "write it anew with messages_to_dict or dumpd, as JSON"
+
+    def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
+        super().__init__(path, options)
+        self._states: list[tuple[str, str, Any]] = []  # time, place, and what holds messages
+        self._single = 0  # messages that stand by themselves: together they are one list
+
+    @staticmethod
+    def likeness(head: bytes) -> float:
+        """Return 0.85 for messages with LangChain's types."""
+        keys = find_keys(head)
+        if head[:1] not in (b"{", b"[") or "type" not in keys:
+            return 0.0
+        marks = any(f'"{kind}"'.encode() in head for kind in ("human", "ai", "HumanMessage", "AIMessage"))
+        return 0.85 if marks and ({"data", "kwargs", "content", "messages"} & keys) else 0.0
+
+    def read(self) -> Iterator[Found]:
+        """Yield the messages, of states the oldest first: they are held until all are read."""
+        yield from super().read()
+        for _, where, state in sorted(self._states, key=lambda state: state[0]):
+            yield from self.report_damage(self._messages(state, where), where)
+
+    def convert(self, value: Any, where: str) -> Iterator[Found]:
+        """Hold a state or a message until all are read."""
+        if _kind_and_fields(value)[0] in (*ROLES, "chat", "remove"):
+            value, self._single = {"messages": [value], "first": self._single}, self._single + 1
+        when = time_or_none(_at(value, _TIMES))
+        state = {"messages": value} if isinstance(value, list) else value
+        self._states.append((when.isoformat() if when else "", where, state))
+        yield from ()
+
+    def _messages(self, state: dict[str, Any], where: str) -> Iterator[Found]:
+        """Yield the messages of one list or state that no earlier one had."""
+        messages = _at(state, _LISTS)
+        if messages is None:
+            if _STATES & state.keys():
+                return  # the first state of a thread, where nothing is said yet
+            raise InvalidInput("it is no message, and holds no list of them")
+        conversation = make_storable(_at(state, _THREADS) or self.path.name.split(".")[0] or "langchain")[0]
+        when = time_or_none(_at(state, _TIMES))
+        for number, given in enumerate(messages, state.get("first", 0) + 1):
+            at = where if len(messages) == 1 else f"{where}, message {number}"
+            kind, fields = _kind_and_fields(given)
+            key = fields.get("id") or f"turn:{number}"
+            if count_seen(digest([conversation, key, given]), self.seen) == 1:
+                yield from self.records(_convert(kind, fields, key), at, conversation, None, when)
 
 
-def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
-    """Yield the messages, of states the oldest first: they are held until all are read."""
-    states: list[tuple[str, str, Any]] = []
-    number = 0
-    for one in read_parts(path, ONE_FILE, options, partial(numbered_values, unit="item", again=AGAIN), AGAIN):
-        if isinstance(one, Skipped):
-            yield one
-            continue
-        where, given = one
-        if _kind_and_fields(given)[0] in (*ROLES, "chat", "remove"):  # single messages are one list
-            given, number = {"messages": [given], "first": number}, number + 1
-        when = time_or_none(_at(given, _TIMES))
-        state = {"messages": given} if isinstance(given, list) else given
-        states.append((when.isoformat() if when else "", where, state))
-    seen: Counter[bytes] = Counter()
-    for _, where, state in sorted(states, key=lambda state: state[0]):
-        found = _messages(state, where, path.name.split(".")[0] or "langchain", seen)
-        yield from report_damage(found, where, AGAIN)
-
-
-def _messages(state: dict[str, Any], where: str, otherwise: str, seen: Counter[bytes]) -> Iterator[Found]:
-    """Yield the messages of one list or state that no earlier one had."""
-    messages = _at(state, _LISTS)
-    if messages is None:
-        if _STATES & state.keys():
-            return  # the first state of a thread, where nothing is said yet
-        raise InvalidInput("it is no message, and holds no list of them")
-    conversation = make_storable(_at(state, _THREADS) or otherwise)[0]
-    when = time_or_none(_at(state, _TIMES))
-    for number, given in enumerate(messages, state.get("first", 0) + 1):
-        at = where if len(messages) == 1 else f"{where}, message {number}"
-        kind, fields = _kind_and_fields(given)
-        key = fields.get("id") or f"turn:{number}"
-        if count_seen(digest([conversation, key, given]), seen) > 1:
-            continue
-        for one in report_damage(_convert(kind, fields, key), at, AGAIN):
-            if isinstance(one, dict):
-                yield Record(conversation=conversation, message=with_time(one, None, when), where=at)
-            else:
-                yield one
-
-
-def _convert(kind: str, fields: dict[str, Any], key: str) -> Iterator[dict[str, Any] | Ignored]:
+def _convert(kind: str, fields: dict[str, Any], key: str) -> Iterator[Message | Ignored]:
     if kind == "remove":
         yield Ignored("messages that remove others")
         return
@@ -146,6 +138,3 @@ def _at(given: Any, places: tuple[str, ...]) -> Any:
         if here is not None:
             return here
     return None
-
-
-LANGCHAIN = Importer("langchain", sniff, read)

@@ -9,32 +9,14 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from memstore.ingest.validation import check_name
 
-from .base import (
-    EPOCH,
-    Found,
-    Ignored,
-    ImportOptions,
-    Record,
-    Skipped,
-    make_storable,
-    printable,
-    report_damage,
-    time_or_none,
-    with_time,
-)
-from .files import Part, read_parts
-from .json_stream import convert_values
-
-# One file, or from some size on several: `conversations-000.json`, …
-CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:[-_]?[0-9]{1,9})?\.json")
+from .base import EPOCH, Found, Ignored, Importer, Message, make_storable, time_or_none
+from .files import Skipped, printable
 
 
 class Node(NamedTuple):
@@ -45,66 +27,61 @@ class Node(NamedTuple):
     message: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeFormat:
-    """What is particular to an export.
+class TreeImporter(Importer):
+    """An export of conversations that are trees.
 
-    `nodes` is called with a conversation and returns its messages by id; `convert` with a message and its id, and
-    yields the message without its time, and what of it is ignored. Both raise for what they cannot read.
+    `nodes` returns a conversation's messages by id; `convert_message` yields a message without its time, and what of it
+    is ignored. Both raise for what they cannot read.
     """
 
-    channel: str
-    id_key: str
-    title_key: str
-    begun_key: str
-    current_key: str
-    nodes: Callable[[dict[str, Any]], dict[str, Node]]
-    convert: Callable[[dict[str, Any], str], Iterator[dict[str, Any] | Ignored]]
-    again: str  # what to do about a damaged file
+    # One file, or from some size on several: `conversations-000.json`, …
+    files = re.compile(r"(?:.*/)?conversations(?:[-_]?[0-9]{1,9})?\.json")
+    unit = "conversation"
+    keys: ClassVar[tuple[str, str, str, str]]  # of its id, its title, when it began, and its current message
 
+    def nodes(self, conversation: dict[str, Any]) -> dict[str, Node]:
+        """Return the messages of a conversation by id."""
+        raise NotImplementedError
 
-def read_conversations(path: Path, options: ImportOptions, format: TreeFormat) -> Iterator[Found]:
-    """Yield the messages of each conversation of an export, and what could not be read of it."""
+    def convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | Ignored]:
+        """Yield a message, unless it is no part of the history."""
+        raise NotImplementedError
 
-    def read(part: Part) -> Iterator[Found]:
-        def convert(given: Any, where: str) -> Iterator[Found]:
-            return _conversation(given, part.where, options.all_branches, format)
-
-        return convert_values(part, "conversation", format.again, convert)
-
-    return read_parts(path, CONVERSATIONS, options, read, format.again)
-
-
-def _conversation(given: dict[str, Any], file: str, all_branches: bool, format: TreeFormat) -> Iterator[Found]:
-    key: Any = given.get(format.id_key) or given.get("id")
-    check_name(key, "conversation")
-    title = make_storable(given.get(format.title_key) or "")[0]
-    where = f"{file}, conversation '{printable(title)}' ({printable(key)})"
-    nodes, begun = format.nodes(given), time_or_none(given.get(format.begun_key))
-    branch, missing = _active_branch(nodes, given.get(format.current_key))
-    if missing is not None:
-        reason = f"the message '{printable(missing)}' is missing, and all that was said before it; {format.again}"
-        yield Skipped(where, reason)
-    others = {name for name in nodes.keys() - branch if nodes[name].message is not None}
-    if others and not all_branches:
-        yield Ignored("messages of other branches", len(others))
-    times: dict[str | None, datetime | None] = {}
-    for name in _by_time(nodes) if all_branches else branch:
-        node = nodes[name]
-        inherited = times.get(node.parent) or begun
-        times[name] = node.time or inherited
-        if node.message is None:
-            continue
-        at = f"{where}, message {printable(name)}"
-        for one in report_damage(format.convert(node.message, name), at, format.again):
-            if not isinstance(one, dict):
-                yield one
+    def convert(self, value: dict[str, Any], where: str) -> Iterator[Found]:
+        """Yield the messages of a conversation, from its beginning."""
+        id_key, title_key, begun_key, current_key = self.keys
+        key: Any = value.get(id_key) or value.get("id")
+        check_name(key, "conversation")
+        title = make_storable(value.get(title_key) or "")[0]
+        where = f"{where.rpartition(', ')[0]}, conversation '{printable(title)}' ({printable(key)})"
+        nodes, begun = self.nodes(value), time_or_none(value.get(begun_key))
+        branch, missing = _active_branch(nodes, value.get(current_key))
+        if missing is not None:
+            reason = f"the message '{printable(missing)}' is missing, and all that was said before it; {self.again}"
+            yield Skipped(where, reason)
+        others = {name for name in nodes.keys() - branch if nodes[name].message is not None}
+        if others and not self.options.all_branches:
+            yield Ignored("messages of other branches", len(others))
+        times: dict[str | None, datetime | None] = {}
+        for name in _by_time(nodes) if self.options.all_branches else branch:
+            node = nodes[name]
+            inherited = times.get(node.parent) or begun
+            times[name] = node.time or inherited
+            if node.message is None:
                 continue
-            one["metadata"] |= {"branch": "other"} if name in others else {}
-            message = with_time(one, node.time, inherited)
-            yield Record(
-                conversation=key, message=message, title=title.strip() or None, channel=format.channel, where=at
-            )
+            at = f"{where}, message {printable(name)}"
+            for one in self.records(
+                self.convert_message(node.message, name),
+                at,
+                key,
+                node.time,
+                inherited,
+                title=title.strip() or None,
+                channel=self.name,
+            ):
+                if name in others and not isinstance(one, Skipped | Ignored):
+                    one.message["metadata"]["branch"] = "other"
+                yield one
 
 
 def _active_branch(nodes: Mapping[str, Node], current: str | None) -> tuple[list[str], str | None]:

@@ -6,36 +6,21 @@ Neither knows times: all messages have that of the import, and `{"occurred_at": 
 conversation is named by its id, which some files give twice, or by a digest of what it says; a message by its place.
 Roles, names, calls of tools and system messages are kept, `weight` in the metadata; an image is "[image]"; definitions
 of tools are ignored. ShareGPT's `function_call` is a call of a tool, its `observation` what the tool gave.
+
+Other formats have messages, or their content, as OpenAI's API has them: `convert_message` and `content_text`.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, ClassVar
 
 from memstore.errors import InvalidInput
+from memstore.tool_calls import arguments_text, name_of, stored_call
 
-from .base import (
-    DEFAULTS,
-    Found,
-    Ignored,
-    Importer,
-    ImportOptions,
-    Record,
-    count_seen,
-    derive_name,
-    printable,
-    report_damage,
-    with_time,
-)
-from .chat_messages import convert_message
-from .files import ONE_FILE, first_head, read_parts
-from .json_stream import convert_values, find_keys
+from .base import Found, Ignored, Importer, Message, count_seen, derive_name, make_storable
+from .files import find_keys, printable
 
 OPENAI_ROLES = {"function": "tool"} | {role: role for role in ("system", "developer", "user", "assistant", "tool")}
 SHAREGPT_ROLES = {
@@ -53,73 +38,162 @@ SHAREGPT_ROLES = {
     "observation": "tool",
     "function_response": "tool",
 }
+# Kinds that are no part of what was said, and what a report calls them.
+_IGNORED = {
+    "thinking": "thoughts of the model",
+    "redacted_thinking": "thoughts of the model",
+    "reasoning": "thoughts of the model",
+    "tool_use": "calls of tools",
+    "tool_call": "calls of tools",
+    "server_tool_use": "calls of tools",
+    "tool_result": "results of tools",
+}
+_KINDS = {
+    "image_url": "image",
+    "input_image": "image",
+    "audio_url": "audio",
+    "input_audio": "audio",
+    "video_url": "video",
+    "input_file": "file",
+    "document": "file",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class _Dataset:
-    """What is particular to a kind of training data."""
+def content_text(content: Any) -> tuple[str, list[Ignored]]:
+    """Return the text of a content, which is a text, a list of texts and parts, or nothing; and what of it is ignored.
 
-    key: str  # of the list of messages
-    keys: set[str]  # that a file of it has
-    unit: str  # what it calls a message
-    name: Callable[[dict[str, Any], Counter[bytes]], str]
-    convert: Callable[[dict[str, Any], str], Iterator[dict[str, Any] | Ignored]]
-    again: str
-
-
-def _sniff(path: Path, data: _Dataset, likeness: float) -> float:
-    start = first_head(path, ONE_FILE)
-    return likeness if start[:1] in (b"{", b"[") and data.keys <= find_keys(start) else 0.0
+    An image is "[image]". Raises `InvalidInput` for what is no content.
+    """
+    if content is None or isinstance(content, str):
+        return content or "", []
+    if not isinstance(content, list):
+        raise InvalidInput(f"its content is neither a text nor a list of parts but {printable(str(content))}")
+    parts = list(_parts(content))
+    texts = [part for part in parts if isinstance(part, str) and part.strip()]
+    return "\n\n".join(texts), [part for part in parts if isinstance(part, Ignored)]
 
 
-def _read(path: Path, options: ImportOptions = DEFAULTS, *, data: _Dataset) -> Iterator[Found]:
-    """Yield the messages of each conversation."""
-    convert = partial(_conversation, data=data, seen=Counter())
-    read = partial(convert_values, unit="item", again=data.again, convert=convert)
-    return read_parts(path, ONE_FILE, options, read, data.again)
+def _parts(content: list[Any]) -> Iterator[str | Ignored]:
+    for part in content:
+        if isinstance(part, str):
+            yield part
+        elif (kind := part.get("type")) in _IGNORED:
+            yield Ignored(_IGNORED[kind])
+        elif isinstance(text := part.get("text", part.get("refusal")), str):
+            yield text
+        else:
+            yield f"[{_KINDS.get(kind, kind)}]"
 
 
-def _conversation(given: dict[str, Any], where: str, data: _Dataset, seen: Counter[bytes]) -> Iterator[Found]:
-    messages = given[data.key]
-    if given.get("tools") or given.get("functions"):
-        yield Ignored("definitions of tools")
-    name = data.name(given, seen)
-    if isinstance(given.get("system"), str):
-        messages = [{"from": "system", "role": "system", "value": given["system"]}, *messages]
-    for number, message in enumerate(messages, 1):
-        at = f"{where}, {data.unit} {number}"
-        for one in report_damage(data.convert(message, f"turn:{number}"), at, data.again):
-            if isinstance(one, dict):
-                yield Record(conversation=name, message=with_time(one, None, None), where=at)
-            else:
-                yield one
+def convert_message(role: str, given: dict[str, Any], external_id: str) -> Iterator[Message | Ignored]:
+    """Yield a message without its time, unless it says nothing; and what of it is ignored.
+
+    `given` has `content` (a text or parts), `name`, `tool_calls` as OpenAI or LangChain write them, `tool_call_id`.
+    """
+    text, ignored = content_text(given.get("content"))
+    text, metadata = make_storable(text)
+    calls = [_call(call) for call in given.get("tool_calls") or ()]
+    if function_call := given.get("function_call"):
+        calls = calls or [_call({"function": function_call})]
+    if not text.strip() and not calls:
+        yield from ignored or [Ignored("empty messages")]
+        return
+    message: Message = {"role": role, "content": text if text.strip() else None, "external_id": external_id}
+    if calls:
+        message["tool_calls"] = calls  # which some write among the content, too
+        ignored = [one for one in ignored if one.what != _IGNORED["tool_use"]]
+    message |= {key: given[key] for key in ("name", "tool_call_id") if given.get(key)}
+    yield from ignored
+    yield message | {"metadata": metadata}
 
 
-def _convert_openai(given: dict[str, Any], external_id: str) -> Iterator[dict[str, Any] | Ignored]:
-    role = given.get("role")
-    if role not in OPENAI_ROLES:
-        raise InvalidInput(f"its role ({printable(str(role))}) is none of {', '.join(OPENAI_ROLES)}")
-    for one in convert_message(OPENAI_ROLES[role], given, external_id):
-        if isinstance(one, dict) and given.get("weight") in (0, 1):
-            one["metadata"]["weight"] = int(given["weight"])
-        yield one
+def _call(call: dict[str, Any]) -> dict[str, Any]:
+    if "args" in call and "arguments" not in call and "function" not in call:
+        call = call | {"arguments": call["args"]}
+    return stored_call(call.get("id"), name_of(call), arguments_text(call))
 
 
-def _sharegpt_name(given: dict[str, Any], seen: Counter[bytes]) -> str:
-    if given.get("id") in (None, ""):
-        return derive_name(given["conversations"], "sharegpt", seen)
-    key = str(given["id"])
-    count = count_seen(f"id {key}", seen)
-    return key if count == 1 else f"{key}-{count}"
+class _Dataset(Importer):
+    """Training data: `key` is that of the list of messages, `known_keys` are those that a file has."""
+
+    key: ClassVar[str]
+    known_keys: ClassVar[tuple[str, ...]]
+    message_unit: ClassVar[str] = "message"
+
+    @classmethod
+    def likeness(cls, head: bytes) -> float:
+        """Return 0.8 for objects with the keys of the format."""
+        return 0.8 if head[:1] in (b"{", b"[") and find_keys(head).issuperset(cls.known_keys) else 0.0
+
+    def convert(self, value: dict[str, Any], where: str) -> Iterator[Found]:
+        """Yield the messages of a conversation."""
+        messages = value[self.key]
+        if value.get("tools") or value.get("functions"):
+            yield Ignored("definitions of tools")
+        name = self.conversation_name(value)
+        if isinstance(value.get("system"), str):
+            messages = [{"from": "system", "role": "system", "value": value["system"]}, *messages]
+        for number, message in enumerate(messages, 1):
+            at = f"{where}, {self.message_unit} {number}"
+            yield from self.records(self.convert_message(message, f"turn:{number}"), at, name)
+
+    def conversation_name(self, value: dict[str, Any]) -> str:
+        """Return the name of a conversation."""
+        raise NotImplementedError
+
+    def convert_message(self, message: dict[str, Any], external_id: str) -> Iterator[Message | Ignored]:
+        """Yield a message, and what of it is ignored."""
+        raise NotImplementedError
 
 
-def _convert_sharegpt(given: dict[str, Any], external_id: str) -> Iterator[dict[str, Any] | Ignored]:
-    sender = given.get("from", given.get("role"))
-    if sender not in SHAREGPT_ROLES:
-        raise InvalidInput(f"it is from nobody known ({printable(str(sender))}) but {', '.join(SHAREGPT_ROLES)}")
-    said = given.get("value", given.get("content"))
-    message = _tool_calls(said) if sender == "function_call" else {"content": said}
-    yield from convert_message(SHAREGPT_ROLES[sender], message, external_id)
+class OpenAI(_Dataset):
+    """OpenAI's fine-tuning files."""
+
+    name = "openai"
+    key = "messages"
+    known_keys = ("messages", "role")
+    again = 'write each conversation as one JSON object on a line of its own, {"messages": […]}'
+
+    def conversation_name(self, value: dict[str, Any]) -> str:
+        """Return a digest."""
+        return derive_name(value["messages"], "training", self.seen)
+
+    def convert_message(self, message: dict[str, Any], external_id: str) -> Iterator[Message | Ignored]:
+        """Yield a message with its weight."""
+        role = message.get("role")
+        if role not in OPENAI_ROLES:
+            raise InvalidInput(f"its role ({printable(str(role))}) is none of {', '.join(OPENAI_ROLES)}")
+        for one in convert_message(OPENAI_ROLES[role], message, external_id):
+            if isinstance(one, dict) and message.get("weight") in (0, 1):
+                one["metadata"]["weight"] = int(message["weight"])
+            yield one
+
+
+class ShareGPT(_Dataset):
+    """ShareGPT's conversations."""
+
+    name = "sharegpt"
+    key = "conversations"
+    known_keys = ("conversations", "from", "value")
+    message_unit = "turn"
+    again = 'write each conversation as {"id": …, "conversations": [{"from": "human", "value": "…"}]}'
+
+    def conversation_name(self, value: dict[str, Any]) -> str:
+        """Return the id, which some files give twice, or a digest."""
+        if value.get("id") in (None, ""):
+            return derive_name(value["conversations"], "sharegpt", self.seen)
+        key = str(value["id"])
+        count = count_seen(f"id {key}", self.seen)
+        return key if count == 1 else f"{key}-{count}"
+
+    def convert_message(self, message: dict[str, Any], external_id: str) -> Iterator[Message | Ignored]:
+        """Yield what a turn says, or the calls of tools that it makes."""
+        sender = message.get("from", message.get("role"))
+        if sender not in SHAREGPT_ROLES:
+            raise InvalidInput(f"it is from nobody known ({printable(str(sender))}) but {', '.join(SHAREGPT_ROLES)}")
+        text = message.get("value", message.get("content"))
+        given = _tool_calls(text) if sender == "function_call" else {"content": text}
+        yield from convert_message(SHAREGPT_ROLES[sender], given, external_id)
 
 
 def _tool_calls(value: Any) -> dict[str, Any]:
@@ -131,23 +205,3 @@ def _tool_calls(value: Any) -> dict[str, Any]:
     calls = calls if isinstance(calls, list) else [calls]
     are_calls = all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls)
     return {"tool_calls": calls} if calls and are_calls else {"content": value}
-
-
-_OPENAI = _Dataset(
-    key="messages",
-    keys={"messages", "role"},
-    unit="message",
-    name=lambda given, seen: derive_name(given["messages"], "training", seen),
-    convert=_convert_openai,
-    again='write each conversation as one JSON object on a line of its own, {"messages": […]}',
-)
-_SHAREGPT = _Dataset(
-    key="conversations",
-    keys={"conversations", "from", "value"},
-    unit="turn",
-    name=_sharegpt_name,
-    convert=_convert_sharegpt,
-    again='write each conversation as {"id": …, "conversations": [{"from": "human", "value": "…"}]}',
-)
-OPENAI = Importer("openai", partial(_sniff, data=_OPENAI, likeness=0.8), partial(_read, data=_OPENAI))
-SHAREGPT = Importer("sharegpt", partial(_sniff, data=_SHAREGPT, likeness=0.85), partial(_read, data=_SHAREGPT))

@@ -11,30 +11,15 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from memstore.errors import InvalidInput
 
-from .base import (
-    DEFAULTS,
-    UNEXPECTED,
-    Found,
-    Ignored,
-    Importer,
-    ImportOptions,
-    Record,
-    Skipped,
-    make_storable,
-    parse_time,
-    printable,
-)
-from .files import Part, list_names, read_parts
-from .json_stream import convert_values, numbered_values
+from .base import DEFAULTS, Found, Ignored, Importer, ImportOptions, Record, make_storable, parse_time
+from .files import Part, list_names, printable, read_parts
 
-AGAIN = "ask Slack for the export again, and import the zip as it comes"
 SAID = (None, "bot_message", "thread_broadcast", "me_message", "file_share", "file_comment", "reply_broadcast")
 
 _USERS = re.compile(r"(?:[^/]+/)?users\.json")
@@ -44,132 +29,122 @@ _ID = re.compile(r"[UW][A-Z0-9]+")
 _MARKED = re.compile(r"<([@#!]?)([^<>|]*)(?:\|([^<>]*))?>")
 
 
-@dataclass(slots=True)
-class _Workspace:
-    """What its ids mean: people's names, and the id and title of each channel by the name of its folder."""
+class Slack(Importer):
+    """Slack's export."""
 
-    people: dict[str, str] = field(default_factory=dict)
-    channels: dict[str, tuple[str, str | None]] = field(default_factory=dict)
-    me: str | None = None
+    name = "slack"
+    again = "ask Slack for the export again, and import the zip as it comes"
+    unit = "message"
 
-    def add_person(self, entry: dict[str, Any]) -> None:
-        profile = entry.get("profile") or {}
-        names = (profile.get("display_name"), profile.get("real_name"), entry.get("real_name"), entry.get("name"))
-        self.people[entry["id"]] = next(filter(None, names), entry["id"])
+    def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
+        super().__init__(path, options)
+        self._people: dict[str, str] = {}  # names by id
+        self._channels: dict[str, tuple[str, str | None]] = {}  # ids and titles by id, and by name of the folder
+        self._me: str | None = None
 
-    def add_channel(self, entry: dict[str, Any]) -> None:
-        key, name = entry["id"], entry.get("name")
+    @classmethod
+    def sniff(cls, path: Path) -> float:
+        """Return 0.9 for a zip or folder with channels' days and an index, 0.3 without one."""
+        names = list_names(path)
+        if not any(_DAY.fullmatch(name) for name in names):
+            return 0.0
+        return 0.9 if any(_USERS.fullmatch(name) or _CHANNELS.fullmatch(name) for name in names) else 0.3
+
+    def read(self) -> Iterator[Found]:
+        """Yield what was said in each channel, in the order of time."""
+        names, on_read = list_names(self.path), self.options.on_read
+        for files, convert in ((_USERS, self._add_person), (_CHANNELS, self._add_channel)):
+            if any(files.fullmatch(name) for name in names):
+                read = partial(self.read_values, convert=convert)
+                yield from read_parts(self.path, files, on_read, read, self.again)
+        self._me = None if self.options.me is None else self._find_person(self.options.me)
+        yield from read_parts(self.path, _DAY, on_read, self.read_part, self.again)
+
+    def _add_person(self, value: dict[str, Any], where: str) -> Iterator[Found]:
+        profile = value.get("profile") or {}
+        names = (profile.get("display_name"), profile.get("real_name"), value.get("real_name"), value.get("name"))
+        self._people[value["id"]] = next(filter(None, names), value["id"])
+        yield from ()
+
+    def _add_channel(self, value: dict[str, Any], where: str) -> Iterator[Found]:
+        key, name = value["id"], value.get("name")
         if name and not name.startswith("mpdm-"):
             title: str | None = f"#{make_storable(name)[0]}"
         else:  # a talk of several people has a name that is made of theirs: mpdm-ann--bob-1
-            title = ", ".join(self.people.get(one, one) for one in entry.get("members") or ()) or None
-        self.channels |= dict.fromkeys(filter(None, (key, name)), (key, title))
+            title = ", ".join(self._people.get(one, one) for one in value.get("members") or ()) or None
+        self._channels |= dict.fromkeys(filter(None, (key, name)), (key, title))
+        yield from ()
 
-    def find_person(self, named: str) -> str:
+    def read_part(self, part: Part) -> Iterator[Found]:
+        """Yield what was said on a day in a channel, in the order of time."""
+        folder = Path(part.name).parent.name or part.name
+        channel, title = self._channels.get(folder, (folder, f"#{folder}"))
+        records: list[Record] = []
+        for one in self.read_values(part, partial(self._convert, channel=channel, title=title)):
+            if isinstance(one, Record):
+                records.append(one)
+            else:
+                yield one
+        yield from sorted(records, key=lambda record: record.message["occurred_at"])
+
+    def _convert(self, value: dict[str, Any], where: str, channel: str, title: str | None) -> Iterator[Found]:
+        if value.get("subtype") not in SAID:
+            yield Ignored("notices of channels")
+            return
+        text, metadata = make_storable("\n\n".join(one for one in self._texts(value) if one.strip()))
+        if not text.strip():
+            yield Ignored("empty messages")
+            return
+        if value.get("thread_ts") not in (None, value["ts"]):
+            metadata["thread"] = value["thread_ts"]
+        author = value.get("user")
+        is_bot = not author or value.get("subtype") == "bot_message" or "bot_id" in value
+        names = (value.get("username"), (value.get("bot_profile") or {}).get("name"), value.get("bot_id"))
+        name = self._people.get(author, author) if author else next(filter(None, names), None)
+        message = {
+            "role": "assistant" if is_bot else "user",
+            "content": text,
+            "external_id": str(value["ts"]),
+            "occurred_at": parse_time(float(value["ts"])),
+            "metadata": metadata,
+        }
+        if name and not (author and author == self._me):
+            message["name"] = name
+        yield Record(conversation=channel, message=message, title=title, channel=self.name, where=where)
+
+    def _find_person(self, named: str) -> str:
         """Return the id of a name or an id; raise `InvalidInput` where nobody is called that."""
-        for key, name in self.people.items():
+        for key, name in self._people.items():
             if named in (key, name):
                 return key
-        if not self.people and _ID.fullmatch(named):
+        if not self._people and _ID.fullmatch(named):
             return named
-        some = ", ".join(sorted(map(printable, self.people.values()))[:20])
+        some = ", ".join(sorted(map(printable, self._people.values()))[:20])
         some = some or "an id, for its users.json cannot be read"
         raise InvalidInput(f"nobody in it is called {printable(named)}; --me takes one of: {some}")
 
-    def plain(self, text: str) -> str:
+    def _plain(self, text: str) -> str:
         """Return Slack's marked text as a reader sees it."""
         return html.unescape(_MARKED.sub(self._visible, text))
 
     def _visible(self, mark: re.Match[str]) -> str:
         kind, target, label = mark[1], mark[2], mark[3]
         if kind == "@":
-            return f"@{label or self.people.get(target, target)}"
+            return f"@{label or self._people.get(target, target)}"
         if kind == "#":
-            return f"#{label}" if label else self.channels.get(target, ("", None))[1] or f"#{target}"
+            return f"#{label}" if label else self._channels.get(target, ("", None))[1] or f"#{target}"
         if kind == "!":
             return label or f"@{target}"
         target = target.removeprefix("mailto:")
         return f"{label} ({target})" if label and label != target else target
 
-
-def sniff(path: Path) -> float:
-    """Return 0.9 for a zip or folder with channels' days and an index, 0.3 without one."""
-    names = list_names(path)
-    if not any(_DAY.fullmatch(name) for name in names):
-        return 0.0
-    return 0.9 if any(_USERS.fullmatch(name) or _CHANNELS.fullmatch(name) for name in names) else 0.3
-
-
-def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
-    """Yield what was said in each channel, in the order of time."""
-    workspace = _Workspace()
-    names, entries = list_names(path), partial(numbered_values, unit="entry", again=AGAIN)
-    for wanted, add in ((_USERS, workspace.add_person), (_CHANNELS, workspace.add_channel)):
-        if not any(wanted.fullmatch(name) for name in names):
-            continue
-        for one in read_parts(path, wanted, DEFAULTS, entries, AGAIN):
-            if isinstance(one, Skipped):
-                yield one
-                continue
-            try:
-                add(one[1])
-            except UNEXPECTED:
-                yield Skipped(one[0], f"it is no person or channel with an id; {AGAIN}")
-    workspace.me = None if options.me is None else workspace.find_person(options.me)
-    yield from read_parts(path, _DAY, options, partial(_read_day, workspace=workspace), AGAIN)
-
-
-def _read_day(part: Part, workspace: _Workspace) -> Iterator[Found]:
-    folder = Path(part.name).parent.name or part.name
-    channel, title = workspace.channels.get(folder, (folder, f"#{folder}"))
-    records: list[Record] = []
-    convert = partial(_convert, workspace=workspace, channel=channel, title=title)
-    for one in convert_values(part, "message", AGAIN, convert):
-        if isinstance(one, Record):
-            records.append(one)
+    def _texts(self, given: dict[str, Any]) -> Iterator[str]:
+        """Yield what a message says, what its attachments say where it says nothing, and the names of its files."""
+        if (given.get("text") or "").strip():
+            yield self._plain(given["text"])
         else:
-            yield one
-    yield from sorted(records, key=lambda record: record.message["occurred_at"])
-
-
-def _convert(
-    given: dict[str, Any], where: str, workspace: _Workspace, channel: str, title: str | None
-) -> Iterator[Found]:
-    if given.get("subtype") not in SAID:
-        yield Ignored("notices of channels")
-        return
-    text, metadata = make_storable("\n\n".join(one for one in _texts(given, workspace) if one.strip()))
-    if not text.strip():
-        yield Ignored("empty messages")
-        return
-    if given.get("thread_ts") not in (None, given["ts"]):
-        metadata["thread"] = given["thread_ts"]
-    author = given.get("user")
-    is_bot = not author or given.get("subtype") == "bot_message" or "bot_id" in given
-    names = (given.get("username"), (given.get("bot_profile") or {}).get("name"), given.get("bot_id"))
-    name = workspace.people.get(author, author) if author else next(filter(None, names), None)
-    message = {
-        "role": "assistant" if is_bot else "user",
-        "content": text,
-        "external_id": str(given["ts"]),
-        "occurred_at": parse_time(float(given["ts"])),
-        "metadata": metadata,
-    }
-    if name and not (author and author == workspace.me):
-        message["name"] = name
-    yield Record(conversation=channel, message=message, title=title, channel="slack", where=where)
-
-
-def _texts(given: dict[str, Any], workspace: _Workspace) -> Iterator[str]:
-    """Yield what a message says, what its attachments say where it says nothing, and the names of its files."""
-    if (given.get("text") or "").strip():
-        yield workspace.plain(given["text"])
-    else:
-        for attachment in given.get("attachments") or ():
-            yield workspace.plain(attachment.get("text") or attachment.get("fallback") or "")
-    for file in given.get("files") or ():
-        name = file.get("title") or file.get("name")
-        yield f"[file: {name}]" if name else "[file]"
-
-
-SLACK = Importer("slack", sniff, read)
+            for attachment in given.get("attachments") or ():
+                yield self._plain(attachment.get("text") or attachment.get("fallback") or "")
+        for file in given.get("files") or ():
+            name = file.get("title") or file.get("name")
+            yield f"[file: {name}]" if name else "[file]"

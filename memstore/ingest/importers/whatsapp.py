@@ -19,33 +19,16 @@ A chat is named after its file, or, where that is `_chat.txt`, after its zip, it
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, tzinfo
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import get_args
 
 from memstore.errors import InvalidInput
 
-from .base import (
-    DEFAULTS,
-    DateOrder,
-    Found,
-    Ignored,
-    Importer,
-    ImportOptions,
-    Record,
-    Skipped,
-    derive_id,
-    make_storable,
-    printable,
-)
-from .files import Part, first_head, is_zip, read_parts
+from .base import DateOrder, Found, Ignored, Importer, Message, Record, derive_id, make_storable
+from .files import Part, Skipped, is_zip, printable
 
-AGAIN = "export the chat again, without media"
-
-_MEMBER = re.compile(r"(?:.*/)?(?:_chat|[^/]*WhatsApp[^/]*)\.txt", re.IGNORECASE)
 _MARKS = "\u200e\u200f\u202a\u202c\ufeff"  # what tells writing to go left or right, and is not seen
 _TIME = (
     r"(?P<date>\d{1,4}[./-]\s?\d{1,2}[./-]\s?\d{1,4})\.?,?[\s\u202f](?:klo |um |at )?"
@@ -67,58 +50,92 @@ _EDITED = re.compile(rf"<This message was edited>[{_MARKS}]*$")
 _COPY = re.compile(r" ?\([0-9]+\)$")  # what a browser adds to the name of a second download
 
 
-def sniff(path: Path) -> float:
-    """Return 0.8 for a text whose first lines begin with times and speakers."""
-    lines = first_head(path, _MEMBER).decode(errors="replace").splitlines()[:20]
-    return 0.8 if any(_header(line) for line in lines) else 0.0
+class WhatsApp(Importer):
+    """WhatsApp's chats."""
 
+    name = "whatsapp"
+    again = "export the chat again, without media"
+    files = re.compile(r"(?:.*/)?(?:_chat|[^/]*WhatsApp[^/]*)\.txt", re.IGNORECASE)
 
-def read(path: Path, options: ImportOptions = DEFAULTS) -> Iterator[Found]:
-    """Yield what was said in each chat; each is held as a whole, for how it is written shows in all of it only."""
-    return read_parts(path, _MEMBER, options, partial(_read_chat, path=path, options=options), AGAIN)
+    @staticmethod
+    def likeness(head: bytes) -> float:
+        """Return 0.8 for a text whose first lines begin with times and speakers."""
+        lines = head.decode(errors="replace").splitlines()[:20]
+        return 0.8 if any(_header(line) for line in lines) else 0.0
 
+    def read_part(self, part: Part) -> Iterator[Found]:
+        """Yield what was said in a chat, which is held as a whole: how it is written shows in all of it only."""
+        begun: list[
+            tuple[int, re.Match[str], list[str]]
+        ] = []  # the number and the beginning of a message, and its lines
+        lost: list[int] = []
+        lines = part.stream.read().decode("utf-8-sig", "surrogateescape").split("\n")
+        for number, line in enumerate(lines, 1):
+            if header := _header(line.removesuffix("\r")):
+                begun.append((number, header, []))
+            elif begun:
+                begun[-1][2].append(line.removesuffix("\r"))
+            elif line.strip(f"{_MARKS} \t\r"):
+                lost.append(number)
+        spoken = [_SPOKEN.fullmatch(header["rest"]) for _, header, _ in begun]
+        speakers = {_speaker(one): None for one in spoken if one and not _is_notice(one)}
+        if not speakers:
+            yield Skipped(part.where, f"no line of it says who said something, and when; {self.again}")
+            return
+        for number in lost:
+            yield Skipped(
+                f"{part.where}, line {number}", f"it belongs to no message: none begins before it; {self.again}"
+            )
+        order = self.options.date_order or find_order([header["date"] for _, header, _ in begun])
+        if self.options.timezone is None:
+            raise InvalidInput("WhatsApp writes no time zone; say where its phone was, with --timezone Europe/Berlin")
+        if self.options.me not in speakers:
+            some = ", ".join(printable(name) for name in list(speakers)[:20])
+            why = (
+                "say who of them you are"
+                if self.options.me is None
+                else f"nobody in it is called {printable(self.options.me)}"
+            )
+            raise InvalidInput(f"{why}; --me takes one of: {some}")
+        # The first thing that an iPhone's WhatsApp says, it says in the name of the chat.
+        said_first = _speaker(spoken[0]) if spoken[0] and _is_notice(spoken[0]) else ""
+        chat = (
+            _file_name(self.path, part.name)
+            or said_first
+            or make_storable(self.path.absolute().parent.name)[0]
+            or "whatsapp"
+        )
+        clock = Clock(self.options.timezone)
+        for (number, header, more), one in zip(begun, spoken, strict=True):
+            where = f"{part.where}, line {number}"
+            if one is None or _is_notice(one):
+                yield Ignored("notices of WhatsApp")
+            elif _DELETED.fullmatch(one["text"] or ""):
+                yield Ignored("deleted messages")
+            elif (shown := _shown_time(header, order)) is None:
+                reason = f"its time ({printable(header[0][:40])}) is none in the order {order}; see --date-order"
+                yield Skipped(where, reason)
+            else:
+                text = "\n".join([one["text"] or "", *more])
+                yield self._record(text, _speaker(one), shown, where, chat, clock)
 
-def _read_chat(part: Part, path: Path, options: ImportOptions) -> Iterator[Found]:
-    begun: list[tuple[int, re.Match[str], list[str]]] = []  # the number and the beginning of a message, and its lines
-    lost: list[int] = []
-    lines = part.stream.read().decode("utf-8-sig", "surrogateescape").split("\n")
-    for number, line in enumerate(lines, 1):
-        if header := _header(line.removesuffix("\r")):
-            begun.append((number, header, []))
-        elif begun:
-            begun[-1][2].append(line.removesuffix("\r"))
-        elif line.strip(f"{_MARKS} \t\r"):
-            lost.append(number)
-    spoken = [_SPOKEN.fullmatch(header["rest"]) for _, header, _ in begun]
-    speakers = {_speaker(one): None for one in spoken if one and not _is_notice(one)}
-    if not speakers:
-        yield Skipped(part.where, f"no line of it says who said something, and when; {AGAIN}")
-        return
-    for number in lost:
-        yield Skipped(f"{part.where}, line {number}", f"it belongs to no message: none begins before it; {AGAIN}")
-    order = options.date_order or find_order([header["date"] for _, header, _ in begun])
-    if options.timezone is None:
-        raise InvalidInput("WhatsApp writes no time zone; say where its phone was, with --timezone Europe/Berlin")
-    if options.me not in speakers:
-        some = ", ".join(printable(name) for name in list(speakers)[:20])
-        why = "say who of them you are" if options.me is None else f"nobody in it is called {printable(options.me)}"
-        raise InvalidInput(f"{why}; --me takes one of: {some}")
-    # The first thing that an iPhone's WhatsApp says, it says in the name of the chat.
-    said_first = _speaker(spoken[0]) if spoken[0] and _is_notice(spoken[0]) else ""
-    chat = _file_name(path, part.name) or said_first or make_storable(path.absolute().parent.name)[0] or "whatsapp"
-    clock, seen = Clock(options.timezone), Counter[bytes]()
-    for (number, header, more), one in zip(begun, spoken, strict=True):
-        where = f"{part.where}, line {number}"
-        if one is None or _is_notice(one):
-            yield Ignored("notices of WhatsApp")
-        elif _DELETED.fullmatch(one["text"] or ""):
-            yield Ignored("deleted messages")
-        elif (shown := _shown_time(header, order)) is None:
-            reason = f"its time ({printable(header[0][:40])}) is none in the order {order}; see --date-order"
-            yield Skipped(where, reason)
-        else:
-            text = "\n".join([one["text"] or "", *more])
-            yield _record(text, _speaker(one), shown, where, chat, clock, options.me, seen)
+    def _record(
+        self, said: str, speaker: str, shown: datetime, where: str, chat: str, clock: Clock
+    ) -> Record | Ignored:
+        text, metadata = make_storable(said.strip(f"{_MARKS} \n\t"))
+        metadata |= {"edited": True} if _EDITED.search(text) else {}
+        text = _EDITED.sub("", text).rstrip(f"{_MARKS} ")
+        text = _ATTACHED.sub(lambda file: f"[{file['name'] or file['file']}]", text)
+        if omitted := _OMITTED.fullmatch(text):
+            text = f"[{omitted['kind'] or 'media'}]"
+        if not text.strip():
+            return Ignored("empty messages")
+        message: Message = {"role": "user", "content": text, "name": speaker}
+        external_id = derive_id(None, chat, message | {"occurred_at": shown.isoformat()}, self.seen)
+        if speaker == self.options.me:
+            del message["name"]
+        message |= {"occurred_at": clock.to_utc(shown), "external_id": external_id, "metadata": metadata}
+        return Record(conversation=chat, message=message, channel=self.name, where=where)
 
 
 def _header(line: str) -> re.Match[str] | None:
@@ -155,25 +172,6 @@ def _shown_time(header: re.Match[str], order: DateOrder) -> datetime | None:
     except ValueError:
         return None
     return datetime.combine(day, clock) if day else None
-
-
-def _record(
-    said: str, speaker: str, shown: datetime, where: str, chat: str, clock: Clock, me: str | None, seen: Counter[bytes]
-) -> Record | Ignored:
-    text, metadata = make_storable(said.strip(f"{_MARKS} \n\t"))
-    metadata |= {"edited": True} if _EDITED.search(text) else {}
-    text = _EDITED.sub("", text).rstrip(f"{_MARKS} ")
-    text = _ATTACHED.sub(lambda file: f"[{file['name'] or file['file']}]", text)
-    if omitted := _OMITTED.fullmatch(text):
-        text = f"[{omitted['kind'] or 'media'}]"
-    if not text.strip():
-        return Ignored("empty messages")
-    message: dict[str, object] = {"role": "user", "content": text, "name": speaker}
-    external_id = derive_id(None, chat, message | {"occurred_at": shown.isoformat()}, seen)
-    if speaker == me:
-        del message["name"]
-    message |= {"occurred_at": clock.to_utc(shown), "external_id": external_id, "metadata": metadata}
-    return Record(conversation=chat, message=message, channel="whatsapp", where=where)
 
 
 def find_order(dates: list[str]) -> DateOrder:
@@ -226,6 +224,3 @@ class Clock:
         late = first < second and self._last is not None and first < self._last <= second
         self._last = second if late else first
         return self._last
-
-
-WHATSAPP = Importer("whatsapp", sniff, read)

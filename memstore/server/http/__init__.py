@@ -1,5 +1,5 @@
 """REST: `memstore serve`.
 
-A request passes `middleware` (request log, deadline, cross-origin check), then its route's dependencies (`auth`,
-`dependencies`), then a router: conversations, contexts, facts, operations. `app` puts it together.
+A request passes `middleware` (request log, deadline, cross-origin check), then its route's `dependencies` (who asks,
+for whose memory), then a router: conversations, memory, operations. `app` puts it together.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
+from http import HTTPMethod
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -12,27 +13,28 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.errors import MemstoreError
-from memstore.server.http import contexts, conversations, facts, operations
-from memstore.server.http.auth import BEARER, Authenticator, RequireUser
-from memstore.server.http.dependencies import get_principal
+from memstore.server.http import conversations, memory, operations
+from memstore.server.http.dependencies import BEARER, Authenticator, get_principal
 from memstore.server.http.errors import (
     ERROR_RESPONSES,
     ProblemAPI,
     handle_http_error,
     handle_invalid_request,
     handle_memstore_error,
+    user_not_found,
 )
 from memstore.server.http.middleware import (
     API,
     MCP,
     UI,
-    CrossOriginMiddleware,
-    RawPathMiddleware,
-    RequestLogMiddleware,
+    RequestMiddleware,
+    disable_timeout,
 )
 from memstore.server.ui.app import create_ui
 
@@ -43,8 +45,8 @@ ROUTERS = (
     conversations.users,
     conversations.conversations,
     conversations.messages,
-    contexts.router,
-    facts.router,
+    memory.contexts,
+    memory.facts,
     operations.events,
     operations.derive,
 )
@@ -96,13 +98,25 @@ def create_app(
     app.include_router(api)
     app.include_router(operations.health)
     if mcp is not None:
-        app.router.routes.append(Route(f"{MCP}/{{user:name}}", RequireUser(mcp, store, authenticator)))
+        app.router.routes.append(Route(f"{MCP}/{{user:name}}", _RequireUser(mcp, store, authenticator)))
     if ui:
         app.mount(UI, create_ui(store, authenticator, writes=ui_writes))
-    # The last one added is the outermost.
-    app.add_middleware(RawPathMiddleware)
-    app.add_middleware(CrossOriginMiddleware)
     if hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
-    app.add_middleware(RequestLogMiddleware, timeout=store.settings.server_timeout_seconds)
+    app.add_middleware(RequestMiddleware, timeout=store.settings.server_timeout_seconds)  # the outermost
     return app
+
+
+class _RequireUser:
+    """Passes requests on to MCP where the token opens the memory of the path's user."""
+
+    def __init__(self, app: McpApp, store: AsyncMemoryStore, authenticator: Authenticator) -> None:
+        self._app, self._store, self._authenticator = app, store, authenticator
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        principal = await self._authenticator.authenticate(Request(scope))
+        if not principal.can_access(self._store.user(scope["path_params"]["user"]).id):
+            raise user_not_found()
+        if scope["method"] == HTTPMethod.GET:
+            disable_timeout(scope)  # it listens to a stream
+        await self._app(scope, receive, send)

@@ -6,28 +6,24 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Query
-from pydantic import BaseModel, Field
-from starlette.responses import Response
+from fastapi import APIRouter, Header, Query
+from pydantic import BaseModel, Field, StrictInt
 
-from memstore.client.conversation import AsyncConversationScope
 from memstore.errors import NotFound
 from memstore.ingest.validation import LONGEST_KEY, NewMessage
 from memstore.models import Conversation, Json, Message, Role, Summary
 from memstore.server.http.dependencies import (
     CONVERSATION,
     CONVERSATIONS,
+    OPERATOR,
     USER,
     ConversationDep,
     Page,
     PageParams,
     StoreDep,
-    StrictInt,
     StrictModel,
     Timestamp,
     UserDep,
-    json_response,
-    require_operator,
 )
 
 users = APIRouter(tags=["users"])
@@ -54,8 +50,8 @@ class UserStats(BaseModel):
     stats: dict[str, int]
 
 
-@users.get("/users", response_model=Page[str], dependencies=[Depends(require_operator)])
-async def list_users(store: StoreDep, params: Annotated[PageParams, Query()]) -> Response:
+@users.get("/users", dependencies=OPERATOR)
+async def list_users(store: StoreDep, params: Annotated[PageParams, Query()]) -> Page[str]:
     """Return the names of all users, sorted. The operator's."""
     (after,) = params.position(tuple[str]) or ("",)
     names: list[str] = []
@@ -63,19 +59,19 @@ async def list_users(store: StoreDep, params: Annotated[PageParams, Query()]) ->
         names.append(name)
         if len(names) > params.limit:
             break
-    return params.response(str, names, lambda name: [name])
+    return params.page(names, lambda name: [name])
 
 
-@users.get(USER, response_model=UserStats)
-async def get_user_stats(user: UserDep, store: StoreDep) -> Response:
+@users.get(USER)
+async def get_user_stats(user: UserDep, store: StoreDep) -> UserStats:
     """Return how much is stored of a user: zeros before the first message."""
-    return json_response(UserStats, UserStats(name=user.name, stats=await store.stats(user=user.name)))
+    return UserStats(name=user.name, stats=await store.stats(user=user.name))
 
 
-@users.get("/stats", response_model=dict[str, int], dependencies=[Depends(require_operator)])
-async def get_stats(store: StoreDep) -> Response:
+@users.get("/stats", dependencies=OPERATOR)
+async def get_stats(store: StoreDep) -> dict[str, int]:
     """Return how much is stored of all users together. The operator's."""
-    return json_response(dict[str, int], await store.stats())
+    return await store.stats()
 
 
 class ConversationEdit(StrictModel):
@@ -101,46 +97,42 @@ class ConversationParams(PageParams):
     channel: str | None = None
 
 
-@conversations.get("", response_model=Page[Conversation])
-async def list_conversations(user: UserDep, params: Annotated[ConversationParams, Query()]) -> Response:
+@conversations.get("")
+async def list_conversations(user: UserDep, params: Annotated[ConversationParams, Query()]) -> Page[Conversation]:
     """Return a user's conversations, the latest first. One in which something is said meanwhile goes to the front."""
     before = params.position(tuple[datetime, UUID])
     rows = await user.conversations(channel=params.channel, before=before, limit=params.limit + 1)
-    return params.response(Conversation, rows, lambda row: [row.updated_at, row.id])
+    return params.page(rows, lambda row: [row.updated_at, row.id])
 
 
-@conversations.get("/{conversation:name}", response_model=Conversation)
-async def get_conversation_info(conversation: ConversationDep) -> Response:
+@conversations.get("/{conversation:name}")
+async def get_conversation_info(conversation: ConversationDep) -> Conversation:
     """Return a conversation's title, channel, settings and size."""
-    return json_response(Conversation, await _info(conversation))
-
-
-@conversations.patch("/{conversation:name}", response_model=Conversation)
-async def edit_conversation(conversation: ConversationDep, body: ConversationEdit) -> Response:
-    """Set title, channel, strategies, sections or settings; a conversation that is new is made."""
-    await conversation.update(**body.model_dump(exclude_unset=True))
-    return json_response(Conversation, await _info(conversation))
-
-
-async def _info(conversation: AsyncConversationScope) -> Conversation:
     info = await conversation.info()
     if info is None:
         raise NotFound("Nothing was said in this conversation yet: it is made with its first message.")
     return info
 
 
-@conversations.get("/{conversation:name}/summaries", response_model=list[Summary])
+@conversations.patch("/{conversation:name}")
+async def edit_conversation(conversation: ConversationDep, body: ConversationEdit) -> Conversation:
+    """Set title, channel, strategies, sections or settings; a conversation that is new is made."""
+    await conversation.update(**body.model_dump(exclude_unset=True))
+    return await get_conversation_info(conversation)
+
+
+@conversations.get("/{conversation:name}/summaries")
 async def list_summaries(
     conversation: ConversationDep, level: Annotated[int | None, Query(ge=0, le=MAX_LEVEL)] = None
-) -> Response:
+) -> list[Summary]:
     """Return the summaries by level and in order; level 0 are those that were asked for."""
-    return json_response(list[Summary], await conversation.summaries(level=level))
+    return await conversation.summaries(level=level)
 
 
-@conversations.post("/{conversation:name}/summaries", response_model=Summary, status_code=201)
-async def summarize(conversation: ConversationDep, body: MessageRange) -> Response:
+@conversations.post("/{conversation:name}/summaries", status_code=201)
+async def summarize(conversation: ConversationDep, body: MessageRange) -> Summary:
     """Summarize a range of messages now; the same range is summarized once."""
-    return json_response(Summary, await conversation.summarize(body.from_seq, body.to_seq), status=201)
+    return await conversation.summarize(body.from_seq, body.to_seq)
 
 
 class NewMessages(StrictModel):
@@ -161,8 +153,8 @@ class MessageParams(PageParams):
     until: Timestamp | None = None
 
 
-@messages.get("", response_model=Page[Message])
-async def list_messages(conversation: ConversationDep, params: Annotated[MessageParams, Query()]) -> Response:
+@messages.get("")
+async def list_messages(conversation: ConversationDep, params: Annotated[MessageParams, Query()]) -> Page[Message]:
     """Return messages in order. What is said meanwhile is on a later page."""
     (after,) = params.position(tuple[int]) or (params.from_seq - 1,)
     rows = await conversation.messages(
@@ -174,14 +166,13 @@ async def list_messages(conversation: ConversationDep, params: Annotated[Message
         until=params.until,
         limit=params.limit + 1,
     )
-    return params.response(Message, rows, lambda message: [message.seq])
+    return params.page(rows, lambda message: [message.seq])
 
 
-@messages.post("", response_model=list[Message], status_code=201)
-async def add_messages(conversation: ConversationDep, body: NewMessages, key: IdempotencyKey = None) -> Response:
+@messages.post("", status_code=201)
+async def add_messages(conversation: ConversationDep, body: NewMessages, key: IdempotencyKey = None) -> list[Message]:
     """Store messages, all or none; return them as stored, known ones included.
 
     A message that has an `external_id` is known by it. With an Idempotency-Key the others get one of it.
     """
-    stored = await conversation.add_many(body.messages, on_conflict=body.on_conflict, key=key)
-    return json_response(list[Message], stored, status=201)
+    return await conversation.add_many(body.messages, on_conflict=body.on_conflict, key=key)

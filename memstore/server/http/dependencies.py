@@ -1,7 +1,8 @@
-"""What routes share: the store, who asks, whose memory; the types of values; keyset pagination; JSON responses.
+"""What routes share: who asks (a bearer token says whose memory is open), types of values, keyset pagination.
 
-Dependencies are async, though nothing waits: FastAPI would run each plain function in a thread.
-A cursor says after which row the page ended, not how many rows were before: inserts and deletes move nothing.
+A token that is unknown, has expired or was revoked is answered like none, and another token's user like one who does
+not exist. Dependencies are async, though nothing waits: FastAPI would run each plain function in a thread. A cursor
+says after which row the page ended, not how many rows were before: inserts and deletes move nothing.
 """
 
 from __future__ import annotations
@@ -9,23 +10,23 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Sequence
-from functools import cache
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 from urllib.parse import quote, unquote
+from uuid import UUID
 
 from fastapi import Depends, Path, Request
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict, TypeAdapter
+from fastapi.security import HTTPBearer
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
 from starlette.convertors import Convertor, register_url_convertor
-from starlette.responses import Response
 
+from memstore.client.admin import AsyncTokens, hash_token
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
-from memstore.context.visibility import rule_of
-from memstore.errors import ConfigurationError, InvalidInput
-from memstore.server.http.auth import Authenticator, Principal
-from memstore.server.http.errors import Problem, user_not_found
+from memstore.errors import InvalidInput, MemstoreError
+from memstore.server.http.errors import Problem, database_unavailable, user_not_found
 from memstore.text import INVALID_CHARS
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ USER = "/users/{user:name}"
 CONVERSATIONS = f"{USER}/conversations"
 CONVERSATION = f"{CONVERSATIONS}/{{conversation:name}}"
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
+BEARER = HTTPBearer(auto_error=False, description="made by `memstore token create`")
 
 
 class Name(Convertor[str]):
@@ -52,32 +54,70 @@ class Name(Convertor[str]):
 register_url_convertor("name", Name())
 
 
-def _check_rule(name: str) -> str:
-    try:
-        rule_of(name)
-    except ConfigurationError as error:
-        raise ValueError(str(error)) from None
-    return name
-
-
 def _refuse_number(value: object) -> object:
     if not isinstance(value, str) or value.replace(".", "", 1).lstrip("+-").isdigit():
         raise ValueError("give ISO 8601 with its zone, such as 2026-01-31T18:00:00+01:00")
     return value
 
 
-RuleName = Annotated[str, AfterValidator(_check_rule)]
 Timestamp = Annotated[AwareDatetime, BeforeValidator(_refuse_number)]
-# Pydantic takes true for 1, and "yes" for true.
-StrictInt = Annotated[int, Strict()]
-StrictFloat = Annotated[float, Strict()]
-StrictBool = Annotated[bool, Strict()]
 
 
 class StrictModel(BaseModel):
     """A body or a query: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who asks: `user_id` is the only user whose memory is open, None for the operator."""
+
+    user_id: UUID | None
+    user_name: str | None = None
+
+    def can_access(self, user_id: UUID) -> bool:
+        """Return whether this user's memory is open."""
+        return self.user_id in (None, user_id)
+
+
+LOCAL_USER: Final = Principal(None)
+
+
+class Authenticator:
+    """Looks up tokens by their SHA-256. With `allow_local` none is needed until the first token is made."""
+
+    def __init__(self, tokens: AsyncTokens, *, allow_local: bool) -> None:
+        self._tokens, self._allow_local = tokens, allow_local
+
+    async def find(self, token_hash: bytes | None) -> Principal | None:
+        """Return whom a token lets in, None for nobody."""
+        try:
+            if token_hash is None:
+                self._allow_local = self._allow_local and not await self._tokens.exist()
+                return LOCAL_USER if self._allow_local else None
+            holder = await self._tokens.holder(token_hash)
+        except MemstoreError:
+            raise database_unavailable() from None
+        return None if holder is None else Principal(holder.owner, holder.user_name)
+
+    async def authenticate(self, request: Request) -> Principal:
+        """Return who asks; raise a 401 problem where no token lets them in."""
+        principal = await self.find(await bearer_token(request))
+        if principal is None:
+            detail = (
+                "Give a token that holds, as `Authorization: Bearer mst_…`; `memstore token create` makes one. "
+                "This one is missing, is unknown, has expired or was revoked."
+            )
+            challenge = {"WWW-Authenticate": 'Bearer realm="memstore"'}
+            raise Problem(HTTPStatus.UNAUTHORIZED, "no-token", detail, headers=challenge)
+        return principal
+
+
+async def bearer_token(request: Request) -> bytes | None:
+    """Return the SHA-256 of the token that a request brings, None where it brings none."""
+    credentials = await BEARER(request)
+    return None if credentials is None else hash_token(credentials.credentials)
 
 
 async def get_store(request: Request) -> AsyncMemoryStore:
@@ -102,6 +142,9 @@ async def require_operator(principal: PrincipalDep) -> None:
     if principal.user_id is not None:
         detail = "This is the operator's: use a token that was made with `memstore token create --operator`."
         raise Problem(HTTPStatus.FORBIDDEN, "operators-only", detail)
+
+
+OPERATOR = [Depends(require_operator)]
 
 
 async def get_user(user: NamePart, store: StoreDep, principal: PrincipalDep) -> AsyncUserScope:
@@ -140,16 +183,11 @@ class PageParams(StrictModel):
         """Return where the page before ended, as values of these types; None for the first page."""
         return None if self.cursor is None else decode_cursor(self.cursor, kind)
 
-    def response(self, kind: Any, rows: Sequence[T], position: Callable[[T], Sequence[Any]]) -> Response:
+    def page(self, rows: Sequence[T], position: Callable[[T], Sequence[Any]]) -> Page[T]:
         """Return a page of rows, of which there is one more than the limit where another page follows."""
         items = list(rows[: self.limit])
         cursor = encode_cursor(position(items[-1])) if len(rows) > self.limit else None
-        return json_response(Page[kind], Page.model_construct(items=items, next_cursor=cursor))
-
-
-def json_response(kind: Any, value: Any, *, status: int = 200) -> Response:
-    """Return a value as JSON of this type, not validated again: that took longer than to make it."""
-    return Response(_adapter(kind).dump_json(value, warnings=False), status, media_type="application/json")
+        return Page.model_construct(items=items, next_cursor=cursor)
 
 
 def encode_cursor(position: Sequence[Any]) -> str:
@@ -163,11 +201,6 @@ def decode_cursor(cursor: str, kind: Any) -> Any:
         position = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
         if any(isinstance(value, str) and INVALID_CHARS.search(value) for value in position):
             raise ValueError
-        return _adapter(kind).validate_python(position)
+        return TypeAdapter(kind).validate_python(position)
     except (ValueError, TypeError, RecursionError):
         raise InvalidInput(f"cursor={cursor!r:.60} is none; give next_cursor of the page before, or none.") from None
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)

@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from memstore.errors import (
     BudgetTooSmall,
+    ConfigurationError,
     Conflict,
     DatabaseUnreachable,
     EmbedderMismatch,
@@ -35,6 +36,7 @@ RETRY_AFTER = "5"  # seconds
 STATUS: Mapping[type[MemstoreError], HTTPStatus] = {  # the first that fits counts
     NotFound: HTTPStatus.NOT_FOUND,
     InvalidInput: HTTPStatus.UNPROCESSABLE_ENTITY,
+    ConfigurationError: HTTPStatus.UNPROCESSABLE_ENTITY,  # a name in the request that nobody knows
     BudgetTooSmall: HTTPStatus.UNPROCESSABLE_ENTITY,
     Conflict: HTTPStatus.CONFLICT,
     DatabaseUnreachable: HTTPStatus.SERVICE_UNAVAILABLE,

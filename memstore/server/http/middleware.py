@@ -1,4 +1,4 @@
-"""Middleware: the request log with its deadline, the cross-origin check, and paths as they were sent.
+"""Middleware: the request log, the deadline, the cross-origin check, and paths as they were sent.
 
 The log has the method, the route, status, milliseconds and the request's id: no names, queries, bodies or tokens. Of
 an unexpected error it has the type and where it was raised, for its message may quote.
@@ -29,8 +29,13 @@ NO_ROUTE = "(no route)"
 SAFE_METHODS = (HTTPMethod.GET, HTTPMethod.HEAD, HTTPMethod.OPTIONS)
 
 
-class RequestLogMiddleware:
-    """Gives each request an id, a deadline and a line in the log; no failure goes unanswered."""
+class RequestMiddleware:
+    """Gives each request an id, a deadline and a line in the log, and no failure goes unanswered.
+
+    Refuses what a page of another origin sends to change something (CSRF): browsers say where a request comes from,
+    programs that are no browsers do not. Has paths with names in them matched undecoded, so that a name may hold a
+    slash: `a%2Fb` is the user a/b, and `dependencies.Name` decodes it.
+    """
 
     def __init__(self, app: ASGIApp, timeout: float) -> None:
         self._app, self._timeout = app, timeout
@@ -42,6 +47,9 @@ class RequestLogMiddleware:
             return
         start, request_id, status = time.perf_counter(), uuid4().hex, 0
         method = scope["method"] if scope["method"] in HTTPMethod.__members__ else telemetry.OTHER
+        raw_path = (scope.get("raw_path") or b"").partition(b"?")[0].decode("latin-1")
+        if raw_path.startswith((f"{API}/", f"{MCP}/", f"{UI}/")):
+            scope["path"] = raw_path
 
         async def send_with_id(message: Message) -> None:
             nonlocal status
@@ -62,6 +70,10 @@ class RequestLogMiddleware:
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> Problem | None:
         """Serve a request; return the problem where that failed."""
+        if scope["method"] not in SAFE_METHODS and _is_cross_origin(Headers(scope=scope)):
+            return Problem(
+                HTTPStatus.FORBIDDEN, "unknown-origin", "Pages of other origins may not change anything here."
+            )
         try:
             async with asyncio.timeout(self._timeout) as deadline:
                 scope["state"] = {**scope.get("state", {}), "deadline": deadline}
@@ -98,41 +110,8 @@ def _route(scope: Scope) -> str:
     return route if route == NO_ROUTE or route.startswith(prefix) else prefix + route
 
 
-class CrossOriginMiddleware:
-    """Refuses requests that a page of another origin sends to change something (CSRF).
-
-    Browsers say where a request comes from; programs that are no browsers send neither header.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer 403."""
-        if scope["type"] == "http" and scope["method"] not in SAFE_METHODS and _is_cross_origin(Headers(scope=scope)):
-            detail = "Pages of other origins may not change anything here."
-            await Problem(HTTPStatus.FORBIDDEN, "unknown-origin", detail).response()(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
-
-
 def _is_cross_origin(headers: Headers) -> bool:
     origin, host = headers.get("origin"), headers.get("host", "")
     if origin is not None:
         return origin.lower() not in (f"http://{host}".lower(), f"https://{host}".lower())
     return headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
-
-
-class RawPathMiddleware:
-    """Has paths with names in them matched undecoded, so that a name may hold a slash: `a%2Fb` is the user a/b."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with its path undecoded; `dependencies.Name` decodes each name."""
-        if scope["type"] == "http" and scope.get("raw_path"):
-            raw_path = scope["raw_path"].partition(b"?")[0].decode("latin-1")
-            if raw_path.startswith((f"{API}/", f"{MCP}/", f"{UI}/")):
-                scope["path"] = raw_path
-        await self._app(scope, receive, send)

@@ -24,22 +24,21 @@ from memstore import telemetry
 from memstore.errors import MemstoreError
 from memstore.events import Event, EventType
 from memstore.models import DeriveReport
-from memstore.server.http.auth import Authenticator, bearer_token
 from memstore.server.http.dependencies import (
     DEFAULT_LIMIT,
     MAX_LIMIT,
+    OPERATOR,
     USER,
+    Authenticator,
     StoreDep,
     StrictModel,
     UserDep,
-    json_response,
-    require_operator,
+    bearer_token,
 )
 from memstore.server.http.errors import ERROR_RESPONSES, Problem, database_unavailable
 from memstore.server.http.middleware import disable_timeout
 
 POLL_SECONDS = 1.0
-OPERATOR = [Depends(require_operator)]
 Redo = Annotated[
     Literal["facts", "summaries", "vectors"] | None, Query(description="make anew what another recipe made")
 ]
@@ -49,18 +48,18 @@ events = APIRouter(prefix=f"{USER}/events", tags=["events"])
 health = APIRouter(tags=["health"])
 
 
-@derive.post("/derive", response_model=DeriveReport, dependencies=OPERATOR)
-async def derive_all(store: StoreDep, request: Request, redo: Redo = None) -> Response:
+@derive.post("/derive", dependencies=OPERATOR)
+async def derive_all(store: StoreDep, request: Request, redo: Redo = None) -> DeriveReport:
     """Derive what is pending of all users; it takes as long as it takes. The operator's."""
     disable_timeout(request.scope)
-    return json_response(DeriveReport, await store.derive(redo=redo))
+    return await store.derive(redo=redo)
 
 
-@derive.post(f"{USER}/derive", response_model=DeriveReport)
-async def derive_user(user: UserDep, store: StoreDep, request: Request, redo: Redo = None) -> Response:
+@derive.post(f"{USER}/derive")
+async def derive_user(user: UserDep, store: StoreDep, request: Request, redo: Redo = None) -> DeriveReport:
     """Derive what is pending of one user."""
     disable_timeout(request.scope)
-    return json_response(DeriveReport, await store.derive(user=user.name, redo=redo))
+    return await store.derive(user=user.name, redo=redo)
 
 
 class EventParams(StrictModel):
@@ -81,15 +80,14 @@ Params = Annotated[EventParams, Query()]
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", description="the id of the last event that came")]
 
 
-@events.get("", response_model=EventList)
-async def list_events(user: UserDep, params: Params) -> Response:
+@events.get("")
+async def list_events(user: UserDep, params: Params) -> EventList:
     """Return what happened, in order."""
-    items = await user.events(after=params.after, types=params.type, limit=params.limit)
-    return json_response(EventList, EventList.model_construct(items=items))
+    return EventList.model_construct(items=await _first_events(user, params))
 
 
 async def _first_events(user: UserDep, params: Params, last: LastEventId = None) -> list[Event]:
-    """Return the first events of a stream, so that an invalid cursor is refused before it begins."""
+    """Return events; those of a stream before it begins, so that an invalid cursor is refused."""
     return await user.events(after=last or params.after, types=params.type, limit=params.limit)
 
 
@@ -116,20 +114,14 @@ async def stream_events(
         items = await user.events(after=cursor, types=params.type, limit=params.limit)
 
 
-class Health(BaseModel):
-    """That it is well."""
-
-    status: Literal["ok"] = "ok"
-
-
 @health.get("/healthz")
-async def healthy() -> Health:
+async def healthy() -> dict[str, str]:
     """Return that the process answers."""
-    return Health()
+    return {"status": "ok"}
 
 
 @health.get("/readyz", responses=ERROR_RESPONSES)
-async def ready(request: Request, store: StoreDep) -> Health:
+async def ready(request: Request, store: StoreDep) -> dict[str, str]:
     """Return whether requests can be served: the database answers, and this server is not about to stop."""
     if request.app.state.stopping.is_set():
         raise Problem(503, "stopping", "This server is about to stop: ask another.")
@@ -137,7 +129,7 @@ async def ready(request: Request, store: StoreDep) -> Health:
         await store.tokens.exist()
     except MemstoreError:
         raise database_unavailable() from None
-    return Health()
+    return {"status": "ok"}
 
 
 def collect_metrics() -> None:

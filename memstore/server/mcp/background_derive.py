@@ -13,7 +13,6 @@ import time
 from memstore.client.store import AsyncMemoryStore
 
 QUIET_SECONDS = 1.0  # a conversation that arrives in several calls is not derived between them
-MAX_SEEN = 10_000  # users
 
 logger = logging.getLogger("memstore")
 
@@ -42,14 +41,10 @@ class BackgroundDerive:
 
     async def first_seen(self, user: str) -> None:
         """Schedule what an earlier process left of a user, at the first call for that user."""
-        if user in self._seen:
-            return
-        if len(self._seen) >= MAX_SEEN:
-            self._seen.clear()
-        pending = (await self._store.stats(user=user))["pending"]
-        self._seen.add(user)
-        if pending:
-            self.notify_write(user)
+        if user not in self._seen:
+            if (await self._store.stats(user=user))["pending"]:
+                self.notify_write(user)
+            self._seen.add(user)
 
     async def close(self) -> None:
         """Start no further step; one that runs in a thread is not waited for."""

@@ -20,31 +20,38 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import TRUST, UNTRUSTED
-from memstore.models import QUARANTINED, Fact, FactType, Receipt
+from memstore.models import QUARANTINED, Fact, FactType, Tier
 from memstore.models.contexts import Reason
 from memstore.server.mcp import results
 from memstore.server.mcp.background_derive import BackgroundDerive
 
+TIERS = tuple(Tier)
 MEMORY_SECTIONS = ("summaries", "recent", "facts", "hits")  # of a context
 WAITS = "It is kept, and holds once its user confirms it: memstore facts --state quarantined, memstore fact confirm."
 NO_CONVERSATION = "mcp"  # keeps the receipts of contexts that are of no conversation
 
-TYPES = (
-    "preference: likes and dislikes. identity: name, age, home, job, health. relationship: family, friends, pets. "
-    "constraint: what must or must not be, such as an allergy. plan: what will happen. event: what happened. "
-    "goal, decision, procedure: what the words say. statement: what fits none of these."
-)
-TIME = "ISO 8601 with a zone, such as 2026-11-21T09:30:00+01:00; a day alone is its beginning in UTC."
+
+def _about(description: str) -> Any:
+    return Field(description=description)
+
 
 # Models write times without a zone, and days, whatever they are told.
 Time = Annotated[datetime, AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC))]
+TIME = "ISO 8601 with a zone, such as 2026-11-21T09:30:00+01:00; a day alone is its beginning in UTC."
 Query = Annotated[str, Field(min_length=1, max_length=4000)]
 FactText = Annotated[str, Field(min_length=1, max_length=2000)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Id = Annotated[str, Field(min_length=4, max_length=300)]
-FactId = Annotated[
-    Id, Field(description="The id of a fact as search_memories or list_memories gives it, such as 'fact:3f2a91c4'.")
-]
+FactId = Annotated[Id, _about("The id of a fact, as search_memories or list_memories gives it: 'fact:3f2a91c4'.")]
+ValidFrom = Annotated[Time | None, _about(f"Since when it holds, where that is known. {TIME}")]
+ValidTo = Annotated[Time | None, _about(f"Until when it holds, where that is known. {TIME}")]
+TYPE = _about(
+    "preference: likes and dislikes. identity: name, age, home, job, health. relationship: family, friends, pets. "
+    "constraint: what must or must not be, such as an allergy. plan: what will happen. event: what happened. "
+    "goal, decision, procedure: what the words say. statement: what fits none of these."
+)
+SUBJECT = _about("Whom or what it is about, where that is not the user.")
+CONFIDENCE = Field(ge=0, le=1, description="1 where the user said so, less where you conclude it.")
 
 
 class MessageInput(BaseModel):
@@ -52,13 +59,11 @@ class MessageInput(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    role: Annotated[Literal["user", "assistant", "tool", "system"], Field(description="Who said it.")]
+    role: Annotated[Literal["user", "assistant", "tool", "system"], _about("Who said it.")]
     content: Annotated[str, Field(min_length=1, description="What was said, word for word.")]
-    name: Annotated[Name | None, Field(description="The speaker, where several have the same role.")] = None
-    said_at: Annotated[Time | None, Field(description=f"When it was said, where that is not now. {TIME}")] = None
-    id: Annotated[
-        Name | None, Field(description="An id of your own: a message with a known one is not kept twice.")
-    ] = None
+    name: Annotated[Name | None, _about("The speaker, where several have the same role.")] = None
+    said_at: Annotated[Time | None, _about(f"When it was said, where that is not now. {TIME}")] = None
+    id: Annotated[Name | None, _about("An id of your own: a message with a known one is not kept twice.")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,19 +84,15 @@ current_memory: ContextVar[UserMemory] = ContextVar("current_memory")  # the ser
 
 
 async def search_memories(
-    query: Annotated[Query, Field(description="What to look for: a question, or some words.")],
+    query: Annotated[Query, _about("What to look for: a question, or some words.")],
     limit: Annotated[int, Field(ge=1, le=50, description="At most so many memories.")] = 10,
     tiers: Annotated[
         list[Literal["facts", "messages", "summaries"]] | None,
-        Field(
-            min_length=1,
-            description="Only of these tiers: facts (short lasting statements), messages (what was said, word for "
-            "word), summaries (of stretches of talk). All by default.",
-        ),
+        Field(min_length=1, description="Only of these tiers; of all three by default."),
     ] = None,
-    conversation: Annotated[Name | None, Field(description="Only what comes from this conversation.")] = None,
-    since: Annotated[Time | None, Field(description=f"Only what was said then or later. {TIME}")] = None,
-    until: Annotated[Time | None, Field(description=f"Only what was said before then. {TIME}")] = None,
+    conversation: Annotated[Name | None, _about("Only what comes from this conversation.")] = None,
+    since: Annotated[Time | None, _about(f"Only what was said then or later. {TIME}")] = None,
+    until: Annotated[Time | None, _about(f"Only what was said before then. {TIME}")] = None,
 ) -> results.SearchResult:
     """Search the user's long-term memory by meaning and by words; the best matches come first.
 
@@ -102,12 +103,7 @@ async def search_memories(
     """
     memory = current_memory.get()
     hits = await memory.user.recall(
-        query,
-        limit=limit,
-        tiers=tiers or ("messages", "summaries", "facts"),
-        conversation=conversation,
-        since=since,
-        until=until,
+        query, limit=limit, tiers=tiers or TIERS, conversation=conversation, since=since, until=until
     )
     note = await _note_pending(memory, is_empty=not hits)
     return results.SearchResult(memories=await results.format_hits(memory.user, hits), note=note)
@@ -130,21 +126,18 @@ async def _note_pending(memory: UserMemory, *, is_empty: bool) -> str | None:
 async def add_memory(
     text: Annotated[
         FactText,
-        Field(
-            description="One statement that will be understood by itself years from now, with names and dates in place "
-            "of 'he', 'there' or 'tomorrow': 'The user is allergic to peanuts.'"
+        _about(
+            "One statement that will be understood by itself years from now, with names and dates in place of 'he', "
+            "'there' or 'tomorrow': 'The user is allergic to peanuts.'"
         ),
     ],
-    type: Annotated[FactType, Field(description=TYPES)],
-    subject: Annotated[Name, Field(description="Whom or what it is about, where that is not the user.")] = "The user",
-    confidence: Annotated[
-        float, Field(ge=0, le=1, description="1 where the user said so, less where you conclude it.")
-    ] = 0.9,
-    valid_from: Annotated[Time | None, Field(description=f"Since when it holds, where that is known. {TIME}")] = None,
-    valid_to: Annotated[Time | None, Field(description=f"Until when it holds, where that is known. {TIME}")] = None,
+    type: Annotated[FactType, TYPE],
+    subject: Annotated[Name, SUBJECT] = "The user",
+    confidence: Annotated[float, CONFIDENCE] = 0.9,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
     sources: Annotated[
-        Sequence[Id],
-        Field(max_length=20, description="The ids of remembered messages that say it, such as 'message:lisbon#12'."),
+        Sequence[Id], Field(max_length=20, description="The ids of messages that say it, such as 'message:lisbon#12'.")
     ] = (),
 ) -> results.SavedMemory:
     """Remember one lasting fact: what the user tells of themselves, decides, prefers or plans, or asks you to remember.
@@ -166,27 +159,25 @@ async def add_memory(
         sources=[message.id for _, message in messages],
         quarantined=not memory.is_trusted,
     )
-    superseded = await _superseded(memory.user, before, fact)
-    return results.SavedMemory(memory=results.format_fact(fact), superseded=superseded, note=_note_waiting(fact))
+    return await _saved(memory.user, fact, before)
 
 
-def _note_waiting(fact: Fact) -> str | None:
-    return WAITS if fact.state == QUARANTINED else None
-
-
-async def _superseded(user: AsyncUserScope, before: Sequence[Fact], fact: Fact) -> list[results.Memory]:
+async def _saved(
+    user: AsyncUserScope, fact: Fact, before: Sequence[Fact] = (), replaced: Fact | None = None
+) -> results.SavedMemory:
+    """Return a stored fact, with those that were active before and are so no more."""
     active = {other.id for other in await user.facts(subject=fact.subject)} | {fact.id}
-    return [results.format_fact(await user.fact(other.id)) for other in before if other.id not in active]
+    gone = [await user.fact(other.id) for other in before if other.id not in active and other != replaced]
+    return results.SavedMemory(
+        memory=results.format_fact(fact),
+        replaced=None if replaced is None or replaced.id == fact.id else results.shorten(results.FACT, replaced.id),
+        superseded=[results.format_fact(other) for other in gone],
+        note=WAITS if fact.state == QUARANTINED else None,
+    )
 
 
 async def get_memory(
-    id: Annotated[
-        Id,
-        Field(
-            description="The id of a memory as search_memories or list_memories gives it: 'fact:3f2a91c4', "
-            "'message:lisbon#12' or 'summary:9ac01f22'."
-        ),
-    ],
+    id: Annotated[Id, _about("The id of a memory: 'fact:3f2a91c4', 'message:lisbon#12' or 'summary:9ac01f22'.")],
 ) -> results.MemoryDetail:
     """Read one memory in full, by the id that a search or a list gave.
 
@@ -196,90 +187,65 @@ async def get_memory(
     user = current_memory.get().user
     kind, rest = results.parse(id)
     if kind == results.MESSAGE:
-        conversation, message = await results.find_message(user, id)
-        return await results.describe_message(user, message, conversation)
+        return await results.describe_message(user, id)
     describe = results.describe_summary if kind == results.SUMMARY else results.describe_fact
     return await describe(user, await results.find(user, rest, kind))
 
 
 async def list_memories(
-    type: Annotated[FactType | None, Field(description="Only of this type.")] = None,
-    subject: Annotated[Name | None, Field(description="Only about this one, such as 'The user'.")] = None,
+    type: Annotated[FactType | None, _about("Only of this type.")] = None,
+    subject: Annotated[Name | None, _about("Only about this one, such as 'The user'.")] = None,
     state: Annotated[
         Literal["active", "ended", "superseded", "retracted", "all"],
-        Field(description="active: what holds now. superseded: what something newer replaced. retracted: deleted."),
+        _about("active: what holds now. superseded: what something newer replaced. retracted: deleted."),
     ] = "active",
     limit: Annotated[int, Field(ge=1, le=100, description="At most so many in this page.")] = 20,
-    cursor: Annotated[
-        Id | None, Field(description="The next_cursor of the page before, with the same arguments.")
-    ] = None,
+    cursor: Annotated[Id | None, _about("The next_cursor of the page before, with the same arguments.")] = None,
 ) -> results.MemoryPage:
     """List what is known of the user as facts, the latest first, page by page.
 
     For an overview ("what do you know about me?"), or to find the id of a fact. To find something particular, search.
     """
     user = current_memory.get().user
-    facts = await user.facts(state=state, type=type, subject=subject)
-    facts = [fact for fact in facts if fact.state != QUARANTINED]  # a model neither reads nor confirms what waits
-    rest = facts
-    if cursor is not None:
-        last = await user.fact(await results.find_fact(user, cursor))
-        rest = [fact for fact in facts if _order(fact) > _order(last)]  # the last one itself may be gone by now
-    page = rest[:limit]
-    next_cursor = f"{results.FACT}:{page[-1].id.hex}" if len(rest) > limit else None
-    return results.MemoryPage(
-        memories=[results.format_fact(fact) for fact in page], total=len(facts), next_cursor=next_cursor
+    last = None if cursor is None else await user.fact(await results.find_fact(user, cursor))
+    before = None if last is None else (last.occurred_at, last.id)
+    facts = await user.facts(state=state, type=type, subject=subject, before=before, limit=limit + 1)
+    page = facts[:limit]
+    return results.MemoryPage(  # a model neither reads nor confirms what waits
+        memories=[results.format_fact(fact) for fact in page if fact.state != QUARANTINED],
+        next_cursor=f"{results.FACT}:{page[-1].id.hex}" if len(facts) > limit else None,
     )
-
-
-def _order(fact: Fact) -> tuple[float, bytes]:
-    return -fact.occurred_at.timestamp(), fact.id.bytes
 
 
 async def update_memory(
     id: FactId,
-    text: Annotated[FactText | None, Field(description="What the fact is to say now, whole.")] = None,
-    type: Annotated[FactType | None, Field(description=TYPES)] = None,
-    subject: Annotated[Name | None, Field(description="Whom it is about.")] = None,
-    confidence: Annotated[float | None, Field(ge=0, le=1, description="How sure it is.")] = None,
-    valid_from: Annotated[Time | None, Field(description=f"Since when it holds. {TIME}")] = None,
-    valid_to: Annotated[Time | None, Field(description=f"Until when it holds. {TIME}")] = None,
+    text: Annotated[FactText | None, _about("What the fact is to say now, whole.")] = None,
+    type: Annotated[FactType | None, TYPE] = None,
+    subject: Annotated[Name | None, SUBJECT] = None,
+    confidence: Annotated[float | None, CONFIDENCE] = None,
+    valid_from: ValidFrom = None,
+    valid_to: ValidTo = None,
 ) -> results.SavedMemory:
     """Correct or renew a fact: give its id and what is to be different. It keeps its sources and its history.
 
     Where the words change the fact gets a new id, and the old one is kept as superseded. Only facts that are active can
     be updated. Where its user is to confirm it first, as the answer then says, the old one holds until then.
     """
-    given = {
-        "text": text,
-        "type": type,
-        "subject": subject,
-        "confidence": confidence,
-        "valid_from": valid_from,
-        "valid_to": valid_to,
-    }
-    changes = {name: value for name, value in given.items() if value is not None}
+    columns: dict[str, Any] = {"text": text, "type": type, "subject": subject, "confidence": confidence}
+    columns |= {"valid_from": valid_from, "valid_to": valid_to}
+    changes = {name: value for name, value in columns.items() if value is not None}
     if not changes:
-        raise InvalidInput(f"Nothing is to be different: give one of {', '.join(given)}.")
+        raise InvalidInput(f"Nothing is to be different: give one of {', '.join(columns)}.")
     memory = current_memory.get()
     old = await memory.user.fact(await results.find_fact(memory.user, id))
-    if not memory.is_trusted:
-        return await _propose(memory.user, old, {name: getattr(old, name) for name in given} | changes)
-    before = await memory.user.facts(subject=subject or old.subject)
-    fact = await memory.user.edit_fact(old, **changes)
-    return results.SavedMemory(
-        memory=results.format_fact(fact),
-        replaced=None if fact.id == old.id else results.shorten(results.FACT, old.id),
-        superseded=await _superseded(memory.user, [other for other in before if other.id != old.id], fact),
-    )
-
-
-async def _propose(user: AsyncUserScope, old: Fact, columns: dict[str, Any]) -> results.SavedMemory:
-    """Store the edit as a fact in quarantine: confirmed, it supersedes the old one."""
-    if columns["text"] == old.text:
+    if memory.is_trusted:
+        before = await memory.user.facts(subject=subject or old.subject)
+        return await _saved(memory.user, await memory.user.edit_fact(old, **changes), before, old)
+    if text in (None, old.text):
         raise InvalidInput("Its user is to confirm what is different: give it as another text, such as since when.")
-    fact = await user.add_fact(**columns, sources=old.sources, quarantined=True)
-    return results.SavedMemory(memory=results.format_fact(fact), note=_note_waiting(fact))
+    # Confirmed, it supersedes the old one.
+    columns = {name: getattr(old, name) for name in columns} | changes
+    return await _saved(memory.user, await memory.user.add_fact(**columns, sources=old.sources, quarantined=True))
 
 
 async def delete_memory(id: FactId) -> results.DeletedMemory:
@@ -292,19 +258,17 @@ async def delete_memory(id: FactId) -> results.DeletedMemory:
     fact = await user.retract_fact(await results.find_fact(user, id))
     sources = " The messages that say it stay." if fact.sources else ""
     return results.DeletedMemory(
-        deleted=results.format_fact(await user.fact(fact.id)),
+        deleted=results.format_fact(fact),
         note=f"It is recalled no more.{sources} Its user can bring it back: memstore fact undo.",
     )
 
 
 async def get_context(
-    query: Annotated[Query, Field(description="The question that is to be answered, or the task.")],
+    query: Annotated[Query, _about("The question that is to be answered, or the task.")],
     budget: Annotated[int, Field(ge=50, le=200_000, description="The most tokens that the context may have.")] = 2000,
     conversation: Annotated[
         Name | None,
-        Field(
-            description="A conversation of remember_messages that goes on: its recent turns and summaries come in too."
-        ),
+        _about("A conversation of remember_messages that goes on: its recent turns and summaries come in too."),
     ] = None,
 ) -> results.ContextResult:
     """Get what is remembered about a question as one finished text, within an exact number of tokens.
@@ -319,28 +283,23 @@ async def get_context(
         await source.update()  # a receipt is kept with its conversation
     context = await source.context(query, budget=budget, format="text")
     receipt = context.receipt
+    is_empty = not any(receipt.sections.get(name) for name in MEMORY_SECTIONS)
+    if is_empty and any(decision.reason == Reason.OVER_BUDGET for decision in receipt.left_out):
+        note: str | None = "Something is remembered that did not fit: give a larger budget."
+    else:
+        note = await _note_pending(memory, is_empty=is_empty)
     return results.ContextResult(
         text=context.text or "",
         tokens=context.tokens,
         budget=budget,
         receipt=None if receipt.id is None else str(receipt.id),
-        note=await _note_context(memory, receipt),
+        note=note,
     )
-
-
-async def _note_context(memory: UserMemory, receipt: Receipt) -> str | None:
-    """Return what did not fit into a context, or why there is nothing in it."""
-    too_large = sum(decision.reason == Reason.OVER_BUDGET for decision in receipt.left_out)
-    too_large += receipt.unlisted.get(Reason.OVER_BUDGET, 0)
-    is_empty = not any(receipt.sections.get(name) for name in MEMORY_SECTIONS)
-    if is_empty and too_large:
-        return f"Something is remembered that did not fit ({too_large} items): give a larger budget."
-    return await _note_pending(memory, is_empty=is_empty)
 
 
 async def remember_messages(
     conversation: Annotated[
-        Name, Field(description="A name for the conversation, such as 'lisbon-trip'; the same name goes on with it.")
+        Name, _about("A name for the conversation, such as 'lisbon-trip'; the same name goes on with it.")
     ],
     messages: Annotated[
         list[MessageInput],
@@ -376,7 +335,6 @@ def _tool(function: Callable[..., Awaitable[results.Result]], title: str, **hint
     """Return a tool of a function. Unknown arguments are refused, so that no filter is ignored in silence."""
     annotations = ToolAnnotations(title=title, open_world_hint=False, **hints)
     tool = Tool.from_function(function, title=title, description=inspect.getdoc(function), annotations=annotations)
-
     arguments = tool.fn_metadata.arg_model
     arguments.model_config["extra"] = "forbid"
     arguments.model_rebuild(force=True)

@@ -12,7 +12,6 @@ from urllib.parse import quote
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,49 +22,40 @@ from starlette.types import ASGIApp
 from memstore.client.admin import hash_token
 from memstore.client.store import AsyncMemoryStore
 from memstore.errors import MemstoreError
-from memstore.server.http.auth import Authenticator, bearer_token
+from memstore.server.http.dependencies import Authenticator, bearer_token
 from memstore.server.http.errors import Problem, problem_from
 from memstore.server.http.middleware import LOCAL_HOSTS, UI
-from memstore.server.ui import contexts, conversations, erasure, facts
+from memstore.server.ui import contexts, pages
 from memstore.server.ui.request import UIRequest, redirect, safe_redirect_target, url_to
 
 Page: TypeAlias = Callable[[UIRequest], Awaitable[Response]]
 COOKIE = "memstore_ui"
 SESSION_SECONDS = 86_400
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
-        "frame-ancestors 'none'"
-    ),
-    "Referrer-Policy": "same-origin",  # with none at all browsers would send no Origin with a form either
-    "X-Content-Type-Options": "nosniff",
-}
 READ_ONLY = "These pages only show: start the server with --allow-writes-in-ui to change something here."
 
 PAGES: dict[str, Page] = {
-    "/": conversations.home,
-    "/users/{user:name}": conversations.overview,
-    "/users/{user:name}/conversations": conversations.list_conversations,
-    "/users/{user:name}/conversations/{conversation:name}": conversations.show_conversation,
-    "/users/{user:name}/messages/{id}": conversations.show_message,
-    "/users/{user:name}/summaries/{id}": conversations.show_summary,
-    "/users/{user:name}/facts": facts.list_facts,
-    "/users/{user:name}/facts/{id}": facts.show_fact,
+    "/": pages.home,
+    "/users/{user:name}": pages.overview,
+    "/users/{user:name}/conversations": pages.list_conversations,
+    "/users/{user:name}/conversations/{conversation:name}": pages.show_conversation,
+    "/users/{user:name}/messages/{id}": pages.show_message,
+    "/users/{user:name}/summaries/{id}": pages.show_summary,
+    "/users/{user:name}/facts": pages.list_facts,
+    "/users/{user:name}/facts/{id}": pages.show_fact,
     "/users/{user:name}/recall": contexts.show_recall,
     "/users/{user:name}/contexts": contexts.list_contexts,
     "/users/{user:name}/contexts/{id}": contexts.show_context,
     "/users/{user:name}/contexts/{id}/replay": contexts.show_replay,
-    "/users/{user:name}/erase": erasure.show_erasures,
-    "/users/{user:name}/erasures/{id}": erasure.show_certificate,
-    "/users/{user:name}/erasures/{id}/json": erasure.download_certificate,
+    "/users/{user:name}/erase": pages.show_erasures,
+    "/users/{user:name}/erasures/{id}": pages.show_certificate,
+    "/users/{user:name}/erasures/{id}/json": pages.download_certificate,
 }
 FORMS: dict[str, Page] = {
-    "/users/{user:name}/facts/{id}/confirm": facts.confirm,
-    "/users/{user:name}/facts/{id}/retract": facts.retract,
-    "/users/{user:name}/changes/{id}/undo": facts.undo,
-    "/users/{user:name}/erase/rehearse": erasure.rehearse,
-    "/users/{user:name}/erase": erasure.erase,
+    "/users/{user:name}/facts/{id}/confirm": pages.confirm,
+    "/users/{user:name}/facts/{id}/retract": pages.retract,
+    "/users/{user:name}/changes/{id}/undo": pages.undo,
+    "/users/{user:name}/erase/rehearse": pages.rehearse,
+    "/users/{user:name}/erase": pages.erase,
 }
 
 
@@ -88,14 +78,9 @@ def create_ui(store: AsyncMemoryStore, authenticator: Authenticator, *, writes: 
         Route("/sign-out", views.sign_out, methods=["POST"]),
         *(Route(path, views.require_principal(page)) for path, page in PAGES.items()),
         *(Route(path, views.require_principal(page), methods=["POST"]) for path, page in FORMS.items()),
-        Route("/{path:path}", views.require_principal(_not_found), methods=["GET", "POST"]),
     ]
-    handlers = {HTTPException: views.handle_http_error, MemstoreError: views.handle_memstore_error}
-    return Starlette(
-        routes=routes,
-        middleware=[Middleware(BaseHTTPMiddleware, dispatch=_add_headers), session],
-        exception_handlers=handlers,
-    )
+    handlers = {HTTPException: views.show_error, MemstoreError: views.show_error}
+    return Starlette(routes=routes, middleware=[session], exception_handlers=handlers)
 
 
 class _Views:
@@ -148,28 +133,13 @@ class _Views:
         request.session.clear()
         return redirect(url_to("sign-in"))
 
-    async def handle_http_error(self, request: Request, error: Exception) -> Response:
-        """Answer with a page that says what a problem's `detail` says."""
-        assert isinstance(error, HTTPException)
+    async def show_error(self, request: Request, error: Exception) -> Response:
+        """Answer with a page that says what a problem's `detail`, or an error of memstore's, says."""
+        problem = problem_from(error) if isinstance(error, MemstoreError) else error
+        assert isinstance(problem, HTTPException)
         ui = UIRequest(request, self._store, None, writes=False)
-        title = HTTPStatus(error.status_code).phrase
-        detail = error.detail if isinstance(error, Problem) else "There is no such page."
-        response = ui.page("error.html", status=error.status_code, title=title, detail=detail)
-        response.headers.update(error.headers or {})
+        title = HTTPStatus(problem.status_code).phrase
+        detail = problem.detail if isinstance(problem, Problem) else "There is no such page."
+        response = ui.page("error.html", status=problem.status_code, title=title, detail=detail)
+        response.headers.update(problem.headers or {})
         return response
-
-    async def handle_memstore_error(self, request: Request, error: Exception) -> Response:
-        """Answer with a page that says what an error of memstore's says."""
-        assert isinstance(error, MemstoreError)
-        return await self.handle_http_error(request, problem_from(error))
-
-
-async def _not_found(_: UIRequest) -> Response:
-    raise HTTPException(HTTPStatus.NOT_FOUND)
-
-
-async def _add_headers(request: Request, call_next: RequestResponseEndpoint) -> Response:
-    response = await call_next(request)
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    return response

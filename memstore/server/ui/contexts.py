@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from memstore.client.user import AsyncUserScope
 from memstore.errors import MemstoreError
-from memstore.models import Decision, Hit, Reason, Receipt, Tier
+from memstore.models import Decision, Hit, Receipt, Tier
 from memstore.server.http.errors import problem_from
 from memstore.server.ui.request import UIRequest, url_to
 
@@ -22,19 +22,10 @@ LIMITS = (5, 10, 20, 40)
 WIDTH = 1000.0  # units of every chart; a page stretches it
 CUSTOM_COLOURS = 4  # for sections that are not built in
 BUILT_IN = ("system", "facts", "summaries", "hits", "recent", "question", "tools", "overhead")
-SIGNALS = (
-    "semantic",
-    "semantic_around",
-    "lexical",
-    "lexical_around",
-    "speaker",
-    "date",
-    "role",
-    "brevity",
-    "question",
-    "answers",
+SIGNALS = (  # in the order of their colours
+    "semantic", "semantic_around", "lexical", "lexical_around", "speaker", "date", "role", "brevity", "question",
     "reranker",
-)
+)  # fmt: skip
 PARAMS = ("q", "conversation", "since", "until", "as_of", "viewer")
 PAGES_BY_KIND = {"fact": "facts", "facts": "facts", "summary": "summaries", "summaries": "summaries"}
 PAGES_BY_KIND |= dict.fromkeys(("turn", "turns", "message", "messages", "block"), "messages")
@@ -63,14 +54,12 @@ class SectionRow(NamedTuple):
 
 async def list_contexts(ui: UIRequest) -> Response:
     """Show the receipts of a user's contexts, the latest first."""
-    user = ui.user
-    position = ui.position(tuple[UUID])
+    user, position = ui.user, ui.position(tuple[UUID])
     receipts = await user.receipt_page(before=position[0] if position else None, limit=PAGE_SIZE + 1)
     shown = receipts[:PAGE_SIZE]
     names = await conversation_names(user, shown)
     return ui.page(
         "contexts.html",
-        user=user.name,
         receipts=[(receipt, await question(user, receipt, names), budget_bars(receipt)) for receipt in shown],
         conversations=names,
         more=len(receipts) > PAGE_SIZE,
@@ -82,9 +71,16 @@ async def show_context(ui: UIRequest) -> Response:
     user = ui.user
     receipt = await user.receipt(ui.id)
     names = await conversation_names(user, [receipt])
+    # Of what is not listed the receipt has numbers, by reason.
+    reasons = Counter({str(name): count for name, count in receipt.unlisted.items()})
+    reasons.update(str(decision.reason) for decision in receipt.left_out if decision.reason is not None)
+
+    def link(decision: Decision) -> str | None:
+        page = PAGES_BY_KIND.get(decision.kind)
+        return None if page is None or decision.id is None else url_to("users", user.name, page, decision.id)
+
     return ui.page(
         "context.html",
-        user=user.name,
         receipt=receipt,
         question=await question(user, receipt, names),
         conversation=names.get(receipt.conversation_id),
@@ -92,70 +88,20 @@ async def show_context(ui: UIRequest) -> Response:
         sections=_sections(receipt),
         highest=highest_score(decision.parts for decision in receipt.decisions()),
         score=score_bars,
-        reasons=_reasons(receipt),
-        link=lambda decision: _link(user.name, decision),
+        reasons=reasons.most_common(),
+        link=link,
     )
 
 
 async def show_replay(ui: UIRequest) -> Response:
     """Show a context again: what the model was sent, and whether these are the same bytes."""
-    user = ui.user
-    replay = await user.replay(ui.id)
+    replay = await ui.user.replay(ui.id)
     sent: list[tuple[str, Any]] = [("text", replay.text)] if replay.text is not None else []
     sent += [("system", replay.system)] if replay.system is not None else []
-    sent += [(str(message.get("role", "")), _content(message)) for message in replay.messages]
-    return ui.page("replay.html", user=user.name, replay=replay, sent=sent)
-
-
-async def question(user: AsyncUserScope, receipt: Receipt, names: Mapping[UUID | None, str]) -> str:
-    """Return what was asked: the query, or what the newest message said; blank where that is gone."""
-    name = names.get(receipt.conversation_id)
-    if "query" in receipt.texts or name is None or not receipt.asked:
-        return receipt.texts.get("query", "")
-    messages = await user.conversation(name).messages(from_seq=receipt.asked[0], to_seq=receipt.asked[0])
-    return (messages[0].text or "") if messages else ""
-
-
-async def conversation_names(user: AsyncUserScope, receipts: Sequence[Receipt]) -> dict[UUID | None, str]:
-    """Return the names of the receipts' conversations."""
-    ids = {receipt.conversation_id for receipt in receipts if receipt.conversation_id is not None}
-    names = await user.conversation_names(list(ids)) if ids else {}
-    return {id: name for id, name in names.items()}  # noqa: C416  (a dict of other keys, for mypy)
-
-
-def _sections(receipt: Receipt) -> list[SectionRow]:
-    """Return the sections of a receipt, also those of which everything was left out."""
-    names = dict.fromkeys([*receipt.sections, *(decision.section for decision in receipt.decisions())])
-    colours = section_colours(names)
-    return [
-        SectionRow(
-            name,
-            colours[name],
-            receipt.sections.get(name, 0),
-            receipt.sections.get(name, 0) / max(1, receipt.budget),
-            [decision for decision in receipt.included if decision.section == name],
-            [decision for decision in receipt.left_out if decision.section == name],
-        )
-        for name in names
-    ]
-
-
-def _reasons(receipt: Receipt) -> list[tuple[str, int]]:
-    """Return how much was left out for which reason, the most frequent first; what is not listed too."""
-    counts = Counter({Reason(name): count for name, count in receipt.unlisted.items()})
-    counts.update(decision.reason for decision in receipt.left_out if decision.reason is not None)
-    return [(str(reason), count) for reason, count in counts.most_common()]
-
-
-def _content(message: dict[str, Any]) -> Any:
-    """Return the text of a message, or all that it has beside its role where that is more."""
-    rest = {name: value for name, value in message.items() if name != "role"}
-    return rest["content"] if list(rest) == ["content"] else rest
-
-
-def _link(user: str, decision: Decision) -> str | None:
-    page = PAGES_BY_KIND.get(decision.kind)
-    return None if page is None or decision.id is None else url_to("users", user, page, decision.id)
+    for message in replay.messages:
+        rest = {name: value for name, value in message.items() if name != "role"}
+        sent.append((str(message.get("role", "")), rest["content"] if list(rest) == ["content"] else rest))
+    return ui.page("replay.html", replay=replay, sent=sent)
 
 
 async def show_recall(ui: UIRequest) -> Response:
@@ -171,22 +117,20 @@ async def show_recall(ui: UIRequest) -> Response:
         except MemstoreError as error:
             problem = problem_from(error)
             wrong, status = problem.detail, problem.status_code
-    ids = {hit.conversation_id for hit in hits if hit.conversation_id}
     return ui.page(
         "recall.html",
         status=status,
-        user=user.name,
         asked=params | {"tiers": tiers, "limit": limit},
         wrong=wrong,
         hits=hits,
-        names=await user.conversation_names(list(ids)),
+        names=await conversation_names(user, hits),
         highest=highest_score(hit.parts for hit in hits),
         score=score_bars,
         every={"tiers": list(Tier), "limits": LIMITS},
     )
 
 
-def _filters(params: dict[str, str | None]) -> dict[str, Any]:
+def _filters(params: Mapping[str, str | None]) -> dict[str, Any]:
     """Return the filters of a question; days are those of UTC, the last one included."""
     until = _datetime(params["until"])
     return {
@@ -206,42 +150,68 @@ def _datetime(day: str | None) -> datetime | None:
         return None
 
 
+async def conversation_names(user: AsyncUserScope, rows: Sequence[Receipt | Hit]) -> dict[Any, str]:
+    """Return the names of the conversations of receipts or hits."""
+    ids = {row.conversation_id for row in rows if row.conversation_id is not None}
+    return await user.conversation_names(list(ids))
+
+
+async def question(user: AsyncUserScope, receipt: Receipt, names: Mapping[Any, str]) -> str:
+    """Return what was asked: the query, or what the newest message said; blank where that is gone."""
+    name = names.get(receipt.conversation_id)
+    if "query" in receipt.texts or name is None or not receipt.asked:
+        return receipt.texts.get("query", "")
+    messages = await user.conversation(name).messages(from_seq=receipt.asked[0], to_seq=receipt.asked[0])
+    return (messages[0].text or "") if messages else ""
+
+
+def _sections(receipt: Receipt) -> list[SectionRow]:
+    """Return the sections of a receipt, also those of which everything was left out."""
+    colours = section_colours([*receipt.sections, *(decision.section for decision in receipt.decisions())])
+    return [
+        SectionRow(
+            name,
+            colour,
+            receipt.sections.get(name, 0),
+            receipt.sections.get(name, 0) / max(1, receipt.budget),
+            [decision for decision in receipt.included if decision.section == name],
+            [decision for decision in receipt.left_out if decision.section == name],
+        )
+        for name, colour in colours.items()
+    ]
+
+
 def section_colours(sections: Iterable[str]) -> dict[str, str]:
     """Return the colour of each section: its own for those that are built in, in turn for others."""
     custom = cycle(range(CUSTOM_COLOURS))
-    return {name: name if name in BUILT_IN else f"own{next(custom)}" for name in sections}
+    return {name: name if name in BUILT_IN else f"own{next(custom)}" for name in dict.fromkeys(sections)}
 
 
-def budget_bars(receipt: Receipt) -> tuple[Bar, ...]:
+def budget_bars(receipt: Receipt) -> list[Bar]:
     """Return the budget of a context as bars: sections in their order, what is kept free, what is left."""
-    whole = max(receipt.budget, receipt.tokens, 1)
     colours = section_colours(receipt.sections)
-    parts = [(name, colours[name], tokens) for name, tokens in receipt.sections.items() if tokens]
-    kept = min(receipt.reserve, max(0, receipt.budget - receipt.tokens))
-    parts += [("kept free", "reserve", kept)] if kept else []
-    free = receipt.budget - receipt.tokens - kept
-    parts += [("unused", "free", free)] if free > 0 else []
-    bars, x = [], 0.0
-    for label, colour, tokens in parts:
-        width = WIDTH * tokens / whole
-        bars.append(Bar(label, colour, x, max(1.0, width - 2), tokens))
-        x += width
-    return tuple(bars)
+    unused = max(0, receipt.budget - receipt.tokens)
+    kept = min(receipt.reserve, unused)
+    parts = [(name, colours[name], tokens) for name, tokens in receipt.sections.items()]
+    parts += [("kept free", "reserve", kept), ("unused", "free", unused - kept)]
+    return _bars([part for part in parts if part[2]], max(receipt.budget, receipt.tokens, 1))
 
 
-def score_bars(parts: Mapping[str, float], highest: float) -> tuple[Bar, ...]:
+def score_bars(parts: Mapping[str, float], highest: float) -> list[Bar]:
     """Return what each signal adds to a score, the highest as wide as the chart; negative parts have no width."""
-    bars, x = [], 0.0
     order = {name: place for place, name in enumerate(SIGNALS)}
-    for name in sorted(parts, key=lambda name: (order.get(name, len(order)), name)):
-        value = parts[name]
-        if value > 0 and highest > 0:
-            width = WIDTH * value / highest
-            bars.append(Bar(name, f"signal{order.get(name, len(order))}", x, max(1.0, width - 1), value))
-            x += width
-        elif value < 0:
-            bars.append(Bar(name, "minus", x, 0.0, value))
-    return tuple(bars)
+    names = sorted((name for name in parts if parts[name]), key=lambda name: (order.get(name, len(order)), name))
+    colours = [f"signal{order.get(name, len(order))}" if parts[name] > 0 else "minus" for name in names]
+    return _bars([(name, colour, parts[name]) for name, colour in zip(names, colours, strict=True)], highest)
+
+
+def _bars(parts: Iterable[tuple[str, str, float]], whole: float) -> list[Bar]:
+    bars, x = [], 0.0
+    for label, colour, value in parts:
+        width = max(0.0, WIDTH * value / whole) if whole else 0.0
+        bars.append(Bar(label, colour, x, max(1.0, width - 2) if width else 0.0, value))
+        x += width
+    return bars
 
 
 def highest_score(every: Iterable[Mapping[str, float]]) -> float:

@@ -16,16 +16,23 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.errors import NotFound
-from memstore.server.http.auth import LOCAL_USER, Principal
-from memstore.server.http.dependencies import decode_cursor, encode_cursor
+from memstore.server.http.dependencies import LOCAL_USER, Principal, decode_cursor, encode_cursor
 from memstore.server.http.errors import Problem, user_not_found
 from memstore.server.http.middleware import UI
 
 MAX_FIELDS = 100
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "same-origin",  # with none at all browsers would send no Origin with a form either
+    "X-Content-Type-Options": "nosniff",
+}
 SIGNAL_LABELS = {
     "semantic": "meaning",
     "semantic_around": "meaning around",
@@ -47,16 +54,6 @@ class UIRequest:
         if self.principal is None or not self.principal.can_access(scope.id):
             raise user_not_found()
         return scope
-
-    @property
-    def conversation(self) -> AsyncConversationScope:
-        """The conversation of the path."""
-        return self.user.conversation(self.request.path_params["conversation"])
-
-    @property
-    def is_operator(self) -> bool:
-        """Whether all users are open to who asks."""
-        return self.principal is not None and self.principal.user_id is None
 
     @property
     def id(self) -> UUID:
@@ -91,14 +88,14 @@ class UIRequest:
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """Return a page of a template."""
         context: dict[str, Any] = {
+            "user": self.request.path_params.get("user"),
             "is_known": self.principal is not None,
-            "is_operator": self.is_operator,
+            "is_operator": self.principal is not None and self.principal.user_id is None,
             "signed_in": self.principal not in (None, LOCAL_USER) and "token" in self.request.session,
             "writes": self.writes and self.principal is not None,
         }
-        return HTMLResponse(
-            _environment().get_template(template).render(context | values).encode("utf-8", "replace"), status
-        )
+        html = _environment().get_template(template).render(context | values)
+        return HTMLResponse(html.encode("utf-8", "replace"), status, HEADERS)
 
 
 def redirect(path: str) -> Response:

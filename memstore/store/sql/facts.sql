@@ -145,19 +145,6 @@ WHERE user_id = %(user_id)s AND state = 'active' AND attribute IS NOT NULL AND v
   AND coalesce(valid_to, 'infinity') > now()
 ORDER BY lower(subject) <> lower(%(entity)s), subject, attribute, value, id
 
--- said_in_conversation --
--- Facts that messages of a conversation say, and that were recorded after a moment.
-SELECT DISTINCT f.id
-FROM fact_sources s
-JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
-JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id
-WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND f.user_id = %(user_id)s
-  AND m.conversation_id = %(conversation_id)s AND f.recorded_at > %(after)s
-
--- server_time --
--- The server's clock; the user's row is what it is asked of.
-SELECT clock_timestamp() AS now FROM users WHERE user_id = %(user_id)s
-
 -- remove_sources --
 -- Takes back what a conversation said, but for what is said again at the same place.
 -- What people have entered, edited or taken back by hand stays too.

@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 from memstore import ids
-from memstore._compat import call_inline
 from memstore._sync.derive.chunks import run_with_active_embedder
 from memstore._sync.derive.facts.deriver import (
     add_unit,
@@ -166,7 +165,7 @@ def add_fact(database: Database, resources: Dependencies, user_name: str, new: N
     user_id = ids.user_id(user_name)
 
     def add(resources: Dependencies) -> Fact:
-        entered = call_inline(_entered, resources, _columns(user_id, _parsed(new)), new.sources)
+        entered = _entered(resources, _columns(user_id, _parsed(new)), new.sources)
         fact = entered.fact
         with database.user_transaction(user_id) as scope:
             messages.make_user(scope, user_name)
@@ -209,7 +208,7 @@ def confirm_fact(database: Database, resources: Dependencies, user_id: UUID, fac
     def confirm(resources: Dependencies) -> Fact:
         with database.user_transaction(user_id) as scope:
             proposed = _fact(scope, fact_id)
-        entered = call_inline(_entered, resources, proposed)
+        entered = _entered(resources, proposed)
         with database.user_transaction(user_id) as scope:
             facts.lock(scope)
             fact = _fact(scope, fact_id)
@@ -240,7 +239,7 @@ def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: F
     """
 
     def edit(resources: Dependencies) -> Fact:
-        entered = call_inline(_entered, resources, _columns(user_id, new))
+        entered = _entered(resources, _columns(user_id, new))
         edited = entered.fact
         with database.user_transaction(user_id) as scope:
             facts.lock(scope)

@@ -21,7 +21,6 @@ from typing import Protocol
 from uuid import UUID
 
 from memstore import ids
-from memstore._compat import call_inline
 from memstore._sync.derive.chunks import find_batch_end, run_with_active_embedder
 from memstore._sync.store import chunks, embedding_models, erasure, llm_usage, messages, summaries
 from memstore._sync.store.chunks import new_chunk
@@ -241,7 +240,7 @@ def summarize(
     """
     summarizer = make_summarizer(dependencies)
     while True:
-        recipe = call_inline(lambda: summarizer.recipe)  # a server is asked for it, and no connection is held
+        recipe = (lambda: summarizer.recipe)()  # a server is asked for it, and no connection is held
         with database.user_transaction(user, [erasure.VERSION]) as scope:
             [epoch] = scope.first
             first, last = _check_range(scope, conversation, from_seq, to_seq)
@@ -265,8 +264,8 @@ def _summarize(
         with database.admin_transaction() as scope:
             session.budget.left = llm_usage.left(scope, settings.llm_daily_tokens)
     limit = summary_limit(_level_of(segment.tokens, settings), settings)
-    [summary] = call_inline(lambda: list(summarizer.summarize([segment], limit, session)))
-    [units] = call_inline(embed_summaries, [summary], dependencies)
+    [summary] = (lambda: list(summarizer.summarize([segment], limit, session)))()
+    [units] = embed_summaries([summary], dependencies)
     with erasure.transaction_if_unchanged(database, user, epoch) as scope:
         model = embedding_models.lock_active(scope, dependencies.embedder)
         if summaries.add(scope, [summary]):  # else another process has just made it

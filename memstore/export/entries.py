@@ -1,0 +1,217 @@
+"""What lines of an export become: rows to be stored, checked and redacted, and compared with what is stored. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+import numpy as np
+
+from memstore.context.request import STRATEGIES, VISIBILITY, check_settings
+from memstore.derive.chunks import speaker_prefixed
+from memstore.derive.dependencies import Dependencies
+from memstore.errors import InvalidInput
+from memstore.export.reader import LocatedLine
+from memstore.export.schema import (
+    ConversationLine,
+    DocumentLine,
+    FactLine,
+    ItemLine,
+    MessageLine,
+    UserLine,
+    decode_vector,
+)
+from memstore.ingest.add import UNCOUNTED, count_tokens
+from memstore.ingest.importers import Skipped
+from memstore.ingest.redaction import Redactor
+from memstore.ingest.validation import validate_message
+from memstore.models import Conversation, FactSpan, Json, Message, Summary, Tier, Unit
+from memstore.providers import TokenCounter, Vectors
+from memstore.store.fact_history import recorded
+from memstore.store.messages import CLEARED
+from memstore.store.rows import ChunkRow, FactOnRecord, FactWithHistory, NewChunk, Row
+from memstore.store.tokenize import hash_terms
+
+NOT_MASKED = (
+    "it holds what looks like a secret, which this store masks before it stores anything, and what was derived of it "
+    "is in the file: memstore export --no-derived writes messages alone, which are masked as they come in"
+)
+NOT_COMPARED = {"recorded_at", "created_at", "updated_at", "last_seq", "tokens", "counter"}
+VECTOR_TOLERANCE = 1e-3  # how far from 1 the length of a vector may be
+
+Item = TypeVar("Item", Message, Summary, FactWithHistory)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[Item]):
+    """A line of an item, where it stands, the item to be stored, and its units."""
+
+    where: str
+    line: ItemLine
+    item: Item
+    units: list[ChunkRow]
+
+    @property
+    def row(self) -> Row:
+        """The row of the table of items."""
+        return self.item.fact if isinstance(self.item, FactWithHistory) else self.item
+
+
+@dataclass(frozen=True, slots=True)
+class EntryBuilder:
+    """Builds what is stored of lines: messages that are too long, and secrets that cannot be masked, are refused."""
+
+    max_message_bytes: int
+    redactor: Redactor
+    counter: TokenCounter
+
+    def entries(self, batch: Sequence[LocatedLine], user: UserLine | None) -> tuple[list[Entry[Any]], list[Skipped]]:
+        """Return the lines of items as they are to be stored, and those that cannot be."""
+        maker = user.embedder if user is not None else None
+        dimensions = None if maker is None else maker.dimensions
+        entries: list[Entry[Any]] = []
+        skipped: list[Skipped] = []
+        for one in batch:
+            line: Any = one.line
+            try:
+                if isinstance(line, MessageLine):
+                    validate_message(line, max_bytes=self.max_message_bytes)
+                row = line.row()
+                if self.redactor.detectors:
+                    self._redact(line, row)
+                item = _with_history(line, row) if isinstance(line, FactLine) else row
+                entries.append(Entry(one.where, line, item, _units(row, line, dimensions)))
+            except InvalidInput as error:
+                skipped.append(Skipped(one.where, str(error)))
+        return entries, skipped
+
+    def _redact(self, line: ItemLine, row: Row) -> None:
+        """Mask the secrets of a message of which nothing was derived; raise `InvalidInput` for those of others."""
+        if isinstance(row, Message):
+            if self.redactor.redact_message(row):
+                if line.units:  # they are of its words
+                    raise InvalidInput(NOT_MASKED)
+                vars(row).update(tokens=UNCOUNTED)
+                count_tokens([row], self.counter)
+            return
+        given: list[Any] = [value for name, value in vars(row).items() if isinstance(value, str)]
+        if isinstance(line, FactLine):
+            given.append({line.attribute or "": line.value})
+            given += [(change.actor, change.before, change.after) for change in line.history]
+        if self._has_secret(given):
+            raise InvalidInput(NOT_MASKED)
+
+    def _has_secret(self, given: Sequence[Any]) -> bool:
+        counts: Counter[str] = Counter()
+        self.redactor.redact_json(given, counts)
+        return bool(counts)
+
+    def conversation(self, line: ConversationLine) -> tuple[Conversation, list[Json], str | None]:
+        """Return a conversation, what its settings were, and why its settings are left out."""
+        row, redactor, problem = line.row(), self.redactor, None
+        try:  # a strategy or a rule may be installed elsewhere alone
+            special = (CLEARED, STRATEGIES, VISIBILITY)
+            check_settings({name: value for name, value in row.settings.items() if name not in special})
+        except InvalidInput as error:
+            row.settings, problem = {}, f"its settings are left out: {error}"
+        row.title, row.channel = redactor.redact(row.title), redactor.redact(row.channel)
+        row.settings = redactor.redact_json(row.settings)
+        changes = [one.model_dump() | {"before": redactor.redact_json(one.before)} for one in line.setting_changes]
+        return row, changes, problem
+
+    def document(self, line: DocumentLine) -> tuple[Json, list[Json]]:
+        """Return a document and its vectors, but for those of texts that hold a secret."""
+        redactor = self.redactor
+        for label in (*line.namespace, line.key):
+            redactor.reject_secret_names(name_of_a_document=label)
+        value = redactor.redact_json(line.value)
+        vectors = []
+        for one in line.vectors:
+            is_of_value = one.text is None
+            if (is_of_value and value != line.value) or self._has_secret([one.path, one.text]):
+                continue
+            vector = decode_vector(one.vector, one.path)
+            if not len(vector) or not np.isfinite(vector).all():
+                raise InvalidInput(f"the vector of {one.path} has no components, or some that are not finite")
+            vectors.append(one.model_dump() | {"id": line.id, "embedding": vector})
+        ttl = None if line.ttl is None else timedelta(seconds=line.ttl)
+        row = line.model_dump(exclude={"kind", "user", "vectors"}) | {"value": value, "ttl": ttl}
+        return row, vectors
+
+
+def _with_history(line: FactLine, row: Any) -> FactWithHistory:
+    sources = [(FactSpan(src.message_id, src.start, src.stop, src.trust), src.recorded_at) for src in line.sources]
+    return FactWithHistory(row, sources, [change.model_dump() for change in line.history])
+
+
+def _units(row: Row, line: ItemLine, dimensions: int | None) -> list[ChunkRow]:
+    """Return an item's units; raise `InvalidInput` for one that lies outside of its text, or has a wrong vector."""
+    length = len(row.text or "")
+    units = []
+    for chunk, one in enumerate(line.units):
+        if not one.start <= one.stop <= length:
+            raise InvalidInput(f"its unit {chunk} is {one.start} to {one.stop}, and its text has {length} characters")
+        vector = None
+        if one.vector is not None and dimensions is not None:
+            vector = decode_vector(one.vector, f"its unit {chunk}")
+            # A longer one would be found for whatever is asked; of what is not finite nothing would come out right.
+            if len(vector) != dimensions or not abs(np.linalg.norm(vector) - 1) < VECTOR_TOLERANCE:
+                raise InvalidInput(f"the vector of its unit {chunk} is not {dimensions} components of length 1")
+        span = one.start, one.stop
+        place: tuple[Any, ...]
+        if isinstance(row, Message):
+            place = row.conversation_id, row.seq, row.role, row.name or row.role
+            unit = Unit(row.id, chunk, Tier.MESSAGES, *place, *span, row.occurred_at)
+        elif isinstance(row, Summary):
+            place = row.conversation_id, row.to_seq, None, None
+            unit = Unit(row.id, chunk, Tier.SUMMARIES, *place, *span, row.occurred_until)
+        else:
+            place = one.conversation_id, None, None, row.subject
+            unit = Unit(row.id, chunk, Tier.FACTS, *place, *span, row.occurred_at)
+        units.append(ChunkRow(unit, one.recorded_at, vector))
+    return units
+
+
+def hash_units(entries: Sequence[Entry[Any]], resources: Dependencies | None) -> dict[UUID, list[NewChunk]]:
+    """Return the units of items to be stored, with their own vectors, or with new ones that `resources` make."""
+    units = [(one.row, kept) for one in entries for kept in one.units]
+    texts = []
+    for row, kept in units:
+        text = (row.text or "")[kept.unit.start : kept.unit.stop]
+        texts.append(speaker_prefixed(kept.unit.speaker or "", text) if isinstance(row, Message) else text)
+    vectors: Sequence[Vectors | None] = [kept.vector for _, kept in units]
+    if resources is not None:
+        vectors = resources.embed(texts)
+    hashed: dict[UUID, list[NewChunk]] = {}
+    for (row, kept), text, vector in zip(units, texts, vectors, strict=True):
+        tags = row.tags if isinstance(row, Message) else ()
+        unit = NewChunk(kept.unit, *hash_terms(text, row.user_id), vector, tags, kept.recorded_at)
+        hashed.setdefault(row.id, []).append(unit)
+    return hashed
+
+
+def describe_difference(kind: str, stored: Any, given: Any) -> str | None:
+    """Say where a stored message, summary or conversation differs from one of the same id; None where it does not."""
+    names = type(given).model_fields.keys() - NOT_COMPARED
+    return _known_with_another(kind, [name for name in sorted(names) if getattr(stored, name) != getattr(given, name)])
+
+
+def describe_fact_difference(stored: FactOnRecord, given: FactWithHistory) -> str | None:
+    """Say where a stored fact differs from one of the same id; one that went on from there does not."""
+    changes = {change["id"] for change in given.history}
+    if not changes <= stored.changes:
+        return _known_with_another("fact", ["history"])
+    if changes < stored.changes:
+        return None
+    before, after = (recorded(fact) | {"confidence": np.float32(fact.confidence)} for fact in (stored.fact, given.fact))
+    return _known_with_another("fact", [name for name in before if before[name] != after[name]])
+
+
+def _known_with_another(kind: str, names: Sequence[str]) -> str | None:
+    if not names:
+        return None
+    return f"the {kind} is known with another {', another '.join(names)}; what is stored stays as it is"

@@ -1,0 +1,251 @@
+"""Recall, contexts with their receipts, and facts with what people do to them by hand."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Query
+from pydantic import AfterValidator, BaseModel, Field, StrictBool, StrictFloat, StrictInt
+from starlette.responses import PlainTextResponse
+
+from memstore.client.user import Grouping, Order
+from memstore.models import Entity, Fact, FactChange, FactKind, FactType, Hit, HitGroup, Json, Role, Tier
+from memstore.server.http.dependencies import (
+    MAX_LIMIT,
+    USER,
+    ConversationDep,
+    NamePart,
+    Page,
+    PageParams,
+    StrictModel,
+    Timestamp,
+    UserDep,
+)
+
+contexts = APIRouter(prefix=USER, tags=["contexts"])
+facts = APIRouter(prefix=USER, tags=["facts"])
+MAX_BUDGET = 10**9
+MAX_MODEL_NAME = 200
+MAX_TEXT, MAX_PART, MAX_LANGUAGE = 2000, 300, 35
+
+
+class RecallRequest(StrictModel):
+    """A question, and what narrows it."""
+
+    query: str = Field(min_length=1)
+    limit: StrictInt = Field(10, ge=1, le=MAX_LIMIT)
+    tiers: list[Tier] = Field(list(Tier), min_length=1)
+    conversation: str | None = Field(None, min_length=1)
+    roles: list[Role] | None = None
+    tags: list[str] | None = None
+    since: Timestamp | None = None
+    until: Timestamp | None = None
+    as_of: Timestamp | None = None
+    min_score: StrictFloat | None = Field(None, allow_inf_nan=False)
+    viewer: str | None = Field(None, min_length=1)
+    visibility: str | None = None
+    order: Order = "score"
+    group_by: Grouping | None = None
+
+
+@contexts.post("/recall")
+async def recall(user: UserDep, body: RecallRequest) -> list[Hit] | list[HitGroup]:
+    """Return what is remembered, the best first: hits, or with `group_by` groups of them."""
+    found: list[Hit] | list[HitGroup] = await user.recall(**dict(body))
+    return found
+
+
+def _refuse_file(model: str) -> str:
+    if model.partition(":")[0] == "tokenizer":
+        raise ValueError("files of the server are not named by its clients; the settings' counter may be one")
+    return model
+
+
+class ContextRequest(StrictModel):
+    """What a context is asked for; what is left out is as the conversation's settings have it, else the system's."""
+
+    query: str | None = Field(None, description="the question; null: the newest user message is")
+    budget: StrictInt | None = Field(None, ge=1, le=MAX_BUDGET, description="the most tokens that it may have")
+    reserve: StrictInt | None = Field(None, ge=0, le=MAX_BUDGET, description="tokens of the budget to keep free")
+    system: str | None = Field(None, description="the system prompt")
+    strategy: list[str | Json] | None = Field(None, description="what compresses the conversation; []: nothing")
+    sections: list[Json] = Field([], description="what sections may take, and texts of your own")
+    viewer: str | None = Field(None, min_length=1, description="who looks")
+    visibility: str | None = Field(None, description="the rule by which a viewer sees messages")
+    as_of: Timestamp | None = Field(None, description="of what was known then")
+    model: Annotated[str, AfterValidator(_refuse_file)] | None = Field(
+        None, min_length=1, max_length=MAX_MODEL_NAME, description="count as this model does"
+    )
+    tools: list[Json] = Field([], description="definitions of tools that are sent beside: they are counted")
+    format: Literal["openai", "ollama", "anthropic", "text"] = "openai"
+    receipt: StrictBool = Field(False, description="whether to give the whole receipt, and not its id alone")
+
+
+class ContextResponse(BaseModel):
+    """A finished context: its tokens are within the budget."""
+
+    messages: list[Json]
+    system: str | None
+    text: str | None
+    tokens: int
+    budget: int
+    counter: str
+    count: str = Field(description="exact, server, estimated or upper_bound")
+    sections: dict[str, int] = Field(description="tokens by section")
+    receipt_id: UUID | None = Field(description="null where none is kept")
+    receipt: Json | None = None
+
+
+@contexts.post("/conversations/{conversation:name}/context")
+async def build_context(conversation: ConversationDep, body: ContextRequest) -> ContextResponse:
+    """Return chat messages that answer to the question with what is remembered, in at most `budget` tokens."""
+    options = dict(body)
+    with_receipt = options.pop("receipt")
+    context = await conversation.context(**options)
+    receipt = context.receipt
+    return ContextResponse.model_construct(
+        messages=context.messages,
+        system=context.system,
+        text=context.text,
+        tokens=context.tokens,
+        budget=receipt.budget,
+        counter=receipt.counter,
+        count=receipt.count,
+        sections=dict(receipt.sections),
+        receipt_id=receipt.id,
+        receipt=receipt.as_dict() if with_receipt else None,
+    )
+
+
+@contexts.get("/conversations/{conversation:name}/receipts")
+async def list_receipts(conversation: ConversationDep, limit: Annotated[int, Query(ge=1, le=100)] = 20) -> list[Json]:
+    """Return the receipts of a conversation's contexts, the latest first."""
+    return [receipt.as_dict() for receipt in await conversation.receipts(limit=limit)]
+
+
+@contexts.get("/receipts/{receipt}")
+async def get_receipt(user: UserDep, receipt: UUID) -> Json:
+    """Return a receipt: what was in a context, what was left out and why."""
+    return (await user.receipt(receipt)).as_dict()
+
+
+@contexts.get("/receipts/{receipt}/explain", response_class=PlainTextResponse)
+async def explain_receipt(user: UserDep, receipt: UUID) -> str:
+    """Return a receipt for people."""
+    return (await user.receipt(receipt)).explain()
+
+
+@contexts.get("/receipts/{receipt}/replay")
+async def replay_context(user: UserDep, receipt: UUID) -> Json:
+    """Return a context again: `exact` says whether these are the bytes that were sent."""
+    return (await user.replay(receipt)).as_dict()
+
+
+class FactFields(StrictModel):
+    """What may be said of a fact; what is left out of a change stays."""
+
+    kind: FactKind | None = None
+    subject: str = Field("The user", min_length=1, max_length=MAX_PART)
+    attribute: str | None = Field(None, max_length=MAX_PART)
+    value: str | None = Field(None, max_length=MAX_TEXT)
+    language: str = Field("und", min_length=1, max_length=MAX_LANGUAGE, description="ISO 639")
+    confidence: StrictFloat = Field(1.0, ge=0, le=1)
+    valid_from: Timestamp | None = None
+    valid_to: Timestamp | None = None
+
+
+class NewFactRequest(FactFields):
+    """A fact that is entered by hand."""
+
+    text: str = Field(min_length=1, max_length=MAX_TEXT)
+    type: FactType
+    sources: list[UUID] = Field([], description="ids of messages that say it")
+    quarantined: StrictBool = Field(False, description="it waits until it is confirmed, as what a model proposes")
+
+
+class FactEdit(FactFields):
+    """What is to be other of a fact, something at least."""
+
+    text: str = Field("", min_length=1, max_length=MAX_TEXT)
+    type: FactType = "identity"
+
+
+class FactParams(PageParams):
+    """Which facts are asked for."""
+
+    state: Literal["active", "ended", "quarantined", "superseded", "retracted", "erased", "all"] = "active"
+    type: FactType | None = None
+    kind: FactKind | None = None
+    subject: str | None = None
+    as_of: Timestamp | None = None
+
+
+@facts.get("/facts")
+async def list_facts(user: UserDep, params: Annotated[FactParams, Query()]) -> Page[Fact]:
+    """Return facts, the latest first, as they are or as they were known at a moment."""
+    rows = await user.facts(**params.model_dump(exclude={"cursor", "limit"}))
+    last = params.position(tuple[datetime, UUID])
+    if last is not None:
+        rows = [fact for fact in rows if _sort_key(fact.occurred_at, fact.id) > _sort_key(*last)]
+    return params.page(rows, lambda fact: [fact.occurred_at, fact.id])
+
+
+def _sort_key(at: datetime, id: UUID) -> tuple[float, UUID]:
+    return -at.timestamp(), id
+
+
+@facts.post("/facts", status_code=201)
+async def add_fact(user: UserDep, body: NewFactRequest) -> Fact:
+    """Enter a fact: it is found at once. One that is known with the same words becomes this one.
+
+    With `quarantined` it waits; one that is known with the same words stays what it is, and is given.
+    """
+    return await user.add_fact(**body.model_dump())
+
+
+@facts.get("/facts/{fact}")
+async def get_fact(user: UserDep, fact: UUID) -> Fact:
+    """Return a fact, in whatever state."""
+    return await user.fact(fact)
+
+
+@facts.patch("/facts/{fact}")
+async def edit_fact(user: UserDep, fact: UUID, body: FactEdit) -> Fact:
+    """Replace an active fact; the one that was edited is superseded, and can be brought back.
+
+    Where its words stay, it is changed in its place, and has the same id.
+    """
+    changes: dict[str, Any] = body.model_dump(exclude_unset=True)
+    return await user.edit_fact(fact, **changes)
+
+
+@facts.delete("/facts/{fact}")
+async def retract_fact(user: UserDep, fact: UUID) -> Fact:
+    """Retract a fact: it is no longer recalled, also where it is said again. Its history can undo that."""
+    return await user.retract_fact(fact)
+
+
+@facts.post("/facts/{fact}/confirm")
+async def confirm_fact(user: UserDep, fact: UUID) -> Fact:
+    """Activate a quarantined fact: recall finds it from now on."""
+    return await user.confirm_fact(fact)
+
+
+@facts.get("/facts/{fact}/history")
+async def get_fact_history(user: UserDep, fact: UUID) -> list[FactChange]:
+    """Return what happened to a fact, in order."""
+    return await user.fact_history(fact)
+
+
+@facts.post("/changes/{change}/undo")
+async def undo_change(user: UserDep, change: UUID) -> FactChange:
+    """Undo a change of a fact exactly; 409 where the fact was changed again since."""
+    return await user.undo(change)
+
+
+@facts.get("/entities/{entity:name}")
+async def get_entity(user: UserDep, entity: NamePart) -> Entity:
+    """Return the facts about somebody or something, and how it is related to others."""
+    return await user.entity(entity)

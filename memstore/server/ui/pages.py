@@ -1,0 +1,304 @@
+"""Users, conversations with the summaries over messages, facts with their history, and erasing with its certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from starlette.responses import JSONResponse, Response
+
+from memstore.client.user import AsyncUserScope
+from memstore.errors import NotFound
+from memstore.models import (
+    FACT_STATES,
+    FACT_TYPES,
+    Certificate,
+    ErasureScope,
+    Fact,
+    FactChange,
+    FactSpan,
+    Message,
+    Summary,
+)
+from memstore.server.http.errors import Problem
+from memstore.server.http.middleware import disable_timeout
+from memstore.server.ui import contexts
+from memstore.server.ui.request import HEADERS, UIRequest, redirect, url_to
+from memstore.store.messages import LAST
+
+LATEST, LATEST_CONTEXTS = 6, 4
+USERS, CONVERSATIONS, MESSAGES, FACTS, CERTIFICATES = 25, 40, 24, 40, 20  # on a page
+MAX_SUMMARIES, MAX_FACTS, MAX_SOURCES = 24, 60, 12
+EXCERPT_MARGIN = 240  # characters of a message on either side of what it says
+ANY = "all"
+
+
+async def home(ui: UIRequest) -> Response:
+    """Show the users, sorted; a user's token leads to that user."""
+    if ui.principal is not None and ui.principal.user_id is not None:
+        return redirect(url_to("users", ui.principal.user_name))
+    position = ui.position(tuple[str])
+    names: list[str] = []
+    async for name in ui.store.users(after=position[0] if position else ""):
+        names.append(name)
+        if len(names) > USERS:
+            break
+    shown = [(name, await ui.store.user(name).conversations(limit=LATEST)) for name in names[:USERS]]
+    return ui.page("users.html", users=shown, more=len(names) > USERS, first=position is None)
+
+
+async def overview(ui: UIRequest) -> Response:
+    """Show a user: how much there is, and what came last."""
+    user = ui.user
+    receipts = await user.receipt_page(limit=LATEST_CONTEXTS)
+    names = await contexts.conversation_names(user, receipts)
+    return ui.page(
+        "user.html",
+        counts=await ui.store.stats(user=user.name),
+        conversations=await user.conversations(limit=LATEST),
+        facts=await user.facts(limit=LATEST),
+        receipts=[(receipt, await contexts.question(user, receipt, names)) for receipt in receipts],
+    )
+
+
+async def list_conversations(ui: UIRequest) -> Response:
+    """Show a user's conversations, the latest first."""
+    rows = await ui.user.conversations(before=ui.position(tuple[datetime, UUID]), limit=CONVERSATIONS + 1)
+    return ui.page("conversations.html", conversations=rows[:CONVERSATIONS], more=len(rows) > CONVERSATIONS)
+
+
+async def show_conversation(ui: UIRequest) -> Response:
+    """Show a page of a conversation, from the message number `from`."""
+    user = ui.user
+    conversation = user.conversation(ui.request.path_params["conversation"])
+    info = await conversation.info()
+    if info is None:
+        raise NotFound("Nothing was said in this conversation, or it was erased.")
+    first = ui.number("from", 1, most=LAST)
+    rows = await conversation.messages(from_seq=first, limit=MESSAGES + 1)
+    messages = rows[:MESSAGES]
+    last = messages[-1].seq if messages else first
+    summaries = await user.summaries_over(conversation.id, first, last, limit=MAX_SUMMARIES) if messages else []
+    facts: dict[UUID, list[Fact]] = {}
+    for fact in await user.facts_said_by([message.id for message in messages], limit=MAX_FACTS):
+        for source in fact.sources:
+            facts.setdefault(source, []).append(fact)
+    return ui.page(
+        "conversation.html",
+        info=info,
+        segments=segments(messages, summaries),
+        above=[summary for summary in summaries if summary.level != 1],
+        facts=facts,
+        following=last + 1 if len(rows) > MESSAGES else None,
+        before=max(1, first - MESSAGES) if first > 1 else None,
+    )
+
+
+class Segment(NamedTuple):
+    """Messages under one summary, as far as they are on the page; None: they are under none yet."""
+
+    summary: Summary | None
+    messages: list[Message]
+
+
+def segments(messages: Sequence[Message], summaries: Sequence[Summary]) -> list[Segment]:
+    """Return messages in runs, each under the same summary of the lowest level."""
+    lowest = [summary for summary in summaries if summary.level == 1]
+    runs: list[Segment] = []
+    for message in messages:
+        above = next((summary for summary in lowest if summary.from_seq <= message.seq <= summary.to_seq), None)
+        if not runs or runs[-1].summary is not above:
+            runs.append(Segment(above, []))
+        runs[-1].messages.append(message)
+    return runs
+
+
+async def show_message(ui: UIRequest) -> Response:
+    """Show one message, where it stands, and what was derived from it."""
+    user = ui.user
+    messages = await user.messages([ui.id])
+    if not messages:
+        raise NotFound("There is no such message, or it was erased.")
+    (message,) = messages
+    names = await user.conversation_names([message.conversation_id])
+    return ui.page(
+        "message.html",
+        message=message,
+        conversation=names.get(message.conversation_id, ""),
+        summaries=await user.summaries_over(message.conversation_id, message.seq, message.seq, limit=MAX_SUMMARIES),
+        facts=await user.facts_said_by([message.id], limit=MAX_FACTS),
+    )
+
+
+async def show_summary(ui: UIRequest) -> Response:
+    """Lead to a summary, where it stands beside its messages."""
+    user = ui.user
+    summary = await user.summary(ui.id)
+    names = await user.conversation_names([summary.conversation_id])
+    if summary.conversation_id not in names:
+        raise NotFound("The conversation of this summary was erased.")
+    name, query = names[summary.conversation_id], {"from": summary.from_seq}
+    return redirect(url_to("users", user.name, "conversations", name, at=f"s-{summary.id}", **query))
+
+
+async def list_facts(ui: UIRequest) -> Response:
+    """Show a page of facts, the latest first."""
+    state = ui.param("state") if ui.param("state") in (*FACT_STATES, ANY) else "active"
+    type = ui.param("type") if ui.param("type") in FACT_TYPES else None
+    asked: dict[str, Any] = {"state": state, "type": type, "subject": ui.param("subject")}
+    rows = await ui.user.facts(**asked, before=ui.position(tuple[datetime, UUID]), limit=FACTS + 1)
+    return ui.page(
+        "facts.html",
+        facts=rows[:FACTS],
+        more=len(rows) > FACTS,
+        asked=asked,
+        states=(*FACT_STATES, ANY),
+        types=FACT_TYPES,
+    )
+
+
+class SourceExcerpt(NamedTuple):
+    """Where a fact was said: the message, the words themselves with those before and after; summaries over it."""
+
+    message: Message
+    conversation: str
+    before: str
+    words: str
+    after: str
+    summaries: Sequence[Summary]
+
+
+async def show_fact(ui: UIRequest) -> Response:
+    """Show one fact: the messages that say it and the summaries over them, and its history."""
+    user = ui.user
+    fact = await user.fact(ui.id)
+    history = await user.fact_history(fact.id)
+    related = {id for change in history for id in (change.fact_id, change.other_id) if id is not None}
+    return ui.page(
+        "fact.html",
+        fact=fact,
+        said=await _sources(user, fact),
+        sources=len(fact.sources),
+        history=history,
+        undone={change.undoes for change in history if change.undoes},
+        others={other.id: other.text for other in await user.facts(state=None, ids=list(related))},
+    )
+
+
+async def _sources(user: AsyncUserScope, fact: Fact) -> list[SourceExcerpt]:
+    spans = {span.message_id: span for span in fact.spans[:MAX_SOURCES]}
+    messages = await user.messages(list(spans))
+    names = await user.conversation_names([message.conversation_id for message in messages])
+    sources = []
+    for message in messages:
+        place = message.conversation_id
+        summaries = await user.summaries_over(place, message.seq, message.seq, limit=MAX_SUMMARIES)
+        words = excerpt(message.text or "", spans[message.id])
+        sources.append(SourceExcerpt(message, names.get(place, ""), *words, summaries))
+    return sources
+
+
+def excerpt(text: str, span: FactSpan) -> tuple[str, str, str]:
+    """Return the words before, the words that say it, and those after; where that is not known, all is before."""
+    if span.start is None or span.stop is None:
+        return text, "", ""
+    first, last = max(0, span.start - EXCERPT_MARGIN), span.stop + EXCERPT_MARGIN
+    before = ("…" if first else "") + text[first : span.start]
+    return before, text[span.start : span.stop], text[span.stop : last] + ("…" if last < len(text) else "")
+
+
+async def confirm(ui: UIRequest) -> Response:
+    """Confirm a quarantined fact."""
+    return _to_fact(ui, await ui.user.confirm_fact(ui.id))
+
+
+async def retract(ui: UIRequest) -> Response:
+    """Retract a fact."""
+    return _to_fact(ui, await ui.user.retract_fact(ui.id))
+
+
+async def undo(ui: UIRequest) -> Response:
+    """Undo a change of a fact exactly."""
+    return _to_fact(ui, await ui.user.undo(ui.id))
+
+
+def _to_fact(ui: UIRequest, changed: Fact | FactChange) -> Response:
+    id = changed.id if isinstance(changed, Fact) else changed.fact_id
+    return redirect(url_to("users", ui.user.name, "facts", id))
+
+
+async def show_erasures(ui: UIRequest) -> Response:
+    """Show the certificates of a user, and where it is allowed the form that begins with a rehearsal."""
+    certificates = await ui.user.erasures(limit=CERTIFICATES + 1)
+    return ui.page(
+        "erase.html",
+        certificates=certificates[:CERTIFICATES],
+        more=len(certificates) > CERTIFICATES,
+        what=ui.param("what") or ErasureScope.CONVERSATION,
+        which=ui.param("which") or "",
+    )
+
+
+async def rehearse(ui: UIRequest) -> Response:
+    """Show what would be erased; nothing is."""
+    return await _show_rehearsal(ui, *_target(await ui.form()))
+
+
+async def erase(ui: UIRequest) -> Response:
+    """Erase, where its name was typed; lead to the certificate."""
+    user, fields = ui.user, await ui.form()
+    what, which = _target(fields)
+    if fields.get("word", "") != (user.name if what == ErasureScope.USER else which):
+        return await _show_rehearsal(ui, what, which, "That is not what it is called: nothing was erased.")
+    certificate = await _erase(ui, what, which, dry_run=False)
+    place = ("erase",) if certificate.id is None else ("erasures", certificate.id)
+    return redirect(url_to("users", user.name, *place))
+
+
+async def show_certificate(ui: UIRequest) -> Response:
+    """Show a certificate."""
+    return ui.page("certificate.html", certificate=await ui.user.erasure(ui.id))
+
+
+async def download_certificate(ui: UIRequest) -> Response:
+    """Return a certificate as a file, as `memstore verify-erasure` reads it."""
+    certificate = await ui.user.erasure(ui.id)
+    disposition = f'attachment; filename="certificate-{certificate.id}.json"'
+    return JSONResponse(certificate.as_dict(), headers=HEADERS | {"Content-Disposition": disposition})
+
+
+def _target(fields: dict[str, str]) -> tuple[str, str]:
+    """Return what a form names: a conversation exactly, for " a" and "a" are two; an id without blanks around it."""
+    what, which = fields.get("what", ""), fields.get("which", "")
+    return what, which if what == ErasureScope.CONVERSATION else which.strip()
+
+
+async def _show_rehearsal(ui: UIRequest, what: str, which: str, wrong: str = "") -> Response:
+    return ui.page(
+        "rehearsal.html",
+        status=HTTPStatus.UNPROCESSABLE_ENTITY if wrong else HTTPStatus.OK,
+        certificate=await _erase(ui, what, which, dry_run=True),
+        what=what,
+        which=which,
+        word=ui.user.name if what == ErasureScope.USER else which,
+        wrong=wrong,
+    )
+
+
+async def _erase(ui: UIRequest, what: str, which: str, *, dry_run: bool) -> Certificate:
+    disable_timeout(ui.request.scope)
+    user = ui.user
+    if what == ErasureScope.USER:
+        return await user.erase(dry_run=dry_run)
+    if what == ErasureScope.CONVERSATION:
+        return await user.conversation(which).erase(dry_run=dry_run)
+    try:
+        id = UUID(which)
+    except ValueError:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", f"{which:.60} is no id.") from None
+    if what == ErasureScope.MESSAGE:
+        return await user.erase_message(id, dry_run=dry_run)
+    return await user.erase_fact(id, dry_run=dry_run)
