@@ -115,8 +115,7 @@ async def add_conversation(
     marks = {deriver: watermarks.get(deriver, (0, None)) for deriver in DERIVERS}
     rows = [place | {"deriver": name, "done_seq": seq, "recipe": recipe} for name, (seq, recipe) in marks.items()]
     await scope.run_many(SQL["add_derivation"], rows)
-    if changes := [place | change for change in setting_changes]:
-        await scope.run_many(messages.SQL["add_setting_change"], changes)
+    await scope.run_many(messages.SQL["add_setting_change"], [place | change for change in setting_changes])
 
 
 async def taken(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
@@ -158,15 +157,14 @@ async def add_facts(scope: Transaction, new: Sequence[FactWithHistory]) -> None:
     """Store facts that are not there, with their sources and their history."""
     await scope.run_many(facts.SQL["add_fact"], [vars(one.fact) for one in new])
     await facts.add_sources(scope, [Source(one.fact.id, span, at) for one in new for span, at in one.sources])
-    if changes := [change | {"fact_id": one.fact.id} for one in new for change in one.history]:
-        await scope.run_many(fact_history.SQL["add_change"], changes)
+    changes = [change | {"fact_id": one.fact.id} for one in new for change in one.history]
+    await scope.run_many(fact_history.SQL["add_change"], changes)
 
 
 async def add_documents(scope: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:
     """Store documents that are not there, with their vectors."""
     await scope.run_many(SQL["add_document"], new)
-    if vectors:
-        await scope.run_many(documents.SQL["add_vector"], vectors)
+    await scope.run_many(documents.SQL["add_vector"], vectors)
 
 
 def _known(changes: list[UUID], **row: Any) -> FactOnRecord:

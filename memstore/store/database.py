@@ -164,8 +164,7 @@ class Transaction:
 
     async def write_events(self) -> None:
         """Put the events that are not there yet into the outbox."""
-        if rows := self._take_new_events():
-            await self.run_many(SQL["add_event"], rows)
+        await self.run_many(SQL["add_event"], self._take_new_events())
 
     def _take_new_events(self) -> list[dict[str, Any]]:
         events, self._written = self.events[self._written :], len(self.events)
@@ -174,6 +173,8 @@ class Transaction:
     async def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
         """Insert rows in one round trip; return how many were not there yet."""
         given = list(rows)
+        if not given:
+            return 0
         if len(given) == 1:  # without the pipeline that many rows need: half the time
             return await self.run(statement, **given[0])
         async with self.connection.pipeline():

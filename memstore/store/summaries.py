@@ -39,8 +39,6 @@ async def hole(scope: Transaction, conversation: UUID, done_seq: int) -> Hole | 
 
 async def add(scope: Transaction, summaries: list[Summary]) -> int:
     """Store summaries; return how many were new."""
-    if not summaries:
-        return 0
     return await scope.run_many(SQL["add_summary"], [dict(summary) for summary in summaries])
 
 

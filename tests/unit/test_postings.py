@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from memstore.search.candidates import best_by_words
 from memstore.search.signals import B, Corpus, idf, saturated
@@ -22,6 +22,7 @@ def run(units: list[dict[int, int]]) -> Run:
 
 
 @given(UNITS)
+@settings(suppress_health_check=[HealthCheck.too_slow])  # of a busy machine
 def test_what_is_packed_is_found_again(units: list[dict[int, int]]) -> None:
     rows = postings.pack(run(units))
     expected: dict[int, dict[int, int]] = {}

@@ -116,8 +116,7 @@ def add_conversation(
     marks = {deriver: watermarks.get(deriver, (0, None)) for deriver in DERIVERS}
     rows = [place | {"deriver": name, "done_seq": seq, "recipe": recipe} for name, (seq, recipe) in marks.items()]
     scope.run_many(SQL["add_derivation"], rows)
-    if changes := [place | change for change in setting_changes]:
-        scope.run_many(messages.SQL["add_setting_change"], changes)
+    scope.run_many(messages.SQL["add_setting_change"], [place | change for change in setting_changes])
 
 
 def taken(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
@@ -159,15 +158,14 @@ def add_facts(scope: Transaction, new: Sequence[FactWithHistory]) -> None:
     """Store facts that are not there, with their sources and their history."""
     scope.run_many(facts.SQL["add_fact"], [vars(one.fact) for one in new])
     facts.add_sources(scope, [Source(one.fact.id, span, at) for one in new for span, at in one.sources])
-    if changes := [change | {"fact_id": one.fact.id} for one in new for change in one.history]:
-        scope.run_many(fact_history.SQL["add_change"], changes)
+    changes = [change | {"fact_id": one.fact.id} for one in new for change in one.history]
+    scope.run_many(fact_history.SQL["add_change"], changes)
 
 
 def add_documents(scope: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:
     """Store documents that are not there, with their vectors."""
     scope.run_many(SQL["add_document"], new)
-    if vectors:
-        scope.run_many(documents.SQL["add_vector"], vectors)
+    scope.run_many(documents.SQL["add_vector"], vectors)
 
 
 def _known(changes: list[UUID], **row: Any) -> FactOnRecord:

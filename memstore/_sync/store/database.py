@@ -165,8 +165,7 @@ class Transaction:
 
     def write_events(self) -> None:
         """Put the events that are not there yet into the outbox."""
-        if rows := self._take_new_events():
-            self.run_many(SQL["add_event"], rows)
+        self.run_many(SQL["add_event"], self._take_new_events())
 
     def _take_new_events(self) -> list[dict[str, Any]]:
         events, self._written = self.events[self._written :], len(self.events)
@@ -175,6 +174,8 @@ class Transaction:
     def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
         """Insert rows in one round trip; return how many were not there yet."""
         given = list(rows)
+        if not given:
+            return 0
         if len(given) == 1:  # without the pipeline that many rows need: half the time
             return self.run(statement, **given[0])
         with self.connection.pipeline():

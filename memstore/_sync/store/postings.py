@@ -180,7 +180,7 @@ def _flatten(lists: Iterable[list[int]]) -> NDArray[np.int64]:
 def post(scope: Transaction, run: Run) -> None:
     """Store the postings of a run. Raises `ConcurrentUpdate` where another process has."""
     rows = pack(run)
-    if rows and scope.run_many(SQL["add_posting"], rows) != len(rows):
+    if scope.run_many(SQL["add_posting"], rows) != len(rows):
         raise ConcurrentUpdate
     if not scope.run(SQL["posted"], after=run.after, last=run.units[-1].number):
         raise ConcurrentUpdate

@@ -40,8 +40,6 @@ def hole(scope: Transaction, conversation: UUID, done_seq: int) -> Hole | None:
 
 def add(scope: Transaction, summaries: list[Summary]) -> int:
     """Store summaries; return how many were new."""
-    if not summaries:
-        return 0
     return scope.run_many(SQL["add_summary"], [dict(summary) for summary in summaries])
 
 
