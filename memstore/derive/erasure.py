@@ -287,7 +287,7 @@ async def _derive_again(scope: Transaction, conversation: UUID, deriver: str, to
     if await erasure.rewind_watermark(scope, conversation, deriver, to_seq):
         removal.again[deriver] += 1
         if scope.enqueue:
-            await scope.run_together([queue.enqueued(conversation, to_seq + 1)])
+            await scope.run_together([queue.enqueue_statement(conversation, to_seq + 1)])
 
 
 async def _remove_units(scope: Transaction, ids: Sequence[UUID], locked: LockedUser, removal: Removal) -> None:

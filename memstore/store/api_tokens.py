@@ -32,9 +32,8 @@ async def add(
 ) -> ApiToken:
     """Keep a token's hash; it holds for so many seconds, or until it is revoked."""
     values = {"id": id, "hash": hash, "owner": owner, "user_name": user_name, "name": name, "seconds": seconds}
-    made = await scope.one(SQL["add"], ApiToken, **values)
-    assert made is not None
-    return made
+    [token] = await scope.all(SQL["add"], ApiToken, **values)
+    return token
 
 
 async def holder(scope: Transaction, hash: bytes) -> Holder | None:

@@ -13,16 +13,16 @@ from uuid import UUID
 import numpy as np
 
 from memstore.events import EventType
-from memstore.models import Conversation, FactColumns, Json, Message, Summary
-from memstore.store import documents, fact_history, facts, messages
-from memstore.store.database import Transaction, stored
+from memstore.models import Conversation, FactColumns, Json, Message
+from memstore.store import documents, fact_history, facts, messages, summaries
+from memstore.store.database import Transaction, row_builder
 from memstore.store.facts import Source
 from memstore.store.rows import ConversationRow, ExportedChunk, FactOnRecord, FactWithHistory, ItemRow, Owner
 from memstore.store.sql import statements
 from memstore.store.watermarks import DERIVERS
 
 SQL = statements("archive")
-MESSAGE, SUMMARY, FACT, CONVERSATION = stored(Message), stored(Summary), stored(FactColumns), stored(Conversation)
+FACT = row_builder(FactColumns)
 PAGE = 200  # conversations read at once
 FIRST = UUID(int=0)
 Wanted = dict[str, Any]  # `with_units`: read items with their units; `model_id`: with vectors of this model
@@ -50,13 +50,13 @@ async def read_conversations(scope: Transaction, only: UUID | None = None) -> As
 async def read_messages(scope: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
     """Return the messages of a conversation in order; nothing else is to be asked meanwhile."""
     async for row in scope.stream(SQL["messages"], dict[str, Any], conversation_id=conversation, **wanted):
-        yield _item(MESSAGE, row)
+        yield _item(messages.MESSAGE, row)
 
 
 async def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
     """Return the summaries of a conversation in order; nothing else is to be asked meanwhile."""
     async for row in scope.stream(SQL["summaries"], dict[str, Any], conversation_id=conversation, **wanted):
-        yield _item(SUMMARY, row)
+        yield _item(summaries.SUMMARY, row)
 
 
 async def read_facts(
@@ -74,9 +74,8 @@ async def read_documents(scope: Transaction, *, vectors: bool) -> AsyncGenerator
 
 
 def _conversation_row(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
-    return ConversationRow(
-        CONVERSATION(**row), {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}, setting_changes
-    )
+    marks = {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}
+    return ConversationRow(messages.CONVERSATION(**row), marks, setting_changes)
 
 
 def _item(build: Any, row: dict[str, Any]) -> ItemRow:
@@ -111,8 +110,7 @@ async def add_conversation(
     marks = {deriver: watermarks.get(deriver, (0, None)) for deriver in DERIVERS}
     rows = [place | {"deriver": name, "done_seq": seq, "recipe": recipe} for name, (seq, recipe) in marks.items()]
     await scope.run_many(SQL["add_derivation"], rows)
-    if changes := [place | change for change in setting_changes]:
-        await scope.run_many(messages.SQL["add_setting_change"], changes)
+    await scope.run_many(messages.SQL["add_setting_change"], [place | change for change in setting_changes])
 
 
 async def taken(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
@@ -154,15 +152,14 @@ async def add_facts(scope: Transaction, new: Sequence[FactWithHistory]) -> None:
     """Store facts that are not there, with their sources and their history."""
     await scope.run_many(facts.SQL["add_fact"], [vars(one.fact) for one in new])
     await facts.add_sources(scope, [Source(one.fact.id, span, at) for one in new for span, at in one.sources])
-    if changes := [change | {"fact_id": one.fact.id} for one in new for change in one.history]:
-        await scope.run_many(fact_history.SQL["add_change"], changes)
+    changes = [change | {"fact_id": one.fact.id} for one in new for change in one.history]
+    await scope.run_many(fact_history.SQL["add_change"], changes)
 
 
 async def add_documents(scope: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:
     """Store documents that are not there, with their vectors."""
     await scope.run_many(SQL["add_document"], new)
-    if vectors:
-        await scope.run_many(documents.SQL["add_vector"], vectors)
+    await scope.run_many(documents.SQL["add_vector"], vectors)
 
 
 def _known(changes: list[UUID], **row: Any) -> FactOnRecord:

@@ -73,8 +73,7 @@ def _check(connection: psycopg.Connection[Any], url: str) -> list[Table]:
     if not installed:
         raise DatabaseError(
             f"{describe_url(url)} has no Citus. On the coordinator: CREATE EXTENSION citus, then citus_add_node for "
-            "each "
-            "worker (docs/how-to/many-machines.md)."
+            "each worker (docs/how-to/many-machines.md)."
         )
     status = migrations.status(url)
     if not status.current:

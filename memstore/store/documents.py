@@ -87,8 +87,7 @@ async def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
         for row, one in zip(rows, new, strict=True)
         for path, vector in one.vectors.items()
     ]
-    if vectors:
-        await scope.run_many(SQL["add_vector"], vectors)
+    await scope.run_many(SQL["add_vector"], vectors)
 
 
 async def lacking(scope: Transaction, model: UUID, *, limit: int) -> list[Lacking]:
@@ -111,7 +110,7 @@ async def add_vectors(scope: Transaction, made: Sequence[tuple[Lacking, Vectors]
         for one, vector in made
         if there.get((one.id, one.path)) == one
     ]
-    return await scope.run_many(SQL["add_vector"], rows) if rows else 0
+    return await scope.run_many(SQL["add_vector"], rows)
 
 
 async def remove_model(scope: Transaction, model: UUID) -> int:

@@ -49,8 +49,7 @@ async def put(scope: Transaction, fact: FactColumns) -> None:
 async def add_sources(scope: Transaction, sources: Iterable[Source]) -> None:
     """Store which messages say which facts, and where."""
     rows = [asdict(said.span) | {"fact_id": said.fact_id, "recorded_at": said.recorded_at} for said in sources]
-    if rows:
-        await scope.run_many(SQL["add_source"], rows)
+    await scope.run_many(SQL["add_source"], rows)
 
 
 async def remove_sources_of(scope: Transaction, fact: UUID, at: datetime) -> None:

@@ -60,30 +60,30 @@ async def matches(
     rarest terms are read first; those with which more than `most` postings would be read are left out, but never all.
     """
     once = list(dict.fromkeys(terms))
-    found = {term: [_unpacked(())] for term in once}
+    found = {term: [_unpack(())] for term in once}
     holding = dict.fromkeys(once, 0)
     if not once:
         return Matches({}, {})
     after = posted if as_of is None else 0
     if after:
         holding |= dict(await scope.tuples(SQL["holding"], terms=once))
-        once = _selective(holding, most)
+        once = _select_rarest(holding, most)
         for term, units in await scope.binary(SQL["postings"], terms=once):
-            found[term].append(_unpacked(np.frombuffer(units, POSTING)))
+            found[term].append(_unpack(np.frombuffer(units, POSTING)))
     late = await scope.tuples(SQL["matching"], terms=list(holding), after=after, as_of=as_of)
     for term, some in _by_term(list(holding), late).items():
         holding[term] += len(some)
         found[term].append(some)
-    return Matches(holding, {term: _joined(found[term]) for term in once})
+    return Matches(holding, {term: _join(found[term]) for term in once})
 
 
-def _selective(holding: dict[int, int], most: int) -> list[int]:
+def _select_rarest(holding: dict[int, int], most: int) -> list[int]:
     rarest = sorted(holding, key=lambda term: (holding[term], term))
     read = np.cumsum([holding[term] for term in rarest])
     return rarest[: max(1, int(np.searchsorted(read, most, side="right")))]
 
 
-def _unpacked(units: Any) -> Postings:
+def _unpack(units: Any) -> Postings:
     if not len(units):
         units = np.empty(0, POSTING)
     return Postings(*(units[name].astype(kind) for name, kind in (("number", "q"), ("count", "d"), ("length", "d"))))
@@ -100,7 +100,7 @@ def _by_term(terms: Sequence[int], rows: Sequence[tuple[int, int, list[int]]]) -
     return found
 
 
-def _joined(parts: Sequence[Postings]) -> Postings:
+def _join(parts: Sequence[Postings]) -> Postings:
     return Postings(*(np.concatenate([getattr(part, name) for part in parts]) for name in Postings.__slots__))
 
 
@@ -153,14 +153,14 @@ async def unposted(scope: Transaction, after: int) -> Run:
     return Run(after, [Indexed(*row) for row in rows])
 
 
-def packed(run: Run) -> list[dict[str, object]]:
+def pack(run: Run) -> list[dict[str, object]]:
     """Return the postings of a run, ready to be stored. Half a second for `RUN` units of 14 words."""
     counts = [len(unit.terms) for unit in run.units]
-    terms = _flat(unit.terms for unit in run.units)
+    terms = _flatten(unit.terms for unit in run.units)
     postings = np.empty(len(terms), POSTING)
     postings["number"] = np.repeat([unit.number for unit in run.units], counts)
     postings["length"] = np.repeat([min(unit.length, LONGEST) for unit in run.units], counts)
-    postings["count"] = _flat(unit.frequencies for unit in run.units)
+    postings["count"] = _flatten(unit.frequencies for unit in run.units)
     order = np.argsort(terms, kind="stable")
     terms, postings = terms[order], postings[order]
     begins = np.ones(len(terms), dtype=np.bool_)
@@ -173,14 +173,14 @@ def packed(run: Run) -> list[dict[str, object]]:
     ]
 
 
-def _flat(lists: Iterable[list[int]]) -> NDArray[np.int64]:
+def _flatten(lists: Iterable[list[int]]) -> NDArray[np.int64]:
     return np.fromiter(chain.from_iterable(lists), np.int64)
 
 
 async def post(scope: Transaction, run: Run) -> None:
     """Store the postings of a run. Raises `ConcurrentUpdate` where another process has."""
-    rows = await to_thread(packed, run)
-    if rows and await scope.run_many(SQL["add_posting"], rows) != len(rows):
+    rows = await to_thread(pack, run)
+    if await scope.run_many(SQL["add_posting"], rows) != len(rows):
         raise ConcurrentUpdate
     if not await scope.run(SQL["posted"], after=run.after, last=run.units[-1].number):
         raise ConcurrentUpdate

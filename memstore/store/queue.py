@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, LiteralString, NamedTuple, cast
+from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -37,7 +37,7 @@ PRIORITY_NEW, PRIORITY_SWEPT, PRIORITY_BACKFILL = 10, 5, 0
 OPEN, FAILED = ("todo", "doing"), ("failed",)
 
 
-def enqueued(conversation: UUID, first_seq: int) -> tuple[Any, Sequence[dict[str, Any]]]:
+def enqueue_statement(conversation: UUID, first_seq: int) -> tuple[Any, Sequence[dict[str, Any]]]:
     """Return the statement, for `Transaction.run_together`, that adds a job for messages from `first_seq` on.
 
     Run it after the watermarks were raised: that locks them.
@@ -167,14 +167,12 @@ def is_current(state: QueueState, url: str) -> bool:
     if state.made and not (state.mark or "").startswith(MARK):
         raise DatabaseError(
             f"{describe_url(url)} has tables of procrastinate that are not memstore's. Give memstore a schema of "
-            "its own: "
-            "postgresql://…?options=-csearch_path%3Dmemstore"
+            "its own: postgresql://…?options=-csearch_path%3Dmemstore"
         )
     if state.made and state.version > _newest():
         raise SchemaTooNew(
             f"{describe_url(url)} has a queue of procrastinate {state.version}; the installed one knows up to "
-            f"{_newest()}. "
-            "Upgrade it: pip install -U memstore procrastinate"
+            f"{_newest()}. Upgrade it: pip install -U memstore procrastinate"
         )
     return state.made and state.version == _newest()
 
@@ -184,7 +182,7 @@ def _bring(connection: psycopg.Connection[Any], state: QueueState) -> None:
 
     later = [path.read_text(encoding="utf-8") for path in _migrations() if path.name[:VERSION] > state.version]
     for script in later if state.made else [SchemaManager.get_schema()]:
-        connection.execute(cast(LiteralString, script))
+        connection.execute(script)
     connection.execute(Composable(SQL["allow_enqueue"]).format(schema=Identifier(state.schema)))
     connection.execute(ROLES["rights"])  # the loader may add jobs too
     connection.execute(Composable(SQL["note_version"]).format(version=Literal(MARK + _newest())))

@@ -38,12 +38,12 @@ async def add(scope: Transaction, receipt: Receipt) -> None:
 async def receipt(scope: Transaction, id: UUID) -> Receipt | None:
     """Return one receipt; its decisions say how their items begin, where those are still there."""
     found = await scope.one(SQL["receipt"], _receipt, id=id)
-    return None if found is None else (await _told(scope, [found]))[0]
+    return None if found is None else (await _add_previews(scope, [found]))[0]
 
 
 async def receipts(scope: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
     """Return the receipts of a conversation, the latest first."""
-    return await _told(scope, await receipt_page(scope, conversation, before=None, limit=limit))
+    return await _add_previews(scope, await receipt_page(scope, conversation, before=None, limit=limit))
 
 
 async def receipt_page(
@@ -59,7 +59,7 @@ def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, st
     return replace(Receipt.from_dict(body | own), recorded_at=recorded_at)
 
 
-async def _told(scope: Transaction, receipts: Sequence[Receipt]) -> list[Receipt]:
+async def _add_previews(scope: Transaction, receipts: Sequence[Receipt]) -> list[Receipt]:
     every = (one for receipt in receipts for one in receipt.decisions())
     # What a viewer does not see, its receipt does not say either.
     wanted = {(one.id, one.start) for one in every if one.id is not None and one.reason != Reason.NOT_VISIBLE}
@@ -67,12 +67,12 @@ async def _told(scope: Transaction, receipts: Sequence[Receipt]) -> list[Receipt
     rows = await scope.tuples(SQL["says"], ids=ids, starts=starts, most=SAYS) if wanted else []
     says = {(id, start): (speaker, text or "") for id, start, speaker, text in rows}
     return [
-        replace(one, included=_say(one.included, one.texts, says), left_out=_say(one.left_out, one.texts, says))
+        replace(one, included=_preview(one.included, one.texts, says), left_out=_preview(one.left_out, one.texts, says))
         for one in receipts
     ]
 
 
-def _say(
+def _preview(
     decisions: Iterable[Decision], texts: Mapping[str, str], says: Mapping[tuple[UUID, int], tuple[str | None, str]]
 ) -> tuple[Decision, ...]:
     told = []

@@ -83,7 +83,7 @@ class Capabilities:
     """What the server is, and whether this login must and may become one of memstore's roles.
 
     `schema` is where memstore's tables are, `vectors` where pgvector is. `pooled`: between here and the server is a
-    pooler, which may give each transaction another session.
+    pooler, which may give each transaction another session. `writes`: anything can be stored.
     """
 
     server_version: int
@@ -94,25 +94,16 @@ class Capabilities:
     schema: str
     vectors: str
     pooled: bool
-
-    @property
-    def confinement(self) -> dict[str, str]:
-        """What a transaction is confined with, beside its user."""
-        return {"role": self.role or "", "schema": self.schema, "vectors": self.vectors}
-
-    @property
-    def writes(self) -> bool:
-        """Return whether anything can be stored."""
-        return self.role not in READING
+    writes: bool
 
 
-UNKNOWN = Capabilities(0, None, None, False, None, "public", "public", False)
+UNKNOWN = Capabilities(0, None, None, False, None, "public", "public", False, True)
 
 
 def capabilities(url: str) -> Capabilities:
     """Ask the server what it is; raise `DatabaseUnreachable` or `ExtensionMissing` where it will not do."""
     with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
-        asked = {"roles": list(ROLES), "process": connection.info.backend_pid}
+        asked = {"roles": list(ROLES), "reading": list(READING), "process": connection.info.backend_pid}
         [row] = connection.execute(SQL["capabilities"], asked).fetchall()
     found = Capabilities(*row)
     if found.server_version < SERVER_VERSION:

@@ -6,7 +6,7 @@ What several of them have in common is a `-- fragment name --`, which stands whe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, LiteralString, NamedTuple, cast
@@ -57,8 +57,8 @@ def expand_values(statement: LiteralString, count: int, shared: frozenset[str] =
     if row is None:
         raise ValueError(f"No INSERT of one row: {statement}")
     given = [name for name in PLACE.findall(row[1]) if name != "user_id"]
-    names, common = [name for name in given if name not in shared], list(dict.fromkeys(given))
-    common = [name for name in common if name in shared]
+    names = [name for name in given if name not in shared]
+    common = list(dict.fromkeys(name for name in given if name in shared))
     once = {"user_id": 1} | {name: place for place, name in enumerate(common, 2)}
     places = iter(range(2 + len(common), 2 + len(common) + count * len(names)))
 
@@ -72,18 +72,15 @@ def expand_values(statement: LiteralString, count: int, shared: frozenset[str] =
     return Rows(text, common, names)
 
 
-@lru_cache(maxsize=64)
-def value_names(statement: LiteralString) -> Sequence[str]:
-    """Return what an INSERT of one row is to be given, but for the user's id."""
-    return expand_values(statement, 1).names
+def expand_rows(statement: LiteralString, rows: Sequence[Mapping[str, Any]]) -> tuple[LiteralString, list[Any]]:
+    """Return an INSERT of one row as one of these rows, and its values but for the user's id.
 
-
-def common_columns(rows: Sequence[Mapping[str, Any]], names: Iterable[str]) -> frozenset[str]:
-    """Return which of these values all rows have in common: the same objects, or empty lists.
-
-    Not equal ones: 1 and True are, and as JSON they are not.
+    What all rows have is sent once: the same objects, or empty lists. Not equal ones: 1 and True are, and as JSON they
+    are not.
     """
-    return frozenset(name for name in names if _is_shared(rows, name))
+    shared = frozenset(name for name in rows[0] if _is_shared(rows, name))
+    text, common, names = expand_values(statement, len(rows), shared)
+    return text, [*(rows[0][name] for name in common), *(row[name] for row in rows for name in names)]
 
 
 def _is_shared(rows: Sequence[Mapping[str, Any]], name: str) -> bool:

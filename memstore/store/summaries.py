@@ -8,11 +8,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 from memstore.models import Summary
-from memstore.store.database import Read, Transaction, stored
+from memstore.store.database import Read, Transaction, row_builder
 from memstore.store.sql import statements
 
 SQL = statements("summaries")
-SUMMARY = stored(Summary)
+SUMMARY = row_builder(Summary)
 
 
 class Outline(NamedTuple):
@@ -39,8 +39,6 @@ async def hole(scope: Transaction, conversation: UUID, done_seq: int) -> Hole | 
 
 async def add(scope: Transaction, summaries: list[Summary]) -> int:
     """Store summaries; return how many were new."""
-    if not summaries:
-        return 0
     return await scope.run_many(SQL["add_summary"], [dict(summary) for summary in summaries])
 
 

@@ -12,7 +12,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from memstore.models import Message
@@ -26,9 +26,8 @@ BUCKET_BITS = 12
 
 async def key(scope: Transaction) -> bytes:
     """Return the store's key."""
-    key = await scope.value(SQL["key"], bytes)
-    assert key is not None
-    return key
+    [key] = await scope.column(SQL["key"])
+    return cast(bytes, key)
 
 
 def of_item(key: bytes, item: UUID) -> bytes:
@@ -69,8 +68,7 @@ async def add(scope: Transaction, erasure: UUID, digests: Collection[bytes]) -> 
     for digest in sorted(digests):
         buckets[_bucket(digest)] += digest
     rows = [{"bucket": bucket, "erasure_id": erasure, "digests": bytes(some)} for bucket, some in buckets.items()]
-    if rows:
-        await scope.run_many(SQL["add_tombstones"], rows)
+    await scope.run_many(SQL["add_tombstones"], rows)
     return len(digests)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from itertools import compress
+from itertools import accumulate, compress
 from uuid import UUID
 
 import numpy as np
@@ -44,14 +44,15 @@ EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its micro
 TIERS, ROLES = tuple(Tier), tuple(Role)
 MESSAGES, USER, ASSISTANT = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1, ROLES.index(Role.ASSISTANT) + 1
 # A unit as the statement `arrays` sends it. Of tiers and roles, 1 is the first of TIERS or ROLES, 0 is none.
-SENT = np.dtype(
-    [("item", "V16"), ("chunk", ">i4"), ("conversation", "V16")]
-    + [(name, ">i8") for name in ("seq", "start", "stop", "length", "at", "digest")]
-    + [("tier", ">i2"), ("role", ">i2"), ("terms", ">i4"), ("embedded", ">i4"), ("recorded", ">i8")]
-)
+SENT = [
+    *(("item", "V16"), ("chunk", ">i4"), ("conversation", "V16")),
+    *((name, ">i8") for name in ("seq", "start", "stop", "length", "at", "digest")),
+    *(("tier", ">i2"), ("role", ">i2"), ("terms", ">i4"), ("embedded", ">i4"), ("recorded", ">i8")),
+]
 # With `name`, which is item and chunk once more: a string that sorts as they do.
-FIELDS = {"name": (np.dtype("S20"), 0), **{name: SENT.fields[name][:2] for name in SENT.names}}
-RECORD = np.dtype(FIELDS)
+FORMATS = {"name": "S20", **dict(SENT)}
+OFFSETS = [0, *accumulate((np.dtype(kind).itemsize for _, kind in SENT[:-1]), initial=0)]
+RECORD = np.dtype({"names": [*FORMATS], "formats": [*FORMATS.values()], "offsets": OFFSETS})
 NOWHERE = bytes(16)
 
 

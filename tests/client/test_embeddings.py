@@ -277,6 +277,7 @@ async def test_nobody_migrates_while_somebody_else_does(old: AsyncMemoryStore, u
             with pytest.raises(Conflict, match="another process"):
                 await call()
         assert list(await states(old)) == [OLD]
+        other.execute("select pg_advisory_unlock_all()")
     assert (await old.embeddings.migrate(NEW)).users == 1
 
 

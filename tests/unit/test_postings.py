@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from memstore.search.candidates import best_by_words
 from memstore.search.signals import B, Corpus, idf, saturated
@@ -22,8 +22,9 @@ def run(units: list[dict[int, int]]) -> Run:
 
 
 @given(UNITS)
+@settings(suppress_health_check=[HealthCheck.too_slow])  # of a busy machine
 def test_what_is_packed_is_found_again(units: list[dict[int, int]]) -> None:
-    rows = postings.packed(run(units))
+    rows = postings.pack(run(units))
     expected: dict[int, dict[int, int]] = {}
     for n, one in enumerate(units):
         for term, count in one.items():
@@ -59,5 +60,5 @@ def test_the_best_are_those_with_the_highest_bm25(units: list[dict[int, int]], m
 
 def test_terms_that_say_little_are_not_read() -> None:
     """What nearly every unit has neither chooses nor costs; of a question of such words alone the rarest is read."""
-    assert postings._selective({1: 900, 2: 5, 3: 40, 4: 0}, 100) == [4, 2, 3]
-    assert postings._selective({1: 900, 2: 800}, 100) == [2]
+    assert postings._select_rarest({1: 900, 2: 5, 3: 40, 4: 0}, 100) == [4, 2, 3]
+    assert postings._select_rarest({1: 900, 2: 800}, 100) == [2]

@@ -285,7 +285,7 @@ def _derive_again(scope: Transaction, conversation: UUID, deriver: str, to_seq: 
     if erasure.rewind_watermark(scope, conversation, deriver, to_seq):
         removal.again[deriver] += 1
         if scope.enqueue:
-            scope.run_together([queue.enqueued(conversation, to_seq + 1)])
+            scope.run_together([queue.enqueue_statement(conversation, to_seq + 1)])
 
 
 def _remove_units(scope: Transaction, ids: Sequence[UUID], locked: LockedUser, removal: Removal) -> None:

@@ -67,13 +67,12 @@ def add(scope: Transaction, units: Sequence[NewChunk], model: UUID | None) -> in
         return 0
     # First: the lock on the user's row makes the order of numbers that in which units are seen by others.
     length = sum(sum(new.frequencies) for new in units)
-    last = scope.value(SQL["count_units"], int, units=len(units), length=length)
-    assert last is not None
+    [last] = scope.column(SQL["count_units"], units=len(units), length=length)
     rows = [_row(new, number) for number, new in enumerate(units, last - len(units) + 1)]
     if scope.run_many(SQL["add_text"], rows) != len(units):
         raise ConcurrentUpdate
-    vectors = [(new.unit.key, new.vector) for new in units if new.vector is not None]
-    if vectors and model is not None:
+    if model is not None:
+        vectors = [(new.unit.key, new.vector) for new in units if new.vector is not None]
         embedding_models.add_vectors(scope, vectors, model)
     return len(units)
 

@@ -30,7 +30,7 @@ from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachab
 from memstore.events import Dispatcher, Event, EventType
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.roles import UNKNOWN, capabilities
-from memstore.store.sql import common_columns, expand_values, statements, value_names
+from memstore.store.sql import expand_rows, statements
 from memstore.store.user_index import MOST_BYTES, MOST_UNITS, IndexCache
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ class Transaction:
     def get(self, read: Read[T]) -> T:
         """Return the result of a read."""
         with self.connection.cursor(row_factory=read.rows) as cursor:
-            cursor.execute(read.statement, self._bound(read.values))
+            cursor.execute(read.statement, self._bind(read.values))
             return read.result(cursor.fetchall())
 
     def begin(self, statement: LiteralString, confinement: Mapping[str, str], reads: Sequence[Read[Any]]) -> None:
@@ -127,7 +127,7 @@ class Transaction:
         """Read in one message: to both sides less work than a pipeline, whose plans are no others."""
         with ClientCursor(self.connection) as cursor:
             sent = [] if before is None else [cursor.mogrify(before[0], {**before[1], "user_id": str(self.user_id)})]
-            sent += [cursor.mogrify(read.statement, self._bound(read.values)) for read in reads]
+            sent += [cursor.mogrify(read.statement, self._bind(read.values)) for read in reads]
             cursor.execute(";\n".join(sent).encode(self.connection.info.encoding))
             results = []
             for read, place in zip(reads, range(-len(reads), 0), strict=True):
@@ -139,68 +139,66 @@ class Transaction:
     def stream(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> Iterator[T]:
         """Return every row as it comes, sent in Postgres' binary format; nothing else may be asked until the last."""
         with self.connection.cursor(binary=True, row_factory=kwargs_row(build)) as cursor:
-            for row in cursor.stream(statement, self._bound(values)):
+            for row in cursor.stream(statement, self._bind(values)):
                 yield row
 
     def binary(self, statement: LiteralString, **values: Any) -> list[Any]:
         """Return every row as a tuple, sent in Postgres' binary format: for many numbers or large values."""
         with self.connection.cursor(binary=True) as cursor:
-            cursor.execute(statement, self._bound(values))
+            cursor.execute(statement, self._bind(values))
             return cursor.fetchall()
 
     def run(self, statement: LiteralString, **values: Any) -> int:
         """Return the number of rows that the statement changed."""
         with self.connection.cursor() as cursor:
-            cursor.execute(statement, self._bound(values))
+            cursor.execute(statement, self._bind(values))
             return cursor.rowcount
 
     def run_together(self, statements: Sequence[tuple[LiteralString, Sequence[Mapping[str, Any]]]]) -> None:
         """Run statements, each once for each of its rows, and write the events so far, in one round trip."""
         with self.connection.pipeline(), self.connection.cursor() as cursor:
-            for statement, rows in (*statements, (SQL["add_event"], self._unwritten())):
+            for statement, rows in (*statements, (SQL["add_event"], self._take_new_events())):
                 if len(rows) == 1:
-                    cursor.execute(statement, self._bound(rows[0]))
+                    cursor.execute(statement, self._bind(rows[0]))
                 elif rows:
-                    self._inserted(statement, rows)
+                    self._insert(statement, rows)
 
     def write_events(self) -> None:
         """Put the events that are not there yet into the outbox."""
-        if rows := self._unwritten():
-            self.run_many(SQL["add_event"], rows)
+        self.run_many(SQL["add_event"], self._take_new_events())
 
-    def _unwritten(self) -> list[dict[str, Any]]:
+    def _take_new_events(self) -> list[dict[str, Any]]:
         events, self._written = self.events[self._written :], len(self.events)
         return [event.row for event in events] if self._outbox else []
 
     def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
         """Insert rows in one round trip; return how many were not there yet."""
         given = list(rows)
+        if not given:
+            return 0
         if len(given) == 1:  # without the pipeline that many rows need: half the time
             return self.run(statement, **given[0])
         with self.connection.pipeline():
-            cursors = self._inserted(statement, given)
+            cursors = self._insert(statement, given)
         return sum(cursor.rowcount for cursor in cursors)
 
-    def _inserted(self, statement: LiteralString, rows: Sequence[Mapping[str, Any]]) -> list[RawCursor[Any]]:
+    def _insert(self, statement: LiteralString, rows: Sequence[Mapping[str, Any]]) -> list[RawCursor[Any]]:
         """Send rows, `MOST_ROWS` with each statement: a statement a row costs the server three times as much.
 
         What they have in common is sent once, which takes off a third of that: half of a message's columns.
         """
         cursors = []
         for at in range(0, len(rows), MOST_ROWS):
-            some = rows[at : at + MOST_ROWS]
-            text, common, names = expand_values(statement, len(some), common_columns(some, value_names(statement)))
-            values = [self.user_id, *(some[0][name] for name in common)]
-            values += [row[name] for row in some for name in names]
+            text, values = expand_rows(statement, rows[at : at + MOST_ROWS])
             cursors.append(RawCursor(self.connection))
-            cursors[-1].execute(text, values)
+            cursors[-1].execute(text, [self.user_id, *values])
         return cursors
 
-    def _bound(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _bind(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {**values, "user_id": self.user_id}
 
 
-def stored(model: type[M]) -> Callable[..., M]:
+def row_builder(model: type[M]) -> Callable[..., M]:
     """Return what makes a model from all its columns, unchecked: in a fifth of `model_construct`'s time."""
     names = set(model.model_fields)
 
@@ -239,7 +237,7 @@ class Database:
         self.dispatcher = Dispatcher()
         self._outbox, self._enqueue = outbox, enqueue
         self.capabilities = UNKNOWN
-        self._confinement = UNKNOWN.confinement
+        self._confinement: dict[str, str] = {}
         self._revive = revive
         self.cache = IndexCache(most_units, most_bytes)
         self._process = os.getpid()
@@ -262,14 +260,14 @@ class Database:
     def open(self) -> None:
         """Connect, or raise what is wrong with the server."""
         self.capabilities = capabilities(self.url)
-        self._confinement = self.capabilities.confinement
-        if self.capabilities.ignores_policies and self.capabilities.role is None:
+        able = self.capabilities
+        self._confinement = {"role": able.role or "", "schema": able.schema, "vectors": able.vectors}
+        if able.ignores_policies and able.role is None:
             raise ConfigurationError(
-                f"The login of {describe_url(self.url)} ignores row-level security and may not become memstore_app, "
-                "so that "
+                f"The login of {describe_url(self.url)} ignores row-level security and may not become memstore_app: "
                 "users would not be kept apart. Run: memstore db grant LOGIN, or give a login that is no superuser."
             )
-        self._outbox = self._outbox and self.capabilities.writes
+        self._outbox = self._outbox and able.writes
         self._pool.open()
         # Else the pool, which goes on connecting, tells at exit that an embedded server is shutting down.
         self._forget_exit = at_exit(self._pool.close)
@@ -300,7 +298,7 @@ class Database:
             yield transaction
 
     def _confining(self, *settings: LiteralString) -> LiteralString:
-        role = [SQL["role"]] if self._confinement["role"] else []
+        role = [SQL["role"]] if self.capabilities.role else []
         return ";\n".join([SQL["begin"], *role, SQL["path"], *settings])
 
     @contextmanager

@@ -88,8 +88,7 @@ def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
         for row, one in zip(rows, new, strict=True)
         for path, vector in one.vectors.items()
     ]
-    if vectors:
-        scope.run_many(SQL["add_vector"], vectors)
+    scope.run_many(SQL["add_vector"], vectors)
 
 
 def lacking(scope: Transaction, model: UUID, *, limit: int) -> list[Lacking]:
@@ -112,7 +111,7 @@ def add_vectors(scope: Transaction, made: Sequence[tuple[Lacking, Vectors]], mod
         for one, vector in made
         if there.get((one.id, one.path)) == one
     ]
-    return scope.run_many(SQL["add_vector"], rows) if rows else 0
+    return scope.run_many(SQL["add_vector"], rows)
 
 
 def remove_model(scope: Transaction, model: UUID) -> int:

@@ -61,8 +61,8 @@ def change(
     if new:
         facts.put(scope, fact)
     id = ids.change_id(fact.id, scope.value(SQL["count_changes"], int, fact_id=fact.id) or 0)
-    row = {"id": id, "fact_id": fact.id, "action": action, "actor": actor, "other_id": other, "undoes": undoes}
-    row |= {"before": before, "after": recorded(fact)}
+    row: dict[str, Any] = {"id": id, "fact_id": fact.id, "action": action, "actor": actor, "other_id": other}
+    row |= {"before": before, "after": recorded(fact), "undoes": undoes}
     [recorded_at] = scope.column(SQL["add_change"], **row, recorded_at=at)
     if action in ("superseded", "edited") and other is not None:
         scope.happened(EventType.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), action=action)

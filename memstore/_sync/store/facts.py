@@ -50,8 +50,7 @@ def put(scope: Transaction, fact: FactColumns) -> None:
 def add_sources(scope: Transaction, sources: Iterable[Source]) -> None:
     """Store which messages say which facts, and where."""
     rows = [asdict(said.span) | {"fact_id": said.fact_id, "recorded_at": said.recorded_at} for said in sources]
-    if rows:
-        scope.run_many(SQL["add_source"], rows)
+    scope.run_many(SQL["add_source"], rows)
 
 
 def remove_sources_of(scope: Transaction, fact: UUID, at: datetime) -> None:

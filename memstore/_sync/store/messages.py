@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from memstore._sync.store import queue
-from memstore._sync.store.database import Database, Read, Transaction, read_all, read_one, stored
+from memstore._sync.store.database import Database, Read, Transaction, read_all, read_one, row_builder
 from memstore.events import EventType
 from memstore.ids import uuid7
 from memstore.models import Conversation, Json, Message
@@ -20,7 +20,7 @@ from memstore.store.sql import statements
 from memstore.store.user_index import SESSION_GAP_HOURS
 
 SQL = statements("messages")
-MESSAGE, CONVERSATION = stored(Message), stored(Conversation)
+MESSAGE, CONVERSATION = row_builder(Message), row_builder(Conversation)
 Statement: TypeAlias = tuple[LiteralString, Sequence[Mapping[str, Any]]]
 LAST = 2**62
 REACH = 200  # messages between a call of tools and the last of its results
@@ -152,11 +152,12 @@ def add(scope: Transaction, messages: Sequence[Message]) -> None:
     for place, said in places.items():
         numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
         scope.happened(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
-    jobs = [queue.enqueued(place, said[0].seq) for place, said in places.items()] if scope.enqueue else []
-    scope.run_together([(SQL["add_message"], [row_of(message) for message in messages]), _raised(places), *jobs])
+    jobs = [queue.enqueue_statement(place, said[0].seq) for place, said in places.items()] if scope.enqueue else []
+    new = (SQL["add_message"], [row_of(message) for message in messages])
+    scope.run_together([new, _raise_watermarks(places), *jobs])
 
 
-def _raised(places: Mapping[UUID, Sequence[Message]]) -> Statement:
+def _raise_watermarks(places: Mapping[UUID, Sequence[Message]]) -> Statement:
     newest = {place: said[-1].seq for place, said in places.items()}
     if len(newest) == 1:
         [(place, seq)] = newest.items()
@@ -297,8 +298,8 @@ def everybody(database: Database, after: str = "") -> Iterator[tuple[UUID, str]]
 
 def counts(scope: Transaction) -> dict[str, int]:
     """Return how much the user has stored, table by table."""
-    [row] = scope.all(SQL["counts"], dict)
-    return dict(row)
+    [row] = scope.all(SQL["counts"], dict[str, int])
+    return row
 
 
 def ids_between(scope: Transaction, kind: str, first: UUID, last: UUID) -> list[UUID]:

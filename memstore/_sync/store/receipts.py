@@ -39,12 +39,12 @@ def add(scope: Transaction, receipt: Receipt) -> None:
 def receipt(scope: Transaction, id: UUID) -> Receipt | None:
     """Return one receipt; its decisions say how their items begin, where those are still there."""
     found = scope.one(SQL["receipt"], _receipt, id=id)
-    return None if found is None else (_told(scope, [found]))[0]
+    return None if found is None else (_add_previews(scope, [found]))[0]
 
 
 def receipts(scope: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
     """Return the receipts of a conversation, the latest first."""
-    return _told(scope, receipt_page(scope, conversation, before=None, limit=limit))
+    return _add_previews(scope, receipt_page(scope, conversation, before=None, limit=limit))
 
 
 def receipt_page(scope: Transaction, conversation: UUID | None, *, before: UUID | None, limit: int) -> list[Receipt]:
@@ -58,7 +58,7 @@ def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, st
     return replace(Receipt.from_dict(body | own), recorded_at=recorded_at)
 
 
-def _told(scope: Transaction, receipts: Sequence[Receipt]) -> list[Receipt]:
+def _add_previews(scope: Transaction, receipts: Sequence[Receipt]) -> list[Receipt]:
     every = (one for receipt in receipts for one in receipt.decisions())
     # What a viewer does not see, its receipt does not say either.
     wanted = {(one.id, one.start) for one in every if one.id is not None and one.reason != Reason.NOT_VISIBLE}
@@ -66,12 +66,12 @@ def _told(scope: Transaction, receipts: Sequence[Receipt]) -> list[Receipt]:
     rows = scope.tuples(SQL["says"], ids=ids, starts=starts, most=SAYS) if wanted else []
     says = {(id, start): (speaker, text or "") for id, start, speaker, text in rows}
     return [
-        replace(one, included=_say(one.included, one.texts, says), left_out=_say(one.left_out, one.texts, says))
+        replace(one, included=_preview(one.included, one.texts, says), left_out=_preview(one.left_out, one.texts, says))
         for one in receipts
     ]
 
 
-def _say(
+def _preview(
     decisions: Iterable[Decision], texts: Mapping[str, str], says: Mapping[tuple[UUID, int], tuple[str | None, str]]
 ) -> tuple[Decision, ...]:
     told = []

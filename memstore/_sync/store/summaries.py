@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from memstore._sync.store.database import Read, Transaction, stored
+from memstore._sync.store.database import Read, Transaction, row_builder
 from memstore.models import Summary
 from memstore.store.sql import statements
 
 SQL = statements("summaries")
-SUMMARY = stored(Summary)
+SUMMARY = row_builder(Summary)
 
 
 class Outline(NamedTuple):
@@ -40,8 +40,6 @@ def hole(scope: Transaction, conversation: UUID, done_seq: int) -> Hole | None:
 
 def add(scope: Transaction, summaries: list[Summary]) -> int:
     """Store summaries; return how many were new."""
-    if not summaries:
-        return 0
     return scope.run_many(SQL["add_summary"], [dict(summary) for summary in summaries])
 
 

@@ -13,7 +13,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from memstore._sync.store.database import Transaction
@@ -27,9 +27,8 @@ BUCKET_BITS = 12
 
 def key(scope: Transaction) -> bytes:
     """Return the store's key."""
-    key = scope.value(SQL["key"], bytes)
-    assert key is not None
-    return key
+    [key] = scope.column(SQL["key"])
+    return cast(bytes, key)
 
 
 def of_item(key: bytes, item: UUID) -> bytes:
@@ -70,8 +69,7 @@ def add(scope: Transaction, erasure: UUID, digests: Collection[bytes]) -> int:
     for digest in sorted(digests):
         buckets[_bucket(digest)] += digest
     rows = [{"bucket": bucket, "erasure_id": erasure, "digests": bytes(some)} for bucket, some in buckets.items()]
-    if rows:
-        scope.run_many(SQL["add_tombstones"], rows)
+    scope.run_many(SQL["add_tombstones"], rows)
     return len(digests)
 
 

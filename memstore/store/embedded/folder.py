@@ -42,13 +42,7 @@ class Account(NamedTuple):
             owner = folder.stat()
             if owner.st_uid != 0:
                 return cls(owner.st_uid, owner.st_gid)
-        try:
-            nobody = pwd.getpwnam("nobody")
-        except KeyError:
-            raise EmbeddedError(
-                "Postgres does not run as root, and this system has no account `nobody` that could run it. "
-                f"Run memstore as an ordinary user. {ELSEWHERE}"
-            ) from None
+        nobody = pwd.getpwnam("nobody")
         return cls(nobody.pw_uid, nobody.pw_gid)
 
     @property

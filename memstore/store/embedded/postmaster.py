@@ -182,7 +182,7 @@ class Cluster:
         server = self.account.spawn(
             executable(command), self.data, sockets, stdin=subprocess.DEVNULL, output=log, keep=(lock.descriptor,)
         )
-        _take_leave()
+        _reap_children()
         _children.add(server.pid)
         return server
 
@@ -256,7 +256,7 @@ class Cluster:
         return f"memstore-{found.st_ino:x}-{found.st_dev:x}"
 
     def _is_server(self, pid: int) -> bool:
-        _take_leave()
+        _reap_children()
         return f"cluster_name={self._mark()} " in f"{get_cmdline(pid)} "
 
     def _pid_file(self) -> PidFile | None:
@@ -274,7 +274,7 @@ class Cluster:
         )
 
 
-def _take_leave() -> None:
+def _reap_children() -> None:
     for pid in list(_children):
         try:
             ended = os.waitpid(pid, os.WNOHANG) != (0, 0)

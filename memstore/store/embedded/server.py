@@ -39,8 +39,8 @@ class EmbeddedServer:
     @classmethod
     def open(cls, folder: Path) -> EmbeddedServer:
         """Join the Postgres of this folder, which is made and started where needed."""
-        folder = _checked(folder)
-        with _explained(folder):
+        folder = _check_path(folder)
+        with _explain_errors(folder):
             server = cls(folder, _prepare(folder))
             server._join()
         atexit.register(server.close)
@@ -57,7 +57,7 @@ class EmbeddedServer:
         if self._presence is None:
             raise EmbeddedError(f"The embedded Postgres of {self.folder} was closed by this process. Open it again.")
         if not (self._presence.is_open and self._cluster.answers(self._sockets)):
-            with _explained(self.folder):
+            with _explain_errors(self.folder):
                 self._join()
 
     def close(self) -> None:
@@ -66,21 +66,21 @@ class EmbeddedServer:
         atexit.unregister(self.close)
         if presence is None or not presence.is_open:
             return
-        with _explained(self.folder):
+        with _explain_errors(self.folder):
             try:
                 self._leave(presence)
             except FileNotFoundError:
                 presence.release()  # the folder was removed, and Postgres stops by itself when its files are gone
 
     def _join(self) -> None:
-        with _alone(self.folder, self._account):
+        with _lock_folder(self.folder, self._account):
             self._sockets = self._cluster.up()
             if self._presence is None or not self._presence.is_open:
                 self._presence = FolderLock(self.folder / "clients", self._account)
                 self._presence.take(SHARED)
 
     def _leave(self, presence: FolderLock) -> None:
-        with _alone(self.folder, self._account):
+        with _lock_folder(self.folder, self._account):
             presence.release()
             with FolderLock(self.folder / "clients", self._account) as others:
                 if others.take(EXCLUSIVE):
@@ -89,12 +89,12 @@ class EmbeddedServer:
 
 def stop(folder: Path) -> bool:
     """Stop the Postgres of this folder in an orderly way, whoever uses it; False if it was not running."""
-    folder = _checked(folder)
-    with _explained(folder):
+    folder = _check_path(folder)
+    with _explain_errors(folder):
         if not (folder / "lock").exists():
             return False
         cluster = Cluster(folder, Account.of(folder))
-        with _alone(folder, cluster.account):
+        with _lock_folder(folder, cluster.account):
             if cluster.stop():
                 return True
             if cluster.is_free(within=ORPHAN_SECONDS):
@@ -105,7 +105,7 @@ def stop(folder: Path) -> bool:
             )
 
 
-def _checked(folder: Path) -> Path:
+def _check_path(folder: Path) -> Path:
     if not SUPPORTED:
         raise EmbeddedError(f"The embedded Postgres runs on Linux and macOS only. {ELSEWHERE}")
     folder = folder.expanduser().resolve()
@@ -135,7 +135,7 @@ def _prepare(folder: Path) -> Account:
 
 
 @contextmanager
-def _alone(folder: Path, account: Account) -> Iterator[None]:
+def _lock_folder(folder: Path, account: Account) -> Iterator[None]:
     with FolderLock(folder / "lock", account) as lock:
         if not lock.take(EXCLUSIVE, within=START_SECONDS + STOP_SECONDS):
             raise EmbeddedError(
@@ -146,7 +146,7 @@ def _alone(folder: Path, account: Account) -> Iterator[None]:
 
 
 @contextmanager
-def _explained(folder: Path) -> Iterator[None]:
+def _explain_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -1,19 +1,22 @@
 -- capabilities --
 -- What the server is, where its parts are, and whether this login must and may become one of memstore's roles.
 -- A pooler tells its clients a number of its own for the process that serves them.
-SELECT current_setting('server_version_num')::int AS server_version,
-       (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS pgvector_available,
-       (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector,
-       coalesce((SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user), false) AS ignores_policies,
-       (SELECT rolname FROM pg_roles
-        WHERE rolname = ANY(%(roles)s)
-          AND pg_has_role(current_user, oid, CASE WHEN current_setting('server_version_num')::int < 160000
-                                                  THEN 'member' ELSE 'set' END)
-        ORDER BY array_position(%(roles)s, rolname::text) LIMIT 1) AS role,
-       coalesce(current_schema(), 'public') AS schema,
-       coalesce((SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-                 WHERE e.extname = 'vector'), 'public') AS vectors,
-       pg_backend_pid() <> %(process)s AS pooled
+SELECT server.*, coalesce(role <> ALL(%(reading)s), true) AS writes
+FROM (
+    SELECT current_setting('server_version_num')::int AS server_version,
+           (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS pgvector_available,
+           (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector,
+           coalesce((SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user), false) AS ignores_policies,
+           (SELECT rolname FROM pg_roles
+            WHERE rolname = ANY(%(roles)s)
+              AND pg_has_role(current_user, oid, CASE WHEN current_setting('server_version_num')::int < 160000
+                                                      THEN 'member' ELSE 'set' END)
+            ORDER BY array_position(%(roles)s, rolname::text) LIMIT 1) AS role,
+           coalesce(current_schema(), 'public') AS schema,
+           coalesce((SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+                     WHERE e.extname = 'vector'), 'public') AS vectors,
+           pg_backend_pid() <> %(process)s AS pooled
+) AS server
 
 -- rights --
 -- Makes memstore's roles where this login may, and says anew what each may do with the tables that there are.
