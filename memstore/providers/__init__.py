@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
-from threading import Lock
+from threading import RLock
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar, cast
 from weakref import WeakValueDictionary
 
@@ -161,7 +161,7 @@ class ChatModel(Protocol):
         """
 
 
-_LOADING = Lock()  # several first questions at once must not load a model several times
+_LOADING = RLock()  # several first questions at once must not load a model several times, and a loader may load another
 _LOADED: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()  # hundreds of megabytes each: stores share
 
 
