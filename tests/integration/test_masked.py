@@ -66,8 +66,8 @@ KEEPS = {
     AsyncTokens: "create",
 }
 OTHERS = {
-    AsyncMemoryStore: "backfills build_indexes close counter derive embedder embeddings export job_counts jobs"
-    " apply_retention large_users open retry_jobs role stats subscribe tokens url users verify_erasure",
+    AsyncMemoryStore: "build_indexes close counter derive embedder export job_counts jobs"
+    " apply_retention large_users open retry_jobs role stats subscribe url users verify_erasure",
     AsyncUserScope: "confirm_fact conversation_names conversations dead_letters entity erase"
     " erase_fact erase_message erasure erasures events export fact fact_conflicts fact_history facts"
     " facts_said_by resolve_id messages recall receipt receipt_page replay retract_fact summaries_over summary"
