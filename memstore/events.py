@@ -20,11 +20,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from queue import Empty, Full, Queue
+from functools import partial
+from queue import SimpleQueue
 from typing import Any
 from uuid import UUID
 
@@ -62,15 +63,8 @@ class Event:
     conversation_id: UUID | None = None
     body: dict[str, Any] = field(default_factory=dict)
     id: UUID = field(default_factory=ids.uuid7)
-    recorded_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    recorded_at: datetime = field(default_factory=partial(datetime.now, UTC))
     cursor: str | None = None
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """The row of the outbox."""
-        return {
-            name: getattr(self, name) for name in ("user_id", "type", "conversation_id", "body", "id", "recorded_at")
-        }
 
 
 Subscriber = Callable[[Event], object]
@@ -79,28 +73,30 @@ Subscriber = Callable[[Event], object]
 class Subscription:
     """A subscriber with its queue and thread. `dropped` events found the queue full; `failed` ones raised."""
 
-    def __init__(self, subscriber: Subscriber, types: frozenset[EventType]) -> None:
+    def __init__(self, subscriber: Subscriber, types: Iterable[str]) -> None:
         self.dropped = self.failed = 0
-        self._subscriber, self._types = subscriber, types
-        self._queue: Queue[Event] = Queue(QUEUE_SIZE)
-        self._closed = threading.Event()
+        self.is_closed = False
+        self._subscriber, self._types = subscriber, frozenset(types)
+        self._queue: SimpleQueue[Event | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="memstore-subscriber", daemon=True)
         self._thread.start()
 
     def publish(self, events: Iterable[Event]) -> None:
         """Queue the events of the subscriber's types; never waits."""
         for event in events:
-            if event.type in self._types and not self._closed.is_set():
-                try:
-                    self._queue.put_nowait(event)
-                except Full:
-                    if not self.dropped:
-                        logger.warning("a subscriber is too slow: Subscription.dropped counts what it misses")
-                    self.dropped += 1
+            if event.type not in self._types or self.is_closed:
+                continue
+            if self._queue.qsize() < QUEUE_SIZE:
+                self._queue.put(event)
+                continue
+            if not self.dropped:
+                logger.warning("a subscriber is too slow: Subscription.dropped counts what it misses")
+            self.dropped += 1
 
     def close(self) -> None:
         """End the subscription; queued events are still delivered, for a few seconds at most."""
-        self._closed.set()
+        self.is_closed = True
+        self._queue.put(None)
         if self._thread is not threading.current_thread():
             self._thread.join(SECONDS_TO_FINISH)
 
@@ -111,44 +107,9 @@ class Subscription:
         self.close()
 
     def _run(self) -> None:
-        while True:
-            try:
-                event = self._queue.get(timeout=0.1)
-            except Empty:
-                if self._closed.is_set():
-                    return
-                continue
+        while (event := self._queue.get()) is not None:
             try:
                 self._subscriber(event)
             except BaseException:  # SystemExit too: this thread is not the program
                 self.failed += 1
                 logger.exception("a subscriber failed on %s", event.type)
-
-
-class Dispatcher:
-    """The subscriptions of a store."""
-
-    def __init__(self) -> None:
-        self._subscriptions: list[Subscription] = []
-        self._lock = threading.Lock()
-
-    def subscribe(self, subscriber: Subscriber, types: Iterable[EventType]) -> Subscription:
-        """Deliver later events to a subscriber until the subscription is closed."""
-        subscription = Subscription(subscriber, frozenset(types))
-        with self._lock:
-            self._subscriptions = [other for other in self._subscriptions if not other._closed.is_set()] + [
-                subscription
-            ]
-        return subscription
-
-    def publish(self, events: Sequence[Event]) -> None:
-        """Deliver events to all subscribers; never waits and never raises."""
-        for subscription in self._subscriptions:
-            subscription.publish(events)
-
-    def close(self) -> None:
-        """End all subscriptions."""
-        with self._lock:
-            subscriptions, self._subscriptions = self._subscriptions, []
-        for subscription in subscriptions:
-            subscription.close()

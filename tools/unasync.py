@@ -106,7 +106,9 @@ def convert(text: str, mirrored: set[str]) -> str:
 
 
 def _called_inline(text: str) -> str:
-    text = re.sub(r"\bpartial\(to_thread, ", "partial(", re.sub(r"(import .*?)(?:, to_thread\b|\bto_thread, )", r"\1", text))
+    text = re.sub(
+        r"\bpartial\(to_thread, ", "partial(", re.sub(r"(import .*?)(?:, to_thread\b|\bto_thread, )", r"\1", text)
+    )
     text = re.sub(r"^from memstore\._compat import to_thread\n", "", text, flags=re.M)
     while call := re.search(r"\bawait to_thread\(\s*", text):
         depth, at = 0, call.end()

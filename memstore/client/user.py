@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args, overload
 from uuid import UUID
 
 from memstore import ids
@@ -68,6 +68,23 @@ HITS_FOR_A_VIEWER = 1000  # at least so many are looked at, as a viewer may not 
 HITS_A_SESSION = 8  # looked at for each session that is asked for, and at least DEPTH
 
 
+class RecallOptions(TypedDict, total=False):
+    """The options of `recall`, for editors and checkers of types."""
+
+    limit: int
+    tiers: Sequence[str]
+    conversation: str | None
+    roles: Sequence[str] | None
+    tags: Sequence[str] | None
+    since: datetime | None
+    until: datetime | None
+    as_of: datetime | None
+    min_score: float | None
+    viewer: str | None
+    visibility: Rule | str | None
+    order: Order
+
+
 class AsyncUserScope(AsyncUserFacts):
     """One user's memory, and nobody else's. Made by `store.user(name)`; it holds no state but the name.
 
@@ -94,12 +111,12 @@ class AsyncUserScope(AsyncUserFacts):
         return AsyncConversationScope(self, ConversationRef(self.name, name, redact(title), redact(channel)))
 
     @overload
-    async def recall(self, query: str, *, group_by: None = ..., **options: Any) -> list[Hit]: ...
+    async def recall(self, query: str, *, group_by: None = ..., **options: Unpack[RecallOptions]) -> list[Hit]: ...
 
     @overload
-    async def recall(self, query: str, *, group_by: Grouping, **options: Any) -> list[HitGroup]: ...
+    async def recall(self, query: str, *, group_by: Grouping, **options: Unpack[RecallOptions]) -> list[HitGroup]: ...
 
-    async def recall(  # type: ignore[misc]  # the overloads take any options
+    async def recall(
         self,
         query: str,
         *,

@@ -257,7 +257,7 @@ async def run_step(
     loaded = [await load_batch(database, deriver, work) for work in group]
     recipe = await read_recipe(deriver)
     if deriver.name == SummaryDeriver.name:
-        database.dispatcher.publish([_started_event(work, recipe) for work in group])
+        database.publish([_started_event(work, recipe) for work in group])
     steps: list[StepResult] = []
     again: list[PendingWork] = []
     for work, (own, _, epoch), result in zip(group, loaded, await _compute(loaded), strict=True):

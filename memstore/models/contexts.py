@@ -99,19 +99,18 @@ class Compression:
     """What one strategy did to a conversation: about its tokens before and after, and how many turns it took."""
 
     strategy: str
-    before: int
-    after: int
+    tokens_before: int
+    tokens_after: int
     turns: int
 
     @property
     def saved(self) -> int:
         """The tokens that the conversation is shorter by."""
-        return self.before - self.after
+        return self.tokens_before - self.tokens_after
 
     def as_dict(self) -> Json:
         """Return it as JSON."""
-        counts = {"tokens_before": self.before, "tokens_after": self.after, "saved": self.saved, "turns": self.turns}
-        return {"strategy": self.strategy} | counts
+        return as_json(self) | {"saved": self.saved}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +159,7 @@ class Receipt:
     @classmethod
     def from_dict(cls, body: Mapping[str, Any]) -> Receipt:
         """Return the receipt that `as_dict` wrote. Raises `ValueError` for anything else."""
-        steps = [
-            Compression(step["strategy"], step["tokens_before"], step["tokens_after"], step["turns"])
-            for step in body.get("compressed", ())
-        ]
-        receipt: Receipt = adapter(Receipt).validate_python({**body, "compressed": steps})
+        receipt: Receipt = adapter(Receipt).validate_python(body)
         return receipt
 
     def decisions(self) -> Iterator[Decision]:
@@ -189,7 +184,7 @@ class Receipt:
                 if len(decisions) > MOST_LISTED:
                     lines.append(f"  {sign} and {len(decisions) - MOST_LISTED:,} more")
         for step in self.compressed:
-            lines.append(f"{step.strategy}: {step.turns} turns, {step.before:,} → {step.after:,} tokens")
+            lines.append(f"{step.strategy}: {step.turns} turns, {step.tokens_before:,} → {step.tokens_after:,} tokens")
         if self.unlisted:
             counts = ", ".join(f"{self.unlisted[reason]:,} {reason}" for reason in sorted(self.unlisted))
             lines.append(f"more were looked at and left out: {counts}")
@@ -206,9 +201,8 @@ def _explain(decision: Decision, receipt: Receipt) -> str:
     size = f"{decision.tokens:,} tokens" if decision.tokens or not score else ""  # superseded facts are not counted
     why = [str(decision.reason or ""), decision.note]
     if decision.reason == Reason.SUPERSEDED and decision.others:
-        by = decision.others[0]
-        successors = (other for other in receipt.decisions() if other.id == by)
-        successor = next(successors, Decision(decision.section, decision.kind, by, 0))
+        unknown = Decision(decision.section, decision.kind, decision.others[0], 0)
+        successor = next((other for other in receipt.decisions() if other.id == unknown.id), unknown)
         why.append(f"in its place is {_preview(successor)}")
     reasons = "; ".join(filter(None, why))
     return f"{_preview(decision)} {', '.join(filter(None, [size, score]))}{f': {reasons}' if reasons else ''}"

@@ -161,7 +161,7 @@ class ChatModel(Protocol):
         """
 
 
-_LOADING = RLock()  # several first questions at once must not load a model several times
+_LOADING = RLock()  # several first questions at once must not load a model several times, and a loader may load another
 _LOADED: WeakValueDictionary[tuple[str, str], Any] = WeakValueDictionary()  # hundreds of megabytes each: stores share
 
 
@@ -230,12 +230,12 @@ def load_chat_model(name: str, settings: Settings | None = None) -> ChatModel | 
 
 def _load(group: str, name: str, settings: Settings | None) -> Any:
     """Return a provider; one that is made without the settings, such as a local model, is shared by all who ask."""
+    load, model = find_loader(group, name)
+    if len(signature(load).parameters) > 1:
+        return load(model, load_settings({}) if settings is None else settings)
     with _LOADING:
         provider = _LOADED.get((group, name))
         if provider is None:
-            load, model = find_loader(group, name)
-            if len(signature(load).parameters) > 1:
-                return load(model, load_settings({}) if settings is None else settings)
             provider = load(model)
             with suppress(TypeError):  # a class with __slots__ may refuse
                 _LOADED[group, name] = provider

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
-from unicodedata import is_normalized, normalize
+from unicodedata import normalize
 
 from memstore.errors import ProviderMissing
 from memstore.providers import Count
@@ -48,10 +48,7 @@ class BytesCounter:
         return PER_MESSAGE * around + sum(map(self.count, texts(message)))
 
     def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
-        """Return the sum of `count_message`, 64, and for tools 256 and their indented JSON; of kind "upper_bound".
-
-        With parts that are no text (images, sounds, files) the kind is "estimated": their tokens are not bounded.
-        """
+        """Return the sum of `count_message`, 64, and for tools 256 and their indented JSON; with images "estimated"."""
         defined = TOOLS + sum(self.count(as_json(tool, INDENT)) for tool in tools) if tools else 0
         total = TEMPLATE + defined + sum(map(self.count_message, messages))
         return Count(total, "upper_bound" if only_text(messages) else "estimated")
@@ -63,16 +60,10 @@ def longest(text: str) -> int:
         return len(text)
     forms = dict.fromkeys((text, normalize("NFC", text), normalize("NFKC", text)))
     cased = {case(form) for form in forms for case in (str, str.lower, str.casefold)}
-    apart = max(len(normalize("NFD", text)), len(normalize("NFKD", text)))
-    return max(apart, _one_by_one(text), *map(_bytes, cased))
-
-
-def _one_by_one(text: str) -> int:
-    """Return the bytes of a text whose characters are normalised each for itself, where that makes them longer."""
-    if is_normalized("NFKC", text):
-        return _bytes(text)
-    counts = Counter(text).items()
-    return sum(number * max(_bytes(char), _bytes(normalize("NFKC", char))) for char, number in counts)
+    apart = max(len(normalize("NFD", text)), len(normalize("NFKD", text)))  # of BERT's kind, without bytes
+    each = Counter(text).items()  # SentencePiece normalises character by character
+    alone = sum(number * max(_bytes(char), _bytes(normalize("NFKC", char))) for char, number in each)
+    return max(apart, alone, *map(_bytes, cased))
 
 
 def _bytes(text: str) -> int:

@@ -15,11 +15,7 @@ from memstore.text import replace_surrogates
 
 
 def load(model: str) -> CrossEncoderReranker:
-    """Return the reranker of a folder, or of a model in Hugging Face's cache on this machine.
-
-    Nothing is downloaded. Raises ProviderMissing for what is not there, and ProviderError for what cannot be loaded, or
-    has not one score for a pair of texts.
-    """
+    """Return the reranker of a folder, or of a model in Hugging Face's cache on this machine; downloads nothing."""
     if not model:
         raise ProviderMissing("Write cross-encoder:FOLDER, or cross-encoder:NAME of a model that is on this machine.")
     loaded = load_model(model, "CrossEncoder")
@@ -40,10 +36,7 @@ class CrossEncoderReranker:
         return f"<CrossEncoderReranker {self.name}>"
 
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
-        """Return the log-odds that each text answers the question: shape (texts,), float32.
-
-        Of long texts the beginning is read. The texts beside one move the last bits of its score.
-        """
+        """Return the log-odds that each text answers the question. Of long texts the beginning is read."""
         scores = np.empty(len(texts), dtype=np.float32)
         pairs = [(replace_surrogates(query), replace_surrogates(text)) for text in texts]
         self._worker.fill(scores, self._score, pairs, by_length(list(map(len, texts)), BATCH))

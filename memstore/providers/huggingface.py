@@ -39,9 +39,8 @@ _FIRST = '"prepend_scheme":"first"'
 def load(model: str, settings: Settings | None = None) -> TokenizerCounter:
     """Return the counter of the model whose files are at this path: a folder, or its tokenizer.json.
 
-    Beside tokenizer.json there must be a chat template: chat_template.jinja, or "chat_template" in
-    tokenizer_config.json. A path that ends in "@" and a digest, as in the counter's name, must have files of that
-    digest. Raises ProviderMissing where something is absent, ProviderError where it cannot be read or is another.
+    Beside it there must be a chat template: chat_template.jinja, or "chat_template" in tokenizer_config.json. A path
+    that ends in "@" and a digest, as in the counter's name, must have files of that digest.
     """
     wanted = None if Path(model).exists() else _DIGEST.search(model)
     path = Path(model[: wanted.start()] if wanted else model).expanduser()
@@ -90,12 +89,7 @@ class TokenizerCounter:
         return self._vocabulary.count_message(message, self._overhead)
 
     def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
-        """Return the tokens of the rendered prompt, with the start of the reply.
-
-        "exact", but "estimated" where the template has no place for a message as it is (see `ChatTemplate.render`),
-        puts today's date into the prompt, or where there is more than text. Raises InvalidInput for messages that the
-        template refuses.
-        """
+        """Return the tokens of the rendered prompt: "exact" if it `is_certain` and there is only text."""
         prompt, is_certain = self.render(messages, tools)
         is_exact = is_certain and only_text(messages)
         return Count(self._vocabulary.count_prompt(prompt), "exact" if is_exact else "estimated")
@@ -224,10 +218,9 @@ class ChatTemplate:
     ) -> tuple[str, bool]:
         """Return the prompt up to where the reply begins, and whether a server is certain to send the same.
 
-        It is not certain where the prompt has a date, or where the messages had to be changed. A template that refuses
+        It is not certain where the prompt has a date, or where the messages had to be changed: a template that refuses
         them is given them with each system message as the user's, calls of tools and their results in words, and
-        neighbours of one role joined; servers refuse such messages, or join them in ways of their own. Raises
-        InvalidInput where the template refuses these too, or does what the sandbox forbids.
+        neighbours of one role joined. Raises InvalidInput where it refuses these too, or does what is forbidden.
         """
         as_given = [as_template(message) for message in messages]
         try:

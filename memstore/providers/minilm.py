@@ -35,10 +35,7 @@ MOST_THREADS = 8  # each takes up to 40 MB, and a container may have fewer proce
 
 
 def load(model: str) -> MiniLM:
-    """Return the embedder; `model` is "" or "all-MiniLM-L6-v2". Takes 0.1 s.
-
-    Raises ProviderMissing for any other model, ProviderError where the weights are not there, or not whole.
-    """
+    """Return the embedder; `model` is "" or "all-MiniLM-L6-v2"."""
     if model not in ("", MODEL):
         raise ProviderMissing(f"onnx has {MODEL} alone. Name the model as sentence-transformers:{model} instead.")
     try:

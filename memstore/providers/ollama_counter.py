@@ -97,8 +97,7 @@ class OllamaCounter:
         """Return the tokens of the prompt that the server renders: "exact" where its own tokenizer has counted them.
 
         Otherwise "upper_bound": by the bytes of the rendered prompt, or of the messages where nothing is rendered. With
-        images "estimated". Raises InvalidInput where the server refuses the messages, ProviderMissing where it has no
-        such model.
+        images "estimated". Raises InvalidInput where the server refuses the messages.
         """
         known = self._current()
         tokens = None if known is None else self._count_rendered(known, messages, tools)

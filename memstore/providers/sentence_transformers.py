@@ -32,11 +32,9 @@ _LOADING = threading.Lock()
 
 
 def load(model: str) -> SentenceTransformerEmbedder:
-    """Return the embedder of a folder, or of a model in Hugging Face's cache on this machine.
+    """Return the embedder of a folder, or of a model in Hugging Face's cache on this machine; downloads nothing.
 
-    "all-MiniLM-L6-v2" is the model that memstore has, here computed by torch, on a GPU where there is one. Importing
-    torch takes seconds. Nothing is downloaded: raises ProviderMissing for a model that is not on this machine and for
-    the missing extra, ProviderError for a model that cannot be loaded.
+    "all-MiniLM-L6-v2" is the model that memstore has, here computed by torch, which takes seconds to import.
     """
     if not model:
         raise ProviderMissing("Name the model: sentence-transformers:FOLDER, or sentence-transformers:NAME.")
@@ -114,11 +112,7 @@ def check_model(name: str) -> None:
 
 
 def load_model(name: str, kind: str) -> Any:
-    """Return a model as the library's class `kind`, such as "SentenceTransformer", from a folder or by its name.
-
-    Raises ProviderMissing for a model that is not on this machine and for a library that is not installed,
-    ProviderError where the model cannot be loaded.
-    """
+    """Return a model as the library's class `kind`, such as "SentenceTransformer", from a folder or by its name."""
     place = _place(name)
     with require_extra(EXTRA, LIBRARY, "torch", "transformers"):
         make = getattr(importlib.import_module(LIBRARY), kind)

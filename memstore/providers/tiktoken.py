@@ -97,8 +97,7 @@ def encoding_of(model: str) -> str | None:
 class TiktokenCounter:
     """Counts the tokens of one encoding, and of chat messages by OpenAI's published rule. Safe to share by threads.
 
-    The count of a chat is "exact": it is the number that the rule gives. Named for a `model` it is "estimated": what
-    the model's server does is not published, and is what the rule says as far as anybody has measured.
+    The count of a chat is "exact", named for a `model` "estimated": what the model's server does is not published.
     """
 
     def __init__(self, encoding: str, model: str | None = None) -> None:
@@ -111,11 +110,7 @@ class TiktokenCounter:
         return f"<TiktokenCounter {self.name}>"
 
     def count(self, text: str) -> int:
-        """Return the number of tokens of a text, special tokens being plain text.
-
-        A lone surrogate counts as U+FFFD, which is what it is when sent. Raises ProviderMissing or ProviderError where
-        the vocabulary cannot be read.
-        """
+        """Return the number of tokens of a text, special tokens being plain text; a lone surrogate counts as U+FFFD."""
         return self._cache(text)
 
     def _tokens(self, text: str) -> int:
@@ -123,18 +118,13 @@ class TiktokenCounter:
         return len(encode(text)) if len(text) < LONGEST_RUN else sum(len(encode(part)) for part in _split_white(text))
 
     def count_message(self, message: Mapping[str, Any]) -> int:
-        """Return the tokens of one message of a chat: 3, those of every value, and 1 if it has a name.
-
-        A string counts as it is, None as 0, the parts of a list under "content" by their text; every other value (other
-        parts, tool calls) by its compact JSON. Raises InvalidInput for a value that has no JSON.
-        """
+        """Return the tokens of one message of a chat: 3, those of every value (see `texts`), and 1 if it has a name."""
         return PER_MESSAGE + sum(map(self.count, texts(message))) + (message.get("name") is not None) * PER_NAME
 
     def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
         """Return the tokens of the finished chat: the sum of `count_message`, and 3 for the start of the reply.
 
-        With `tools`, or with parts that are no text, the kind is "estimated": tools are counted as more than every
-        formula known for them gives, and what an image costs is not known here.
+        With `tools`, or with parts that are no text, the kind is "estimated".
         """
         tokens = REPLY + sum(map(self.count_message, messages)) + (self._count_tools(tools) if tools else 0)
         by_rule = self._model is None and not tools and only_text(messages)

@@ -18,16 +18,15 @@ if TYPE_CHECKING:  # the rows' libraries take as long to load as all else here; 
 
     Chat = Context | Sequence[Mapping[str, Any] | Message]
 
-LOGGER = logging.getLogger(__name__)
-UNKNOWN = "bytes"  # the counter of models that no other one knows
+logger = logging.getLogger(__name__)
 
 
 def counter_for(model: str) -> str:
     """Return the name of the counter that knows a model best, to be loaded by `load_counter`.
 
     A name whose kind has a counter, such as "ollama:llama3.2" or "tokenizer:FOLDER", is that counter's; an OpenAI
-    model, with or without "openai:" or "openai/" before it, is tiktoken's; every other one is bounded by "bytes". That
-    is several times the tokens of prose, so a warning is logged, once for each name.
+    model, with or without "openai:" or "openai/" before it, is tiktoken's; every other one is bounded by "bytes", which
+    is several times the tokens of prose.
     """
     kinds = installed_entry_points("memstore.counters").names
     if model.partition(":")[0] in kinds:
@@ -35,17 +34,13 @@ def counter_for(model: str) -> str:
     openai = model.removeprefix("openai:").removeprefix("openai/")
     if encoding_of(openai):
         return f"tiktoken:{openai}"
-    _warn_of_unknown(model, ", ".join(f"{kind}:…" for kind in sorted(kinds)))
-    return UNKNOWN
+    _warn_of_unknown(model)
+    return "bytes"
 
 
-@lru_cache(maxsize=256)
-def _warn_of_unknown(model: str, kinds: str) -> None:
-    LOGGER.warning(
-        "no counter knows the model %r, so each byte counts as a token and less fits; known are OpenAI's models and %s",
-        model,
-        kinds,
-    )
+@lru_cache(maxsize=256)  # once for each name
+def _warn_of_unknown(model: str) -> None:
+    logger.warning("no counter knows the model %r, so each byte counts as a token, and less fits", model)
 
 
 def check_fits(

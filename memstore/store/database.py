@@ -26,7 +26,7 @@ from sqlmodel import SQLModel
 
 from memstore._compat import at_end_of_loop, to_thread
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
-from memstore.events import Dispatcher, Event, EventType
+from memstore.events import Event, EventType, Subscription
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.roles import UNKNOWN, capabilities
 from memstore.store.sql import expand_rows, statements
@@ -168,7 +168,7 @@ class Transaction:
 
     def _take_new_events(self) -> list[dict[str, Any]]:
         events, self._written = self.events[self._written :], len(self.events)
-        return [event.row for event in events] if self._outbox else []
+        return [{name: getattr(event, name) for name in OUTBOX} for event in events] if self._outbox else []
 
     async def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
         """Insert rows in one round trip; return how many were not there yet."""
@@ -212,10 +212,13 @@ def row_builder(model: type[M]) -> Callable[..., M]:
     return build
 
 
+OUTBOX = [name for name in Event.__slots__ if name != "cursor"]  # columns
+
+
 class Database:
     """An open database.
 
-    `revive` starts an embedded server again that has died; it is called from a thread. The dispatcher tells the events
+    `revive` starts an embedded server again that has died; it is called from a thread. `subscriptions` get the events
     of each transaction that was committed; with `outbox` they are kept too. With `enqueue` whoever adds messages adds a
     job. Of users with at most `most_units` units these are held in this process; of others, recall asks the database.
     """
@@ -233,7 +236,7 @@ class Database:
     ) -> None:
         self.url = url
         self.most_units = most_units
-        self.dispatcher = Dispatcher()
+        self.subscriptions: list[Subscription] = []
         self._outbox, self._enqueue = outbox, enqueue
         self.capabilities = UNKNOWN
         self._confinement: dict[str, str] = {}
@@ -275,7 +278,13 @@ class Database:
         """Give every connection back; what subscribers have not heard yet they hear now."""
         self._forget_exit()
         await self._pool.close()
-        await to_thread(self.dispatcher.close)
+        for subscription in self.subscriptions:
+            await to_thread(subscription.close)
+
+    def publish(self, events: Sequence[Event]) -> None:
+        """Hand events to all subscribers; never waits and never raises."""
+        for subscription in self.subscriptions:
+            subscription.publish(events)
 
     @asynccontextmanager
     async def user_transaction(
@@ -331,8 +340,7 @@ class Database:
                 yield transaction
                 await transaction.write_events()
                 await transaction.connection.commit()
-                if transaction.events:
-                    self.dispatcher.publish(transaction.events)
+                self.publish(transaction.events)
             except psycopg.OperationalError:
                 await self._recover(transaction.connection)
                 raise

@@ -30,10 +30,6 @@ def test_every_public_name_is_there_and_told() -> None:
     assert set(memstore._HOMES) <= set(memstore.__all__)
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
-    assert not hasattr(memstore, "Memory")
-
-
 def test_importing_memstore_imports_nothing_heavy() -> None:
     code = f"import sys, memstore; print([name for name in {HEAVY!r} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -37,10 +37,3 @@ def test_every_entry_has_hashes_and_no_place() -> None:
     assert not re.search(r"://|file:| @ ", LOCK)
     assert set(re.findall(r"--[a-z-]+", LOCK)) == {"--hash"}, "an option would say where packages come from"
     assert "torch" not in LOCKED, "which build of it there is depends on the machine (tools/constraints.txt)"
-
-
-def test_what_is_locked_is_of_the_extras_that_are_not_apart() -> None:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    named = re.search(r"^EXTRAS := \$\(addprefix --extra ,(.*)\)$", makefile, re.M)
-    assert named is not None
-    assert set(named[1].split()) == EXTRAS.keys()

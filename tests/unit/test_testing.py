@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel
 
-from memstore.errors import ConfigurationError, ModelAnswerInvalid, ModelUnavailable, PromptTooLong, ProviderMissing
+from memstore.errors import ConfigurationError, ModelAnswerInvalid, ModelUnavailable, PromptTooLong
 from memstore.providers import Count, load_embedder
-from memstore.testing import HashingEmbedder, ScriptedChatModel, WordCounter, load_embedder as load
+from memstore.testing import HashingEmbedder, ScriptedChatModel, WordCounter
 from tests.helpers.conformance import check_chat_model, check_counter, check_embedder
 
 
@@ -52,12 +52,6 @@ def test_vectors_are_the_same_in_every_process() -> None:
         for seed in ("1", "2")
     }
     assert len(results) == 1
-
-
-@pytest.mark.parametrize("model", ["0", "-1", "many", "²"])
-def test_no_number_of_dimensions_is_refused(model: str) -> None:
-    with pytest.raises(ProviderMissing, match="hashing:256"):
-        load(model)
 
 
 def test_words_are_counted_by_the_chat_rule() -> None:

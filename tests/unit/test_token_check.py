@@ -88,7 +88,6 @@ def test_a_model_that_nobody_knows_is_warned_of_once(caplog: pytest.LogCaptureFi
     assert counter_for("gpt-4o") == "tiktoken:gpt-4o"
     (record,) = caplog.records
     assert "no counter knows the model 'foo:bar-7'" in record.getMessage()
-    assert "tokenizer:…" in record.getMessage()
 
 
 def test_a_broken_install_shows_its_own_error() -> None:

@@ -313,8 +313,9 @@ class MemoryStore:
         """
         if not callable(subscriber):
             raise InvalidInput(f"{subscriber!r} cannot be called: give a function of one event.")
-        names = to_list(types, "types", EventType) or ()
-        return self._database.dispatcher.subscribe(subscriber, map(EventType, names))
+        subscription = Subscription(subscriber, to_list(types, "types", EventType) or ())
+        self._database.subscriptions.append(subscription)
+        return subscription
 
     def verify_erasure(self, certificate: Certificate | None = None, *, text: str | None = None) -> LeftoverReport:
         """Search every table for what a certificate names, or for a text, and return where it still stands."""

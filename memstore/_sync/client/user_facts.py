@@ -54,25 +54,14 @@ class UserFacts:
             raise InvalidInput("A page has a limit, and the facts as they are now: leave out as_of and ids.")
         if subject is not None:
             check_text(subject, "the subject")
-        state = None if state == ANY_STATE else state
         check_choice("state", state, (*FACT_STATES, ANY_STATE))
         check_choice("type", type, FACT_TYPES)
         check_choice("kind", kind, FACT_KINDS)
         to_utc(None if before is None else before[0], "before")
-        moment = to_utc(as_of, "as_of")
-        fact_ids = None if ids is None else to_uuids(ids, "ids")
+        filters = {"state": None if state == ANY_STATE else state, "type": type, "subject": subject, "kind": kind}
+        moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         with self._database.user_transaction(self.id) as scope:
-            return facts.facts(
-                scope,
-                state=state,
-                type=type,
-                subject=subject,
-                kind=kind,
-                ids=fact_ids,
-                as_of=moment,
-                before=before,
-                limit=limit,
-            )
+            return facts.facts(scope, **filters, ids=fact_ids, as_of=moment, before=before, limit=limit)
 
     def fact(self, id: Fact | UUID | str) -> Fact:
         """Return a fact in whatever state, as it is now. Raises `NotFound` if this user has none of this id."""
@@ -151,11 +140,8 @@ class UserFacts:
 
         for name in {"valid_from", "valid_to"} & columns.keys():
             to_utc(columns[name], name)
-        unknown = set(columns) - set(EDITABLE)
-        if unknown or not columns:
-            raise InvalidInput(
-                f"{', '.join(sorted(unknown)) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}."
-            )
+        if not columns or set(columns) - set(EDITABLE):
+            raise InvalidInput(f"{', '.join(columns) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}.")
         old = self.fact(fact)
         manual_edits.check_active(old)  # before an embedder is loaded
         new = merge_columns(old, columns)

@@ -256,7 +256,7 @@ def run_step(
     loaded = [load_batch(database, deriver, work) for work in group]
     recipe = read_recipe(deriver)
     if deriver.name == SummaryDeriver.name:
-        database.dispatcher.publish([_started_event(work, recipe) for work in group])
+        database.publish([_started_event(work, recipe) for work in group])
     steps: list[StepResult] = []
     again: list[PendingWork] = []
     for work, (own, _, epoch), result in zip(group, loaded, _compute(loaded), strict=True):
