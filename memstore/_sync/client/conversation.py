@@ -227,10 +227,10 @@ class ConversationScope:
             if text is not None:
                 check_text(text, what)
         check_object(settings, "settings")
-        settings = {} if settings is None else settings
-        check_size(settings)
+        check_size(settings or {})
         own = {STRATEGIES: strategies, SECTIONS: sections}
-        settings = check_settings(settings | {name: value for name, value in own.items() if value is not None})
+        settings = (settings or {}) | {name: value for name, value in own.items() if value is not None}
+        settings = check_settings(settings)
         self._check_names()
         redactor = self._runtime.redactor
         title, channel = redactor.redact(title), redactor.redact(channel)

@@ -98,8 +98,7 @@ class Documents:
         by_id: dict[UUID, NewDocument] = {}
         for document in new:
             _check_new(document)
-            by_id[self._id(document.namespace, document.key)] = document
-        for id, document in by_id.items():
+            id = self._id(document.namespace, document.key)
             for label in (*document.namespace, document.key):
                 redactor.reject_secret_names(name_of_a_document=label)
             value, texts = redactor.redact_json(document.value), redactor.redact_json(document.texts)

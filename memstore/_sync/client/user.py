@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args, overload
 from uuid import UUID
 
 from memstore import ids
@@ -68,6 +68,23 @@ HITS_FOR_A_VIEWER = 1000  # at least so many are looked at, as a viewer may not 
 HITS_A_SESSION = 8  # looked at for each session that is asked for, and at least DEPTH
 
 
+class RecallOptions(TypedDict, total=False):
+    """The options of `recall`, for editors and checkers of types."""
+
+    limit: int
+    tiers: Sequence[str]
+    conversation: str | None
+    roles: Sequence[str] | None
+    tags: Sequence[str] | None
+    since: datetime | None
+    until: datetime | None
+    as_of: datetime | None
+    min_score: float | None
+    viewer: str | None
+    visibility: Rule | str | None
+    order: Order
+
+
 class UserScope(UserFacts):
     """One user's memory, and nobody else's. Made by `store.user(name)`; it holds no state but the name.
 
@@ -92,12 +109,12 @@ class UserScope(UserFacts):
         return ConversationScope(self, ConversationRef(self.name, name, redact(title), redact(channel)))
 
     @overload
-    def recall(self, query: str, *, group_by: None = ..., **options: Any) -> list[Hit]: ...
+    def recall(self, query: str, *, group_by: None = ..., **options: Unpack[RecallOptions]) -> list[Hit]: ...
 
     @overload
-    def recall(self, query: str, *, group_by: Grouping, **options: Any) -> list[HitGroup]: ...
+    def recall(self, query: str, *, group_by: Grouping, **options: Unpack[RecallOptions]) -> list[HitGroup]: ...
 
-    def recall(  # type: ignore[misc]  # the overloads take any options
+    def recall(
         self,
         query: str,
         *,

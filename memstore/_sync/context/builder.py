@@ -230,7 +230,12 @@ def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receip
             receipt = replace(receipt, id=ids.uuid7())
         id = None if receipt.id is None else str(receipt.id)
         for step in receipt.compressed:
-            body = {"strategy": step.strategy, "before": step.before, "after": step.after, "saved": step.saved}
+            body = {
+                "strategy": step.strategy,
+                "before": step.tokens_before,
+                "after": step.tokens_after,
+                "saved": step.saved,
+            }
             scope.happened(EventType.SUMMARIZATION_COMPLETED, receipt.conversation_id, receipt=id, **body)
         body = {"budget": receipt.budget, "tokens": receipt.tokens, "sections": dict(receipt.sections)}
         scope.happened(EventType.CONTEXT_ASSEMBLED, receipt.conversation_id, receipt=id, **body)

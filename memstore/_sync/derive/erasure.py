@@ -93,7 +93,7 @@ def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certific
         if not is_user and not certificate.is_empty:
             scope.happened(EventType.ERASED, None, **body)
     if is_user:  # whose outbox is gone
-        database.dispatcher.publish([Event(target.user_id, EventType.ERASED, None, body)])
+        database.publish([Event(target.user_id, EventType.ERASED, None, body)])
     for model in models:
         vector_indexes.drop(database, target.user_id, model)
     return certificate

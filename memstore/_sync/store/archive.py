@@ -13,17 +13,17 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore._sync.store import documents, fact_history, facts, messages
-from memstore._sync.store.database import Transaction, stored
+from memstore._sync.store import documents, fact_history, facts, messages, summaries
+from memstore._sync.store.database import Transaction, row_builder
 from memstore._sync.store.facts import Source
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.events import EventType
-from memstore.models import Conversation, FactColumns, Json, Message, Summary
+from memstore.models import Conversation, FactColumns, Json, Message
 from memstore.store.rows import ConversationRow, ExportedChunk, FactOnRecord, FactWithHistory, ItemRow, Owner
 from memstore.store.sql import statements
 
 SQL = statements("archive")
-MESSAGE, SUMMARY, FACT, CONVERSATION = stored(Message), stored(Summary), stored(FactColumns), stored(Conversation)
+FACT = row_builder(FactColumns)
 PAGE = 200  # conversations read at once
 FIRST = UUID(int=0)
 Wanted = dict[str, Any]  # `with_units`: read items with their units; `model_id`: with vectors of this model
@@ -51,13 +51,13 @@ def read_conversations(scope: Transaction, only: UUID | None = None) -> Iterator
 def read_messages(scope: Transaction, conversation: UUID, wanted: Wanted) -> Generator[ItemRow]:
     """Return the messages of a conversation in order; nothing else is to be asked meanwhile."""
     for row in scope.stream(SQL["messages"], dict[str, Any], conversation_id=conversation, **wanted):
-        yield _item(MESSAGE, row)
+        yield _item(messages.MESSAGE, row)
 
 
 def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted) -> Generator[ItemRow]:
     """Return the summaries of a conversation in order; nothing else is to be asked meanwhile."""
     for row in scope.stream(SQL["summaries"], dict[str, Any], conversation_id=conversation, **wanted):
-        yield _item(SUMMARY, row)
+        yield _item(summaries.SUMMARY, row)
 
 
 def read_facts(
@@ -75,9 +75,8 @@ def read_documents(scope: Transaction, *, vectors: bool) -> Generator[dict[str, 
 
 
 def _conversation_row(watermarks: dict[str, list[Any]], setting_changes: list[Json], **row: Any) -> ConversationRow:
-    return ConversationRow(
-        CONVERSATION(**row), {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}, setting_changes
-    )
+    marks = {name: (seq, recipe) for name, (seq, recipe) in watermarks.items()}
+    return ConversationRow(messages.CONVERSATION(**row), marks, setting_changes)
 
 
 def _item(build: Any, row: dict[str, Any]) -> ItemRow:
@@ -112,8 +111,7 @@ def add_conversation(
     marks = {deriver: watermarks.get(deriver, (0, None)) for deriver in DERIVERS}
     rows = [place | {"deriver": name, "done_seq": seq, "recipe": recipe} for name, (seq, recipe) in marks.items()]
     scope.run_many(SQL["add_derivation"], rows)
-    if changes := [place | change for change in setting_changes]:
-        scope.run_many(messages.SQL["add_setting_change"], changes)
+    scope.run_many(messages.SQL["add_setting_change"], [place | change for change in setting_changes])
 
 
 def taken(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
@@ -155,15 +153,14 @@ def add_facts(scope: Transaction, new: Sequence[FactWithHistory]) -> None:
     """Store facts that are not there, with their sources and their history."""
     scope.run_many(facts.SQL["add_fact"], [vars(one.fact) for one in new])
     facts.add_sources(scope, [Source(one.fact.id, span, at) for one in new for span, at in one.sources])
-    if changes := [change | {"fact_id": one.fact.id} for one in new for change in one.history]:
-        scope.run_many(fact_history.SQL["add_change"], changes)
+    changes = [change | {"fact_id": one.fact.id} for one in new for change in one.history]
+    scope.run_many(fact_history.SQL["add_change"], changes)
 
 
 def add_documents(scope: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:
     """Store documents that are not there, with their vectors."""
     scope.run_many(SQL["add_document"], new)
-    if vectors:
-        scope.run_many(documents.SQL["add_vector"], vectors)
+    scope.run_many(documents.SQL["add_vector"], vectors)
 
 
 def _known(changes: list[UUID], **row: Any) -> FactOnRecord:

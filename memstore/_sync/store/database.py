@@ -27,7 +27,7 @@ from sqlmodel import SQLModel
 
 from memstore._compat import at_exit
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
-from memstore.events import Dispatcher, Event, EventType
+from memstore.events import Event, EventType, Subscription
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.roles import UNKNOWN, capabilities
 from memstore.store.sql import expand_rows, statements
@@ -169,7 +169,7 @@ class Transaction:
 
     def _take_new_events(self) -> list[dict[str, Any]]:
         events, self._written = self.events[self._written :], len(self.events)
-        return [event.row for event in events] if self._outbox else []
+        return [{name: getattr(event, name) for name in OUTBOX} for event in events] if self._outbox else []
 
     def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
         """Insert rows in one round trip; return how many were not there yet."""
@@ -213,10 +213,13 @@ def row_builder(model: type[M]) -> Callable[..., M]:
     return build
 
 
+OUTBOX = [name for name in Event.__slots__ if name != "cursor"]  # columns
+
+
 class Database:
     """An open database.
 
-    `revive` starts an embedded server again that has died; it is called from a thread. The dispatcher tells the events
+    `revive` starts an embedded server again that has died; it is called from a thread. `subscriptions` get the events
     of each transaction that was committed; with `outbox` they are kept too. With `enqueue` whoever adds messages adds a
     job. Of users with at most `most_units` units these are held in this process; of others, recall asks the database.
     """
@@ -234,7 +237,7 @@ class Database:
     ) -> None:
         self.url = url
         self.most_units = most_units
-        self.dispatcher = Dispatcher()
+        self.subscriptions: list[Subscription] = []
         self._outbox, self._enqueue = outbox, enqueue
         self.capabilities = UNKNOWN
         self._confinement: dict[str, str] = {}
@@ -276,7 +279,13 @@ class Database:
         """Give every connection back; what subscribers have not heard yet they hear now."""
         self._forget_exit()
         self._pool.close()
-        self.dispatcher.close()
+        for subscription in self.subscriptions:
+            subscription.close()
+
+    def publish(self, events: Sequence[Event]) -> None:
+        """Hand events to all subscribers; never waits and never raises."""
+        for subscription in self.subscriptions:
+            subscription.publish(events)
 
     @contextmanager
     def user_transaction(
@@ -332,8 +341,7 @@ class Database:
                 yield transaction
                 transaction.write_events()
                 transaction.connection.commit()
-                if transaction.events:
-                    self.dispatcher.publish(transaction.events)
+                self.publish(transaction.events)
             except psycopg.OperationalError:
                 self._recover(transaction.connection)
                 raise
