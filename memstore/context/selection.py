@@ -26,7 +26,7 @@ from memstore.models import Reason
 PINNED, FIRST = 1 / 3, 0.6
 # By how much a window may be shorter than its room: turns, or a share of it, whichever is more (benchmarks/NOTES.md).
 TURNS, SHARE, MOST = 12, 0.05, 0.25
-UNUSED = 0.03  # of the room, at most, while anything fits into it
+UNUSED = 0.02  # of the room, at most, while anything fits into it
 SAID = 0.9  # of the rows of a text: a context that has so many says the text already
 
 CandidateItems = Mapping[str, Sequence[ContextItem]]

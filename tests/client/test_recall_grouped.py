@@ -127,9 +127,7 @@ async def test_facts_come_with_the_messages_that_they_were_made_from(store: Asyn
     assert (peanuts.since, peanuts.until) == (at(0), at(1))
     assert peanuts.fact is not None
     assert {hit.id for hit in peanuts.hits} == set(peanuts.fact.sources)
-    assert all(hit.parts and hit.score == pytest.approx(sum(hit.parts.values())) for hit in peanuts.hits)
-    scores = {hit.id: hit.score for hit in await alice.recall("What is Alice allergic to? Peanuts?", limit=50)}
-    assert all(hit.score == scores[hit.id] for hit in peanuts.hits)
+    assert all(hit.score >= peanuts.score for hit in peanuts.hits), "each has the score of its best fact"
     assert len(await alice.recall("peanuts", group_by="fact", limit=1)) == 1
 
 
