@@ -26,7 +26,7 @@ from memstore.models import Reason
 PINNED, FIRST = 1 / 3, 0.6
 # By how much a window may be shorter than its room: turns, or a share of it, whichever is more (benchmarks/NOTES.md).
 TURNS, SHARE, MOST = 12, 0.05, 0.25
-UNUSED = 0.02  # of the room, at most, while anything fits into it
+UNUSED = 0.03  # of the room, at most, while anything fits into it
 SAID = 0.9  # of the rows of a text: a context that has so many says the text already
 
 CandidateItems = Mapping[str, Sequence[ContextItem]]
@@ -202,7 +202,7 @@ def select_static(
     turns, before = items.get(RECENT, ()), selection.taken(RECENT)
     free = room - selection.tokens + before
     most = max(free - summaries, min(free + half, plan[RECENT].share))
-    window = _window(turns, min(plan[RECENT].maximum, most))
+    window = recent_window(turns, min(plan[RECENT].maximum, most))
     if _all_fit(selection, items, plan, answering, base - must):
         selection.is_static = selection.is_static and window == len(turns)
         window = len(turns)
@@ -261,27 +261,22 @@ def _all_fit(selection: Selection, items: CandidateItems, plan: Plan, answering:
     return tokens <= left
 
 
-def _window(turns: Sequence[ContextItem], room: int) -> int:
-    """Return how many of the newest turns are in the window; strategies move what they made in steps of their own."""
-    starts, tokens = [int(item.first_seq) for item in turns], [item.tokens for item in turns]
-    return recent_window(starts, tokens, room, steps=all(item.kind != "block" for item in turns))
-
-
-def recent_window(starts: Sequence[int], tokens: Sequence[int], room: int, *, steps: bool = True) -> int:
+def recent_window(turns: Sequence[ContextItem], room: int, *, steps: bool = True) -> int:
     """Return how many of the newest turns a window of at most `room` tokens has.
 
-    `starts` are the numbers of the first messages of turns, the newest first, `tokens` what the turns take. Where all
-    of them fit, all are in; without `steps`, as many as fit.
+    `turns` are the newest first. Where all of them fit, all are in; without `steps`, or where strategies, which have
+    steps of their own, made some of them, as many as fit.
     """
     # A window that begins one turn later at every turn has a new start each time, and a model that keeps the prompt's
     # start in a cache computes all of it anew. So it begins, of the turns with which it may begin, at the roundest
     # number of a message: that stays for a while, follows from the numbers alone, and a room that is a little larger or
     # smaller hardly ever moves it.
-    sums = list(accumulate(tokens))
+    sums = list(accumulate(turn.tokens for turn in turns))
     most = sum(1 for so_far in sums if so_far <= room)
-    if most in (0, len(sums)) or not steps:
+    if most in (0, len(sums)) or not steps or any(turn.kind == "block" for turn in turns):
         return most
     slack = min(MOST * room, max(SHARE * room, sums[most - 1] - (sums[most - 1 - TURNS] if most > TURNS else 0)))
     first = next(count for count in range(1, most + 1) if sums[count - 1] >= sums[most - 1] - slack)
     # How round the roundest number from the turn before up to a turn's own is: the exponent of two that divides it.
+    starts = [int(turn.first_seq) for turn in turns]
     return max(range(first, most + 1), key=lambda count: (starts[count] ^ starts[count - 1]).bit_length())

@@ -53,7 +53,6 @@ def material(*sections: Section) -> Candidates:
         ([Section("facts", weight=float("nan"))], "weight=nan: give a number"),
         ([Section("facts", priority=0.5)], "give a whole number as priority=0.5"),
         ([Section("facts"), Section("facts")], "given twice"),
-        ([Section("facts", minimum=0.6), Section("hits", minimum=0.6)], "are 1.20 of the room"),
     ],
 )
 def test_what_is_no_section_is_refused_with_what_to_give(given: object, told: str) -> None:

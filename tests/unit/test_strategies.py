@@ -369,7 +369,6 @@ def test_lists_of_strategies_as_json_and_back() -> None:
         ({"strategy": "summary_buffer", "target": 0.9}, "each must be above the next"),
         ({"strategy": "semantic", "share": 1.5}, "give a share"),
         (7, "is no strategy"),
-        (["tool_calls"] * 21, "more than the 20"),
         (ToolCalls, "is no strategy"),
     ],
 )
