@@ -98,7 +98,10 @@ async def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUI
     turns, unpaired = split_turns(visibility.messages(said))
     since = [one for one in every if one.from_seq > resolved.after]
     pinned = (await visibility.fact_ids(scope, pinned))[:MOST_PINNED]
-    known = {fact.id: fact for fact in await facts.facts(scope, ids=pinned, as_of=as_of)} if pinned else {}
+    known = {
+        one.id: Hit(Tier.FACTS, one.id, one.text, 0, {}, tuple(one.sources), one.occurred_at, valid_to=one.valid_to)
+        for one in (await facts.facts(scope, ids=pinned, as_of=as_of) if pinned else ())
+    }
     whole_summaries, known_facts = await _read_for_strategies(scope, resolved)
     return ConversationHistory(
         question=question,
@@ -107,7 +110,7 @@ async def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUI
         tokens=sum(one.tokens for one in said),
         outlines=await visibility.summaries(scope, since),
         earlier={one.id for one in every if one.from_seq <= resolved.after},
-        pinned=[_fact_hit(known[id]) for id in pinned if id in known],
+        pinned=[known[id] for id in pinned if id in known],
         version=version,
         summaries=whole_summaries,
         facts=known_facts,
@@ -127,11 +130,6 @@ async def _read_for_strategies(
     known = await facts.facts(scope, as_of=request.as_of)
     kept = set(await visibility.fact_ids(scope, [fact.id for fact in known]))
     return seen, [fact for fact in known if fact.id in kept]
-
-
-def _fact_hit(fact: Fact) -> Hit:
-    about = {"occurred_at": fact.occurred_at, "valid_to": fact.valid_to}
-    return Hit(Tier.FACTS, fact.id, fact.text, 0.0, {}, tuple(fact.sources), **about)
 
 
 def _page_size(tokens: int, size: float = A_MESSAGE) -> int:

@@ -245,11 +245,11 @@ def read_sections(given: Sections) -> tuple[Section, ...]:
 
 
 def _read_section(one: object) -> Section:
-    if isinstance(one, dict):
+    if isinstance(one, dict) and isinstance(one.get("name"), str):
         known = [field.name for field in fields(Section)]
         if unknown := set(one) - set(known):
             raise InvalidInput(f"A section has no {', '.join(sorted(map(str, unknown)))}; it has {', '.join(known)}.")
-        one = Section(**{"name": None} | one)
+        one = Section(**one)
     if not isinstance(one, Section):
         raise InvalidInput(f'{one!r:.60} is no section: give Section("facts", maximum=0.1) or {{"name": "facts", …}}.')
     for problem in _problems(one):
