@@ -46,7 +46,7 @@ def _read(scope: Transaction, receipt: Receipt) -> _StoredItems:
     conversation, included = receipt.conversation_id, receipt.included
     assert conversation is not None
     named = [id for one in included if one.id is not None for id in (one.id, *one.others)]
-    ranges = {one.seqs for one in included if one.seqs and one.kind in ("block", "summary")}
+    ranges = {one.seqs for one in included if one.seqs and one.kind == "block"}
     fact_ids = [one.id for one in included if one.kind == "fact" and one.id]
     summary_ids = [one.id for one in included if one.kind in (Tier.SUMMARIES, "summary") and one.id]
     known_facts = facts.facts(scope, state=None, ids=fact_ids)
@@ -102,7 +102,7 @@ class _StoredItems:
     def _summary(self, one: Decision) -> Summary | None:
         summary = None if one.id is None else self.summaries.get(one.id)
         if summary is None:
-            self._is_missing(one, MissingReason.REMADE if one.seqs and self.whole[one.seqs] else MissingReason.ERASED)
+            self._is_missing(one, MissingReason.GONE)
         return summary
 
     def _entry(self, one: Decision) -> Entry | None:
