@@ -43,9 +43,6 @@ def test_a_context_says_what_of_its_question_cannot_be(asked: Run) -> None:
     assert asked("derive").code == 0
     place = ("context", "Where does Lea live?", *PLACE, "-b", "300")
     assert asked(*place).err == ""
-    assert "nobody called 'bobb'" in asked(*place, "--viewer", "bobb").err
-    explained = asked(*place, "--viewer", "bobb", "--explain")
-    assert ("nobody called 'bobb'" in explained.out, explained.err) == (True, "")
     told = asked(*place, "--model", "gpt-99", "--json")
     assert told.json["receipt"]["count"] == "upper_bound"
     assert "no counter knows the model 'gpt-99'" in told.err
