@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from uuid import UUID
 
@@ -33,7 +32,6 @@ CandidateItems = Mapping[str, Sequence[ContextItem]]
 Plan = Mapping[str, Allowance]
 
 
-@dataclass(slots=True)
 class Selection:
     """The items chosen, by section and in the order of choice, and the tokens that they are expected to take.
 
@@ -41,19 +39,8 @@ class Selection:
     question would have found the same static part.
     """
 
-    required: Sequence[ContextItem] = ()
-    is_static: bool = True
-    chosen: dict[str, list[ContextItem]] = field(init=False)
-    tokens: int = field(init=False)
-    shown: set[UUID] = field(init=False)
-    oldest: float = field(init=False)
-    _inside: set[ContextItem] = field(init=False)
-    _taken: Counter[str] = field(init=False)
-    _headers: dict[str, set[SectionHeader]] = field(init=False)  # of each section; "" has them all
-    _rows: set[str] = field(init=False)
-    _unread: list[ContextItem] = field(init=False)  # whose rows are not among those yet: most compare nothing
-
-    def __post_init__(self) -> None:
+    def __init__(self, required: Sequence[ContextItem] = ()) -> None:
+        self.required, self.is_static = required, True
         self._choose(())
 
     def __contains__(self, item: ContextItem) -> bool:
@@ -61,9 +48,15 @@ class Selection:
         return item in self._inside
 
     def _choose(self, items: Iterable[ContextItem]) -> None:
-        self.chosen = {section: [] for section in WEIGHTS}
-        self.tokens, self.oldest, self._taken = 0, math.inf, Counter()
-        self.shown, self._inside, self._headers, self._rows, self._unread = set(), set(), defaultdict(set), set(), []
+        self.chosen: dict[str, list[ContextItem]] = {section: [] for section in WEIGHTS}
+        self.tokens = 0
+        self.shown: set[UUID] = set()
+        self.oldest = math.inf
+        self._inside: set[ContextItem] = set()
+        self._taken = Counter[str]()
+        self._headers = defaultdict[str, set[SectionHeader]](set)  # of each section; "" has them all
+        self._rows: set[str] = set()
+        self._unread: list[ContextItem] = []  # whose rows are not among those yet: most selections compare nothing
         for item in items:
             self.add(item)
 
