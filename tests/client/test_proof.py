@@ -205,4 +205,3 @@ async def test_a_replay_by_a_format_of_ones_own_needs_that_format(store: AsyncMe
     replay = await here.user.replay(str(mine.receipt.id))
     assert (replay.text, replay.exact) == (mine.text, True)
     assert replay.as_dict()["text"] == mine.text
-
