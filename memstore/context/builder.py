@@ -77,7 +77,7 @@ async def build_context(
     history = replace(history, version=units)
     builder = ContextBuilder(database, text, query, history, counter, reranker)
     try:
-        candidates, context = await builder.build(resolved)
+        context = await builder.build(resolved)
     except BudgetTooSmall as error:
         needed = await builder.find_sufficient_budget(resolved, error.needed)
         raise BudgetTooSmall(needed, resolved.budget, error.section) from None
@@ -85,7 +85,7 @@ async def build_context(
     receipt = _finish_receipt(context.receipt, resolved, models)
     if resolved.exists:
         receipt = await _save_receipt(database, resolved, receipt)
-    return replace(context, receipt=receipt, **_statistics(resolved, history, candidates, receipt))
+    return replace(context, receipt=receipt, **_statistics(resolved, history, receipt))
 
 
 async def _read_history(
@@ -107,7 +107,7 @@ class ContextBuilder:
     counter: TokenCounter
     reranker: Reranker | None
 
-    async def build(self, resolved: ResolvedRequest) -> tuple[Candidates, Context]:
+    async def build(self, resolved: ResolvedRequest) -> Context:
         """Recall candidates, and compose what is selected of them; no connection is held meanwhile."""
         most = hits_for_budget(resolved.budget, self.history.tokens)
         async with self.database.user_transaction(resolved.request.user_id) as scope:
@@ -118,7 +118,7 @@ class ContextBuilder:
             async with self.database.user_transaction(resolved.request.user_id) as scope:
                 older = await summaries.some(scope, [outline.id for outline in covering])
         older = [one for one in older if one.text != EMPTY_SUMMARY]  # they cover, and say nothing
-        return layout.candidates, await to_thread(layout.compose, older)
+        return await to_thread(layout.compose, older)
 
     async def find_sufficient_budget(self, resolved: ResolvedRequest, needed: int) -> int:
         """Return a budget that is enough, beginning with what was `needed` in one that was not.
@@ -250,18 +250,14 @@ async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: 
     return receipt
 
 
-def _statistics(
-    resolved: ResolvedRequest, history: ConversationHistory, candidates: Candidates, receipt: Receipt
-) -> Json:
+def _statistics(resolved: ResolvedRequest, history: ConversationHistory, receipt: Receipt) -> Json:
     """Return how many messages are in word for word, of how many, and by which strategies."""
-    sizes = {turn.messages[0].id: len(turn.messages) for turn in history.turns}
-    recent = [one for one in receipt.included if one.section == "recent" and one.kind != "block"]
-    always = (candidates.question_seq is not None) + sum(len(turn.messages) for turn in candidates.ending)
     last = resolved.last
     if resolved.request.as_of is not None:
         last = max((turn.messages[-1].seq for turn in history.turns), default=0)
     return {
-        "messages_kept": sum(sizes.get(one.id, 0) for one in recent if one.id) + always,
+        "messages_kept": len(receipt.asked)
+        + sum(1 + len(one.others) for one in receipt.included if one.kind == "turn"),
         "messages_total": max(0, last - resolved.after),
         "strategies": tuple(strategy.name for strategy in resolved.strategies),
     }

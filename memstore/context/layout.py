@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from hashlib import sha256
 from itertools import chain, takewhile
 from typing import Any
@@ -124,27 +123,32 @@ class Layout:
         selection.take(self.items[SUMMARIES], SUMMARIES, plan[SUMMARIES].share, self.room)
         select_answers(selection, self.items, plan, self.static, self.room)
         fill(selection, self.items, plan, self.static, self.room)
-        built = self._built()
+        self._build()
         # Use what the estimates were too high by, or take out what they were too low by.
         for _ in range(ATTEMPTS):
-            room = self.room - (built.tokens - (self.target.most - self.room) - selection.tokens)
+            room = self.room - (self.tokens - (self.target.most - self.room) - selection.tokens)
             before = {section: [*chosen] for section, chosen in selection.chosen.items()}
             while selection.tokens > room and selection.drop():
                 pass
             fill(selection, self.items, plan, self.static, room)
             if selection.chosen == before:  # not its tokens: one item may have taken the place of another as long
                 break
-            built = self._built()
-        while built.tokens > self.target.most and selection.drop():
-            built = self._built()
-        while (over := self._over_maximum(built)) and any(selection.drop(section) for section in over):
-            built = self._built()
-        prompt = built.prompt
-        return Context(prompt.messages, int(built.tokens), write_receipt(built), prompt.system, prompt.text)
+            self._build()
+        while self.tokens > self.target.most and selection.drop():
+            self._build()
+        while (over := self._over_maximum()) and any(selection.drop(section) for section in over):
+            self._build()
+        prompt = self.prompt
+        return Context(prompt.messages, int(self.tokens), write_receipt(self), prompt.system, prompt.text)
 
-    def _over_maximum(self, built: BuiltContext) -> list[str]:
+    def _build(self) -> None:
+        self.content = self._content(self.selection.chosen)
+        self.prompt, self.tokens = self._written(self.content)
+
+    def _over_maximum(self) -> list[str]:
         limited = [section.name for section in self.candidates.sections if section.maximum is not None]
-        return [name for name in limited if built.sections.get(name, 0) > self.plan[name].maximum]
+        sections = _section_tokens(self) if limited else {}
+        return [name for name in limited if sections.get(name, 0) > self.plan[name].maximum]
 
     def _written(self, content: PromptContent) -> tuple[RenderedPrompt, Count]:
         """The one place where what was chosen is rendered, and where what was rendered is counted."""
@@ -193,31 +197,6 @@ class Layout:
             custom_sections=[section for section in own if section.name not in self.static],
         )
 
-    def _built(self) -> BuiltContext:
-        content = self._content(self.selection.chosen)
-        prompt, tokens = self._written(content)
-        return BuiltContext(self, content, prompt, tokens)
-
-
-@dataclass(frozen=True)
-class BuiltContext:
-    """A finished context: what was selected of a layout is `content`, rendered as `prompt`, of so many `tokens`."""
-
-    layout: Layout
-    content: PromptContent
-    prompt: RenderedPrompt
-    tokens: Count
-
-    @cached_property
-    def counts(self) -> list[int]:
-        """The tokens of each message that is sent."""
-        return [self.layout.target.counter.count_message(message) for message in self.prompt.sent]
-
-    @cached_property
-    def sections(self) -> dict[str, int]:
-        """The tokens of each section; they add up to the whole, with what belongs to none as `overhead`."""
-        return _section_tokens(self)
-
 
 def count_prompt(prompt: RenderedPrompt, counter: TokenCounter, tools: Sequence[Json] = ()) -> Count:
     """Return the tokens of a finished context: of its text, or of its chat with all that is around the messages.
@@ -231,11 +210,11 @@ def count_prompt(prompt: RenderedPrompt, counter: TokenCounter, tools: Sequence[
     return Count(counter.count(prompt.text) + tool_tokens, no_messages.kind)
 
 
-def write_receipt(built: BuiltContext) -> Receipt:
+def write_receipt(layout: Layout) -> Receipt:
     """Return the receipt of a context."""
-    candidates, target, content = built.layout.candidates, built.layout.target, built.content
-    listed, unlisted = _left_out(built)
-    texts = _written_texts(built.layout.selection)
+    candidates, target, content = layout.candidates, layout.target, layout.content
+    listed, unlisted = _left_out(layout)
+    texts = _written_texts(layout.selection)
     if content.question is not None and content.question_seq is None:
         texts = {"query": str(content.question["content"])} | texts
     if content.system is not None:
@@ -247,16 +226,16 @@ def write_receipt(built: BuiltContext) -> Receipt:
     return Receipt(
         budget=target.budget,
         reserve=target.reserve,
-        tokens=int(built.tokens),
+        tokens=int(layout.tokens),
         counter=target.counter.name,
-        count=built.tokens.kind,
-        sections=built.sections,
-        included=tuple(decision_of(item) for items in built.layout.selection.chosen.values() for item in items),
+        count=layout.tokens.kind,
+        sections=_section_tokens(layout),
+        included=tuple(decision_of(item) for items in layout.selection.chosen.values() for item in items),
         left_out=tuple(listed),
         unlisted={str(reason): count for reason, count in sorted(unlisted.items())},
-        cacheable=_cacheable(built),
+        cacheable=_cacheable(layout),
         compressed=tuple(candidates.compressed),
-        content_hash=content_hash(built.prompt.sent),
+        content_hash=content_hash(layout.prompt.sent),
         renderer=f"{target.format.name}/{RENDERER}",
         asked=tuple(question_seqs),
         texts=texts,
@@ -318,17 +297,17 @@ def block_key(first_seq: int, last_seq: int) -> str:
     return f"{first_seq}-{last_seq}"
 
 
-def _left_out(built: BuiltContext) -> tuple[list[Decision], Counter[Reason]]:
+def _left_out(layout: Layout) -> tuple[list[Decision], Counter[Reason]]:
     """Return the first of each section that are left out, and how many others there are by reason."""
     listed, unlisted, seen = [], Counter[Reason](), Counter[str]()
-    for decision in chain(built.layout.candidates.left_out, _older_turns(built)):
+    for decision in chain(layout.candidates.left_out, _older_turns(layout)):
         seen[decision.section] += 1
         if seen[decision.section] <= LISTED:
             listed.append(decision)
         elif decision.reason is not None:
             unlisted[decision.reason] += 1
-    selection = built.layout.selection
-    others = (item for section, items in built.layout.items.items() if section != RECENT for item in items)
+    selection = layout.selection
+    others = (item for section, items in layout.items.items() if section != RECENT for item in items)
     for item in others:
         if item not in selection:
             seen[item.section] += 1
@@ -340,13 +319,13 @@ def _left_out(built: BuiltContext) -> tuple[list[Decision], Counter[Reason]]:
     return listed, unlisted
 
 
-def _older_turns(built: BuiltContext) -> Iterator[Decision]:
+def _older_turns(layout: Layout) -> Iterator[Decision]:
     """Yield the turns that are not in, of which there may be thousands, together by reason."""
-    first = min((one.from_seq for one in built.content.summaries), default=0)
-    last = max((one.to_seq for one in built.content.summaries), default=-1)  # without a gap from there on
+    first = min((one.from_seq for one in layout.content.summaries), default=0)
+    last = max((one.to_seq for one in layout.content.summaries), default=-1)  # without a gap from there on
     by_reason: dict[Reason, list[ContextItem]] = {}
-    for item in built.layout.items[RECENT]:
-        if item not in built.layout.selection:
+    for item in layout.items[RECENT]:
+        if item not in layout.selection:
             covered = first <= item.first_seq <= last
             by_reason.setdefault(Reason.COVERED if covered else Reason.OVER_BUDGET, []).append(item)
     for reason, items in sorted(by_reason.items()):
@@ -358,42 +337,40 @@ def _older_turns(built: BuiltContext) -> Iterator[Decision]:
         yield Decision("recent", "turns", items[0].id, tokens, reason, note=note, seqs=seqs)
 
 
-def _section_tokens(built: BuiltContext) -> dict[str, int]:
-    content, counter, ending = built.content, built.layout.target.counter, built.layout.candidates.ending
+def _section_tokens(layout: Layout) -> dict[str, int]:
+    content, counter, ending = layout.content, layout.target.counter, layout.candidates.ending
     own = (*content.static_sections, *content.custom_sections)
     names = [*(section.name for section in own), "system", "summaries", "recent", "facts", "hits", "question"]
     sections = dict.fromkeys(names, 0)
     shown = iter([section.name for section in own if section.texts])
     ends = {message.id for turn in ending for message in turn.messages}
-    counts = built.counts
-    if built.layout.target.format != OPENAI:  # which may merge messages, or be one text
-        counts = [counter.count_message(as_openai(part)) for part in content.parts]
-    for part, tokens in zip(content.parts, counts, strict=True):
+    # Others may merge messages, or be one text.
+    sent = layout.prompt.sent if layout.target.format == OPENAI else map(as_openai, content.parts)
+    for part, message in zip(content.parts, sent, strict=True):
         name = SECTIONS.get(part.kind) or next(shown)
-        sections["question" if part.stored and part.stored.id in ends else name] += tokens
+        name = "question" if part.stored and part.stored.id in ends else name
+        sections[name] += counter.count_message(message)
     facts = sum(map(counter.count_message, memory_messages(content.facts, ())))
     sections["facts"] += facts
     sections["hits"] = max(0, sections["hits"] - facts)
-    tools = int(built.tokens - count_prompt(built.prompt, counter)) if built.layout.target.tools else 0
-    left = built.tokens - tools - sum(sections.values())
+    tools = int(layout.tokens - count_prompt(layout.prompt, counter)) if layout.target.tools else 0
+    left = layout.tokens - tools - sum(sections.values())
     # What is around messages may be less in another format or a model's own template: the largest sections have that.
     beyond = max(0, -left)
     for name in sorted(sections, key=lambda name: -sections[name]):
         taken = min(beyond, sections[name])
         sections[name], beyond = sections[name] - taken, beyond - taken
-    return sections | ({TOOLS: tools} if built.layout.target.tools else {}) | {OVERHEAD: max(0, left)}
+    return sections | ({TOOLS: tools} if layout.target.tools else {}) | {OVERHEAD: max(0, left)}
 
 
-def _cacheable(built: BuiltContext) -> int:
+def _cacheable(layout: Layout) -> int:
     """Return the tokens before the first message that another question about the same conversation might change."""
-    content, target = built.content, built.layout.target
-    if not built.layout.candidates.static or not built.layout.selection.is_static:
+    content, target = layout.content, layout.target
+    if not layout.candidates.static or not layout.selection.is_static:
         content = PromptContent(system=content.system)
-    if target.format == OPENAI:
-        return min(int(built.tokens), sum(built.counts[: len(content.static_parts)]))
     static = target.format.render(replace(content, custom_sections=(), facts=(), hits=(), question=None))
-    if built.prompt.text is None or static.text is None:
-        same = takewhile(lambda pair: pair[0] == pair[1], zip(built.prompt.sent, static.sent, strict=False))
-        return sum(tokens for tokens, _ in zip(built.counts, same, strict=False))
-    lines = zip(built.prompt.text.splitlines(keepends=True), static.text.splitlines(keepends=True), strict=False)
+    if layout.prompt.text is None or static.text is None:
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(layout.prompt.sent, static.sent, strict=False))
+        return min(int(layout.tokens), sum(target.counter.count_message(message) for message, _ in same))
+    lines = zip(layout.prompt.text.splitlines(keepends=True), static.text.splitlines(keepends=True), strict=False)
     return target.counter.count("".join(line for line, _ in takewhile(lambda pair: pair[0] == pair[1], lines)))

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import accumulate
 from uuid import UUID
 
@@ -33,7 +32,6 @@ CandidateItems = Mapping[str, Sequence[ContextItem]]
 Plan = Mapping[str, Allowance]
 
 
-@dataclass(slots=True)
 class Selection:
     """The items chosen, by section and in the order of choice, and the tokens that they are expected to take.
 
@@ -41,19 +39,8 @@ class Selection:
     question would have found the same static part.
     """
 
-    required: Sequence[ContextItem] = ()
-    is_static: bool = True
-    chosen: dict[str, list[ContextItem]] = field(init=False)
-    tokens: int = field(init=False)
-    shown: set[UUID] = field(init=False)
-    oldest: float = field(init=False)
-    _inside: set[ContextItem] = field(init=False)
-    _taken: Counter[str] = field(init=False)
-    _headers: dict[str, set[SectionHeader]] = field(init=False)  # of each section; "" has them all
-    _rows: set[str] = field(init=False)
-    _unread: list[ContextItem] = field(init=False)  # whose rows are not among those yet: most compare nothing
-
-    def __post_init__(self) -> None:
+    def __init__(self, required: Sequence[ContextItem] = ()) -> None:
+        self.required, self.is_static = required, True
         self._choose(())
 
     def __contains__(self, item: ContextItem) -> bool:
@@ -61,9 +48,15 @@ class Selection:
         return item in self._inside
 
     def _choose(self, items: Iterable[ContextItem]) -> None:
-        self.chosen = {section: [] for section in WEIGHTS}
-        self.tokens, self.oldest, self._taken = 0, math.inf, Counter()
-        self.shown, self._inside, self._headers, self._rows, self._unread = set(), set(), defaultdict(set), set(), []
+        self.chosen: dict[str, list[ContextItem]] = {section: [] for section in WEIGHTS}
+        self.tokens = 0
+        self.shown: set[UUID] = set()
+        self.oldest = math.inf
+        self._inside: set[ContextItem] = set()
+        self._taken = Counter[str]()
+        self._headers = defaultdict[str, set[SectionHeader]](set)  # of each section; "" has them all
+        self._rows: set[str] = set()
+        self._unread: list[ContextItem] = []  # whose rows are not among those yet: most selections compare nothing
         for item in items:
             self.add(item)
 
@@ -202,7 +195,7 @@ def select_static(
     turns, before = items.get(RECENT, ()), selection.taken(RECENT)
     free = room - selection.tokens + before
     most = max(free - summaries, min(free + half, plan[RECENT].share))
-    window = _window(turns, min(plan[RECENT].maximum, most))
+    window = recent_window(turns, min(plan[RECENT].maximum, most))
     if _all_fit(selection, items, plan, answering, base - must):
         selection.is_static = selection.is_static and window == len(turns)
         window = len(turns)
@@ -261,27 +254,22 @@ def _all_fit(selection: Selection, items: CandidateItems, plan: Plan, answering:
     return tokens <= left
 
 
-def _window(turns: Sequence[ContextItem], room: int) -> int:
-    """Return how many of the newest turns are in the window; strategies move what they made in steps of their own."""
-    starts, tokens = [int(item.first_seq) for item in turns], [item.tokens for item in turns]
-    return recent_window(starts, tokens, room, steps=all(item.kind != "block" for item in turns))
-
-
-def recent_window(starts: Sequence[int], tokens: Sequence[int], room: int, *, steps: bool = True) -> int:
+def recent_window(turns: Sequence[ContextItem], room: int, *, steps: bool = True) -> int:
     """Return how many of the newest turns a window of at most `room` tokens has.
 
-    `starts` are the numbers of the first messages of turns, the newest first, `tokens` what the turns take. Where all
-    of them fit, all are in; without `steps`, as many as fit.
+    `turns` are the newest first. Where all of them fit, all are in; without `steps`, or where strategies, which have
+    steps of their own, made some of them, as many as fit.
     """
     # A window that begins one turn later at every turn has a new start each time, and a model that keeps the prompt's
     # start in a cache computes all of it anew. So it begins, of the turns with which it may begin, at the roundest
     # number of a message: that stays for a while, follows from the numbers alone, and a room that is a little larger or
     # smaller hardly ever moves it.
-    sums = list(accumulate(tokens))
+    sums = list(accumulate(turn.tokens for turn in turns))
     most = sum(1 for so_far in sums if so_far <= room)
-    if most in (0, len(sums)) or not steps:
+    if most in (0, len(sums)) or not steps or any(turn.kind == "block" for turn in turns):
         return most
     slack = min(MOST * room, max(SHARE * room, sums[most - 1] - (sums[most - 1 - TURNS] if most > TURNS else 0)))
     first = next(count for count in range(1, most + 1) if sums[count - 1] >= sums[most - 1] - slack)
     # How round the roundest number from the turn before up to a turn's own is: the exponent of two that divides it.
+    starts = [int(turn.first_seq) for turn in turns]
     return max(range(first, most + 1), key=lambda count: (starts[count] ^ starts[count - 1]).bit_length())

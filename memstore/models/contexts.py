@@ -286,7 +286,6 @@ class MissingReason(StrEnum):
     """Why a context cannot be made again to the byte."""
 
     ERASED = "erased"
-    REMADE = "made anew by another derivation"
     GONE = "erased, or made anew by another derivation"
     TEXTS = "the texts of the receipt are gone"
     RENDERER = "rendered by another version, or in a format that is not known here"

@@ -11,17 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice, pairwise, takewhile
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 
 from memstore._compat import to_thread
-from memstore.models import Hit, Tier, UnitKey
+from memstore.models import Hit, Message, Tier, UnitKey
 from memstore.providers import Vectors
 from memstore.search.query import Query, QueryBuilder
 from memstore.search.ranking import LATEST, NOTHING, Candidate, Ranking, best_of_each, rank
 from memstore.search.signals import B, Corpus, idf, saturated
-from memstore.store import chunks, postings, vector_indexes
+from memstore.store import chunks, messages, postings, vector_indexes
 from memstore.store.chunks import Filters, IndexVersion, ItemText
 from memstore.store.database import Transaction
 from memstore.store.postings import Matches
@@ -31,18 +32,6 @@ DEPTH = 200  # chunks, of each tier or of all, that are ranked exactly
 PER_INDEX = 100  # chunks that each index finds, before their neighbours are added; others rank below 200
 FILTERED = 1000  # chunks that the vector index gives, to be filtered: enough for filters that let a tenth through
 ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones first, until enough are let through
-
-
-@dataclass(frozen=True, slots=True)
-class SearchSpec:
-    """What is searched: the best `depth` chunks that the filters let through, of each tier.
-
-    The first chunk of each item in `include_ids` is ranked whatever its score is.
-    """
-
-    filters: Filters
-    depth: int
-    include_ids: Sequence[UUID]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,47 +47,51 @@ async def recall(
     builder: QueryBuilder, question: str, *, filters: Filters, limit: int, min_score: float | None
 ) -> list[Hit]:
     """Return the best items for a question, each once, the best first."""
-    async with builder.open(await builder.build(question, await builder.guess_embedder())) as (scope, query, version):
-        return await _best_hits(scope, query, version, filters, limit, min_score)
+    query = await builder.build(question, await builder.guess_embedder())
+    async with builder.open(query) as (scope, query, version):
+        ranking = await rank_candidates(scope, query, filters, max(DEPTH, 4 * limit), version=version)
+        candidates = best_of_each(ranking.of(*Tier))
+        if min_score is not None:
+            candidates = takewhile(lambda one: one.score >= min_score, candidates)
+        hits: list[Hit] = []
+        while len(hits) < limit and (page := list(islice(candidates, limit))):
+            hits += await to_hits(scope, page, filters.as_of)
+    return hits[:limit]
 
 
 async def facts_with_evidence(
     builder: QueryBuilder, question: str, *, filters: Filters, limit: int, min_score: float | None
 ) -> tuple[list[Hit], list[Hit]]:
-    """Return the best facts for a question, and the whole messages that they were made from, with their own scores.
+    """Return the best facts for a question, and the whole messages that they were made from, with the facts' scores.
 
-    Filters choose the facts; of the messages only those are left out that were recorded after `as_of`, or that are not
-    embedded yet.
+    Filters choose the facts; of the messages only those are left out that were recorded after `as_of`.
     """
-    async with builder.open(await builder.build(question, await builder.guess_embedder())) as (scope, query, version):
-        facts = await _best_hits(scope, query, version, filters, limit, min_score, Tier.FACTS)
-        sources = dict.fromkeys(sorted(message for fact in facts for message in fact.sources))
-        ranking = await rank_candidates(scope, query, filters, 1, [*sources], version=version) if sources else NOTHING
-        messages = [one for one in best_of_each(ranking.of(Tier.MESSAGES)) if one.unit.item_id in sources]
-        said = await chunks.load_texts(scope, [one.unit for one in messages])
-    there = [(one, said[one.unit.item_id]) for one in messages if one.unit.item_id in said]
-    return facts, [replace(_hit(one, whole), text=whole.text or "", start=0) for one, whole in there]
+    only_facts = replace(filters, tiers=(Tier.FACTS,))
+    facts = await recall(builder, question, filters=only_facts, limit=limit, min_score=min_score)
+    scores = {message: fact.score for fact in reversed(facts) for message in fact.sources}
+    async with builder.database.user_transaction(builder.user_id) as scope:
+        known = await messages.known(scope, sorted(scores))
+    return facts, [
+        message_hit(one, score=scores[one.id])
+        for one in known.values()
+        if filters.as_of is None or one.recorded_at <= filters.as_of
+    ]
 
 
-async def _best_hits(
-    scope: Transaction,
-    query: Query,
-    version: IndexVersion | None,
-    filters: Filters,
-    limit: int,
-    min_score: float | None,
-    tier: Tier | None = None,
-) -> list[Hit]:
-    """Return the best hits, of all tiers or of one."""
-    depth = max(DEPTH, 4 * limit)
-    ranking = await rank_candidates(scope, query, filters, depth, version=version)
-    candidates = best_of_each(ranking.of(*(Tier if tier is None else (tier,))))
-    if min_score is not None:
-        candidates = takewhile(lambda one: one.score >= min_score, candidates)
-    hits: list[Hit] = []
-    while len(hits) < limit and (page := list(islice(candidates, limit))):
-        hits += await to_hits(scope, page, filters.as_of)
-    return hits[:limit]
+def message_hit(message: Message, **changes: Any) -> Hit:
+    """Return a hit on a whole message; `changes` take the place of what it is by default."""
+    values: dict[str, Any] = {
+        "text": message.text or "",
+        "score": 0.0,
+        "parts": {},
+        "sources": (message.id,),
+        "occurred_at": message.occurred_at,
+        "conversation_id": message.conversation_id,
+        "seq": message.seq,
+        "role": message.role,
+        "speaker": message.name or message.role,
+    }
+    return Hit(tier=Tier.MESSAGES, id=message.id, **values | changes)
 
 
 async def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
@@ -128,87 +121,83 @@ def _hit(one: Candidate, said: ItemText) -> Hit:
 
 
 async def rank_candidates(
-    scope: Transaction,
-    query: Query,
-    filters: Filters,
-    depth: int = DEPTH,
-    include_ids: Sequence[UUID] = (),
-    *,
-    version: IndexVersion | None,
+    scope: Transaction, query: Query, filters: Filters, depth: int = DEPTH, *, version: IndexVersion | None
 ) -> Ranking:
-    """Rank the best chunks of each tier, and the first one of each item in `include_ids`.
+    """Rank the best `depth` chunks of each tier that the filters let through.
 
     `version` is that of the user's chunks that was read before; None where the user has none. The query is one for that
     version: whatever model is active since, it is compared only with vectors of its own.
     """
-    spec = SearchSpec(filters, depth, include_ids)
     if version is None:  # nothing is stored of the user, or no longer
         scope.cache.forget(scope.user_id)
         return NOTHING
     if version.units > scope.cache.most_units:
-        return await _rank_by_indexes(scope, query, version, spec)
+        return await _rank_by_indexes(scope, query, version, filters, depth)
     arrays = await chunks.read_index(scope, query.model, version.version)
     if arrays is None:
         return NOTHING
     query = await query.for_speakers(arrays.speakers_of_messages)
-    tags = spec.filters.tags
-    tagged = None if tags is None else await chunks.items_with_tags(scope, tags)
-    return await to_thread(_rank_arrays, arrays, version, query, spec, tagged)
+    tagged = None if filters.tags is None else await chunks.items_with_tags(scope, filters.tags)
+    return await to_thread(_rank_arrays, arrays, version, query, filters, depth, tagged)
 
 
 def _rank_arrays(
-    arrays: UserIndex, version: IndexVersion, query: Query, spec: SearchSpec, tagged: Sequence[UUID] | None
+    arrays: UserIndex,
+    version: IndexVersion,
+    query: Query,
+    filters: Filters,
+    depth: int,
+    tagged: Sequence[UUID] | None,
 ) -> Ranking:
-    filters, corpus = spec.filters, Corpus(version.units, version.unit_length)
+    corpus = Corpus(version.units, version.unit_length)
     if filters.as_of is not None:
         arrays = arrays.as_of(filters.as_of)
         corpus = Corpus(len(arrays), int(arrays.lengths.sum()))
     visible = None if filters.everything else arrays.filter(**filters.on_columns())
     if visible is not None and tagged is not None:
         visible = np.intersect1d(visible, arrays.whole_items(arrays.first_rows(tagged)))
-    include = arrays.first_rows(spec.include_ids)
-    return rank(arrays, query, corpus, spec.depth, visible, include)
+    return rank(arrays, query, corpus, depth, visible)
 
 
-async def _rank_by_indexes(scope: Transaction, query: Query, version: IndexVersion, spec: SearchSpec) -> Ranking:
-    found = await search_indexes(scope, query, version, spec)
+async def _rank_by_indexes(
+    scope: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int
+) -> Ranking:
+    found = await search_indexes(scope, query, version, filters, depth)
     if found is None:
         return NOTHING
     again = await query.for_speakers(
         scope.cache.add_speakers(scope.user_id, query.model, found.arrays.speakers_of_messages)
     )
     if again is not query:  # it names a speaker who is found for the first time
-        found = await search_indexes(scope, again, version, spec) or found
-    return await to_thread(_rank_found, found, again, spec)
+        found = await search_indexes(scope, again, version, filters, depth) or found
+    return await to_thread(_rank_found, found, again, filters, depth)
 
 
 async def search_indexes(
-    scope: Transaction, query: Query, version: IndexVersion, spec: SearchSpec
+    scope: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int
 ) -> IndexCandidates | None:
-    """Return what the indexes find, and the first chunk of each item that is wanted; None where there is nothing."""
-    filters, units, length = spec.filters, version.units, version.unit_length
+    """Return what the indexes find; None where there is nothing."""
+    units, length = version.units, version.unit_length
     if filters.as_of is not None:
         units, length = await chunks.corpus_as_of(scope, filters.as_of)
     matches = await postings.matches(scope, list(query.terms.values()), version.posted, filters.as_of)
     corpus = Corpus(units, length, matches.holding)
-    count = max(PER_INDEX, spec.depth // 2)
+    count = max(PER_INDEX, depth // 2)
     numbers = await _visible(scope, filters, await to_thread(best_by_words, matches, corpus), count)
-    keys = [UnitKey(item_id, 0) for item_id in spec.include_ids]
     if query.vector is None:
-        keys += await chunks.latest(scope, filters, LATEST)
+        keys = await chunks.latest(scope, filters, LATEST)
     else:
-        keys += await _nearest(scope, query.vector, query.model, filters, version, count)
+        keys = await _nearest(scope, query.vector, query.model, filters, version, count)
     found = await chunks.read_neighbourhood(scope, query.model, keys, numbers, filters.as_of)
     return None if found is None else IndexCandidates(*found, corpus)
 
 
-def _rank_found(found: IndexCandidates, query: Query, spec: SearchSpec) -> Ranking:
-    filters, include = spec.filters, found.arrays.first_rows(spec.include_ids)
+def _rank_found(found: IndexCandidates, query: Query, filters: Filters, depth: int) -> Ranking:
     reach = 0 if filters.tags is not None else chunks.BESIDE  # neighbours' tags are not known
     visible = np.flatnonzero(found.distances <= reach)
     if not filters.everything:
         visible = np.intersect1d(visible, found.arrays.filter(**filters.on_columns()))
-    return rank(found.arrays, query, found.corpus, spec.depth, visible, include)
+    return rank(found.arrays, query, found.corpus, depth, visible)
 
 
 async def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:

@@ -76,22 +76,20 @@ async def by_session(
     entered by hand, stands alone.
     """
     places = await _places(scope, hits)
-    groups: list[HitGroup] = []
+    together: dict[Session | UUID, list[Hit]] = {}
     waiting = list(hits)
-    while waiting and len(groups) < limit:
+    while waiting and len(together) < limit:
         # The best hit's session first, then a few at a time: many hits are in those that are known by then, and each
         # walk through a session reads all of it, which may be a whole life.
-        ahead = waiting[: limit - len(groups) if groups else 1]
+        ahead = waiting[: limit - len(together) if together else 1]
         sessions = await messages.sessions(scope, [places[hit.id] for hit in ahead if hit.id in places], as_of)
         session_of = _sessions_of(waiting, places, sessions)
-        alone = {hit.id for hit in ahead} - session_of.keys()
-        together: dict[Session | UUID, list[Hit]] = {}
+        known = session_of.keys() | {hit.id for hit in ahead}
         for hit in waiting:
-            if hit.id in session_of or hit.id in alone:
+            if hit.id in known:
                 together.setdefault(session_of.get(hit.id, hit.id), []).append(hit)
-        groups += [_group(session, members) for session, members in together.items()]
-        waiting = [hit for hit in waiting[len(ahead) :] if hit.id not in session_of]
-    return groups
+        waiting = [hit for hit in waiting if hit.id not in known]
+    return [_group(session, members) for session, members in together.items()]
 
 
 async def _places(scope: Transaction, hits: Sequence[Hit]) -> dict[UUID, Place]:

@@ -61,24 +61,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Candidates by score. Few of them are ever looked at, so they are built then: `build` takes their places.
-
-    `include` are the places of those that are ranked whatever their score is.
-    """
+    """Candidates by score. Few of them are ever looked at, so they are built then: `build` takes their places."""
 
     tiers: Sequence[Tier]
     build: Callable[[Sequence[int]], Sequence[Candidate]]
-    include: Sequence[int] = ()
 
     def of(self, *tiers: Tier) -> Iterator[Candidate]:
         """Yield the candidates of some tiers, the best first."""
         places = (place for place, tier in enumerate(self.tiers) if tier in tiers)
         while some := list(islice(places, BUILT_AT_ONCE)):
             yield from self.build(some)
-
-    def included(self) -> Sequence[Candidate]:
-        """Return the candidates that are ranked whatever their score is."""
-        return self.build(self.include)
 
 
 NOTHING = Ranking((), lambda _: ())
@@ -103,18 +95,15 @@ def rank(
     corpus: Corpus,
     depth: int,
     visible: Rows | None = None,
-    include: Rows | None = None,
 ) -> Ranking:
-    """Rank the `depth` best chunks of each tier, and those in `include`, in one order.
+    """Rank the `depth` best chunks of each tier, in one order.
 
     Only `visible` ones, in order, may be found; the others are neighbours of theirs. Of equal chunks those said last
     come first, then the lesser name.
     """
     # Cosines are computed twice: of all chunks in 32 bits to see which may be among the best, of those in 64 bits. So
     # the last bits of a sum, which depend on how a matrix is laid out, decide nothing.
-    every = np.arange(len(arrays))
-    visible = every if visible is None else visible
-    include = every[:0] if include is None else include
+    visible = np.arange(len(arrays)) if visible is None else visible
     around = signals.context_weight(arrays)
     lexical, lexical_around = signals.lexical(arrays, features.terms, corpus, visible)
     values = {
@@ -132,14 +121,14 @@ def rank(
     rough = _sum(values)
     if features.vector is not None:
         rough += _sum(_semantic(arrays, signals.rough_cosines(arrays, features.vector), around, slice(None)))
-    rows = np.union1d(_best(arrays, rough, visible, depth), include)
+    rows = _best(arrays, rough, visible, depth)
     exact = {name: of_all[rows] for name, of_all in values.items()}
     if features.vector is not None:
         neighbours = np.unique(arrays.neighbours[:, rows])
         cosines = signals.cosines(arrays, features.vector, neighbours[neighbours < len(arrays)])
         exact |= _semantic(arrays, cosines, around, rows)
     parts = {name: np.round(WEIGHTS[name] * exact[name], 6) for name in WEIGHTS if name in exact}
-    return _ranking(arrays, rows, parts, depth, include)
+    return _ranking(arrays, rows, parts, depth)
 
 
 def _semantic(arrays: UserIndex, cosines: Floats, around: Floats, rows: Rows | slice) -> dict[str, Floats]:
@@ -183,14 +172,11 @@ def _order(arrays: UserIndex, rows: Rows, scores: Floats) -> Rows:
     return np.lexsort((arrays.rank[rows], -arrays.times[rows], -scores))
 
 
-def _ranking(arrays: UserIndex, rows: Rows, parts: Mapping[str, Floats], depth: int, include: Rows) -> Ranking:
+def _ranking(arrays: UserIndex, rows: Rows, parts: Mapping[str, Floats], depth: int) -> Ranking:
     order = _order(arrays, rows, np.round(np.sum([*parts.values()], axis=0), 9))
+    kept = np.sort(np.concatenate([places[:depth] for places in _by_tier(arrays.tiers[rows[order]])]))
+    order = order[kept]
     tiers = arrays.tiers[rows[order]]
-    included = np.isin(rows[order], include)
-    kept = included.copy()
-    for places in _by_tier(tiers):
-        kept[places[:depth]] = True
-    order, tiers, included = order[kept], tiers[kept], included[kept]
 
     def build(places: Sequence[int]) -> list[Candidate]:
         chosen = order[list(places)]
@@ -198,7 +184,7 @@ def _ranking(arrays: UserIndex, rows: Rows, parts: Mapping[str, Floats], depth: 
         units = arrays.units(rows[chosen])
         return [Candidate(unit, dict(zip(parts, own, strict=True))) for unit, own in zip(units, values, strict=True)]
 
-    return Ranking([TIERS[tier - 1] for tier in tiers.tolist()], build, np.flatnonzero(included).tolist())
+    return Ranking([TIERS[tier - 1] for tier in tiers.tolist()], build)
 
 
 def best_of_each(candidates: Iterable[Candidate]) -> Iterator[Candidate]:

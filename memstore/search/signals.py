@@ -239,12 +239,11 @@ def asks_for_assistant_words(question: str) -> bool:
 # every week, and a store gives the same answer to the same question. Names of months are the Unicode CLDR's, by Babel.
 _LANGUAGES = ("en", "de", "fr", "es")
 # Words of another meaning as well: they are months beside a number, and after what a time is said with.
-_AMBIGUOUS = r"may|march|mars|august"
+_AMBIGUOUS = ("may", "march", "mars", "august")
 _TIME_WORDS = (
     "in|of|since|during|by|until|till|before|after|last|this|early|mid|late|from|through|im|seit|ab|bis|vom|letzten"
     "|diesen|en|de|depuis|avant|après|desde|hasta|antes|durante"
 )
-_YEAR = r"(?:19|20)\d\d"
 _BETWEEN = r"(?:,|\.)?\s+(?:of\s+|de[l]?\s+)?"
 
 
@@ -258,47 +257,37 @@ class NamedDate(NamedTuple):
 
 def named_dates(text: str) -> list[NamedDate]:
     """Return the dates that a text names, in their order."""
-    numbers = _months()
-    folded = text.casefold()
-    if not any(map(str.isdecimal, text)) and not any(name in folded for name in numbers):
+    months, folded = _months("abbreviated", "wide"), text.casefold()
+    if not any(map(str.isdecimal, text)) and not any(name in folded for name in months):
         return []  # most questions: a tenth of a millisecond is much of what recall takes
     found = []
     for match in _pattern().finditer(text):
-        said = {name.rstrip("_0123456789"): value for name, value in match.groupdict().items() if value}
-        month = said.get("name")
-        number = numbers[month.casefold().rstrip(".")] if month else int(said["month"]) if "month" in said else None
-        year, day = said.get("year"), said.get("day")
+        said = match.groupdict()
+        year, month, day = (next((said[f"{one}{n}"] for n in range(4) if said.get(f"{one}{n}")), None) for one in "ymd")
+        name = (said["name"] or "").casefold()
+        if name and not (year or day) and (name not in _months("wide") or (name in _AMBIGUOUS and not said["time"])):
+            continue
+        number = months.get(name, int(month) if month else None)
         if number is None or 1 <= number <= 12:
             found.append(NamedDate(int(year) if year else None, number, int(day) if day else None))
     return found
 
 
 @cache
-def _months() -> dict[str, int]:
-    """Return the number of each month's name and abbreviation."""
-    return {
-        name.casefold().rstrip("."): number
-        for language in _LANGUAGES
-        for width in ("abbreviated", "wide")
-        for number, name in Locale(language).months["format"][width].items()
-    }
+def _months(*widths: str) -> dict[str, int]:
+    """Return the number of each month's name."""
+    names = (Locale(language).months["format"][width].items() for language in _LANGUAGES for width in widths)
+    return {name.casefold().rstrip("."): number for some in names for number, name in some}
 
 
 @cache
 def _pattern() -> re.Pattern[str]:
-    any_name = "|".join(sorted(map(re.escape, _months()), key=len, reverse=True))
-    wide = {name.casefold() for one in _LANGUAGES for name in Locale(one).months["format"]["wide"].values()}
-    alone = "|".join(sorted(wide, key=len, reverse=True))
-    day = r"(?P<day{n}>[0-3]?\d)(?:st|nd|rd|th|er)?"
+    names = "|".join(sorted(map(re.escape, _months("abbreviated", "wide")), key=len, reverse=True))
+    year, day = r"(?P<y{0}>(?:19|20)\d\d)", r"(?P<d{0}>[0-3]?\d)"
     forms = [
-        rf"\b(?P<year_2>{_YEAR})-(?P<month_2>\d\d)(?:-(?P<day_2>\d\d))?\b",
-        rf"\b(?P<day_3>[0-3]?\d)\.\s?(?P<month_3>[01]?\d)\.\s?(?P<year_3>{_YEAR})\b",
-        rf"(?P<year_4>{_YEAR})年(?:(?P<month_4>[01]?\d)月)?(?:(?P<day_4>[0-3]?\d)[日号])?",
-        rf"\b{day.format(n='')}{_BETWEEN}(?P<name>{any_name})\b(?:{_BETWEEN}(?P<year>{_YEAR})\b)?",
-        rf"\b(?P<name_2>{any_name})\.?\s+{day.format(n='_5')}(?!\d)(?:,?\s+(?P<year_5>{_YEAR})\b)?",
-        rf"\b(?P<name_3>{any_name}){_BETWEEN}(?P<year_22>{_YEAR})\b",
-        rf"(?:(?<=\s)|^)(?!(?:{_AMBIGUOUS})\b)(?P<name_4>{alone})\b",
-        rf"\b(?:{_TIME_WORDS})\s+(?P<name_5>{_AMBIGUOUS})\b(?:{_BETWEEN}(?P<year_24>{_YEAR})\b)?",
-        rf"\b(?P<year_23>{_YEAR})\b",
+        rf"\b{day.format(0)}\.\s?(?P<m0>[01]?\d)\.\s?{year.format(0)}\b",
+        rf"(?<!\w){year.format(1)}(?:[-年](?P<m1>[01]?\d)(?:[-月]{day.format(1)})?)?(?![0-9a-z])",
+        rf"(?:\b(?P<time>{_TIME_WORDS})\s+)?(?:\b{day.format(2)}(?:st|nd|rd|th|er)?{_BETWEEN})?"
+        rf"\b(?P<name>{names})\b\.?(?:\s+{day.format(3)}(?:st|nd|rd|th)?(?!\d))?(?:{_BETWEEN}{year.format(2)}\b)?",
     ]
     return re.compile("|".join(forms), re.IGNORECASE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import psycopg
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput
@@ -129,18 +128,6 @@ async def test_a_page_pasted_as_a_question_is_answered_in_time(store: AsyncMemor
     assert any("blue" in hit.text for hit in hits)
     with pytest.raises(BudgetTooSmall):
         await scope.context(budget=1000)
-
-
-async def test_the_time_zone_of_the_server_changes_nothing(store: AsyncMemoryStore, url: str) -> None:
-    scope = await filled(store, repeat=3)
-    before = await scope.context("Where does the sister live?", budget=600)
-    with psycopg.connect(url, autocommit=True) as connection:
-        name = connection.info.dbname
-        connection.execute(f"ALTER DATABASE {name} SET timezone = 'Pacific/Auckland'")
-        connection.execute(f"ALTER DATABASE {name} SET datestyle = 'German'")
-    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as other:
-        again = await other.user("alice").conversation("c").context("Where does the sister live?", budget=600)
-    assert again.messages == before.messages
 
 
 async def test_a_long_history_fills_any_budget_and_never_more(store: AsyncMemoryStore) -> None:

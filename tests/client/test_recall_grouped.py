@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from memstore.client.store import AsyncMemoryStore
 from memstore.models import Hit, HitGroup
 
@@ -127,9 +125,7 @@ async def test_facts_come_with_the_messages_that_they_were_made_from(store: Asyn
     assert (peanuts.since, peanuts.until) == (at(0), at(1))
     assert peanuts.fact is not None
     assert {hit.id for hit in peanuts.hits} == set(peanuts.fact.sources)
-    assert all(hit.parts and hit.score == pytest.approx(sum(hit.parts.values())) for hit in peanuts.hits)
-    scores = {hit.id: hit.score for hit in await alice.recall("What is Alice allergic to? Peanuts?", limit=50)}
-    assert all(hit.score == scores[hit.id] for hit in peanuts.hits)
+    assert all(hit.score >= peanuts.score for hit in peanuts.hits), "each has the score of its best fact"
     assert len(await alice.recall("peanuts", group_by="fact", limit=1)) == 1
 
 
@@ -173,25 +169,3 @@ async def test_a_viewer_is_not_told_when_the_session_was_of_which_it_sees_a_part
     for viewer, span in ((None, (at(0), at(2))), ("bob", (at(1), at(1)))):
         groups = await store.user("world").recall("the gate", group_by="session", tiers=["messages"], viewer=viewer)
         assert spans(groups) == [span]
-
-
-async def test_large_users_are_answered_alike(store: AsyncMemoryStore, url: str) -> None:
-    await talked(store)
-    settings = {"embedder": "hashing:256", "max_chunks_in_memory": 0}
-    async with await AsyncMemoryStore.open(url, settings=settings) as large:
-        for query in ("Porto", "What is Alice allergic to?"):
-            ours = await store.user("alice").recall(query, group_by="session")
-            theirs = await large.user("alice").recall(query, group_by="session")
-            alike(ours, theirs)
-            alike(
-                await store.user("alice").recall(query, group_by="fact"),
-                await large.user("alice").recall(query, group_by="fact"),
-            )
-
-
-def alike(one: list[HitGroup], other: list[HitGroup]) -> None:
-    assert one
-    assert [(*span, texts(group.hits)) for span, group in zip(spans(one), one, strict=True)] == [
-        (*span, texts(group.hits)) for span, group in zip(spans(other), other, strict=True)
-    ]
-    assert [group.score for group in one] == pytest.approx([group.score for group in other], abs=2e-6)

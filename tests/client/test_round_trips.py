@@ -70,9 +70,9 @@ async def test_a_context_reads_nothing_twice(
     assert "Porto" in str(context.messages)
     sent = alone + [read for reads in together for read in reads]
     assert [read for read, times in Counter(sent).items() if times > 1] == []
-    # Opening the three transactions, the history, the texts of what was found; alone the summaries that were chosen.
-    assert len(together) <= 4
-    assert len(alone) <= 1 + len(strategies)
+    # Opening the transactions, the history, the texts of what was found; alone the standing facts, the summaries.
+    assert len(together) <= 5
+    assert len(alone) <= 2 + len(strategies)
 
 
 async def test_a_recall_makes_two_round_trips(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,46 +24,6 @@ def reasons(context: Context) -> list[Reason | None]:
     return [one.reason for one in context.receipt.left_out]
 
 
-SAID_TO_WHOM: dict[str, tuple[list[Said], list[str], list[str]]] = {  # name: what is said, what bob sees, what not
-    "public": ([{"role": "user", "name": "ann", "content": "hi there"}], ["hi there"], []),
-    "a mention in mid-sentence": ([{"role": "user", "content": "I think @carol has the marbles."}], ["marbles"], []),
-    "a mention at the start": ([{"role": "user", "content": "@carol the code is walnut."}], [], ["walnut"]),
-    "agents": (
-        [
-            {"role": "assistant", "name": "carol", "content": "@bob please weigh the anchors."},
-            {"role": "assistant", "name": "carol", "content": "@dave please polish the trumpets."},
-            {"role": "assistant", "name": "carol", "content": "Thinking aloud about kettles."},
-            {"role": "assistant", "name": "bob", "content": "@carol the anchors weigh a ton of feathers."},
-        ],
-        ["anchors", "feathers"],
-        ["trumpets", "kettles"],
-    ),
-    "notices": (
-        [
-            {"role": "system", "name": "bob", "content": "You have two turns left: sardine."},
-            {"role": "system", "name": "carol", "content": "You have one turn left: herring."},
-            {"role": "system", "content": "@bob you may speak: mackerel."},
-            {"role": "system", "metadata": {"to": ["carol"]}, "content": "No turns left: halibut."},
-            {"role": "system", "content": "Somebody has run out of turns: sturgeon."},
-            {"role": "developer", "content": "@all the game ends soon: anchovy."},
-        ],
-        ["sardine", "mackerel", "anchovy"],
-        ["herring", "halibut", "sturgeon"],
-    ),
-}
-
-
-async def test_a_viewer_sees_what_is_public_its_own_or_said_to_it(store: AsyncMemoryStore) -> None:
-    for name, (said, seen, hidden) in SAID_TO_WHOM.items():
-        room = store.user(name).conversation("room")
-        await room.add_many(said)
-        told = shown(await room.context(ASKED, budget=4000, viewer="bob"))
-        assert [word for word in [*seen, *hidden] if word in told] == seen, name
-    room = store.user("a mention at the start").conversation("room")
-    for viewer in ("carol", None):
-        assert "walnut" in shown(await room.context(ASKED, budget=4000, viewer=viewer))
-
-
 async def test_results_of_tools_go_with_their_call(store: AsyncMemoryStore) -> None:
     said: list[Said] = []
     for agent, secret in (("bob", "lighthouse"), ("carol", "windmill")):

@@ -50,34 +50,20 @@ def messages(found: Sequence[Summary], upto: int) -> list[int]:
 everything = st.tuples(nests(), st.integers(0, 130), st.integers(0, 700))
 
 
-@given(everything)
-def test_each_message_once_and_all_where_there_is_room(given_: tuple[list[Summary], int, int]) -> None:
-    nest, upto, tokens = given_
-    said = messages(cover(nest, upto, tokens), upto)
-    assert len(said) == len(set(said))
-    above = set(messages(nest, upto))
-    assert sorted(said) == sorted(above)[len(above) - len(said) :], "the oldest are left out, and no others"
-    assert set(messages(cover(nest, upto, 10**6), upto)) == above
-
-
-@given(everything)
-def test_within_the_tokens_and_nothing_could_be_finer(given_: tuple[list[Summary], int, int]) -> None:
+@given(everything, st.integers(0, 200), st.randoms())
+def test_every_promise_of_a_cover(given_: tuple[list[Summary], int, int], more: int, random: object) -> None:
     nest, upto, tokens = given_
     found = cover(nest, upto, tokens)
+    said, above = messages(found, upto), set(messages(nest, upto))
+    assert len(said) == len(set(said)), "each message once"
+    assert sorted(said) == sorted(above)[len(above) - len(said) :], "the oldest are left out, and no others"
+    assert set(messages(cover(nest, upto, 10**6), upto)) == above, "and none where there is room"
     left = tokens - sum(one.tokens for one in found)
     assert left >= 0
     for one in found:
         under = finer(nest, one, upto)
-        assert not under or sum(other.tokens for other in under) - one.tokens > left
-
-
-@given(everything, st.integers(0, 200), st.randoms())
-def test_more_tokens_cover_no_less_and_order_does_not_matter(
-    given_: tuple[list[Summary], int, int], more: int, random: object
-) -> None:
-    nest, upto, tokens = given_
-    found = cover(nest, upto, tokens)
-    assert set(messages(found, upto)) <= set(messages(cover(nest, upto, tokens + more), upto))
+        assert not under or sum(other.tokens for other in under) - one.tokens > left, "nothing could be finer"
+    assert set(said) <= set(messages(cover(nest, upto, tokens + more), upto)), "more tokens cover no less"
     random.shuffle(nest)  # type: ignore[attr-defined]
     assert cover(nest, upto, tokens) == found
     assert ranges(found) == sorted(ranges(found), key=lambda one: -one[1])

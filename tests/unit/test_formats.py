@@ -118,19 +118,19 @@ def anthropic_messages() -> TypeAdapter[Any]:
 
 @quick
 @given(materials(), budgets)
-def test_openai_takes_what_is_made_for_it(material: Candidates, budget: int) -> None:
+def test_every_api_takes_what_is_made_for_it(material: Candidates, budget: int) -> None:
     for one in composed(material, budget, OpenAI()).messages:
         openai_message().validate_python(one, strict=True)
         assert re.fullmatch(r"[^\s<|\\/>]{1,64}", one.get("name", "x"))
+    check_ollama(composed(material, budget, Ollama()).messages)
+    check_anthropic(composed(material, budget, Anthropic()).messages)
 
 
-@quick
-@given(materials(), budgets)
-def test_ollama_takes_what_is_made_for_it_and_results_follow_their_calls(material: Candidates, budget: int) -> None:
+def check_ollama(messages: list[dict[str, Any]]) -> None:
     import ollama
 
     open_calls: list[dict[str, Any]] = []
-    for one in composed(material, budget, Ollama()).messages:
+    for one in messages:
         ollama.Message.model_validate(one)
         if one["role"] == "tool":
             made = open_calls.pop(0)
@@ -139,12 +139,6 @@ def test_ollama_takes_what_is_made_for_it_and_results_follow_their_calls(materia
             assert open_calls == []
             open_calls = list(one.get("tool_calls", []))
     assert open_calls == []
-
-
-@quick
-@given(materials(), budgets)
-def test_anthropic_takes_what_is_made_for_it(material: Candidates, budget: int) -> None:
-    check_anthropic(composed(material, budget, Anthropic()).messages)
 
 
 def check_anthropic(messages: list[dict[str, Any]]) -> None:

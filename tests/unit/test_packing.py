@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from memstore.context.formats import OPENAI
 from memstore.context.formats.parts import PromptContent, RenderedPrompt
-from memstore.context.items import Candidates, ItemFactory
+from memstore.context.items import Candidates, ContextItem, ItemFactory
 from memstore.context.layout import compose
 from memstore.context.selection import MOST, Selection, recent_window
 from memstore.models import Hit, Reason, Section, Tier
@@ -15,10 +15,14 @@ from memstore.testing import WordCounter
 from tests.unit.strategies import START, UUID
 
 
+def turn(start: int, tokens: int) -> ContextItem:
+    return ContextItem("recent", "turn", None, tokens, None, "", first_seq=start)
+
+
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=60), st.integers(0, 900))
 def test_a_window_fits_and_is_not_much_shorter_than_it_may_be(tokens: list[int], room: int) -> None:
-    starts = list(range(len(tokens), 0, -1))
-    count, most = recent_window(starts, tokens, room), recent_window(starts, tokens, room, steps=False)
+    turns = [turn(start, size) for start, size in zip(range(len(tokens), 0, -1), tokens, strict=True)]
+    count, most = recent_window(turns, room), recent_window(turns, room, steps=False)
     assert sum(tokens[:count]) <= room
     assert sum(tokens[:count]) >= sum(tokens[:most]) - MOST * room
     assert (count == len(tokens)) == (sum(tokens) <= room)
@@ -27,9 +31,8 @@ def test_a_window_fits_and_is_not_much_shorter_than_it_may_be(tokens: list[int],
 def test_a_window_begins_at_the_same_message_for_many_turns() -> None:
     begins = []
     for newest in range(200, 400, 2):
-        starts = list(range(newest, 0, -1))
-        count = recent_window(starts, [35 + start % 7 for start in starts], 6000)
-        begins.append(starts[count - 1])
+        turns = [turn(start, 35 + start % 7) for start in range(newest, 0, -1)]
+        begins.append(turns[recent_window(turns, 6000) - 1].first_seq)
     assert begins == sorted(begins)
     assert len(set(begins)) <= 100 / 3
 

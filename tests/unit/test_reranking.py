@@ -73,9 +73,3 @@ def test_other_than_a_number_for_each_is_refused(given: list[object]) -> None:
 
     with pytest.raises(ProviderError, match="'scripted' gave scores"):
         rerank(Broken(lambda *_: 0.0), "?", hits(0.9, 0.8))
-
-
-def test_nothing_found_is_nothing_asked() -> None:
-    model = by_numbers()
-    assert rerank(model, "?", []) == []
-    assert model.asked == []

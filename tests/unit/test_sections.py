@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 
 from memstore import BudgetTooSmall, InvalidInput, Section
@@ -53,7 +51,6 @@ def material(*sections: Section) -> Candidates:
         ([Section("facts", weight=float("nan"))], "weight=nan: give a number"),
         ([Section("facts", priority=0.5)], "give a whole number as priority=0.5"),
         ([Section("facts"), Section("facts")], "given twice"),
-        ([Section("facts", minimum=0.6), Section("hits", minimum=0.6)], "are 1.20 of the room"),
     ],
 )
 def test_what_is_no_section_is_refused_with_what_to_give(given: object, told: str) -> None:
@@ -82,18 +79,6 @@ def test_shares_are_of_the_room_and_never_more_than_it() -> None:
     for name in ("facts", "recent", "summaries"):
         shares = [allowances([], room)[name].share for room in (*range(0, 12_000, 7), 32_000, 128_000)]
         assert shares == sorted(shares)
-
-
-def test_the_part_of_hits_falls_evenly_to_that_of_a_large_room() -> None:
-    rooms = range(500, 12_000, 7)
-    shares = [allowances([], room)["hits"].share for room in rooms]
-    parts = [share / room for share, room in zip(shares, rooms, strict=True)]
-    assert all(later < part + 0.002 for part, later in pairwise(parts)), "never a larger part"
-    assert all(abs(later - share) < 5 for share, later in pairwise(shares)), "and no step"
-    at = {room: allowances([], room)["hits"].share for room in (2500, 4000, 5250, 8000)}
-    assert at == {2500: 1125, 4000: 1462, 5250: 1550, 8000: 1125}
-    assert allowances([], 4000)["facts"].share == allowances([], 8000)["facts"].share == 250
-    assert allowances([Section("hits", weight=0.45)], 8000)["hits"].share == 3600  # a weight that is given holds
 
 
 def test_a_maximum_holds_and_others_use_what_it_leaves() -> None:

@@ -115,11 +115,6 @@ def test_a_speaker_counts_when_only_one_is_named(query: str, speaker: str | None
     assert found.tolist() == [float(name is not None and name == speaker) for name in names]
 
 
-def test_what_is_short_leaves_room() -> None:
-    room = signals.brevity(arrays([Given(n, characters=count) for n, count in enumerate((0, 200, 2000))]))
-    assert room.tolist() == [pytest.approx(math.log(6)), 0, pytest.approx(math.log(60 / 510))]
-
-
 def test_a_question_counts_less_where_a_person_answers_it_at_once() -> None:
     asks = {7: 1}
     said = [

@@ -73,7 +73,7 @@ def build_context(
     history = replace(history, version=units)
     builder = ContextBuilder(database, text, query, history, counter, reranker)
     try:
-        candidates, context = builder.build(resolved)
+        context = builder.build(resolved)
     except BudgetTooSmall as error:
         needed = builder.find_sufficient_budget(resolved, error.needed)
         raise BudgetTooSmall(needed, resolved.budget, error.section) from None
@@ -81,7 +81,7 @@ def build_context(
     receipt = _finish_receipt(context.receipt, resolved, models)
     if resolved.exists:
         receipt = _save_receipt(database, resolved, receipt)
-    return replace(context, receipt=receipt, **_statistics(resolved, history, candidates, receipt))
+    return replace(context, receipt=receipt, **_statistics(resolved, history, receipt))
 
 
 def _read_history(database: Database, request: Request, model: UUID) -> tuple[ResolvedRequest, ConversationHistory]:
@@ -101,7 +101,7 @@ class ContextBuilder:
     counter: TokenCounter
     reranker: Reranker | None
 
-    def build(self, resolved: ResolvedRequest) -> tuple[Candidates, Context]:
+    def build(self, resolved: ResolvedRequest) -> Context:
         """Recall candidates, and compose what is selected of them; no connection is held meanwhile."""
         most = hits_for_budget(resolved.budget, self.history.tokens)
         with self.database.user_transaction(resolved.request.user_id) as scope:
@@ -112,7 +112,7 @@ class ContextBuilder:
             with self.database.user_transaction(resolved.request.user_id) as scope:
                 older = summaries.some(scope, [outline.id for outline in covering])
         older = [one for one in older if one.text != EMPTY_SUMMARY]  # they cover, and say nothing
-        return layout.candidates, layout.compose(older)
+        return layout.compose(older)
 
     def find_sufficient_budget(self, resolved: ResolvedRequest, needed: int) -> int:
         """Return a budget that is enough, beginning with what was `needed` in one that was not.
@@ -244,18 +244,14 @@ def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receip
     return receipt
 
 
-def _statistics(
-    resolved: ResolvedRequest, history: ConversationHistory, candidates: Candidates, receipt: Receipt
-) -> Json:
+def _statistics(resolved: ResolvedRequest, history: ConversationHistory, receipt: Receipt) -> Json:
     """Return how many messages are in word for word, of how many, and by which strategies."""
-    sizes = {turn.messages[0].id: len(turn.messages) for turn in history.turns}
-    recent = [one for one in receipt.included if one.section == "recent" and one.kind != "block"]
-    always = (candidates.question_seq is not None) + sum(len(turn.messages) for turn in candidates.ending)
     last = resolved.last
     if resolved.request.as_of is not None:
         last = max((turn.messages[-1].seq for turn in history.turns), default=0)
     return {
-        "messages_kept": sum(sizes.get(one.id, 0) for one in recent if one.id) + always,
+        "messages_kept": len(receipt.asked)
+        + sum(1 + len(one.others) for one in receipt.included if one.kind == "turn"),
         "messages_total": max(0, last - resolved.after),
         "strategies": tuple(strategy.name for strategy in resolved.strategies),
     }

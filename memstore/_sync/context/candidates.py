@@ -20,7 +20,7 @@ from memstore._sync.store.summaries import Outline
 from memstore.context.items import Candidates
 from memstore.context.layout import PREVIEW
 from memstore.context.strategies.base import Turn, split_turns
-from memstore.models import Decision, Fact, Message, Reason, Role, Summary, Tier, Unit
+from memstore.models import Decision, Fact, Hit, Message, Reason, Role, Summary, Tier, Unit
 from memstore.search.ranking import Candidate, best_of_each
 
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
@@ -56,7 +56,7 @@ class ConversationHistory:
     tokens: int
     outlines: Sequence[Outline]
     earlier: Collection[UUID]
-    pinned: Sequence[UUID]
+    pinned: Sequence[Hit]
     version: IndexVersion | None
     summaries: Sequence[Summary] = ()
     facts: Sequence[Fact] = ()
@@ -98,6 +98,11 @@ def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> 
         question = None
     turns, unpaired = split_turns(visibility.messages(said))
     since = [one for one in every if one.from_seq > resolved.after]
+    pinned = (visibility.fact_ids(scope, pinned))[:MOST_PINNED]
+    known = {
+        one.id: Hit(Tier.FACTS, one.id, one.text, 0, {}, tuple(one.sources), one.occurred_at, valid_to=one.valid_to)
+        for one in (facts.facts(scope, ids=pinned, as_of=as_of) if pinned else ())
+    }
     whole_summaries, known_facts = _read_for_strategies(scope, resolved)
     return ConversationHistory(
         question=question,
@@ -106,7 +111,7 @@ def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> 
         tokens=sum(one.tokens for one in said),
         outlines=visibility.summaries(scope, since),
         earlier={one.id for one in every if one.from_seq <= resolved.after},
-        pinned=(visibility.fact_ids(scope, pinned))[:MOST_PINNED],
+        pinned=[known[id] for id in pinned if id in known],
         version=version,
         summaries=whole_summaries,
         facts=known_facts,
@@ -201,25 +206,24 @@ def _recall(
     """Return pinned facts, other facts and hits, the best first, and what became of what else was found."""
     visibility, as_of = resolved.visibility, resolved.request.as_of
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
-    ranking = rank_candidates(scope, query, Filters(as_of=as_of), depth, history.pinned, version=history.version)
-    known = {one.unit.item_id: one for one in ranking.included()}
-    pinned = [known[fact] for fact in history.pinned if fact in known]
-    about = (one for one in best_of_each(ranking.of(Tier.FACTS)) if one.unit.item_id not in known)
+    ranking = rank_candidates(scope, query, Filters(as_of=as_of), depth, version=history.version)
+    pinned = {hit.id for hit in history.pinned}
+    about = (one for one in best_of_each(ranking.of(Tier.FACTS)) if one.unit.item_id not in pinned)
     said = (one for one in ranking.of(Tier.MESSAGES, Tier.SUMMARIES) if _may_be_hit(one.unit, resolved, history))
     chosen = [
-        _take_visible(scope, iter(candidates), most, resolved)
-        for candidates, most in ((pinned, MOST_PINNED), (about, FACTS), (best_of_each(said), count))
+        _take_visible(scope, candidates, most, resolved)
+        for candidates, most in ((about, FACTS), (best_of_each(said), count))
     ]
     every = [one for candidates in chosen for one in candidates]
     texts = {hit.id: hit for hit in to_hits(scope, every, as_of)}
-    pinned_facts, facts, hits = (
+    facts, hits = (
         [texts[one.unit.item_id] for one in candidates if one.unit.item_id in texts] for candidates in chosen
     )
     # A fact that is a message in its own words says nothing beside the message.
     offered = {hit.id for hit in hits}
     quoted = [f for f in facts if f.text.startswith(f'{f.speaker}: "') and offered.issuperset(f.sources)]
     return Candidates(
-        pinned=pinned_facts,
+        pinned=history.pinned,
         facts=[fact for fact in facts if fact not in quoted],
         hits=hits,
         left_out=_superseded(scope, [one for one in every if one.unit.item_id not in texts], resolved),

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from memstore._sync.context.visibility import as_seen_by
+from memstore._sync.search.candidates import message_hit
 from memstore._sync.store import facts, messages, summaries
 from memstore._sync.store.database import Transaction
 from memstore.context.formats import FORMATS, OPENAI
@@ -45,7 +46,7 @@ def _read(scope: Transaction, receipt: Receipt) -> _StoredItems:
     conversation, included = receipt.conversation_id, receipt.included
     assert conversation is not None
     named = [id for one in included if one.id is not None for id in (one.id, *one.others)]
-    ranges = {one.seqs for one in included if one.seqs and one.kind in ("block", "summary")}
+    ranges = {one.seqs for one in included if one.seqs and one.kind == "block"}
     fact_ids = [one.id for one in included if one.kind == "fact" and one.id]
     summary_ids = [one.id for one in included if one.kind in (Tier.SUMMARIES, "summary") and one.id]
     known_facts = facts.facts(scope, state=None, ids=fact_ids)
@@ -101,7 +102,7 @@ class _StoredItems:
     def _summary(self, one: Decision) -> Summary | None:
         summary = None if one.id is None else self.summaries.get(one.id)
         if summary is None:
-            self._is_missing(one, MissingReason.REMADE if one.seqs and self.whole[one.seqs] else MissingReason.ERASED)
+            self._is_missing(one, MissingReason.GONE)
         return summary
 
     def _entry(self, one: Decision) -> Entry | None:
@@ -176,18 +177,7 @@ class _StoredItems:
     def _hit(self, one: Decision) -> Hit | None:
         message = None if one.id is None else self.messages.get(one.id)
         if message is not None:
-            return Hit(
-                tier=Tier.MESSAGES,
-                id=message.id,
-                sources=(message.id,),
-                occurred_at=message.occurred_at,
-                conversation_id=message.conversation_id,
-                seq=message.seq,
-                role=message.role,
-                speaker=message.name or message.role,
-                start=one.start,
-                **_shown(one, message.text or ""),
-            )
+            return message_hit(message, start=one.start, **_shown(one, message.text or ""))
         summary = None if one.id is None else self.summaries.get(one.id)
         if summary is None:
             self._is_missing(one, MissingReason.ERASED if one.kind == Tier.MESSAGES else MissingReason.GONE)

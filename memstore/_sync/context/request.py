@@ -143,7 +143,6 @@ def resolve(scope: Transaction, request: Request) -> ResolvedRequest:
     )
     budget, reserve = _check_budget(request)
     sections = merge_sections(read_sections(settings.get(SECTIONS) or []), request.sections)
-    _check_sum(sections)
     return ResolvedRequest(
         request,
         budget,
@@ -165,15 +164,17 @@ def _check_budget(request: Request) -> tuple[int, int]:
             "(update), in the settings of the system, or as MEMSTORE_CONTEXT_BUDGET."
         )
     budget, reserve = request.budget, request.reserve or 0
-    for name, tokens in (("budget", budget), ("reserve", reserve)):
-        if type(tokens) is not int:
-            raise InvalidInput(f"{name}={tokens!r} must be a whole number of tokens.")
-    if not 1 <= budget <= LARGEST_BUDGET or not 0 <= reserve < budget:
-        raise InvalidInput(
-            f"budget={budget} with reserve={reserve} leaves nothing; "
-            "give a budget of at least 1 token and at most 10**9, and a smaller reserve."
-        )
+    _check_tokens("budget", budget)
+    _check_tokens("reserve", reserve)
+    if reserve >= budget:
+        raise InvalidInput(f"budget={budget} with reserve={reserve} leaves nothing; give a smaller reserve.")
     return budget, reserve
+
+
+def _check_tokens(name: str, tokens: object) -> None:
+    least = 0 if "reserve" in name else 1
+    if type(tokens) is not int or not least <= tokens <= LARGEST_BUDGET:
+        raise InvalidInput(f"{name}={tokens!r:.60}: give a whole number of tokens from {least} to 10**9.")
 
 
 def effective_settings(kept: Mapping[str, Any] | None, system: Settings) -> Json:
@@ -218,9 +219,7 @@ def _check_setting(name: str, value: Any) -> Any:
     if name == SECTIONS:
         return [section.as_dict() for section in read_sections(value)]
     if name in (BUDGET, RESERVE):
-        least = 1 if name == BUDGET else 0
-        if type(value) is not int or not least <= value <= LARGEST_BUDGET:
-            raise InvalidInput(f"{name}={value!r:.60}: give a whole number of tokens from {least} to 10**9.")
+        _check_tokens(name, value)
     elif name == VIEWER:
         check_name(value, name)
     elif name == VISIBILITY:
@@ -243,16 +242,15 @@ def read_sections(given: Sections) -> tuple[Section, ...]:
     names = [section.name for section in sections]
     if twice := {name for name in names if names.count(name) > 1}:
         raise InvalidInput(f"The section {', '.join(sorted(twice))} is given twice; say everything about it in one.")
-    _check_sum(sections)
     return sections
 
 
 def _read_section(one: object) -> Section:
-    if isinstance(one, dict):
+    if isinstance(one, dict) and isinstance(one.get("name"), str):
         known = [field.name for field in fields(Section)]
         if unknown := set(one) - set(known):
             raise InvalidInput(f"A section has no {', '.join(sorted(map(str, unknown)))}; it has {', '.join(known)}.")
-        one = Section(**{"name": None} | one)
+        one = Section(**one)
     if not isinstance(one, Section):
         raise InvalidInput(f'{one!r:.60} is no section: give Section("facts", maximum=0.1) or {{"name": "facts", …}}.')
     for problem in _problems(one):
@@ -280,10 +278,3 @@ def _problems(section: Section) -> Iterator[str]:
         yield f"weight={weight!r}: give a number from 0 to 1000."
     if type(section.priority) is not int or type(section.steady) is not bool:
         yield f"give a whole number as priority={section.priority!r}, and True or False as steady={section.steady!r}."
-
-
-def _check_sum(sections: Sequence[Section]) -> None:
-    """Shares that are promised must not be more than there is; tokens are seen once there is a budget."""
-    together = sum(section.minimum for section in sections if isinstance(section.minimum, float))
-    if together > 1.0:
-        raise InvalidInput(f"The minimums of {', '.join(s.name for s in sections)} are {together:.2f} of the room.")

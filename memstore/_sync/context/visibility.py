@@ -155,9 +155,8 @@ class VisibilityFilter:
         """Return those hits that are seen."""
         if not self.is_active:
             return list(hits)
-        sources = {hit.id: hit.sources for hit in hits}
-        later = chunks.load_sources(scope, [], [hit.id for hit in hits if not hit.sources])
-        kept = self._kept(scope, sources | later, {hit.id for hit in hits if hit.tier == Tier.FACTS})
+        facts = {hit.id for hit in hits if hit.tier == Tier.FACTS}
+        kept = self._kept(scope, {hit.id: hit.sources for hit in hits}, facts)
         for hit in hits:
             if hit.id not in kept:
                 self._hide("facts" if hit.tier == Tier.FACTS else "hits", hit.tier, hit.id, 0)
@@ -167,16 +166,14 @@ class VisibilityFilter:
         """Return the ids of those facts that are seen."""
         if not self.is_active or not facts:
             return list(facts)
-        sources = dict.fromkeys(facts, ()) | chunks.load_sources(scope, [], facts)
-        kept = self._kept(scope, sources, set(facts))
+        kept = self._kept(scope, dict.fromkeys(facts, ()), set(facts))
         return [fact for fact in facts if fact in kept]
 
     def summaries(self, scope: Transaction, summaries: Sequence[S]) -> list[S]:
         """Return those summaries, whole or as outlines, that are seen."""
         if not self.is_active or not summaries:
             return list(summaries)
-        sources = chunks.load_sources(scope, [summary.id for summary in summaries], [])
-        kept = self._kept(scope, {summary.id: sources.get(summary.id, ()) for summary in summaries}, set())
+        kept = self._kept(scope, {summary.id: () for summary in summaries}, set())
         for one in summaries:
             if one.id not in kept:
                 self._hide("summaries", "summary", one.id, one.tokens)
@@ -193,7 +190,9 @@ class VisibilityFilter:
         return decisions
 
     def _kept(self, scope: Transaction, sources: Mapping[UUID, Sequence[UUID]], facts: set[UUID]) -> set[UUID]:
-        """Return the items that are seen, of these and the messages that each was made of."""
+        """Return the items that are seen, of these and the messages that each was made of; those are read for ()."""
+        unread = {item for item, ids in sources.items() if not ids}
+        sources = {**sources, **chunks.load_sources(scope, sorted(unread - facts), sorted(unread & facts))}
         if unknown := sorted({message for ids in sources.values() for message in ids} - self._visible.keys()):
             rows: dict[UUID, Message | None] = dict(messages.known(scope, unknown))
             if results := [id for id, row in rows.items() if row and row.role == Role.TOOL]:

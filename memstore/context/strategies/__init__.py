@@ -8,7 +8,7 @@ does not ask for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, TypeAlias, TypeGuard
 
 from memstore.context.strategies.base import ConversationView, Strategy, Turn, check_options
@@ -79,7 +79,6 @@ def _score(view: ConversationView, turn: Turn) -> float:
 KNOWN: dict[str, type[Any]] = {
     kind.name: kind for kind in (SlidingWindow, SummaryBuffer, Hierarchical, ToolCalls, Threshold, GoalBatch, Semantic)
 }
-MOST = 20  # strategies in a list
 # A strategy, its name, its name and options as JSON, or a list of these.
 One: TypeAlias = "Strategy | str | Json"
 Strategies: TypeAlias = "One | Sequence[One]"
@@ -92,8 +91,6 @@ def get_strategies(given: Strategies) -> tuple[Strategy, ...]:
     (ToolCalls(older_than=10, share=0.6, least=40, most=300), SummaryBuffer(trigger=0.9, target=0.6, summary=0.2))
     """
     listed = given if isinstance(given, list | tuple) else [given]
-    if len(listed) > MOST:
-        raise InvalidInput(f"{len(listed)} strategies are more than the {MOST} that a context may have.")
     return tuple(_get_strategy(one) for one in listed)
 
 
@@ -110,11 +107,7 @@ def as_json(given: Strategies) -> list[Json]:
 
 def describe_strategies(strategies: Iterable[Strategy]) -> list[Json]:
     """Return strategies as a receipt has them: of one's own the name alone."""
-    described = []
-    for strategy in strategies:
-        options = fields(KNOWN[strategy.name]) if _is_known(strategy) else ()
-        described.append({"strategy": strategy.name} | {one.name: getattr(strategy, one.name) for one in options})
-    return described
+    return [{"strategy": one.name} | (asdict(one) if _is_known(one) else {}) for one in strategies]  # type: ignore[call-overload]
 
 
 def _is_known(strategy: Strategy) -> bool:
