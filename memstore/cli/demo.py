@@ -13,7 +13,7 @@ import typer
 
 import memstore
 from memstore.cli.facts import print_facts
-from memstore.cli.options import given
+from memstore.cli.options import given, option
 from memstore.cli.output import echo, echo_hint, print_context, show_progress
 from memstore.cli.recall import print_hits
 
@@ -29,7 +29,7 @@ FACTS, HITS = 6, 5  # shown
 
 def demo(
     question: Annotated[str, typer.Argument(help="What to ask the sample history.")] = QUESTION,
-    budget: Annotated[int, typer.Option("--budget", "-b", min=1, metavar="N", help="Tokens for the context.")] = BUDGET,
+    budget: Annotated[int, option("N", "Tokens for the context.", "--budget", "-b", min=1)] = BUDGET,
 ) -> None:
     """Show the whole story on a sample history.
 

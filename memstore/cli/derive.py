@@ -8,7 +8,7 @@ from uuid import UUID
 
 import typer
 
-from memstore.cli.options import LimitOption, OnlyUserOption, command, given, group
+from memstore.cli.options import LimitOption, OnlyUserOption, command, flag, given, group, option
 from memstore.cli.output import (
     echo,
     echo_hint,
@@ -34,21 +34,17 @@ ConcurrencyOption = Annotated[
 backfill_app = group("Derive a long history under a plan.")
 
 BackfillArgument = Annotated[UUID | None, typer.Argument(metavar="ID", help="Else the latest.")]
-OnlyOption = Annotated[
-    list[str] | None, typer.Option(metavar="embed|summaries|facts", help="These only; may be repeated.")
-]
-TokensOption = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Pause before calls of chat models take more tokens than this.")
-]
-DetachFlag = Annotated[bool, typer.Option("--detach", help="Leave it to workers that run elsewhere.")]
-SecondsOption = Annotated[float | None, typer.Option(min=1, metavar="N", help="Pause after so many seconds of work.")]
+OnlyOption = Annotated[list[str] | None, option("embed|summaries|facts", "These only; may be repeated.")]
+TokensOption = Annotated[int | None, option("N", "Pause before chat models take more tokens.", min=1)]
+DetachFlag = Annotated[bool, flag("--detach", "Leave it to workers that run elsewhere.")]
+SecondsOption = Annotated[float | None, option("N", "Pause after so many seconds of work.", min=1)]
 
 
 def derive(
     user: OnlyUserOption = None,
     redo: Annotated[
         Literal["facts", "summaries", "vectors"] | None,
-        typer.Option(help="Make anew what another recipe made, but for what was done by hand; or missing vectors."),
+        typer.Option(help="Make anew what another recipe made; or missing vectors."),
     ] = None,
 ) -> None:
     """Embed, summarize and extract facts from what is pending.
@@ -101,7 +97,7 @@ def worker(concurrency: ConcurrencyOption = 4) -> None:
 
 @command(jobs_app, "list")
 def jobs(
-    failed: Annotated[bool, typer.Option("--failed", help="Those that were given up.")] = False,
+    failed: Annotated[bool, flag("--failed", "Those that were given up.")] = False,
     limit: LimitOption = 1000,
 ) -> None:
     """List the jobs that wait or run, or those that were given up.
@@ -117,9 +113,7 @@ def jobs(
 
 @command(jobs_app)
 def retry(
-    ids: Annotated[
-        list[int] | None, typer.Argument(metavar="JOB…", help="Numbers, as memstore jobs list shows them; else all.")
-    ] = None,
+    ids: Annotated[list[int] | None, typer.Argument(metavar="JOB…", help="As jobs list shows them; else all.")] = None,
 ) -> None:
     """Try jobs again that were given up: these, or all."""
     with open_store() as store:
