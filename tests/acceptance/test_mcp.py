@@ -178,7 +178,7 @@ async def test_a_fact_is_added_corrected_and_deleted(url: str) -> None:
         assert lyon["replaced"] == paris["memory"]["id"] != lyon["memory"]["id"]
         assert (await model.found("Lyon"))[0]["id"] == lyon["memory"]["id"]
         gone = await model.call("delete_memory", id=lyon["memory"]["id"])
-        assert gone["deleted"]["state"] == "retracted"
+        assert gone["memory"]["state"] == "retracted"
         await model.call("delete_memory", id=lyon["memory"]["id"])  # again is harmless
         assert "Lyon" not in json.dumps(await model.found("Lyon"))
         assert "retracted, not active" in await model.is_refused("update_memory", id=lyon["memory"]["id"], text="No.")
