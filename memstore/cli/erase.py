@@ -110,28 +110,16 @@ def _read(path: Path) -> list[Certificate]:
 
 
 def _print(certificate: Certificate) -> None:
-    if given.as_json:
-        print_json(certificate)
-        return
-    if certificate.is_empty:
-        echo("there was nothing to erase")
-        return
-    for id in certificate.erased[:MAX_SHOWN]:
-        echo(f"{certificate.scope}: {id}")
-    for place, rows in certificate.counts.items():
-        if rows:
-            echo(f"{place}: {rows:,}")
-    for deriver, count in certificate.again.items():
-        echo(f"to be made again by memstore derive, {deriver}: {count:,}")
-    if certificate.id is None:
+    scan, is_empty = certificate.scan, certificate.is_empty
+    rows: list[tuple[object, object]] = [(certificate.scope, id) for id in certificate.erased[:MAX_SHOWN]]
+    rows += [(place, count) for place, count in certificate.counts.items() if count]
+    rows += [(f"to be made again by memstore derive, {deriver}", count) for deriver, count in certificate.again.items()]
+    if certificate.id is not None:
+        rows += [("tombstones", certificate.tombstones), ("looked for in", f"{scan.tables} tables")]
+        rows += [("rows found", sum(scan.found.values())), ("certificate", certificate.id)]
+    print_rows(certificate, ("what", "how many"), [] if is_empty else rows, "there was nothing to erase")
+    if certificate.id is None and not is_empty:
         echo_hint("nothing was removed: this is what would be")
-    else:
-        scan = certificate.scan
-        echo(f"tombstones: {certificate.tombstones:,}")
-        echo(f"looked for afterwards: {scan.ids:,} ids in {scan.tables} tables")
-        echo(f"rows found: {sum(scan.found.values()):,}")
-        echo(f"certificate: {certificate.id}")
-        echo(f"recorded: {_when(certificate)}")
     for hint in certificate.hints:
         echo_hint(hint)
 
