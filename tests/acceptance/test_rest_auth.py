@@ -178,11 +178,8 @@ async def test_this_machine_needs_no_token_until_there_was_one(store: AsyncMemor
     [
         ({"Host": "evil.example"}, 400),  # which a page on the web may have for a name of 127.0.0.1 (DNS rebinding)
         ({"Host": "127.0.0.1.evil.example:8377"}, 400),
-        ({"Host": "[::1"}, 400),
-        ({"Host": ""}, 400),
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
-        ({"Origin": "http://127.0.0.1:3000"}, 403),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Sec-Fetch-Site": "same-origin"}, 200),
         ({"Host": "localhost:8377", "Origin": "http://localhost:8377"}, 200),
