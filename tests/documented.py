@@ -20,7 +20,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import dedent
@@ -78,7 +78,7 @@ class Page(NamedTuple):
 
 
 def read(path: Path) -> Page:
-    """Read a page. Raises `ValueError` for a comment that says nothing known, or excuses no block of its own."""
+    """Read a page. Raises `ValueError` for a comment that says nothing known."""
     text = path.read_text(encoding="utf-8")
     steps, excuse, unless, with_ollama, elsewhere = [], "", None, False, ""
     for found in STEP.finditer(text):
@@ -86,13 +86,9 @@ def read(path: Path) -> Page:
         if found["told"] is None:
             if found["language"] in LANGUAGES:
                 steps.append(Step(found["language"], dedent(found["code"]), line, True, excuse, unless))
-            elif excuse:
-                raise ValueError(f"{path.name}:{line} is not run anyway, and is excused: {excuse!r}")
             excuse, unless = "", None
             continue
         word, _, rest = found["told"].strip().replace("\n", " \n", 1).partition(" ")
-        if excuse and word in ("skip,", "needs"):
-            raise ValueError(f"{path.name}:{line} excuses a block that is excused already: {excuse!r}")
         if word in LANGUAGES:
             steps.append(Step(word, dedent(rest.lstrip("\n")), line, False))
         elif word == "skip," and rest:
@@ -105,8 +101,6 @@ def read(path: Path) -> Page:
             with_ollama = True
         else:
             raise ValueError(f"{path.name}:{line} says to run {found['told']!r}")
-    if excuse:
-        raise ValueError(f"{path.name} ends where a block is to be excused: {excuse!r}")
     return Page(steps, with_ollama, elsewhere)
 
 
@@ -151,18 +145,13 @@ def _served(variables: str, command: str, stays: str, port: str) -> str:
     return f"{variables}up {command} --port {port}" + ("" if stays else "; down")
 
 
-def _ollama() -> Any:
-    from contextlib import contextmanager
-
+@contextmanager
+def _ollama() -> Iterator[dict[str, str]]:
     from tests.ollama_server import ScriptedOllama, says
 
-    @contextmanager
-    def served() -> Iterator[dict[str, str]]:
-        with ScriptedOllama() as server:
-            server.next = lambda body: says("Then no satay for you.")  # type: ignore[method-assign]
-            yield {"MEMSTORE_OLLAMA_URL": server.url, "OLLAMA_HOST": server.url}
-
-    return served()
+    with ScriptedOllama() as server:
+        server.next = lambda body: says("Then no satay for you.")  # type: ignore[method-assign]
+        yield {"MEMSTORE_OLLAMA_URL": server.url, "OLLAMA_HOST": server.url}
 
 
 if __name__ == "__main__":

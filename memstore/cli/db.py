@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memstore.cli.options import command, given, group
+from memstore.cli.options import command, given, group, option
 from memstore.cli.output import echo_hint, print_models, print_result, show_progress
 from memstore.cli.session import open_store
 from memstore.errors import ConfigurationError
@@ -59,7 +59,7 @@ def sql() -> None:
 @command(app)
 def grant(
     login: Annotated[str, typer.Argument(help="A login that there is.")],
-    role: Annotated[str, typer.Option(metavar="ROLE", help="app, loader, reader or admin.")] = "app",
+    role: Annotated[str, option("ROLE", "app, loader, reader or admin.")] = "app",
 ) -> None:
     """Let a login do what a role may: app, loader, reader or admin. Run it with the URL of the tables' owner.
 
@@ -149,7 +149,7 @@ def _url() -> Iterator[str]:
 
 @command(embeddings_app)
 def migrate(
-    to: Annotated[str, typer.Option("--to", metavar="KIND:MODEL", help="The embedder that is to serve.")],
+    to: Annotated[str, option("KIND:MODEL", "The embedder that is to serve.", "--to")],
 ) -> None:
     """Make vectors by another embedder beside the present ones, then let them serve, user by user.
 

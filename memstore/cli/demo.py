@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 import memstore
 from memstore.cli.facts import print_facts
-from memstore.cli.options import given
+from memstore.cli.options import given, option
 from memstore.cli.output import echo, echo_hint, print_context, show_progress
 from memstore.cli.recall import print_hits
-
-if TYPE_CHECKING:
-    from memstore import MemoryStore
 
 USER, CONVERSATION = "alice", "lisbon"
 QUESTION = "What am I allergic to, and when do we fly to Lisbon?"
@@ -29,25 +24,12 @@ FACTS, HITS = 6, 5  # shown
 
 def demo(
     question: Annotated[str, typer.Argument(help="What to ask the sample history.")] = QUESTION,
-    budget: Annotated[int, typer.Option("--budget", "-b", min=1, metavar="N", help="Tokens for the context.")] = BUDGET,
+    budget: Annotated[int, option("N", "Tokens for the context.", "--budget", "-b", min=1)] = BUDGET,
 ) -> None:
     """Show the whole story on a sample history.
 
     Import, derive, facts, recall and context, in a store of its own that is thrown away.
     """
-    with _sample_store() as store:
-        if given.as_json:
-            _derive(store)
-        else:
-            _print_story(store, question)
-            _print_step(5, "The context", "ready for a model\n")
-        print_context(store.user(USER).conversation(CONVERSATION).context(question, budget=budget, system=SYSTEM))
-    if not given.as_json:
-        echo_hint("your own: memstore import FILE --user NAME, memstore derive, memstore context …")
-
-
-@contextmanager
-def _sample_store() -> Iterator[MemoryStore]:
     sample = files("memstore.cli").joinpath("sample.jsonl")
     with (
         tempfile.TemporaryDirectory(prefix="memstore-demo-") as folder,
@@ -55,24 +37,22 @@ def _sample_store() -> Iterator[MemoryStore]:
         memstore.open(f"embedded:{Path(folder) / 'store'}") as store,
     ):
         store.import_file(path)
-        yield store
-
-
-def _derive(store: MemoryStore) -> str:
-    with show_progress("loading") as move:
-        made = store.derive(progress=move)
-    return f"{made.units} units of recall, {made.summaries} summaries, {made.facts} facts"
-
-
-def _print_story(store: MemoryStore, question: str) -> None:
-    counts = store.stats()
-    _print_step(1, "History in", f"{counts['messages']} messages in {counts['conversations']} conversations")
-    _print_step(2, "Derived", f"{_derive(store)}; no LLM was asked")
-    alice = store.user(USER)
-    _print_step(3, "What is known of Alice", "the latest of it")
-    print_facts(alice.facts()[:FACTS])
-    _print_step(4, "Recalled", question)
-    print_hits(alice.recall(question, limit=HITS))
+        with show_progress("loading") as move:
+            made = store.derive(progress=move)
+        alice = store.user(USER)
+        context = alice.conversation(CONVERSATION).context(question, budget=budget, system=SYSTEM)
+        if not given.as_json:
+            counts = store.stats()
+            _print_step(1, "History in", f"{counts['messages']} messages in {counts['conversations']} conversations")
+            derived = f"{made.units} units of recall, {made.summaries} summaries, {made.facts} facts"
+            _print_step(2, "Derived", f"{derived}; no LLM was asked")
+            _print_step(3, "What is known of Alice", "the latest of it")
+            print_facts(alice.facts(limit=FACTS))
+            _print_step(4, "Recalled", question)
+            print_hits(alice.recall(question, limit=HITS))
+            _print_step(5, "The context", "ready for a model\n")
+            echo_hint("your own: memstore import FILE --user NAME, memstore derive, memstore context …")
+        print_context(context)
 
 
 def _print_step(number: int, what: str, detail: str) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
 import typer
 
-from memstore.cli.options import LimitOption, OnlyUserOption, command, given, group
+from memstore.cli.options import LimitOption, OnlyUserOption, command, flag, given, group, option
 from memstore.cli.output import (
-    echo,
     echo_hint,
     err,
     log_records,
-    print_json,
     print_models,
     print_result,
     print_rows,
@@ -25,7 +24,7 @@ from memstore.cli.session import hint_why_little, open_store
 if TYPE_CHECKING:
     from memstore import DeriveReport
     from memstore.client.worker import WorkingStore
-    from memstore.models import BackfillPlan, BackfillStatus
+    from memstore.models import BackfillStatus
 
 jobs_app = group("See what waits for the workers.")
 ConcurrencyOption = Annotated[
@@ -34,21 +33,17 @@ ConcurrencyOption = Annotated[
 backfill_app = group("Derive a long history under a plan.")
 
 BackfillArgument = Annotated[UUID | None, typer.Argument(metavar="ID", help="Else the latest.")]
-OnlyOption = Annotated[
-    list[str] | None, typer.Option(metavar="embed|summaries|facts", help="These only; may be repeated.")
-]
-TokensOption = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Pause before calls of chat models take more tokens than this.")
-]
-DetachFlag = Annotated[bool, typer.Option("--detach", help="Leave it to workers that run elsewhere.")]
-SecondsOption = Annotated[float | None, typer.Option(min=1, metavar="N", help="Pause after so many seconds of work.")]
+OnlyOption = Annotated[list[str] | None, option("embed|summaries|facts", "These only; may be repeated.")]
+TokensOption = Annotated[int | None, option("N", "Pause before chat models take more tokens.", min=1)]
+DetachFlag = Annotated[bool, flag("--detach", "Leave it to workers that run elsewhere.")]
+SecondsOption = Annotated[float | None, option("N", "Pause after so many seconds of work.", min=1)]
 
 
 def derive(
     user: OnlyUserOption = None,
     redo: Annotated[
         Literal["facts", "summaries", "vectors"] | None,
-        typer.Option(help="Make anew what another recipe made, but for what was done by hand; or missing vectors."),
+        typer.Option(help="Make anew what another recipe made; or missing vectors."),
     ] = None,
 ) -> None:
     """Embed, summarize and extract facts from what is pending.
@@ -101,7 +96,7 @@ def worker(concurrency: ConcurrencyOption = 4) -> None:
 
 @command(jobs_app, "list")
 def jobs(
-    failed: Annotated[bool, typer.Option("--failed", help="Those that were given up.")] = False,
+    failed: Annotated[bool, flag("--failed", "Those that were given up.")] = False,
     limit: LimitOption = 1000,
 ) -> None:
     """List the jobs that wait or run, or those that were given up.
@@ -117,9 +112,7 @@ def jobs(
 
 @command(jobs_app)
 def retry(
-    ids: Annotated[
-        list[int] | None, typer.Argument(metavar="JOB…", help="Numbers, as memstore jobs list shows them; else all.")
-    ] = None,
+    ids: Annotated[list[int] | None, typer.Argument(metavar="JOB…", help="As jobs list shows them; else all.")] = None,
 ) -> None:
     """Try jobs again that were given up: these, or all."""
     with open_store() as store:
@@ -140,7 +133,24 @@ def plan(
     JSON: {"derivers": {name: its plan}, "seconds", "model_tokens", "model_seconds": number or null}.
     """
     with open_store() as store:
-        _print_plan(store.backfills.plan(user=user, only=only or ()))
+        plan = store.backfills.plan(user=user, only=only or ())
+    totals = {"model_tokens": plan.model_tokens, "model_seconds": plan.model_seconds}
+    print_rows(
+        {"derivers": plan.derivers, "seconds": plan.seconds} | totals,
+        ("deriver", "conversations", "messages", "tokens", "calls", "tokens of calls"),
+        [
+            (name, each.conversations, each.messages, each.tokens, each.calls, each.prompt_tokens + each.answer_tokens)
+            for name, each in plan.derivers.items()
+        ],
+    )
+    if plan.seconds is None:
+        echo_hint("how long it takes is known after a first backfill; while one runs, it shows the time left")
+    else:
+        echo_hint(f"{_time(plan.seconds)} at the rate of this store's earlier backfills")
+    if plan.model_seconds is not None:
+        echo_hint(f"one call of a chat model after the other takes {_time(plan.model_seconds)}")
+    if any(each.answers == "assumed" for each in plan.derivers.values()):
+        echo_hint("the tokens of calls are assumed: no call of this model was measured yet")
 
 
 @command(backfill_app)
@@ -245,38 +255,10 @@ def _progress(status: BackfillStatus) -> str:
 
 
 def _time(seconds: float) -> str:
-    hours, minutes = divmod(round(seconds / 60), 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min" if seconds >= 90 else f"{seconds:.0f} s"
+    return str(timedelta(seconds=round(seconds)))
 
 
 def _print_status(status: BackfillStatus) -> None:
-    if given.as_json:
-        print_json(status)
-        return
     reason = f" ({status.backfill.reason})" if status.backfill.reason else ""
-    echo((f"{status.backfill.state}{reason}", "bold"), f": {_progress(status)}; {status.backfill.id}")
-    for deriver, messages in status.left.items():
-        echo(f"  {deriver}: {messages:,} messages left")
-
-
-def _print_plan(plan: BackfillPlan) -> None:
-    if given.as_json:
-        totals = {"model_tokens": plan.model_tokens, "model_seconds": plan.model_seconds}
-        print_json({"derivers": plan.derivers, "seconds": plan.seconds} | totals)
-        return
-    rows = [
-        (name, each.conversations, each.messages, each.tokens, each.calls, each.prompt_tokens + each.answer_tokens)
-        for name, each in plan.derivers.items()
-    ]
-    print_rows(None, ("deriver", "conversations", "messages", "tokens", "calls", "tokens of calls"), rows)
-    if plan.seconds is None:
-        echo_hint("how long it takes is known after a first backfill; while one runs, it shows the time left")
-    else:
-        echo(f"{_time(plan.seconds)} at the rate of this store's earlier backfills")
-    if plan.model_tokens:
-        time = "" if plan.model_seconds is None else f"; one call after the other takes {_time(plan.model_seconds)}"
-        echo(f"{plan.model_tokens:,} tokens of chat models{time}")
-    if any(each.answers == "assumed" for each in plan.derivers.values()):
-        echo_hint("the tokens of calls are assumed: no call of this model was measured yet")
+    left = "".join(f"\n  {deriver}: {messages:,} messages left" for deriver, messages in status.left.items())
+    print_result(status, f"{status.backfill.state}{reason}: {_progress(status)}; {status.backfill.id}{left}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memstore.cli.options import OnlyUserOption, UserOption, given
+from memstore.cli.options import OnlyUserOption, UserOption, flag, given, option
 from memstore.cli.output import echo, echo_hint, print_json, print_result, print_rows
 from memstore.cli.session import hint_why_little, open_store
 
@@ -22,13 +22,10 @@ EXPECTED = "give a file with what memstore erase --json or memstore erasures --j
 
 def erase(
     what: Annotated[Literal["user", "conversation", "message", "fact"], typer.Argument(help="What is erased.")],
-    names: Annotated[
-        list[str],
-        typer.Argument(metavar="NAME|ID...", help="A user's or conversation's name; ids of messages or facts."),
-    ],
+    names: Annotated[list[str], typer.Argument(metavar="NAME|ID...", help="A name, or ids of messages or facts.")],
     user: OnlyUserOption = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be removed, and remove nothing.")] = False,
+    yes: Annotated[bool, flag("--yes", "Do it without asking.", "-y")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Show what would be removed, and remove nothing.")] = False,
 ) -> None:
     """Erase, provably: with all that was derived, and so that it does not come back.
 
@@ -71,10 +68,9 @@ def erasures(user: UserOption) -> None:
 
 def verify_erasure(
     certificate: Annotated[
-        Path | None,
-        typer.Argument(metavar="CERTIFICATE", help="What erase --json or erasures --json has printed."),
+        Path | None, typer.Argument(metavar="CERTIFICATE", help="What erase or erasures --json printed.")
     ] = None,
-    text: Annotated[str | None, typer.Option(metavar="TEXT", help="Look for a text instead: a name, a word.")] = None,
+    text: Annotated[str | None, option("TEXT", "Look for a text instead: a name, a word.")] = None,
 ) -> None:
     """Look through every table for what was erased; exit 1 where something of it is left."""
     if (certificate is None) == (text is None):
@@ -114,28 +110,16 @@ def _read(path: Path) -> list[Certificate]:
 
 
 def _print(certificate: Certificate) -> None:
-    if given.as_json:
-        print_json(certificate)
-        return
-    if certificate.is_empty:
-        echo("there was nothing to erase")
-        return
-    for id in certificate.erased[:MAX_SHOWN]:
-        echo(f"{certificate.scope}: {id}")
-    for place, rows in certificate.counts.items():
-        if rows:
-            echo(f"{place}: {rows:,}")
-    for deriver, count in certificate.again.items():
-        echo(f"to be made again by memstore derive, {deriver}: {count:,}")
-    if certificate.id is None:
+    scan, is_empty = certificate.scan, certificate.is_empty
+    rows: list[tuple[object, object]] = [(certificate.scope, id) for id in certificate.erased[:MAX_SHOWN]]
+    rows += [(place, count) for place, count in certificate.counts.items() if count]
+    rows += [(f"to be made again by memstore derive, {deriver}", count) for deriver, count in certificate.again.items()]
+    if certificate.id is not None:
+        rows += [("tombstones", certificate.tombstones), ("looked for in", f"{scan.tables} tables")]
+        rows += [("rows found", sum(scan.found.values())), ("certificate", certificate.id)]
+    print_rows(certificate, ("what", "how many"), [] if is_empty else rows, "there was nothing to erase")
+    if certificate.id is None and not is_empty:
         echo_hint("nothing was removed: this is what would be")
-    else:
-        scan = certificate.scan
-        echo(f"tombstones: {certificate.tombstones:,}")
-        echo(f"looked for afterwards: {scan.ids:,} ids in {scan.tables} tables")
-        echo(f"rows found: {sum(scan.found.values()):,}")
-        echo(f"certificate: {certificate.id}")
-        echo(f"recorded: {_when(certificate)}")
     for hint in certificate.hints:
         echo_hint(hint)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memstore.cli.options import AsOfOption, UserOption, command, group, id_argument, name_option, time_option
+from memstore.cli.options import AsOfOption, UserOption, command, group, id_argument, name_option, option, time_option
 from memstore.cli.output import one_line, print_result, print_rows, short_id
 from memstore.cli.session import hint_why_little, open_store
 
@@ -17,22 +17,18 @@ if TYPE_CHECKING:
 
 app = group("Look after facts by hand.")
 FactArgument = Annotated[str, id_argument("fact")]
-TYPE = typer.Option(metavar="TYPE", help="What it is, such as preference, identity, constraint or plan.")
+TYPE = option("TYPE", "What it is, such as preference, identity, constraint or plan.")
 SubjectOption = Annotated[str | None, name_option("Whom it is about.")]
-AttributeOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="What of the subject it tells, such as residence.")
-]
-ValueOption = Annotated[str | None, typer.Option(metavar="TEXT", help="What it says that the attribute is.")]
-ConfidenceOption = Annotated[float | None, typer.Option(metavar="N", help="How sure it is, from 0 to 1.")]
+AttributeOption = Annotated[str | None, option("NAME", "What it tells, such as residence.")]
+ValueOption = Annotated[str | None, option("TEXT", "What it says that the attribute is.")]
+ConfidenceOption = Annotated[float | None, option("N", "How sure it is, from 0 to 1.")]
 FromOption = Annotated[datetime | None, time_option("Since when it holds, in ISO 8601.", "--from")]
 ToOption = Annotated[datetime | None, time_option("Until when it holds, in ISO 8601.", "--to")]
 
 
 def facts(
     user: UserOption,
-    type: Annotated[
-        str | None, typer.Option(metavar="TYPE", help="Of this type only, such as preference or plan.")
-    ] = None,
+    type: Annotated[str | None, option("TYPE", "Of this type only, such as plan.")] = None,
     state: Annotated[
         Literal["active", "ended", "quarantined", "superseded", "retracted", "erased", "all"],
         typer.Option(help="In this state only."),
@@ -81,7 +77,7 @@ def add(
 def edit(
     fact: FactArgument,
     user: UserOption,
-    text: Annotated[str | None, typer.Option(metavar="TEXT", help="Other words.")] = None,
+    text: Annotated[str | None, option("TEXT", "Other words.")] = None,
     type: Annotated[str | None, TYPE] = None,
     subject: SubjectOption = None,
     attribute: AttributeOption = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memstore.cli.options import given, name_option
+from memstore.cli.options import flag, given, name_option, option
 from memstore.cli.output import echo, echo_hint, one_line, print_json, print_result, print_rows, show_progress
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
@@ -26,36 +26,17 @@ RESTORED = ("users", "conversations", "summaries", "facts", "documents")
 
 
 def import_(
-    files: Annotated[
-        list[Path],
-        typer.Argument(help="Files, zips or folders of exports; see --format. - is memstore's own on stdin."),
-    ],
-    user: Annotated[
-        str | None,
-        name_option("Whose it is, where the file names nobody; of memstore's own, who alone comes in.", "--user", "-u"),
-    ] = None,
-    format: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="What the files are: memstore, jsonl, chatgpt, claude …"),
-    ] = "auto",
+    files: Annotated[list[Path], typer.Argument(help="Files, zips or folders; - is memstore's own on stdin.")],
+    user: Annotated[str | None, name_option("Whose it is, where the file names nobody.", "--user", "-u")] = None,
+    format: Annotated[str, option("NAME", "What the files are: memstore, jsonl, chatgpt, claude …")] = "auto",
     me: Annotated[str | None, name_option("Who of a chat between people you are: whatsapp, slack.")] = None,
-    timezone: Annotated[
-        str | None,
-        typer.Option(metavar="ZONE", help="Of times that have none, such as Europe/Berlin: whatsapp."),
-    ] = None,
+    timezone: Annotated[str | None, option("ZONE", "Of times that have none, such as Europe/Berlin: whatsapp.")] = None,
     date_order: Annotated[
-        Literal["dmy", "mdy", "ymd"] | None,
-        typer.Option(help="How days are written, where the file leaves it open: whatsapp."),
+        Literal["dmy", "mdy", "ymd"] | None, typer.Option(help="How days are written: whatsapp.")
     ] = None,
-    all_branches: Annotated[
-        bool, typer.Option("--all-branches", help="Also what was edited or tried again: chatgpt, claude.")
-    ] = False,
-    untrusted: Annotated[
-        bool, typer.Option("--untrusted", help="Facts that only this history says wait until they are confirmed.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Store nothing; show what would come in, and what would be skipped.")
-    ] = False,
+    all_branches: Annotated[bool, flag("--all-branches", "Also what was edited or retried: chatgpt, claude.")] = False,
+    untrusted: Annotated[bool, flag("--untrusted", "Facts that only it says wait to be confirmed.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Store nothing; show what would come in.")] = False,
 ) -> None:
     """Take history in: memstore-jsonl, or an export of ChatGPT, Claude, Gemini, OpenAI, LangChain, Slack, WhatsApp…
 
@@ -136,19 +117,12 @@ def _print_file(file: Path, done: Imported, dry_run: bool) -> None:
 
 def export(
     path: Annotated[
-        str, typer.Argument(metavar="[PATH|-]", help="Where to: a file, gzipped where it ends in .gz; - is stdout.")
+        str, typer.Argument(metavar="[PATH|-]", help="A file, gzipped where it ends in .gz; - is stdout.")
     ] = STDOUT,
-    user: Annotated[
-        list[str] | None, name_option("Of this user; may be repeated. Else of all.", "--user", "-u")
-    ] = None,
+    user: Annotated[list[str] | None, name_option("Of this user; may be repeated.", "--user", "-u")] = None,
     conversation: Annotated[str | None, name_option("Only this one of the user's.", "--conversation", "-c")] = None,
-    no_derived: Annotated[
-        bool, typer.Option("--no-derived", help="Without what was made of messages: to be made there.")
-    ] = False,
-    no_vectors: Annotated[
-        bool,
-        typer.Option("--no-vectors", help="Without vectors: a third of the size or less, and they are made there."),
-    ] = False,
+    no_derived: Annotated[bool, flag("--no-derived", "Without what was made of messages: to be made there.")] = False,
+    no_vectors: Annotated[bool, flag("--no-vectors", "Without vectors, most of the size: to be made there.")] = False,
 ) -> None:
     """Write memory to a file: messages, summaries, facts with their history, documents, settings; a JSON object a line.
 

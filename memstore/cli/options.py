@@ -68,9 +68,19 @@ def group(help: str) -> typer.Typer:
     return typer.Typer(help=help, no_args_is_help=True, rich_markup_mode=None)
 
 
+def option(metavar: str, help: str, *flags: str, **limits: Any) -> Any:
+    """Return an option that takes a value."""
+    return typer.Option(*flags, metavar=metavar, help=help, **limits)
+
+
+def flag(name: str, help: str, *short: str) -> Any:
+    """Return an option that takes none."""
+    return typer.Option(name, *short, help=help)
+
+
 def name_option(help: str, *flags: str) -> Any:
     """Return an option that takes the name of somebody or something."""
-    return typer.Option(*flags, metavar="NAME", help=help)
+    return option("NAME", help, *flags)
 
 
 def time_option(help: str, *flags: str) -> Any:

@@ -14,9 +14,11 @@ from memstore.cli.options import (
     LimitOption,
     UserOption,
     ViewerOption,
+    flag,
     given,
     id_argument,
     name_option,
+    option,
     time_option,
 )
 from memstore.cli.output import (
@@ -44,18 +46,10 @@ def recall(
     query: Annotated[str, typer.Argument(help="What to look for.")],
     user: UserOption,
     limit: LimitOption = 10,
-    tier: Annotated[
-        list[str] | None,
-        typer.Option(metavar="messages|summaries|facts", help="Of this tier only; may be repeated."),
-    ] = None,
+    tier: Annotated[list[str] | None, option("TIER", "messages, summaries or facts; may be repeated.")] = None,
     conversation: Annotated[str | None, name_option("In this conversation only.", "--conversation", "-c")] = None,
-    role: Annotated[
-        list[str] | None,
-        typer.Option(metavar="user|assistant|tool|system|developer", help="Said by it; may be repeated."),
-    ] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option(metavar="TAG", help="With this tag; may be repeated, and all must be there.")
-    ] = None,
+    role: Annotated[list[str] | None, option("ROLE", "user, assistant, tool, …; may be repeated.")] = None,
+    tag: Annotated[list[str] | None, option("TAG", "With this tag; may be repeated.")] = None,
     since: Annotated[datetime | None, time_option("Said at or after, in ISO 8601.")] = None,
     until: Annotated[datetime | None, time_option("Said before.")] = None,
     as_of: AsOfOption = None,
@@ -89,32 +83,17 @@ def context(
     user: UserOption,
     conversation: ConversationOption,
     query: Annotated[str | None, typer.Argument(help="The question; by default the newest user message.")] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            "--budget", "-b", min=1, metavar="N", help="The most tokens that it may have; else context_budget."
-        ),
-    ] = None,
-    system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
-    reserve: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Tokens of the budget to keep free; else context_reserve.")
-    ] = None,
-    strategy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Compress the conversation by it; may be repeated, in this order. none: by nothing."
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Count as this model does: gpt-4o, ollama:llama3.2, tokenizer:FOLDER…"),
-    ] = None,
+    budget: Annotated[int | None, option("N", "The most tokens that it may have.", "--budget", "-b", min=1)] = None,
+    system: Annotated[str | None, option("TEXT", "A system prompt.")] = None,
+    reserve: Annotated[int | None, option("N", "Tokens of the budget to keep free.", min=0)] = None,
+    strategy: Annotated[list[str] | None, option("NAME", "Compress by it; may be repeated. none: by nothing.")] = None,
+    model: Annotated[str | None, option("NAME", "Count as this model does, such as gpt-4o.")] = None,
     as_of: AsOfOption = None,
     viewer: ViewerOption = None,
     format: Annotated[
         Literal["openai", "ollama", "anthropic", "text"], typer.Option(help="How it is written.")
     ] = "openai",
-    explain: Annotated[bool, typer.Option("--explain", help="Say what is in, what was left out, and why.")] = False,
+    explain: Annotated[bool, flag("--explain", "Say what is in, what was left out, and why.")] = False,
 ) -> None:
     """Compose a context: exactly counted, never over the budget.
 
@@ -212,9 +191,7 @@ def conversations(
 def summaries(
     user: UserOption,
     conversation: ConversationOption,
-    level: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Of this level only; 0 are those that were asked for.")
-    ] = None,
+    level: Annotated[int | None, option("N", "Of this level only; 0: those that were asked for.", min=0)] = None,
 ) -> None:
     """List the summaries of a conversation, by level and in order.
 

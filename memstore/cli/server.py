@@ -11,7 +11,7 @@ from uuid import UUID
 
 import typer
 
-from memstore.cli.options import UserOption, command, given, group, name_option
+from memstore.cli.options import UserOption, command, flag, given, group, name_option, option
 from memstore.cli.output import echo_hint, flush, log_records, print_json, print_models, print_result
 from memstore.cli.session import open_store
 from memstore.serialization import to_json
@@ -23,14 +23,10 @@ token_app = group("Say who may ask a server.")
 
 
 def serve(
-    host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where it listens; 127.0.0.1: this machine only.")
-    ] = "127.0.0.1",
+    host: Annotated[str, option("ADDRESS", "Where it listens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes one that is free.")] = 8377,
-    ui: Annotated[bool, typer.Option("--ui/--no-ui", help="Pages for people, at /ui.")] = True,
-    allow_writes_in_ui: Annotated[
-        bool, typer.Option("--allow-writes-in-ui", help="Let these pages confirm, retract, undo and erase.")
-    ] = False,
+    ui: Annotated[bool, flag("--ui/--no-ui", "Pages for people, at /ui.")] = True,
+    allow_writes_in_ui: Annotated[bool, flag("--allow-writes-in-ui", "Let these pages change something.")] = False,
 ) -> None:
     """Serve the store over HTTP until Ctrl-C or SIGTERM; requests under way are finished first.
 
@@ -94,10 +90,8 @@ def _absolute(database: str) -> str:
 @command(token_app)
 def create(
     user: Annotated[str | None, name_option("It opens this user's memory.", "--user", "-u")] = None,
-    operator: Annotated[
-        bool, typer.Option("--operator", help="It opens everybody's memory, and what the operator does.")
-    ] = False,
-    days: Annotated[float | None, typer.Option(metavar="N", help="It holds so long; else until it is revoked.")] = None,
+    operator: Annotated[bool, flag("--operator", "It opens everybody's memory.")] = False,
+    days: Annotated[float | None, option("N", "It holds so long; else until it is revoked.")] = None,
     label: Annotated[str | None, name_option("What it is for, as list shows it.", "--name")] = None,
 ) -> None:
     """Make a token and print it: only now, for what is kept is its hash."""

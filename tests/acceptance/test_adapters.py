@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -58,43 +57,6 @@ def test_langgraph_namespaces_name_users_whose_items_the_database_keeps_apart(st
     assert store.user("alice").erase().counts["documents"] == 2
     assert items.get(("memories", "alice", "diet"), "nuts") is None
     assert items.get(("memories", "bob"), "nuts") is not None
-
-
-async def test_the_same_store_is_open_in_mcp_in_the_pages_and_in_langgraph_at_once(
-    url: str, async_store: AsyncMemoryStore
-) -> None:
-    pytest.importorskip("langgraph.store.base")
-    pytest.importorskip("langchain_core")
-    Client = pytest.importorskip("mcp").Client
-    from memstore.adapters.langchain import MemstoreRetriever
-    from memstore.adapters.langgraph import AsyncMemstoreStore
-    from memstore.server.mcp.server import MemoryServer
-
-    pytest.importorskip("fastapi")
-    from tests.rest import asking
-
-    items = AsyncMemstoreStore(async_store, user="alice")
-    server = MemoryServer(async_store, "alice")
-    async with Client(server) as client, asking(async_store, ui=True) as browser:
-
-        async def entered(number: int) -> None:
-            given = {"text": f"Alice has been to the island {number}.", "type": "identity"}
-            assert not (await client.call_tool("add_memory", given)).is_error
-
-        async def put(number: int) -> None:
-            await items.aput(("notes", "islands"), str(number), {"text": f"Island {number}"})
-
-        async def look(_: int) -> None:
-            assert (await browser.get("/ui/users/alice/facts")).status_code == 200
-
-        await items.aput(("notes", "islands"), "0", {"text": "Island 0"})  # there is an alice from now on
-        await asyncio.gather(*(call(number) for number in range(8) for call in (entered, put, look)))
-        shown = (await browser.get("/ui/users/alice/facts")).text
-        assert all(f"Alice has been to the island {number}." in shown for number in range(8))
-    assert len(await items.asearch(("notes",), limit=100)) == 8
-    retriever = MemstoreRetriever(user=async_store.user("alice"), k=100)
-    hits = await retriever.ainvoke("Which islands has Alice been to?")
-    assert {one.page_content for one in hits} >= {f"Alice has been to the island {number}." for number in range(8)}
 
 
 # -- OpenAI Agents

@@ -18,31 +18,7 @@ from tests.command_line import environment
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 ALL = {str(page.relative_to(ROOT)): documented.read(page) for page in (ROOT / "README.md", *PAGES)}
-NOT_RUN = {  # by page and by what only that block has; the second part only where CI lacks what they are about
-    ("README.md", "make demo"),
-    ("docs/how-to/many-machines.md", "memstore db distribute -d"),
-    ("docs/how-to/mcp.md", "pip install '.[mcp]'"),
-    ("docs/how-to/run-in-containers.md", "compose.yaml build"),
-    ("docs/how-to/run-in-containers.md", "--scale worker=2"),
-    ("docs/reference/benchmarks.md", "run.py locomo --data FOLDER"),
-    ("docs/reference/budgets.md", "python benchmarks/budgets.py"),
-    ("docs/reference/contexts.md", "python benchmarks/speed.py context"),
-    ("docs/reference/embedders.md", "hf download sentence-transformers/"),
-    ("docs/reference/embedders.md", "pip install '.[sentence-transformers]'"),
-    ("docs/reference/endpoints.md", "export OPENAI_API_KEY="),
-    ("docs/reference/endpoints.md", "export MEMSTORE_RERANK_URL="),
-    ("docs/reference/endpoints.md", "import any_llm"),
-} | {
-    ("docs/how-to/langchain.md", "MemstoreRetriever(user=alice"),
-    ("docs/how-to/langgraph.md", "MemstoreStore(memory, user="),
-    ("docs/how-to/llamaindex.md", "MemstoreChatStore(user=alice)"),
-    ("docs/how-to/move-from-langchain.md", "messages_to_dict(memory.chat_memory.messages)"),
-    ("docs/how-to/move-from-mem0.md", "Memory.from_config(config).get_all"),
-    ("docs/how-to/openai-agents.md", 'MemstoreSession("lisbon"'),
-    ("docs/how-to/pydantic-ai.md", "MemstoreConversationStore(alice)"),
-}
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.M | re.S)
-TUTORIAL = ROOT / "docs" / "tutorial" / "first-memory.md"
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -61,8 +37,9 @@ def anchors(page: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
-def test_every_link_leads_somewhere(page: Path) -> None:
+@pytest.mark.parametrize("name", ALL)
+def test_every_link_leads_somewhere(name: str) -> None:
+    page = ROOT / name
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
     for link in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`\n]*`", "", text)):
         if link.startswith("https://"):
@@ -86,16 +63,6 @@ def test_every_page_is_in_the_site_and_every_entry_is_a_page() -> None:
 def test_every_program_is_python(page: Path) -> None:
     for code in blocks(page, "python"):
         compile(code, str(page), "exec", flags=0x2000)  # PyCF_ALLOW_TOP_LEVEL_AWAIT
-
-
-@pytest.mark.slow
-def test_the_tutorial_runs_from_its_first_line_to_its_last(tmp_path: Path) -> None:
-    env = os.environ | {"XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
-    code = "\n".join(blocks(TUTORIAL, "python"))
-    ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
-    assert (ran.returncode, ran.stderr) == (0, "")
-    for shown in ("DeriveReport(messages=3", "constraint The user is allergic to peanuts", "'messages': 3"):
-        assert shown in ran.stdout
 
 
 def test_memories_of_mem0_come_in_as_the_page_says(tmp_path: Path) -> None:
@@ -123,23 +90,13 @@ def test_a_page_runs_from_its_first_block_to_its_last(name: str, url: str, tmp_p
     assert "Traceback" not in ran.stderr
 
 
-@pytest.mark.parametrize(
-    "block",
-    [
-        "sh\nfalse\ntrue",
-        "sh\nfalse | cat",
-        "sh\necho $nowhere",
-        "python\n1 / 0",
-        "python\nraise SystemExit",
-    ],
-)
-def test_a_block_that_fails_is_seen(tmp_path: Path, block: str) -> None:
+def test_a_block_that_fails_is_seen(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"```{block}\n```\n```python\nprint('the end')\n```\n")
-    command = [sys.executable, "-m", "tests.documented", str(page)]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
-    assert ran.returncode != 0
-    assert "the end" not in ran.stdout
+    for block in ("sh\nfalse | cat\ntrue", "python\nraise SystemExit"):
+        page.write_text(f"```{block}\n```\n```python\nprint('the end')\n```\n")
+        command = [sys.executable, "-m", "tests.documented", str(page)]
+        ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+        assert (ran.returncode != 0, "the end" in ran.stdout) == (True, False), block
 
 
 def test_every_block_that_looks_like_a_program_is_read_as_one() -> None:
@@ -148,32 +105,6 @@ def test_every_block_that_looks_like_a_program_is_read_as_one() -> None:
     for name in ALL:
         fences = re.findall(r"^ *(?:```|~~~)(.*)$", (ROOT / name).read_text(encoding="utf-8"), re.M)
         assert set(fences) <= known, name
-
-
-def test_what_is_not_run_says_why_and_is_known_by_name() -> None:
-    excused = [(name, one) for name, page in ALL.items() for one in page.steps if one.excuse]
-    assert all(len(one.excuse) > 10 for _, one in excused)
-    named = [[(page, text) for page, text in NOT_RUN if page == name and text in one.code] for name, one in excused]
-    new = [f"{name}:{one.line}: {one.excuse}" for (name, one), names in zip(excused, named, strict=True) if not names]
-    assert not new, "\n".join(new)
-    assert sorted(one for names in named for one in names) == sorted(NOT_RUN), "each names one block, and all are there"
-
-
-def test_an_excuse_is_of_the_next_block_alone(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    run, other, excuse = "```sh\ntrue\n```\n", "```json\n{}\n```\n", "<!-- run: skip, takes a day -->\n"
-    page.write_text(excuse + run + other + run)
-    assert [one.excuse for one in documented.read(page).steps] == ["takes a day", ""]
-    for text in (excuse + other + run, run + excuse, excuse + excuse + run):
-        page.write_text(text)
-        with pytest.raises(ValueError, match=r"page\.md.*takes a day"):
-            documented.read(page)
-
-
-def test_a_page_that_another_test_runs_is_named_there() -> None:
-    for name, page in ALL.items():
-        if page.elsewhere:
-            assert Path(name).name in (ROOT / page.elsewhere).read_text(encoding="utf-8")
 
 
 def test_a_comment_that_says_nothing_known_is_no_comment(tmp_path: Path) -> None:

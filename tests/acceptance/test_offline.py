@@ -92,9 +92,7 @@ def environment(home: Path) -> dict[str, str]:
     return kept | {"HOME": str(home), "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def main_job(
-    folder: Path, history: Path, embedder: str = HASHING, *, prefix: Sequence[str] = (), home: Path | None = None
-) -> None:
+def main_job(folder: Path, history: Path, embedder: str = HASHING, *, prefix: Sequence[str] = ()) -> None:
     """Run the main job in a process of its own, check what it found, and that it tried nothing else."""
     script = [sys.executable, "-c", MAIN_JOB, str(folder), str(history), embedder]
     done = subprocess.run(
@@ -102,7 +100,7 @@ def main_job(
         capture_output=True,
         text=True,
         timeout=120,
-        env=environment(home or folder.parent / "home"),
+        env=environment(folder.parent / "home"),
     )
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
@@ -125,6 +123,8 @@ def test_the_main_job_connects_to_nothing_but_the_database(
     watched = "trace=connect,sendto,sendmsg,sendmmsg"
     prefix = [strace, "-f", "--seccomp-bpf", "-qq", "-e", watched, "-e", "signal=none", "-o", str(calls)]
     main_job(folder, history, embedder, prefix=prefix if strace else ())
+    left = {path.relative_to(tmp_path / "home").parts[:2] for path in (tmp_path / "home").rglob("*") if path.is_file()}
+    assert left <= {(".cache", "memstore")}, "neither a cache of a hub nor an identifier for somebody's telemetry"
     if strace:
         seen = calls.read_text().splitlines()
         connected = [line for line in seen if "connect(" in line]
@@ -140,17 +140,6 @@ def test_the_main_job_connects_to_nothing_but_the_database(
 def test_the_main_job_runs_where_there_is_no_network(folder: Path, history: Path) -> None:
     """Not even the loopback interface is up there."""
     main_job(folder, history, prefix=["unshare", "--net"])
-
-
-@pytest.mark.slow
-def test_the_default_embedder_leaves_nothing_but_memstore_s_own_files(
-    folder: Path, history: Path, tmp_path: Path
-) -> None:
-    """Neither a cache of a hub nor an identifier for somebody's telemetry."""
-    home = tmp_path / "home"
-    main_job(folder, history, DEFAULT, home=home)
-    left = {path.relative_to(home).parts[:2] for path in home.rglob("*") if path.is_file()}
-    assert left <= {(".cache", "memstore")}
 
 
 # -- what is missing is told, not fetched
@@ -211,35 +200,13 @@ def test_a_provider_that_nobody_knows_is_refused_before_anything_is_opened(
     assert no_network == []
 
 
-@pytest.mark.parametrize(
-    ("embedder", "missing", "words"),
-    [
-        (
-            "sentence-transformers:all-MiniLM-L6-v2",
-            "sentence_transformers",
-            r"sentence_transformers is not installed.*\.\[sentence-transformers\]",
-        ),
-        pytest.param(
-            "sentence-transformers:somebody/unknown-model",
-            None,
-            "not on this machine.*memstore downloads nothing",
-            marks=pytest.mark.torch,
-        ),
-        pytest.param("sentence-transformers:/no/such/folder", None, "no folder", marks=pytest.mark.torch),
-    ],
-)
 def test_an_embedder_that_is_not_there_is_told(
-    url: str,
-    monkeypatch: pytest.MonkeyPatch,
-    no_network: list[object],
-    embedder: str,
-    missing: str | None,
-    words: str,
+    url: str, monkeypatch: pytest.MonkeyPatch, no_network: list[object]
 ) -> None:
     """Nothing is stored or lost by asking, and no smaller model stands in."""
-    if missing:
-        without(monkeypatch, missing)
-    with memstore.open(url, settings={"embedder": embedder}) as store:
+    words = r"sentence_transformers is not installed.*\.\[sentence-transformers\]"
+    without(monkeypatch, "sentence_transformers")
+    with memstore.open(url, settings={"embedder": "sentence-transformers:all-MiniLM-L6-v2"}) as store:
         alice = store.user("alice")
         alice.conversation("lisbon").add("user", "I live in Leeds.")
         for ask in (

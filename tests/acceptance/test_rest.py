@@ -214,19 +214,6 @@ async def test_the_same_key_stores_once_in_a_row_and_at_once(client: httpx.Async
     assert len((await ok(client, "GET", talk))["items"]) == 4
 
 
-async def test_of_two_lists_that_come_at_once_under_one_key_only_one_is_stored(client: httpx.AsyncClient) -> None:
-    talk = path("alice", "conversations", "talk", "messages")
-    lists = (["First.", "Second."], ["First.", "Second.", "Third."])
-    for turn in range(8):
-        key = {"Idempotency-Key": f"turn-{turn}"}
-        asked = [client.post(talk, json=said(*texts), headers=key) for texts in lists]
-        answers = await asyncio.gather(*asked)
-        assert sorted(one.status_code for one in answers) == [201, 409]
-        (stored,) = [one.json() for one in answers if one.status_code == 201]
-        page = await ok(client, "GET", talk, params={"limit": 1000, "from_seq": stored[0]["seq"]})
-        assert page["items"] == stored
-
-
 async def test_events_are_read_on_from_where_they_ended(client: httpx.AsyncClient) -> None:
     talk = path("alice", "conversations", "talk", "messages")
     for text in ("One.", "Two.", "Three."):

@@ -251,12 +251,6 @@ async def test_no_pages_where_none_are_wanted(store: AsyncMemoryStore) -> None:
         assert (await client.get("/v1/users")).status_code == 200
 
 
-async def test_the_last_day_that_there_is_may_be_asked_for(store: AsyncMemoryStore) -> None:
-    await store.user("alice").conversation("lisbon").add("user", PEANUTS)
-    async with looking(store) as client:
-        await read(client, url_to("users", "alice", "recall", q="peanuts", until="9999-12-31"))
-
-
 async def test_what_waits_in_quarantine_is_confirmed(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     doubted = {"trust": "untrusted"}

@@ -192,16 +192,7 @@ def run(suite: Suite, report: Path) -> Outcome:
     apart = {key: value for key, value in os.environ.items() if not key.startswith(("MEMSTORE_", "PYTEST_", "PYTHON"))}
     paths = os.pathsep.join(map(str, (folder, SUITES)))
     environment = apart | {"PYTHONPATH": paths, "SUITE_SKIPS": json.dumps([*suite.skips]), "MEMSTORE_CONFIG": ""}
-    options = [
-        "-c",
-        os.devnull,
-        "--noconftest",
-        "-p",
-        "memstore_skips",
-        "-p",
-        "no:cacheprovider",
-        f"--junitxml={report}",
-    ]
+    options = f"-c {os.devnull} --noconftest -p memstore_skips -p no:cacheprovider --junitxml={report}".split()
     loops = ["-o", "asyncio_mode=auto", "-o", "asyncio_default_fixture_loop_scope=function"]
     command = [PYTHON, "-m", "pytest", "-q", *options, *loops, SUITES / f"{suite.module}.py"]
     ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=1800)

@@ -31,12 +31,6 @@ def test_what_is_harmless_is_shown_as_it_is(text: str) -> None:
     assert escape(text) == text
 
 
-def test_what_is_harmful_is_spelled_out() -> None:
-    assert escape("\x1b[2J\x07\x9b\x7f\r\u202e\u2028") == r"\x1b[2J\x07\x9b\x7f\r\u202e\u2028"
-    assert escape("a\r\nb") == "a\nb"
-    assert one_line("a\r\n  b\x1b") == r"a b\x1b"
-
-
 @dataclass(frozen=True, slots=True)
 class Shape:
     tier: Tier

@@ -28,15 +28,6 @@ def test_the_bars_of_a_budget_fill_it() -> None:
     assert [one.label for one in contexts.budget_bars(receipt(system=120))] == ["system"]
 
 
-def test_the_parts_of_a_score_stand_in_their_order_and_what_takes_away_is_apart() -> None:
-    bars = contexts.score_bars({"role": 0.5, "semantic": 0.25, "mystery": 0.25, "date": 0.0, "brevity": -0.1}, 2.0)
-    assert [one.label for one in bars] == ["semantic", "role", "brevity", "mystery"]
-    assert [round(one.x) for one in bars] == [0, 125, 375, 375]
-    assert contexts.score_bars({"role": 0.0}, 0.0) == []
-    assert contexts.highest_score([{"a": 1.0, "b": -5.0}, {"a": 0.5}]) == 1.0
-    assert contexts.highest_score([]) == 0.0
-
-
 def test_the_words_of_a_fact_are_found_in_their_message() -> None:
     text = "x" * 1000 + "I like tea." + "y" * 1000
     before, words, after = excerpt(text, FactSpan(UUID(int=0), 1000, 1011, 2))

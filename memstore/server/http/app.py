@@ -21,14 +21,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.errors import MemstoreError
 from memstore.server.http import conversations, memory, operations
 from memstore.server.http.dependencies import BEARER, Authenticator, get_principal
-from memstore.server.http.errors import (
-    ERROR_RESPONSES,
-    ProblemAPI,
-    handle_http_error,
-    handle_invalid_request,
-    handle_memstore_error,
-    user_not_found,
-)
+from memstore.server.http.errors import ERROR_RESPONSES, ProblemAPI, handle_error, user_not_found
 from memstore.server.http.middleware import (
     API,
     MCP,
@@ -84,11 +77,7 @@ def create_app(
         telemetry={"tracing": False, "logs": False},
         max_body_size=store.settings.server_body_bytes,
         lifespan=lifespan,
-        exception_handlers={
-            MemstoreError: handle_memstore_error,
-            HTTPException: handle_http_error,
-            RequestValidationError: handle_invalid_request,
-        },
+        exception_handlers=dict.fromkeys((MemstoreError, HTTPException, RequestValidationError), handle_error),
     )
     app.state.store, app.state.stopping, app.state.authenticator = store, asyncio.Event(), authenticator
     authenticated: list[Any] = [Depends(BEARER), Depends(get_principal)]

@@ -74,32 +74,20 @@ class ProblemBody(BaseModel):
 
 
 class Problem(HTTPException):
-    """An error response."""
+    """An error response. One with the status 503 says when to ask again."""
 
     def __init__(
         self, status: int, kind: str, detail: str, *, headers: Mapping[str, str] | None = None, **extra: Any
     ) -> None:
-        super().__init__(status, detail, headers)
+        again = {"Retry-After": RETRY_AFTER} if status == HTTPStatus.SERVICE_UNAVAILABLE else {}
+        super().__init__(status, detail, {**again, **(headers or {})})
         self.kind, self.extra = kind, extra
-
-    def body(self) -> Json:
-        """Return the problem as JSON."""
-        title = HTTPStatus(self.status_code).phrase
-        body = {"type": TYPE_PREFIX + self.kind, "title": title, "status": self.status_code, "detail": self.detail}
-        return body | self.extra
 
     def response(self) -> Response:
         """Return the problem as it is sent: in ASCII, as a message may quote half a surrogate pair."""
-        return Response(json.dumps(self.body()), self.status_code, self.headers, MEDIA_TYPE)
-
-
-def problem_from(error: MemstoreError) -> Problem:
-    """Return the problem that stands for an error of memstore's."""
-    status = next(status for kind, status in STATUS.items() if isinstance(error, kind))
-    kind = _WORD_BOUNDARY.sub("-", type(error).__name__).lower()
-    extra = {"needed": error.needed, "section": error.section} if isinstance(error, BudgetTooSmall) else {}
-    headers = {"Retry-After": RETRY_AFTER} if status is HTTPStatus.SERVICE_UNAVAILABLE else None
-    return Problem(status, kind, str(error), headers=headers, **extra)
+        title = HTTPStatus(self.status_code).phrase
+        body = {"type": TYPE_PREFIX + self.kind, "title": title, "status": self.status_code, "detail": self.detail}
+        return Response(json.dumps(body | self.extra), self.status_code, self.headers, MEDIA_TYPE)
 
 
 def user_not_found() -> Problem:
@@ -109,44 +97,46 @@ def user_not_found() -> Problem:
 
 def database_unavailable() -> Problem:
     """Return the 503 for callers who are not authenticated: it does not name the database's host."""
-    detail, headers = "The database does not answer: memstore doctor says why.", {"Retry-After": RETRY_AFTER}
-    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "no-database", detail, headers=headers)
+    detail = "The database does not answer: memstore doctor says why."
+    return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "no-database", detail)
 
 
-async def handle_memstore_error(_: Request, error: Exception) -> Response:
-    """Answer with an error of memstore's."""
-    assert isinstance(error, MemstoreError)
+async def handle_error(_: Request, error: Exception) -> Response:
+    """Answer with an error of memstore's or of the framework's, or with a problem."""
     return problem_from(error).response()
 
 
-async def handle_http_error(_: Request, error: Exception) -> Response:
-    """Answer with a problem, or with an error of the framework's: no such path or method, no JSON."""
-    assert isinstance(error, HTTPException)
+def problem_from(error: Exception) -> Problem:
+    """Return the problem that stands for an error of memstore's or of the framework's."""
     if isinstance(error, Problem):
-        return error.response()
-    status = HTTPStatus(error.status_code)
-    kind, detail = FRAMEWORK_ERRORS.get(status, (status.phrase.lower().replace(" ", "-"), str(error.detail)))
-    return Problem(status, kind, detail, headers=error.headers).response()
+        return error
+    if isinstance(error, RequestValidationError):
+        return _invalid_request(error)
+    if isinstance(error, HTTPException):  # no such path or method, no JSON
+        status = HTTPStatus(error.status_code)
+        kind, detail = FRAMEWORK_ERRORS.get(status, (status.phrase.lower().replace(" ", "-"), str(error.detail)))
+        return Problem(status, kind, detail, headers=error.headers)
+    status = next(status for kind, status in STATUS.items() if isinstance(error, kind))
+    extra: dict[str, Any] = (
+        {"needed": error.needed, "section": error.section} if isinstance(error, BudgetTooSmall) else {}
+    )
+    return Problem(status, _WORD_BOUNDARY.sub("-", type(error).__name__).lower(), str(error), **extra)
 
 
-async def handle_invalid_request(_: Request, error: Exception) -> Response:
-    """Answer with what of a request cannot be used, value by value; the values themselves are not repeated."""
-    assert isinstance(error, RequestValidationError)
+def _invalid_request(error: RequestValidationError) -> Problem:
+    """Return what of a request cannot be used, value by value; the values themselves are not repeated."""
     if any(each["type"] == "json_invalid" for each in error.errors()):
-        return Problem(HTTPStatus.BAD_REQUEST, "no-json", "The body is no JSON: it cannot be read.").response()
-    wrong = [_field_error(each) for each in error.errors()]
-    detail = "; ".join(f"{field.where}: {field.what}" for field in wrong) + ". Nothing was done."
-    errors = [field.model_dump() for field in wrong]
-    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=errors).response()
-
-
-def _field_error(error: Mapping[str, Any]) -> FieldError:
-    what = error["msg"].removeprefix("Value error, ")
-    if isinstance(error["input"], bytes):
-        what = "it was not read: send it with Content-Type: application/json"
-    elif error["type"] == "extra_forbidden":
-        what = "there is no such field here; leave it out, or see /openapi.json"
-    return FieldError(where=".".join(map(str, error["loc"])), what=what[:1].lower() + what[1:])
+        return Problem(HTTPStatus.BAD_REQUEST, "no-json", "The body is no JSON: it cannot be read.")
+    wrong = []
+    for each in error.errors():
+        what = each["msg"].removeprefix("Value error, ")
+        if isinstance(each["input"], bytes):
+            what = "it was not read: send it with Content-Type: application/json"
+        elif each["type"] == "extra_forbidden":
+            what = "there is no such field here; leave it out, or see /openapi.json"
+        wrong.append({"where": ".".join(map(str, each["loc"])), "what": what[:1].lower() + what[1:]})
+    detail = "; ".join(f"{field['where']}: {field['what']}" for field in wrong) + ". Nothing was done."
+    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=wrong)
 
 
 # In OpenAPI every error is the "default" response; `ProblemAPI` puts its shape into the components.

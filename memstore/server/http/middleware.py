@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memstore import telemetry
-from memstore.server.http.errors import RETRY_AFTER, Problem
+from memstore.server.http.errors import Problem
 from memstore.telemetry import EXTRA_FIELDS
 
 logger = logging.getLogger("memstore.server")
@@ -80,8 +80,7 @@ class RequestMiddleware:
                 await self._app(scope, receive, send)
         except TimeoutError:
             detail = f"This took longer than {self._timeout:g} s and was given up: ask for less, or again later."
-            headers = {"Retry-After": RETRY_AFTER}
-            return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too-slow", detail, headers=headers)
+            return Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too-slow", detail)
         except Exception as error:  # whatever it is: the client is owed an answer, and the log what happened
             if _is_disconnect(error):
                 return None

@@ -81,34 +81,21 @@ class MemoryDetail(Memory):
     messages: Annotated[str | None, Field(description="Of a summary: which messages it is of, such as '3-40'.")] = None
 
 
-class SearchResult(Result):
-    """What search_memories found, the best first."""
+class Memories(Result):
+    """What a search found, the best first, or some of the facts, the latest first."""
 
     memories: list[Memory]
+    next_cursor: Annotated[str | None, Field(description="Of the next page of a list; absent on the last.")] = None
     note: Note = None
 
 
-class MemoryPage(Result):
-    """Some of the facts, the latest first; next_cursor is absent on the last page."""
-
-    memories: list[Memory]
-    next_cursor: str | None = None
-
-
 class SavedMemory(Result):
-    """A fact that was added or changed, the id of the one whose place it took, and facts that no longer hold."""
+    """A fact that was added, changed or deleted, the id of the one whose place it took, and facts that hold no more."""
 
     memory: Memory
     replaced: str | None = None
     superseded: list[Memory] = []
     note: Note = None
-
-
-class DeletedMemory(Result):
-    """A fact that was deleted."""
-
-    deleted: Memory
-    note: str
 
 
 class StoredMessages(Result):

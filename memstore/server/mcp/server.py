@@ -19,7 +19,6 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
-from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
 from memstore.client.store import AsyncMemoryStore
@@ -88,13 +87,11 @@ class MemoryServer(MCPServer[None]):
         """Set the memory that a call is about until the block ends, which may take `timeout` seconds."""
         try:
             async with asyncio.timeout(self._timeout):
-                user = self._user or _user_of_request(context)
+                request = context.request_context.request if context is not None else None
+                user = self._user or str(request.path_params["user"])  # type: ignore[union-attr]
                 await self.background.first_seen(user)
-                token = current_memory.set(UserMemory(self._store, self._store.user(user), self.background))
-                try:
-                    yield
-                finally:
-                    current_memory.reset(token)
+                current_memory.set(UserMemory(self._store, self._store.user(user), self.background))
+                yield
         except Exception as error:
             cause: BaseException | None = error
             while cause is not None and not isinstance(cause, Expected):
@@ -111,13 +108,6 @@ async def _close_background(server: MCPServer[None]) -> AsyncIterator[None]:
         yield
     finally:
         await server.background.close()
-
-
-def _user_of_request(context: Context[None, Any] | None) -> str:
-    assert context is not None
-    request = context.request_context.request
-    assert isinstance(request, Request)
-    return str(request.path_params["user"])
 
 
 def _protocol_error(error: Expected) -> MCPError:
@@ -154,20 +144,8 @@ async def read_fact(id: str) -> str:
 async def read_context(id: str) -> str:
     """A context of get_context, by its receipt: the same text again, and what was left out and why."""
     user = current_memory.get().user
-    receipt = await user.receipt(await results.find(user, id, results.RECEIPT))
-    replay = await user.replay(receipt)
-    return json.dumps(
-        {
-            "receipt": str(receipt.id),
-            "tokens": receipt.tokens,
-            "budget": receipt.budget,
-            "exact": replay.exact,
-            "text": replay.text,
-            "messages": replay.messages or None,
-            "explanation": receipt.explain(),
-        },
-        ensure_ascii=False,
-    )
+    replay = await user.replay(await results.find(user, id, results.RECEIPT))
+    return json.dumps(replay.as_dict() | {"explanation": replay.receipt.explain()}, ensure_ascii=False)
 
 
 class McpApp:

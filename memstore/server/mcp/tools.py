@@ -93,7 +93,7 @@ async def search_memories(
     conversation: Annotated[Name | None, _about("Only what comes from this conversation.")] = None,
     since: Annotated[Time | None, _about(f"Only what was said then or later. {TIME}")] = None,
     until: Annotated[Time | None, _about(f"Only what was said before then. {TIME}")] = None,
-) -> results.SearchResult:
+) -> results.Memories:
     """Search the user's long-term memory by meaning and by words; the best matches come first.
 
     Use it before you answer anything that may depend on what the user has told before: their life, preferences, plans,
@@ -106,7 +106,7 @@ async def search_memories(
         query, limit=limit, tiers=tiers or TIERS, conversation=conversation, since=since, until=until
     )
     note = await _note_pending(memory, is_empty=not hits)
-    return results.SearchResult(memories=await results.format_hits(memory.user, hits), note=note)
+    return results.Memories(memories=await results.format_hits(memory.user, hits), note=note)
 
 
 async def _note_pending(memory: UserMemory, *, is_empty: bool) -> str | None:
@@ -201,7 +201,7 @@ async def list_memories(
     ] = "active",
     limit: Annotated[int, Field(ge=1, le=100, description="At most so many in this page.")] = 20,
     cursor: Annotated[Id | None, _about("The next_cursor of the page before, with the same arguments.")] = None,
-) -> results.MemoryPage:
+) -> results.Memories:
     """List what is known of the user as facts, the latest first, page by page.
 
     For an overview ("what do you know about me?"), or to find the id of a fact. To find something particular, search.
@@ -211,7 +211,7 @@ async def list_memories(
     before = None if last is None else (last.occurred_at, last.id)
     facts = await user.facts(state=state, type=type, subject=subject, before=before, limit=limit + 1)
     page = facts[:limit]
-    return results.MemoryPage(  # a model neither reads nor confirms what waits
+    return results.Memories(  # a model neither reads nor confirms what waits
         memories=[results.format_fact(fact) for fact in page if fact.state != QUARANTINED],
         next_cursor=f"{results.FACT}:{page[-1].id.hex}" if len(facts) > limit else None,
     )
@@ -248,7 +248,7 @@ async def update_memory(
     return await _saved(memory.user, await memory.user.add_fact(**columns, sources=old.sources, quarantined=True))
 
 
-async def delete_memory(id: FactId) -> results.DeletedMemory:
+async def delete_memory(id: FactId) -> results.SavedMemory:
     """Delete a fact: it is no longer recalled, not even where it is said again. Ask the user first if in doubt.
 
     To replace it by something newer, use update_memory. The messages that said it stay: they are a record of what was
@@ -257,10 +257,8 @@ async def delete_memory(id: FactId) -> results.DeletedMemory:
     user = current_memory.get().user
     fact = await user.retract_fact(await results.find_fact(user, id))
     sources = " The messages that say it stay." if fact.sources else ""
-    return results.DeletedMemory(
-        deleted=results.format_fact(fact),
-        note=f"It is recalled no more.{sources} Its user can bring it back: memstore fact undo.",
-    )
+    note = f"It is recalled no more.{sources} Its user can bring it back: memstore fact undo."
+    return results.SavedMemory(memory=results.format_fact(fact), note=note)
 
 
 async def get_context(

@@ -1,4 +1,4 @@
-"""Contexts: why something is in one, or was left out, and the same bytes again. Recall: what each signal was worth."""
+"""Contexts: why something is in one or was left out, and the same bytes again. Recall, with the parts of its scores."""
 
 from __future__ import annotations
 
@@ -22,10 +22,6 @@ LIMITS = (5, 10, 20, 40)
 WIDTH = 1000.0  # units of every chart; a page stretches it
 CUSTOM_COLOURS = 4  # for sections that are not built in
 BUILT_IN = ("system", "facts", "summaries", "hits", "recent", "question", "tools", "overhead")
-SIGNALS = (  # in the order of their colours
-    "semantic", "semantic_around", "lexical", "lexical_around", "speaker", "date", "role", "brevity", "question",
-    "reranker",
-)  # fmt: skip
 PARAMS = ("q", "conversation", "since", "until", "as_of", "viewer")
 PAGES_BY_KIND = {"fact": "facts", "facts": "facts", "summary": "summaries", "summaries": "summaries"}
 PAGES_BY_KIND |= dict.fromkeys(("turn", "turns", "message", "messages", "block"), "messages")
@@ -38,7 +34,7 @@ class Bar(NamedTuple):
     colour: str
     x: float
     width: float
-    value: float
+    value: int
 
 
 class SectionRow(NamedTuple):
@@ -86,8 +82,6 @@ async def show_context(ui: UIRequest) -> Response:
         conversation=names.get(receipt.conversation_id),
         bars=budget_bars(receipt),
         sections=_sections(receipt),
-        highest=highest_score(decision.parts for decision in receipt.decisions()),
-        score=score_bars,
         reasons=reasons.most_common(),
         link=link,
     )
@@ -124,8 +118,6 @@ async def show_recall(ui: UIRequest) -> Response:
         wrong=wrong,
         hits=hits,
         names=await conversation_names(user, hits),
-        highest=highest_score(hit.parts for hit in hits),
-        score=score_bars,
         every={"tiers": list(Tier), "limits": LIMITS},
     )
 
@@ -189,31 +181,16 @@ def section_colours(sections: Iterable[str]) -> dict[str, str]:
 
 def budget_bars(receipt: Receipt) -> list[Bar]:
     """Return the budget of a context as bars: sections in their order, what is kept free, what is left."""
+    whole = max(receipt.budget, receipt.tokens, 1)
     colours = section_colours(receipt.sections)
     unused = max(0, receipt.budget - receipt.tokens)
     kept = min(receipt.reserve, unused)
     parts = [(name, colours[name], tokens) for name, tokens in receipt.sections.items()]
     parts += [("kept free", "reserve", kept), ("unused", "free", unused - kept)]
-    return _bars([part for part in parts if part[2]], max(receipt.budget, receipt.tokens, 1))
-
-
-def score_bars(parts: Mapping[str, float], highest: float) -> list[Bar]:
-    """Return what each signal adds to a score, the highest as wide as the chart; negative parts have no width."""
-    order = {name: place for place, name in enumerate(SIGNALS)}
-    names = sorted((name for name in parts if parts[name]), key=lambda name: (order.get(name, len(order)), name))
-    colours = [f"signal{order.get(name, len(order))}" if parts[name] > 0 else "minus" for name in names]
-    return _bars([(name, colour, parts[name]) for name, colour in zip(names, colours, strict=True)], highest)
-
-
-def _bars(parts: Iterable[tuple[str, str, float]], whole: float) -> list[Bar]:
     bars, x = [], 0.0
-    for label, colour, value in parts:
-        width = max(0.0, WIDTH * value / whole) if whole else 0.0
-        bars.append(Bar(label, colour, x, max(1.0, width - 2) if width else 0.0, value))
-        x += width
+    for label, colour, tokens in parts:
+        if tokens:
+            width = WIDTH * tokens / whole
+            bars.append(Bar(label, colour, x, max(1.0, width - 2), tokens))
+            x += width
     return bars
-
-
-def highest_score(every: Iterable[Mapping[str, float]]) -> float:
-    """Return the largest sum of positive parts of a score."""
-    return max((sum(value for value in parts.values() if value > 0) for parts in every), default=0.0)

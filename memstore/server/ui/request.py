@@ -18,7 +18,6 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
-from memstore.errors import NotFound
 from memstore.server.http.dependencies import LOCAL_USER, Principal, decode_cursor, encode_cursor
 from memstore.server.http.errors import Problem, user_not_found
 from memstore.server.http.middleware import UI
@@ -32,12 +31,6 @@ HEADERS = {
     ),
     "Referrer-Policy": "same-origin",  # with none at all browsers would send no Origin with a form either
     "X-Content-Type-Options": "nosniff",
-}
-SIGNAL_LABELS = {
-    "semantic": "meaning",
-    "semantic_around": "meaning around",
-    "lexical": "words",
-    "lexical_around": "words around",
 }
 
 
@@ -57,11 +50,9 @@ class UIRequest:
 
     @property
     def id(self) -> UUID:
-        """The id in the path; raises 404 for what is none."""
-        try:
-            return UUID(self.request.path_params["id"])
-        except ValueError:
-            raise NotFound("There is nothing of this id.") from None
+        """The id in the path."""
+        id: UUID = self.request.path_params["id"]
+        return id
 
     def param(self, name: str) -> str | None:
         """Return a value of the query; None where it is missing or blank."""
@@ -132,7 +123,6 @@ def _environment() -> Environment:
         "day": lambda moment: _time(moment, "%b %Y"),
         "n": lambda number: "–" if number is None else f"{number:,}",
         "pretty": lambda value: json.dumps(value, indent=2, ensure_ascii=False, default=str),
-        "signal": lambda name: SIGNAL_LABELS.get(name, name),
     }
     return environment
 
