@@ -18,8 +18,8 @@ from memstore._sync.store import chunks, embedding_models, messages
 from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import Model, ModelChanged
-from memstore.derive.chunking import split_code_blocks, split_structured, split_text
-from memstore.derive.dependencies import Dependencies
+from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_text
+from memstore.derive.dependencies import Dependencies, Producer
 from memstore.models import Json, Message, Role, Tier, Unit
 from memstore.store.rows import NewChunk, PendingWork
 from memstore.store.tokenize import TermHashes
@@ -60,22 +60,17 @@ def load_next_messages(scope: Transaction, work: PendingWork, limit: int) -> Mes
     return MessageBatch(to_seq, new)
 
 
-class UnitProducer:
-    """Says how units are made; there is no other way."""
-
-    batch_size = 512  # enough for the encoder to sort them by length
-    uses_llm = False
-    recipe = "units/3"  # without the embedder: vectors of another are made of the same units
-
-
 class UnitDeriver:
     """Makes units, terms and vectors of messages."""
 
     name = "embed"
-    producer = UnitProducer()
+    batch_size = 512  # enough for the encoder to sort them by length
+    uses_llm = False
+    recipe = "units/4"  # without the embedder: vectors of another are made of the same units
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
+        self.producer: Producer = self  # there is no other way to make units
         self._chunker, self._hashes = Chunker(dependencies), TermHashes()
 
     def load(self, scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:
@@ -135,7 +130,7 @@ class Chunker:
         ]
 
     def _spans(self, message: Message, text: str, limit: int) -> Iterator[tuple[int, int]]:
-        split = split_structured if message.role == Role.TOOL else None
+        split = split_lines if message.role == Role.TOOL else sentences
         # An assistant's code is its answer: apart there would be an eighth more units in all.
         for begin, end in split_code_blocks(text) if message.role == Role.USER else [(0, len(text))]:
             for start, stop in split_text(text[begin:end], limit, self._count, split=split):
@@ -170,10 +165,10 @@ def with_active_embedder(database: Database, dependencies: Dependencies, models:
 
 
 class EmbeddingTask(Protocol[T_co]):
-    """Makes something with vectors for a user, and stores it."""
+    """Makes something with vectors and stores it."""
 
     def __call__(self, dependencies: Dependencies, /) -> T_co:
-        """Raise `OtherServes` if another embedder is active by the time of storing."""
+        """Raise `ModelChanged` if another embedder is active by the time of storing."""
 
 
 def run_with_active_embedder(

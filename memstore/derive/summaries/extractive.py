@@ -100,27 +100,34 @@ class Segment:
 
 def make_segment(level: int, messages: Sequence[Message]) -> Segment:
     """Return messages that follow each other as a segment."""
-    times = [message.occurred_at for message in messages]
-    first, span = messages[0], (min(times), max(times))
-    tokens = sum(message.tokens for message in messages)
-    return Segment(first.user_id, first.conversation_id, level, first.seq, messages[-1].seq, span, tokens, messages)
+    first, times = messages[0], [message.occurred_at for message in messages]
+    return Segment(
+        first.user_id,
+        first.conversation_id,
+        level,
+        first.seq,
+        messages[-1].seq,
+        (min(times), max(times)),
+        sum(message.tokens for message in messages),
+        messages,
+    )
 
 
 def parent_segments(waiting: Sequence[Summary]) -> list[Segment]:
     """Return each full group of summaries of one level as a segment of the next."""
-    groups = [waiting[at : at + GROUP] for at in range(0, len(waiting) - GROUP + 1, GROUP)]
     return [
         Segment(
-            user_id=group[0].user_id,
-            conversation_id=group[0].conversation_id,
-            level=group[0].level + 1,
-            from_seq=group[0].from_seq,
-            to_seq=group[-1].to_seq,
-            span=(min(summary.occurred_at for summary in group), max(summary.occurred_until for summary in group)),
-            tokens=sum(summary.tokens for summary in group),
+            group[0].user_id,
+            group[0].conversation_id,
+            group[0].level + 1,
+            group[0].from_seq,
+            group[-1].to_seq,
+            (min(summary.occurred_at for summary in group), max(summary.occurred_until for summary in group)),
+            sum(summary.tokens for summary in group),
             below=group,
         )
-        for group in groups
+        for at in range(0, len(waiting) - GROUP + 1, GROUP)
+        for group in [waiting[at : at + GROUP]]
     ]
 
 
@@ -140,7 +147,7 @@ def extract_lines(messages: Sequence[Message]) -> list[Line]:
         if message.role in SPEAKERS and message.text:
             day, speaker = format_day(message.occurred_at), message.name or message.role.capitalize()
             speaker = " ".join(speaker.split()) or "?"
-            lines += [Line(day, speaker, " ".join(text.split())) for text in _sentences(message.text)]
+            lines += [Line(day, speaker, text) for text in _sentences(message.text)]
         if message.tool_calls or message.role == Role.TOOL:
             lines += _call_lines(messages, place, focus, limit)
     return lines
@@ -149,13 +156,13 @@ def extract_lines(messages: Sequence[Message]) -> list[Line]:
 def _call_lines(messages: Sequence[Message], place: int, focus: Focus, limit: int) -> Iterator[Line]:
     """Yield the lines of a message's calls with their results; of a result only if its call is not before it."""
     message = messages[place]
-    if message.role == Role.TOOL:
-        has_call = place and (messages[place - 1].role == Role.TOOL or messages[place - 1].tool_calls)
-        is_told = has_call or not message.text
-        texts = [] if is_told else [f"{describe_result(message, focus, limit, _estimate_tokens)}."]
-    else:
+    if message.role != Role.TOOL:
         results = list(takewhile(lambda after: after.role == Role.TOOL, messages[place + 1 :]))
         texts = list(describe_calls(message, results, focus, limit, _estimate_tokens, max_value=MAX_INPUT))
+    elif message.text and not (place and (messages[place - 1].role == Role.TOOL or messages[place - 1].tool_calls)):
+        texts = [f"{describe_result(message, focus, limit, _estimate_tokens)}."]
+    else:
+        return
     for text in texts:
         name = text.partition("(")[0] if message.tool_calls else "it"
         for start, stop in split_text(text, MAX_SENTENCE, _estimate_tokens, 0, _split_pieces):
@@ -171,7 +178,7 @@ def _focus_of(messages: Sequence[Message]) -> Focus:
     return Focus(frozenset(terms(" ".join([*asked, *inputs]))), find_names(" ".join([*said, *inputs])))
 
 
-def _split_pieces(text: str, _: int) -> list[tuple[int, int]]:
+def _split_pieces(text: str) -> list[tuple[int, int]]:
     return [piece.span() for piece in _PIECE.finditer(text)]
 
 
@@ -181,35 +188,28 @@ def _estimate_tokens(text: str) -> int:
 
 def _sentences(text: str) -> Iterator[str]:
     for start, stop in sentences(text):
-        for begin, end in split_text(
-            text[start:stop], MAX_SENTENCE, lambda piece: len(piece.split()) + len(piece) // 8
-        ):
-            yield text[start + begin : start + end]
+        for begin, end in split_text(text[start:stop], MAX_SENTENCE, lambda one: len(one.split()) + len(one) // 8):
+            yield " ".join(text[start + begin : start + end].split())
 
 
 def parse_lines(summaries: Sequence[Summary]) -> list[Line]:
     """Return the lines of summaries: as `format_lines` wrote them, or the sentences of what a model wrote."""
     lines: list[Line] = []
     for summary in summaries:
-        if summary.recipe.startswith(LINES_RECIPE):
-            lines += _parse_lines(summary)
-        else:
-            day = format_day(summary.occurred_at)
-            lines += [Line(day, "Summary", " ".join(text.split())) for text in _sentences(summary.text)]
+        day, speaker = format_day(summary.occurred_at), "?"
+        if not summary.recipe.startswith(LINES_RECIPE):
+            lines += [Line(day, "Summary", text) for text in _sentences(summary.text)]
+            continue
+        for line in summary.text.splitlines():
+            prefix, colon, text = line.partition(": ")
+            if line.startswith(CONTINUED):
+                lines.append(Line(day, speaker, line.removeprefix(CONTINUED)))
+            elif colon:
+                speaker = prefix
+                lines.append(Line(day, speaker, text))
+            elif line.endswith(":"):
+                day = line[:-1]
     return lines
-
-
-def _parse_lines(summary: Summary) -> Iterator[Line]:
-    day, speaker = format_day(summary.occurred_at), "?"
-    for line in summary.text.splitlines():
-        prefix, colon, text = line.partition(": ")
-        if line.startswith(CONTINUED):
-            yield Line(day, speaker, line.removeprefix(CONTINUED))
-        elif colon:
-            speaker = prefix
-            yield Line(day, speaker, text)
-        elif line.endswith(":"):
-            day = line[:-1]
 
 
 def format_lines(lines: Sequence[Line]) -> str:
@@ -285,11 +285,11 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     # Who speaks is part of what a line says, and no news in another one: "I agree, Alice!" names nobody.
     speakers = {word for line in lines for word in line.speaker.lower().split()}
     names = [
-        {name for name in find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
+        {name for name in _find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
         for line in lines
     ]
     scores = [CALL_SCORE if line.speaker == TOOL else score_sentence(line.text) for line in lines]
-    choice = prepare_choice([str(line) for line in lines], costs, scores, names)
+    choice = Choice([str(line) for line in lines], costs, scores, names)
     best, room, fullest = EMPTY_SUMMARY, limit, 0
     while room > 0:  # choose again with what the count shows of the costs
         places = choice.within(room)
@@ -328,20 +328,29 @@ def score_sentence(sentence: str) -> float:
     return max(-1.0, min(1.0, score))
 
 
-def find_mentions(sentence: str) -> set[str]:
-    """Return the names and numbers in a sentence, lower-cased; the word that begins it is no name."""
+def _find_mentions(sentence: str) -> set[str]:
+    """Return names and numbers, lower-cased; the word that begins the sentence is no name."""
     names = {name.lower().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(sentence)}
     return names | set(_NUMBERS.findall(sentence))
 
 
-@dataclass(frozen=True, slots=True)
 class Choice:
-    """Sentences prepared for choosing with any limit: arrays with a row for each."""
+    """Sentences prepared for choosing with any limit, by their tokens, their `score_sentence` and their names."""
 
-    similarity: NDArray[np.float64]
-    words: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    costs: NDArray[np.int_]
+    def __init__(
+        self,
+        sentences: Sequence[str],
+        costs: Sequence[int],
+        scores: Sequence[float],
+        names: Sequence[Collection[str]],
+    ) -> None:
+        stems = _weigh_words([terms(sentence) for sentence in sentences])
+        directions = stems / np.maximum(np.linalg.norm(stems, axis=1, keepdims=True), np.finfo(float).tiny)
+        self.similarity = np.einsum("ij,kj->ik", directions, directions)  # BLAS would leave threads spinning
+        np.fill_diagonal(self.similarity, 1)  # a sentence without a stem is like itself
+        self.words = np.hstack([STEMS * stems, NAMES * _weigh_words(names)])
+        self.costs = np.asarray(costs, dtype=np.int_)
+        self.weights = np.maximum(_LEAST, 0.5 + np.asarray(scores, dtype=np.float64)) / np.maximum(1, self.costs)
 
     def within(self, limit: int) -> list[int]:
         """Return the indices, ascending, of the sentences that together say most within `limit`."""
@@ -372,24 +381,7 @@ def choose_sentences(sentences: Sequence[str], costs: Sequence[int], limit: int,
 
     Their order matters only between equals. A sentence that adds nothing is left out even if it fits. O(n²).
     """
-    return prepare_choice(sentences, costs, scores, [find_mentions(sentence) for sentence in sentences]).within(limit)
-
-
-def prepare_choice(
-    sentences: Sequence[str], costs: Sequence[int], scores: Sequence[float], names: Sequence[Collection[str]]
-) -> Choice:
-    """Return sentences prepared for choosing, by their tokens, their `score_sentence` and their names."""
-    stems = _weigh_words([terms(sentence) for sentence in sentences])
-    directions = stems / np.maximum(np.linalg.norm(stems, axis=1, keepdims=True), np.finfo(float).tiny)
-    similarity = np.einsum("ij,kj->ik", directions, directions)  # BLAS would leave threads spinning
-    np.fill_diagonal(similarity, 1)  # a sentence without a stem is like itself
-    tokens = np.asarray(costs, dtype=np.int_)
-    return Choice(
-        similarity=similarity,
-        words=np.hstack([STEMS * stems, NAMES * _weigh_words(names)]),
-        weights=np.maximum(_LEAST, 0.5 + np.asarray(scores, dtype=np.float64)) / np.maximum(1, tokens),
-        costs=tokens,
-    )
+    return Choice(sentences, costs, scores, [_find_mentions(sentence) for sentence in sentences]).within(limit)
 
 
 def _weigh_words(sentences: Sequence[Collection[str]]) -> NDArray[np.float64]:
