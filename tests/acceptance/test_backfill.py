@@ -12,7 +12,6 @@ import psycopg
 import pytest
 
 import memstore
-from memstore._sync.derive.scheduler import enqueue_pending
 from memstore.client.worker import WorkingStore
 from memstore.models import BackfillStatus
 from memstore.testing import ScriptedChatModel

@@ -291,7 +291,7 @@ async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: s
             while not number(url, "select count(*) from pg_locks where not granted"):
                 await asyncio.sleep(0.02)
             await llm_usage.keep(scope, Usage("scripted", 1, 1, 1), ())
-        assert [one.done_seq for one in await deriving] == [1]
+        assert [rest.done_seq for rest, _ in await deriving] == [1]
 
 
 async def test_users_are_looked_after_again_where_that_failed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
