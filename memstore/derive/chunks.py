@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Protocol, TypeVar
 from uuid import UUID
 
@@ -78,19 +77,17 @@ class UnitDeriver:
 
     def compute(self, batches: Sequence[MessageBatch]) -> list[UnitBatch]:
         """Return units with vectors; texts of all conversations go to the encoder together."""
-        chunks = [
-            [(message, unit, text) for message in batch.messages for unit, text in self._chunker.units(message)]
-            for batch in batches
+        parts = [
+            (place, message, *unit)
+            for place, batch in enumerate(batches)
+            for message in batch.messages
+            for unit in self._chunker.units(message)
         ]
-        vectors = iter(self.dependencies.embed([text for of_batch in chunks for _, _, text in of_batch]))
-        units = [
-            [
-                new_chunk(message.user_id, unit, text, vector, message.tags, self._hashes)
-                for (message, unit, text), vector in zip(of_batch, islice(vectors, len(of_batch)), strict=True)
-            ]
-            for of_batch in chunks
-        ]
-        return [UnitBatch(batch.to_seq, of_batch) for batch, of_batch in zip(batches, units, strict=True)]
+        results = [UnitBatch(batch.to_seq, []) for batch in batches]
+        vectors = self.dependencies.embed([text for *_, text in parts])
+        for (place, message, unit, text), vector in zip(parts, vectors, strict=True):
+            results[place].units.append(new_chunk(message.user_id, unit, text, vector, message.tags, self._hashes))
+        return results
 
     async def save(self, scope: Transaction, result: UnitBatch) -> dict[str, int]:
         """Store the units."""
@@ -102,9 +99,7 @@ class Chunker:
     """Cuts messages into units, each with the text to embed: who speaks is part of it (+14 points of recall)."""
 
     def __init__(self, dependencies: Dependencies) -> None:
-        self.dependencies = dependencies
         self._limit, self._count = dependencies.unit_limit, dependencies.unit_count
-        self._limits: dict[str, int] = {}  # by speaker
 
     def units(self, message: Message) -> list[tuple[Unit, str]]:
         """Return a message's units, each with the text to embed."""
@@ -125,20 +120,16 @@ class Chunker:
                 ),
                 speaker_prefixed(speaker, text[start:stop]),
             )
-            for number, (start, stop) in enumerate(self._spans(message, text, self._limit_of(speaker)))
+            for number, (start, stop) in enumerate(self._spans(message.role, text, speaker))
         ]
 
-    def _spans(self, message: Message, text: str, limit: int) -> Iterator[tuple[int, int]]:
-        split = split_lines if message.role == Role.TOOL else sentences
+    def _spans(self, role: str, text: str, speaker: str) -> Iterator[tuple[int, int]]:
+        limit = max(MIN_UNIT, self._limit - self._count(speaker_prefixed(speaker, "")))
+        split = split_lines if role == Role.TOOL else sentences
         # An assistant's code is its answer: apart there would be an eighth more units in all.
-        for begin, end in split_code_blocks(text) if message.role == Role.USER else [(0, len(text))]:
+        for begin, end in split_code_blocks(text) if role == Role.USER else [(0, len(text))]:
             for start, stop in split_text(text[begin:end], limit, self._count, split=split):
                 yield begin + start, begin + stop
-
-    def _limit_of(self, speaker: str) -> int:
-        if speaker not in self._limits:
-            self._limits[speaker] = max(MIN_UNIT, self._limit - self._count(speaker_prefixed(speaker, "")))
-        return self._limits[speaker]
 
 
 def speaker_prefixed(speaker: str, text: str) -> str:
@@ -152,10 +143,7 @@ def document_text(value: Json) -> str:
 
 
 async def with_active_embedder(database: Database, dependencies: Dependencies, models: Sequence[Model]) -> Dependencies:
-    """Return dependencies with the embedder that is active for a user who has these models.
-
-    Loading it may take seconds. Raises `EmbedderMismatch` if none may be used.
-    """
+    """Return them with the embedder that is active for a user. Raises `EmbedderMismatch` if none may be used."""
     model = await embedding_models.resolve(database, models, dependencies.embedder)
     if model is None:
         return dependencies

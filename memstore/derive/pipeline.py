@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from threading import Event as Flag, Lock
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from memstore._compat import run_all, to_thread
@@ -48,6 +48,8 @@ class Deriver(Protocol):
     """Makes rows of one kind from messages: loads batches, computes a result for each, and saves it.
 
     A result has `to_seq`, the last message that it covers, and `llm_session`, the calls of a chat model for it if any.
+    Those of summaries and facts also have `reload`, which loads as if nothing were stored of a conversation but some
+    results, and `replace`, which saves results in the place of all rows of a conversation.
     """
 
     name: str
@@ -70,18 +72,6 @@ class Deriver(Protocol):
 
         For `letters`, unusable responses of a model, something was made by another recipe.
         """
-
-
-class Rebuildable(Deriver, Protocol):
-    """A deriver whose rows can be made anew, a conversation at a time."""
-
-    async def reload(self, scope: Transaction, work: PendingWork, limit: int, results: Sequence[Any]) -> Any:
-        """Return what `load` returns, as if nothing were stored of this conversation but `results`."""
-
-    async def replace(
-        self, scope: Transaction, conversation: UUID, results: Sequence[Any], recipe: str
-    ) -> dict[str, int]:
-        """Replace all rows of the conversation; return how many rows of each kind were new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +151,7 @@ async def _run_deriver(
 ) -> None:
     try:
         if deriver.name == redo:
-            await _rebuild_outdated(database, cast(Rebuildable, deriver), only, run)
+            await _rebuild_outdated(database, deriver, only, run)
         if deriver.name in only.derivers:
             await _derive_pending(database, deriver, only, run)
     except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
@@ -232,8 +222,11 @@ async def run_step(
     """
     steps = [await _load(database, deriver, work) for work in group]
     recipe = await read_recipe(deriver)
-    if deriver.name == SummaryDeriver.name:
-        database.dispatcher.publish([_started_event(work, recipe) for work in group])
+    if deriver.name == SummaryDeriver.name:  # these are published, and not stored
+        for work in group:
+            kind = EventType.SUMMARIZATION_PROGRESS if work.done_seq else EventType.SUMMARIZATION_STARTED
+            body = {"strategy": recipe, "from_seq": work.done_seq + 1, "to_seq": work.last_seq}
+            database.dispatcher.publish([Event(work.user_id, kind, work.conversation_id, body)])
     done: list[tuple[PendingWork, int]] = []
     again: list[PendingWork] = []
     for step, result in zip(steps, await _compute(steps), strict=True):
@@ -309,7 +302,7 @@ async def record_failure(database: Database, work: PendingWork, recipe: str, err
     run.failed.append(f"{work.deriver} of conversation {work.conversation_id}: {type(error).__name__}: {error}")
 
 
-async def _rebuild_outdated(database: Database, deriver: Rebuildable, only: DeriveScope, run: RunState) -> None:
+async def _rebuild_outdated(database: Database, deriver: Deriver, only: DeriveScope, run: RunState) -> None:
     after: StaleWork | None = None
     recipe = await read_recipe(deriver)
     while True:
@@ -329,14 +322,14 @@ async def _rebuild_outdated(database: Database, deriver: Rebuildable, only: Deri
                 await record_failure(database, work, recipe, error, run)
 
 
-async def _rebuild(database: Database, deriver: Rebuildable, work: StaleWork, recipe: str, run: RunState) -> None:
+async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str, run: RunState) -> None:
     """Compute what a conversation has anew, batch by batch, and replace it in one transaction."""
     results: list[Any] = []
     try:
         done_seq = 0
         async with database.user_transaction(work.user_id, USER_STATE) as scope:
             state = scope.first
-        own = cast(Rebuildable, await _with_active_embedder(database, deriver, state))
+        own: Any = await _with_active_embedder(database, deriver, state)
         while done_seq < work.done_seq:
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
             async with database.user_transaction(work.user_id) as scope:
@@ -366,31 +359,25 @@ async def _embed_missing(database: Database, dependencies: Dependencies, only: D
             continue
         async with database.user_transaction(user) as scope:
             counts = await messages.counts(scope)
-        total = run.done[VECTORS] + counts["units"] - counts["vectors"]
+        total = run.made[VECTORS] + counts["units"] - counts["vectors"]
 
         def progress(units: int, total: int = total) -> None:
-            run.done[VECTORS] += units
-            run.progress(VECTORS, run.done[VECTORS], total)
+            run.made[VECTORS] += units
+            run.progress(VECTORS, run.made[VECTORS], total)
 
         try:
-            run.made[VECTORS] += await embed_missing_units(database, dependencies, user, progress)
+            await embed_missing_units(database, dependencies, user, progress)
         except EmbedderMismatch as error:  # of this user; the others go on
             run.failed.append(f"{VECTORS} of user {user}: {type(error).__name__}: {error}")
 
 
-def _started_event(work: PendingWork, recipe: str) -> Event:
-    """Return the event of a summarization that begins or goes on; it is published and not stored."""
-    kind = EventType.SUMMARIZATION_PROGRESS if work.done_seq else EventType.SUMMARIZATION_STARTED
-    body = {"strategy": recipe, "from_seq": work.done_seq + 1, "to_seq": work.last_seq}
-    return Event(work.user_id, kind, work.conversation_id, body)
-
-
 def _result_event(work: PendingWork, recipe: str, counts: Mapping[str, int], **body: int) -> Event:
+    kind, made_by = EventType.SUMMARIZATION_COMPLETED, "strategy"
     if work.deriver == FactDeriver.name:
+        kind, made_by = EventType.FACTS_EXTRACTED, "recipe"
         body |= {"facts": counts.get("facts", 0)}
-        if quarantined := counts.get(QUARANTINED):
-            body[QUARANTINED] = quarantined
-        return Event(work.user_id, EventType.FACTS_EXTRACTED, work.conversation_id, {"recipe": recipe, **body})
-    before, after = counts.get("before", 0), counts.get("after", 0)
-    body |= {"summaries": counts.get("summaries", 0), "before": before, "after": after, "saved": before - after}
-    return Event(work.user_id, EventType.SUMMARIZATION_COMPLETED, work.conversation_id, {"strategy": recipe, **body})
+        body |= {QUARANTINED: counts[QUARANTINED]} if counts.get(QUARANTINED) else {}
+    else:
+        before, after = counts.get("before", 0), counts.get("after", 0)
+        body |= {"summaries": counts.get("summaries", 0), "before": before, "after": after, "saved": before - after}
+    return Event(work.user_id, kind, work.conversation_id, {made_by: recipe, **body})

@@ -57,12 +57,11 @@ logger = logging.getLogger("memstore")
 
 R = TypeVar("R")
 
-SWEEP_TASK, RETENTION_TASK = "memstore.sweep", "memstore.retain"
+SWEEP_TASK, MAINTENANCE_TASK = "memstore.sweep", "memstore.retain"
 URGENT = 100  # the priority of a sweep, which takes milliseconds
 HEARTBEATS = 6  # within the time after which a worker counts as dead
 MODEL_RETRY = timedelta(seconds=60)  # until a chat model that is away is asked again
 RETRY_SECONDS = 10  # more before each attempt
-MAINTENANCE_SECONDS = 30.0  # between two looks at what users need
 CONNECTIONS = 4  # for the queue: jobs hold none while they work
 QUEUE_WINDOW = 1000  # jobs of a kind that wait
 PAGE = 500
@@ -86,7 +85,7 @@ class Worker:
         self, database: Database, dependencies: Dependencies, *, concurrency: int, only: UUID | None = None
     ) -> None:
         self._counts: Counter[str] = Counter()
-        self._users: set[UUID] = set()  # whose memory was derived, without maintenance since
+        self._users: set[UUID] = set()  # whose memory was derived
         self._database = database
         # Embedders of users for whom another one is active stay loaded as long as this works.
         self._dependencies = replace(dependencies, exactly=cache(dependencies.exactly))
@@ -115,7 +114,6 @@ class Worker:
         """Work until `stop` is called. While the database is away, wait for it."""
         threads = self._concurrency * len(watermarks.DERIVERS) + 4  # asyncio's own pool has six on two cores
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(threads, "memstore-work"))
-        maintenance = asyncio.create_task(self._maintain_users_repeatedly())
         pause = 0.5
         try:
             while not self._stopping:
@@ -132,8 +130,8 @@ class Worker:
                 if not self._stopping:
                     await asyncio.sleep(pause)
         finally:
-            maintenance.cancel()
-            await self._maintain_users()
+            with suppress(DatabaseError):  # the hourly task does it then
+                await run_maintenance(self._database, self._users, self._settings)
 
     async def _run_app(self) -> None:
         """Run procrastinate's worker under a new number, until it is stopped or the database goes away.
@@ -169,10 +167,10 @@ class Worker:
             self._sweep
         )
         app.periodic(cron=f"* * * * * */{self._settings.worker_sweep_seconds}")(sweep)  # the sixth field is of seconds
-        retention = app.task(name=RETENTION_TASK, queue="sweep", queueing_lock=RETENTION_TASK, pass_context=False)(
-            self._apply_retention
-        )
-        app.periodic(cron="7 * * * *")(retention)
+        maintenance = app.task(
+            name=MAINTENANCE_TASK, queue="sweep", queueing_lock=MAINTENANCE_TASK, pass_context=False
+        )(self._maintain_users)
+        app.periodic(cron="7 * * * *")(maintenance)
         return app
 
     # -- a job
@@ -264,34 +262,12 @@ class Worker:
             dependencies = replace(dependencies, summary_model=summary, facts_model=facts)
         return {deriver.name: deriver for deriver in make_derivers(dependencies)}
 
-    # -- maintenance
+    # -- what is done from time to time
 
-    async def _maintain_users_repeatedly(self) -> None:
-        while True:
-            await asyncio.sleep(MAINTENANCE_SECONDS)
-            await self._maintain_users()
-
-    async def _maintain_users(self) -> None:
-        """Maintain users with nothing pending: an index of vectors is built after a history came in, not during."""
-        for user in list(self._users):
-            try:
-                async with self._database.admin_transaction() as scope:
-                    if await watermarks.backlog(scope, only=user):
-                        continue
-                self._users.discard(user)  # before, as a job may add the user again meanwhile
-                await run_maintenance(self._database, [user], self._settings)
-            except (DatabaseError, asyncio.CancelledError) as error:
-                self._users.add(user)
-                if isinstance(error, asyncio.CancelledError):
-                    raise
-                logger.warning("maintenance of users is tried again later: %s", error)
-
-    async def _apply_retention(self, timestamp: int) -> None:
+    async def _maintain_users(self, timestamp: int) -> None:
         """Maintain every user, also those without new messages: nothing is kept for longer than it may be."""
         async for user, _ in messages.everybody(self._database):
             await run_maintenance(self._database, [user], self._settings)
-
-    # -- a sweep
 
     async def _sweep(self, context: JobContext, timestamp: int) -> None:
         """Take up the jobs of dead workers, and enqueue what is pending and has no job."""
@@ -304,7 +280,7 @@ class Worker:
 
     async def _take_up(self, manager: JobManager, job: Job) -> None:
         """Have another worker do a dead worker's job."""
-        if job.task_name in (SWEEP_TASK, RETENTION_TASK):  # a retry would meet the lock of the next one
+        if job.task_name in (SWEEP_TASK, MAINTENANCE_TASK):  # a retry would meet the lock of the next one
             await manager.finish_job(job, status=Status.FAILED, delete_job=True)
         elif job.attempts + 1 >= self._settings.worker_attempts:  # it may be what kills the workers
             await manager.finish_job(job, status=Status.FAILED, delete_job=False)

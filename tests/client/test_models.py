@@ -269,7 +269,7 @@ async def test_a_bad_summary_is_made_of_sentences_until_it_is_answered(store: As
     report = await store.derive()
     assert (report.summaries, report.letters) == (2, 1)
     first, second = await trip.summaries(level=1)
-    assert (first.text, second.recipe) == ("The user drinks tea.", "extractive/5")
+    assert (first.text, second.recipe) == ("The user drinks tea.", "extractive/6")
     assert "Leeds" in second.text
     assert await letters(store) == [("summarize", 2, 2, WRONG, 1)]
     use(store, summaries=ScriptedChatModel([{"summary": "Tea."}, {"summary": "Leeds is home."}]))

@@ -3,9 +3,9 @@
 A segment is of messages, or of four summaries for the next level. A line is a sentence with its day and speaker, or
 what a tool did. A summary is written so that it can be parsed into lines again, from which the level above chooses.
 
-The lines chosen should cover the segment: every other one should share words with one of them, and the stems,
-names and numbers of it should occur in them, those that come back more. So what repeats is worth nothing, and what
-holds names, dates, numbers or decisions more. `benchmarks/summaries.py` measures what that gives.
+The stems, names and numbers of the lines that are left out should occur in those that are chosen, those that come back
+more. So what repeats is worth nothing, and what holds names, dates, numbers or decisions more.
+`benchmarks/summaries.py` measures what that gives.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from heapq import heapify, heappop, heappush
 from itertools import takewhile
 from math import log1p
 from uuid import UUID
-
-import numpy as np
-from numpy.typing import NDArray
 
 from memstore import ids
 from memstore.derive.chunking import sentences, split_text
@@ -225,9 +223,8 @@ def format_lines(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
-STEMS = 2.0  # the weight of stems beside that of similarity; 1 to 10 are equal within half a point, 0 loses three
-NAMES = 2.0  # of names and numbers: of those in gold summaries, 0 keeps 48 % at 80 tokens, 0.5 71, 2 82, 4 84
-MAX_SENTENCES = 400  # chosen from: the time is quadratic, and one message may have tens of thousands
+NAMES = 1.0  # of names and numbers beside stems: of those in gold summaries, 0 keeps 48 % at 80 tokens, 0.5 82, 1 84
+MAX_SENTENCES = 400  # chosen from: one message may have tens of thousands
 CALL_SCORE = -0.5  # of the line of a call: it comes after all that was said, and where nobody spoke it stands alone
 _LEAST = 0.02  # of a greeting: chosen where there is nothing else
 
@@ -262,7 +259,7 @@ class ExtractiveSummarizer:
 
     batch_size = 512
     uses_llm = False
-    recipe = "extractive/5"
+    recipe = "extractive/6"
 
     def __init__(self, counter: TokenCounter) -> None:
         self.counter = counter
@@ -288,11 +285,11 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
         {name for name in _find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
         for line in lines
     ]
+    words = _weigh_words([str(line) for line in lines], names)
     scores = [CALL_SCORE if line.speaker == TOOL else score_sentence(line.text) for line in lines]
-    choice = Choice([str(line) for line in lines], costs, scores, names)
     best, room, fullest = EMPTY_SUMMARY, limit, 0
     while room > 0:  # choose again with what the count shows of the costs
-        places = choice.within(room)
+        places = _choose(words, costs, scores, room)
         text = format_lines([lines[place] for place in places])
         tokens = counter.count(text)
         if not places or fullest >= tokens:
@@ -334,62 +331,51 @@ def _find_mentions(sentence: str) -> set[str]:
     return names | set(_NUMBERS.findall(sentence))
 
 
-class Choice:
-    """Sentences prepared for choosing with any limit, by their tokens, their `score_sentence` and their names."""
-
-    def __init__(
-        self,
-        sentences: Sequence[str],
-        costs: Sequence[int],
-        scores: Sequence[float],
-        names: Sequence[Collection[str]],
-    ) -> None:
-        stems = _weigh_words([terms(sentence) for sentence in sentences])
-        directions = stems / np.maximum(np.linalg.norm(stems, axis=1, keepdims=True), np.finfo(float).tiny)
-        self.similarity = np.einsum("ij,kj->ik", directions, directions)  # BLAS would leave threads spinning
-        np.fill_diagonal(self.similarity, 1)  # a sentence without a stem is like itself
-        self.words = np.hstack([STEMS * stems, NAMES * _weigh_words(names)])
-        self.costs = np.asarray(costs, dtype=np.int_)
-        self.weights = np.maximum(_LEAST, 0.5 + np.asarray(scores, dtype=np.float64)) / np.maximum(1, self.costs)
-
-    def within(self, limit: int) -> list[int]:
-        """Return the indices, ascending, of the sentences that together say most within `limit`."""
-        chosen: list[int] = []
-        covered = np.zeros(len(self.costs))
-        unsaid = np.ones(self.words.shape[1], dtype=bool)
-        left = np.ones(len(self.costs), dtype=bool)
-        news = self.words.sum(axis=1)  # the words of each that no chosen one has
-        while (left := left & (self.costs <= limit)).any():
-            gains = np.maximum(0, self.similarity - covered).mean(axis=1) + news
-            # Rounded: the last bits of a sum differ between machines, and must not decide.
-            values = np.where(left, np.round(gains * self.weights, 7), 0)
-            best = int(values.argmax())
-            if values[best] <= 0:
-                break
-            chosen.append(best)
-            left[best] = False
-            limit -= int(self.costs[best])
-            covered = np.maximum(covered, self.similarity[best])
-            said = np.flatnonzero(unsaid & (self.words[best] > 0))
-            news = news - self.words[:, said].sum(axis=1)
-            unsaid[said] = False
-        return sorted(chosen)
-
-
 def choose_sentences(sentences: Sequence[str], costs: Sequence[int], limit: int, scores: Sequence[float]) -> list[int]:
     """Return the indices, ascending, of the sentences that together say most within `limit` tokens.
 
-    Their order matters only between equals. A sentence that adds nothing is left out even if it fits. O(n²).
+    Their order matters only between equals. A sentence that adds nothing is left out even if it fits.
     """
-    return Choice(sentences, costs, scores, [_find_mentions(sentence) for sentence in sentences]).within(limit)
+    return _choose(_weigh_words(sentences, [_find_mentions(one) for one in sentences]), costs, scores, limit)
 
 
-def _weigh_words(sentences: Sequence[Collection[str]]) -> NDArray[np.float64]:
-    """Return a row for each sentence, a column for each word: the word's share of the whole where it occurs, else 0."""
+Weights = dict[str, float]  # of the stems and names of a sentence
+
+
+def _choose(words: Sequence[Weights], costs: Sequence[int], scores: Sequence[float], limit: int) -> list[int]:
+    """Choose the best sentence again and again, by what it says for a token that no chosen one has said."""
+    said: set[str] = set()
+
+    def worth(place: int) -> float:
+        news = sum(weight for word, weight in words[place].items() if word not in said)
+        # Rounded: the last bits of a logarithm differ between machines, and must not decide.
+        return round(news * max(_LEAST, 0.5 + scores[place]) / max(1, costs[place]), 9)
+
+    heap = [(-worth(place), place) for place in range(len(words))]
+    heapify(heap)
+    chosen: list[int] = []
+    while heap:
+        most, place = heappop(heap)
+        now = -worth(place)
+        if not now or costs[place] > limit:
+            continue
+        if now > most:  # less than it was, when less had been said: another one may be worth more
+            heappush(heap, (now, place))
+            continue
+        chosen.append(place)
+        limit -= costs[place]
+        said |= words[place].keys()
+    return sorted(chosen)
+
+
+def _weigh_words(sentences: Sequence[str], names: Sequence[Collection[str]]) -> list[Weights]:
+    """Return the stems and names of each sentence with their share of all stems, and of all names."""
+    stems = _share([terms(sentence) for sentence in sentences])
+    named = _share([[f"name {name}" for name in sorted(of_sentence)] for of_sentence in names])
+    return [own | {name: NAMES * share for name, share in more.items()} for own, more in zip(stems, named, strict=True)]
+
+
+def _share(sentences: Sequence[Collection[str]]) -> list[Weights]:
     frequency = Counter(word for words in sentences for word in words)
-    columns = {word: column for column, word in enumerate(frequency)}
-    shares = np.zeros((len(sentences), len(columns)))
-    for row, words in zip(shares, sentences, strict=True):
-        for word in words:
-            row[columns[word]] = log1p(frequency[word])
-    return shares / max(1.0, sum(map(log1p, frequency.values())))
+    total = max(1.0, sum(map(log1p, frequency.values())))
+    return [{word: log1p(frequency[word]) / total for word in words} for words in sentences]
