@@ -215,14 +215,13 @@ def describe_calls(
     """
     for tool_call, result in _pair_results(call.tool_calls or [], results):
         sentence = f"{name_of(tool_call)}({_describe_inputs(raw_arguments(tool_call), max_value)}){reason}"
-        yield f"{sentence} {describe_result(result, focus, limit, count)}." if result else f"{sentence}."
+        if result is not None:
+            text = result.text or ""
+            sentence = (
+                f"{sentence} {'failed' if _has_failed(text) else 'gave'}: {_summarize(text, focus, limit, count)}"
+            )
+        yield f"{sentence}."
         reason = ""  # the calls of one turn have one reason
-
-
-def describe_result(result: Message, focus: Focus, limit: int, count: Count) -> str:
-    """Return what a call gave, in about `limit` tokens."""
-    text = result.text or ""
-    return f"{'failed' if _has_failed(text) else 'gave'}: {_summarize(text, focus, limit, count)}"
 
 
 def call_inputs(call: Message) -> str:

@@ -23,7 +23,7 @@ from uuid import UUID
 from memstore import ids
 from memstore.derive.chunking import sentences, split_text
 from memstore.derive.segmentation import SPEAKERS
-from memstore.derive.tool_results import Focus, call_inputs, describe_calls, describe_result, find_names
+from memstore.derive.tool_results import Focus, call_inputs, describe_calls, find_names
 from memstore.models import Message, Role, Summary
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
@@ -41,11 +41,8 @@ CONTINUED = "  "  # before a further line of the same speaker
 LINES_RECIPE = "extractive/"  # what the recipes begin with whose summaries are written as lines
 EMPTY_SUMMARY = "(Nothing that could be summarized in words.)"  # a row without words: no unit, no line of a context
 TOOL = "Tool"  # the speaker of lines about calls
-RESULT_TOKENS = 30  # about, for the result of a call, at least
-FEW_WORDS = 90  # tokens, about, that results may fill where little was said
+RESULT_TOKENS = 60  # about, for the results of the calls of one message
 MAX_INPUT = 60  # characters
-
-_PIECE = re.compile(r"\S.*?(?:;(?= )|$)")  # of a result
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,36 +133,19 @@ def summary_limit(level: int, settings: Settings) -> int:
 
 def extract_lines(messages: Sequence[Message]) -> list[Line]:
     """Return the sentences of users and assistants, as they said them, and a line for each call of a tool."""
-    said = sum(_estimate_tokens(message.text) for message in messages if message.role in SPEAKERS and message.text)
-    calls = sum(len(message.tool_calls or ()) for message in messages)
-    limit = max(RESULT_TOKENS, (FEW_WORDS - said) // max(1, calls))
     focus = _focus_of(messages)
     lines: list[Line] = []
     for place, message in enumerate(messages):
+        day = format_day(message.occurred_at)
         if message.role in SPEAKERS and message.text:
-            day, speaker = format_day(message.occurred_at), message.name or message.role.capitalize()
-            speaker = " ".join(speaker.split()) or "?"
+            speaker = " ".join((message.name or message.role.capitalize()).split()) or "?"
             lines += [Line(day, speaker, text) for text in _sentences(message.text)]
-        if message.tool_calls or message.role == Role.TOOL:
-            lines += _call_lines(messages, place, focus, limit)
+        if message.tool_calls:
+            results = list(takewhile(lambda after: after.role == Role.TOOL, messages[place + 1 :]))
+            limit = RESULT_TOKENS // len(message.tool_calls)
+            told = describe_calls(message, results, focus, limit, _estimate_tokens, max_value=MAX_INPUT)
+            lines += [Line(day, TOOL, text) for text in told]
     return lines
-
-
-def _call_lines(messages: Sequence[Message], place: int, focus: Focus, limit: int) -> Iterator[Line]:
-    """Yield the lines of a message's calls with their results; of a result only if its call is not before it."""
-    message = messages[place]
-    if message.role != Role.TOOL:
-        results = list(takewhile(lambda after: after.role == Role.TOOL, messages[place + 1 :]))
-        texts = list(describe_calls(message, results, focus, limit, _estimate_tokens, max_value=MAX_INPUT))
-    elif message.text and not (place and (messages[place - 1].role == Role.TOOL or messages[place - 1].tool_calls)):
-        texts = [f"{describe_result(message, focus, limit, _estimate_tokens)}."]
-    else:
-        return
-    for text in texts:
-        name = text.partition("(")[0] if message.tool_calls else "it"
-        for start, stop in split_text(text, MAX_SENTENCE, _estimate_tokens, 0, _split_pieces):
-            continued = f"{name} also gave: " if start else ""
-            yield Line(format_day(message.occurred_at), TOOL, continued + " ".join(text[start:stop].split()))
 
 
 def _focus_of(messages: Sequence[Message]) -> Focus:
@@ -174,10 +154,6 @@ def _focus_of(messages: Sequence[Message]) -> Focus:
     inputs = [call_inputs(message) for message in messages if message.tool_calls]
     asked = [message.text for message in messages if message.role == Role.USER and message.text]
     return Focus(frozenset(terms(" ".join([*asked, *inputs]))), find_names(" ".join([*said, *inputs])))
-
-
-def _split_pieces(text: str) -> list[tuple[int, int]]:
-    return [piece.span() for piece in _PIECE.finditer(text)]
 
 
 def _estimate_tokens(text: str) -> int:
