@@ -12,7 +12,6 @@ import typer
 from memstore.cli.options import command, given, group
 from memstore.cli.output import echo_hint, print_json, print_result, print_rows, show_progress
 from memstore.cli.session import open_store
-from memstore.errors import InvalidInput
 
 if TYPE_CHECKING:
     from memstore.store.migrations import Status
@@ -216,37 +215,12 @@ def embeddings_status() -> None:
     rows = [(row.name, row.dimensions, row.state, row.users, row.units, row.vectors, row.missing) for row in embedders]
     print_rows(embedders, COLUMNS, rows)
     if any(each.state == "building" for each in embedders):
-        echo_hint("a migration is not done: memstore embeddings migrate goes on with it, rollback gives it up")
-
-
-@command(embeddings_app)
-def rollback(
-    leaving: Annotated[
-        str | None, typer.Option("--from", metavar="KIND:MODEL", help="The embedder to leave; else the last one.")
-    ] = None,
-) -> None:
-    """Let the embedder serve again that served before the last migration, or give up one that is not done.
-
-    What came since then gets its vectors first. Stopped or killed, the same command goes on with what is left. Where
-    nobody can go back, after clean for one, the exit code is 2.
-
-    JSON: {"users": gone back, "vectors": made, integers}.
-    """
-    with open_store() as store, show_progress("loading") as move:
-        moved = store.embeddings.rollback(leaving, progress=lambda done, total: move("units", done, total))
-        if not moved.users:
-            where = "" if leaving is None else f" from {leaving!r}"
-            raise InvalidInput(
-                f"Nobody can go back{where}: no other embedder served before, or its vectors were removed by memstore "
-                "embeddings clean. To have users found by it again: memstore embeddings migrate --to KIND:MODEL. "
-                "memstore embeddings status says what there is."
-            )
-    print_result(moved, f"{moved.users:,} users have gone back; {moved.vectors:,} vectors made")
+        echo_hint("a migration is not done: memstore embeddings migrate goes on, or back to the embedder that serves")
 
 
 @command(embeddings_app)
 def clean() -> None:
-    """Remove the vectors and indexes of embedders that serve no more. There is no way back then.
+    """Remove the vectors and indexes of embedders that serve no more: a migration back would make them anew.
 
     JSON: {"users": integer, "vectors": removed}.
     """

@@ -14,7 +14,7 @@ from uuid import UUID
 from memstore._compat import to_thread
 from memstore.derive.chunks import document_text, run_with_active_embedder, speaker_prefixed
 from memstore.derive.dependencies import Dependencies
-from memstore.errors import Conflict, InvalidInput
+from memstore.errors import Conflict
 from memstore.models import EmbeddingStatus, MigrationReport, Tier, UnitKey
 from memstore.providers import Embedder, Vectors
 from memstore.store import documents, embedding_models, erasure, messages, postings, vector_indexes
@@ -78,13 +78,7 @@ async def _count_missing(scope: Transaction, model: UUID) -> int:
 
 
 async def _move(
-    database: Database,
-    dependencies: Dependencies,
-    user: UUID,
-    model: Model,
-    migration: _Migration,
-    *,
-    back: bool = False,
+    database: Database, dependencies: Dependencies, user: UUID, model: Model, migration: _Migration
 ) -> None:
     """Make a user's missing vectors, and then the model active."""
     while True:
@@ -106,53 +100,15 @@ async def _move(
             )
             vectors = await to_thread(_embed_documents, dependencies, texts)
             migration.advance(made + await documents.add_vectors(scope, vectors, model.id))
-            await embedding_models.switch(scope, model, back=back)
+            await embedding_models.switch(scope, model)
         migration.users += 1
         return
-
-
-async def rollback(
-    database: Database, dependencies: Dependencies, leaving: str | None, progress: Progress
-) -> MigrationReport:
-    """Make the embedder active again that was so before `leaving`, the one of the last migration by default.
-
-    Makes the vectors of what came since; a migration that is not done is given up. Returns how many users went back or
-    stayed, and the vectors made. Raises `InvalidInput` if users were moved to several embedders.
-    """
-    migration = _Migration(progress)
-    async with embedding_models.advisory_lock(database):
-        for user, model in await _find_last_steps(database, leaving):
-            async with database.user_transaction(user) as scope:
-                if model.state == BUILDING:
-                    migration.users += await embedding_models.give_up(scope, model.id)
-                    continue
-                before = await embedding_models.begin_rollback(scope, model.id)
-                if before is None:
-                    continue
-                migration.total += await _count_missing(scope, before.id)
-            embedder = await to_thread(dependencies.exactly, before.name, before.dimensions)
-            await _move(database, replace(dependencies, embedder=embedder), user, before, migration, back=True)
-    return MigrationReport(migration.users, migration.vectors)
-
-
-async def _find_last_steps(database: Database, leaving: str | None) -> list[tuple[UUID, Model]]:
-    """Return the users who can go back, each with the embedder of their last migration."""
-    steps = []
-    async for user, _ in messages.everybody(database):
-        async with database.user_transaction(user) as scope:
-            last = embedding_models.last_step(await embedding_models.models(scope))
-        if last is not None and leaving in (None, last.name):
-            steps.append((user, last))
-    names = sorted({model.name for _, model in steps})
-    if len(names) > 1:
-        raise InvalidInput(f"Users were moved to {' and to '.join(names)}: say from which one they are to go back.")
-    return steps
 
 
 async def clean(database: Database) -> MigrationReport:
     """Remove vectors and indexes of retired embedders; return of how many users, and how many vectors.
 
-    There is no way back then. Raises `Conflict` while a migration is not done.
+    Raises `Conflict` while a migration is not done.
     """
     done: Counter[str] = Counter()
     async with embedding_models.advisory_lock(database):
@@ -163,7 +119,8 @@ async def clean(database: Database) -> MigrationReport:
             if building := [model.name for model in models if model.state == BUILDING]:
                 raise Conflict(
                     f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate "
-                    f"--to {building[0]}, or give it up with memstore embeddings rollback. Nothing was removed."
+                    f"--to {building[0]}, or give it up with a migration to the embedder that serves. Nothing was "
+                    "removed."
                 )
             retired.append((user, [model for model in models if model.state == RETIRED]))
         for user, models in retired:

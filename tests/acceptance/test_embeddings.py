@@ -83,12 +83,9 @@ def test_the_commands_move_users_and_bring_them_back(url: str, cli: Run, store: 
     assert cli("embeddings", "status", *at).out.splitlines()[0].split("\t") == [
         NEW, "256", "serving", "2", str(units), str(units), "0",
     ]  # fmt: skip
-    assert cli("embeddings", "rollback", "--json", *at, embedder=OLD).json == {"users": 2, "vectors": 0}
+    assert cli("embeddings", "migrate", "--to", OLD, "--json", *at, embedder=OLD).json == {"users": 2, "vectors": 0}
     assert cli("embeddings", "clean", "--json", *at).json == {"users": 2, "vectors": units}
     assert states(store) == {OLD: ("serving", 2, 0), NEW: ("retired", 2, units)}
-    refused = cli("embeddings", "rollback", *at, embedder=OLD)
-    assert (refused.code, refused.out) == (2, "")
-    assert "Nobody can go back" in refused.err
 
 
 def test_the_doctor_and_the_statistics_count_the_vectors_that_serve(
@@ -109,7 +106,7 @@ import os, signal, sys
 import memstore
 from memstore._sync.store.database import Transaction
 
-url, step, left = sys.argv[1], sys.argv[2], [int(sys.argv[3])]
+url, left = sys.argv[1], [int(sys.argv[2])]
 
 def killing(real):
     def write(*args, **values):
@@ -121,13 +118,13 @@ def killing(real):
 
 with memstore.open(url, settings={"embedder": "turned:1"}) as store:
     Transaction.run, Transaction.run_many = killing(Transaction.run), killing(Transaction.run_many)
-    store.embeddings.migrate("turned:2") if step == "migrate" else store.embeddings.rollback()
+    store.embeddings.migrate("turned:2")
 """
 
 
-def killed(url: str, step: str, writes: int) -> bool:
-    """Migrate, or go back, in a process that is killed before it writes once more than this; False where it ends."""
-    ended = subprocess.run([sys.executable, "-c", KILLED, url, step, str(writes)], env=environment(), timeout=60)
+def killed(url: str, writes: int) -> bool:
+    """Migrate in a process that is killed before it writes once more than this; False where it ends."""
+    ended = subprocess.run([sys.executable, "-c", KILLED, url, str(writes)], env=environment(), timeout=60)
     assert ended.returncode in (0, -signal.SIGKILL)
     return ended.returncode != 0
 
@@ -137,37 +134,19 @@ def test_killed_before_any_write_it_goes_on_or_back(url: str, store: memstore.Me
     derived(store, "alice", messages=12)
     before, units = recalled(store, "alice"), store.stats()["units"]
     writes = 0
-    while killed(url, "migrate", writes):
+    while killed(url, writes):
         check_alike(recalled(store, "alice"), before)
         if writes % 2:
             store.embeddings.migrate(NEW)
             assert states(store) == {NEW: ("serving", 1, 0), OLD: ("retired", 1, 0)}
             check_alike(recalled(store, "alice"), before)
-        store.embeddings.rollback()
+        store.embeddings.migrate(OLD)
         check_alike(recalled(store, "alice"), before)
         store.embeddings.clean()
         assert states(store) in ({OLD: ("serving", 1, 0)}, {OLD: ("serving", 1, 0), NEW: ("retired", 1, units)})
         assert store.backfills.verify() == []
         writes += 1
     assert writes >= 6
-
-
-@pytest.mark.slow
-def test_a_rollback_killed_before_any_write_goes_on(url: str, store: memstore.MemoryStore) -> None:
-    derived(store, "alice", messages=12)
-    store.embeddings.migrate(NEW)
-    store.user("alice").conversation("second").add_many(said("second", 8))  # what the old one lacks
-    store.derive()
-    before = recalled(store, "alice")
-    writes = 0
-    while killed(url, "rollback", writes):
-        check_alike(recalled(store, "alice"), before)
-        store.embeddings.rollback()
-        assert states(store) == {OLD: ("serving", 1, 0), NEW: ("retired", 1, 0)}
-        check_alike(recalled(store, "alice"), before)
-        store.embeddings.migrate(NEW)
-        writes += 1
-    assert writes >= 4
 
 
 # -- under load
@@ -256,19 +235,16 @@ def kill_at_work(url: str, store: memstore.MemoryStore, wait: float, *args: str)
 def test_under_load_no_recall_fails_and_none_is_mixed(url: str, store: memstore.MemoryStore, tmp_path: Path) -> None:
     derived(store, "quiet", "busy")
     load, chance = Load(store), random.Random(6)
-    kills = Counter[str]()
+    kills = 0
     with worker(url, tmp_path, embedder=OLD):
         with load.going_on():
-            for step in (("migrate", "--to", NEW), ("rollback",), ("migrate", "--to", NEW)) * DOSE:
+            for target in (NEW, OLD, NEW) * DOSE:
                 for _ in range(2):
-                    kills[step[0]] += kill_at_work(url, store, chance.uniform(0, 0.7), *step)
-                    if step[0] == "rollback" and NEW not in serving(store):  # else it would be of an earlier one
-                        break
-                there = step[0] == "rollback" and NEW not in serving(store)  # nobody is left who can go back
-                assert command(url, *step).wait(timeout=60) == (2 if there else 0)
-                assert serving(store) == ({OLD} if step[0] == "rollback" else {NEW})
+                    kills += kill_at_work(url, store, chance.uniform(0, 0.7), "migrate", "--to", target)
+                assert command(url, "migrate", "--to", target).wait(timeout=60) == 0
+                assert serving(store) == {target}
         wait_until_derived(url)
-    assert kills["migrate"] >= 2
+    assert kills >= 2
     assert min(load.done.values()) > 10
     assert store.backfills.verify() == []
     assert states(store)[NEW] == ("serving", 2, 0)

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 import memstore
-from memstore import Conflict, EmbedderMismatch, InvalidInput
+from memstore import Conflict, EmbedderMismatch
 from memstore.client.store import AsyncMemoryStore
 from memstore.derive import embedding_migration
 from memstore.models import Hit
@@ -240,7 +240,7 @@ async def test_a_question_is_embedded_once_also_after_the_switch(old: AsyncMemor
     await alice.recall("Leeds")
     await alice.conversation("c").context("Leeds", budget=500)
     assert (len(first.questions), len(second.questions)) == (1, 2)
-    await old.embeddings.rollback()
+    await old.embeddings.migrate(OLD)
     await alice.recall("Leeds")
     await alice.recall("Leeds")
     assert len(first.questions) == 3
@@ -297,21 +297,17 @@ async def test_what_was_cut_off_can_be_given_up(
     await talked(old)
     before, units = await recalled(old), (await old.stats())["units"]
     await cut_off(old, monkeypatch, 2)
-    assert (await old.embeddings.rollback()).users == 1
+    await old.embeddings.migrate(OLD)  # it serves: what was begun beside it is given up
     assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("retired", 1, units - 6)}
     alike(await recalled(old), before)
-    assert (await old.embeddings.rollback()).users == 0
     assert (await old.embeddings.clean()).vectors == 6
-    await cut_off(old, monkeypatch, 1)
-    await old.embeddings.migrate(OLD)  # it serves: what was begun beside it is given up
-    assert (await states(old))[NEW] == ("retired", 1, units - 3)
 
 
 async def test_nobody_migrates_while_somebody_else_does(old: AsyncMemoryStore, url: str) -> None:
     await talked(old)
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("select pg_advisory_lock(hashtextextended('memstore:embeddings', 0))")
-        for call in (lambda: old.embeddings.migrate(NEW), old.embeddings.rollback, old.embeddings.clean):
+        for call in (lambda: old.embeddings.migrate(NEW), old.embeddings.clean):
             with pytest.raises(Conflict, match="another process"):
                 await call()
         assert list(await states(old)) == [OLD]
@@ -321,7 +317,7 @@ async def test_nobody_migrates_while_somebody_else_does(old: AsyncMemoryStore, u
 # -- back
 
 
-async def test_a_rollback_brings_back_what_was_and_what_came_since(
+async def test_the_way_back_makes_what_came_since(
     old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for world in ("memstore", "memstore._sync"):
@@ -342,54 +338,12 @@ async def test_a_rollback_brings_back_what_was_and_what_came_since(
         version = await scope.get(chunks.index_version(embedding_models.id_of(held)))
         assert version is not None
         assert await chunks.read_index(scope, embedding_models.id_of(held), version.version) is not None
-    moved = await old.embeddings.rollback()
+    moved = await old.embeddings.migrate(OLD)
     assert (moved.users, moved.vectors) == (1, lacking)
     alike(await recalled(old), after)
     assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("retired", 1, 0)}
-    assert (await old.embeddings.rollback()).users == 0, "it does not go forth again"
     assert (await old.embeddings.migrate(NEW)).vectors == 0
     alike(await recalled(old), after)
-
-
-async def test_a_rollback_that_was_cut_off_goes_on(old: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    await talked(old)
-    await talked(old, "bob")
-    await old.embeddings.migrate(NEW)
-    for user in ("alice", "bob"):
-        await talked(old, user, place="d", times=1)
-    after = await recalled(old)
-    first = embedder(old, OLD)
-
-    def killed(texts: Sequence[str]) -> Vectors:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(first, "embed_documents", killed)
-        with pytest.raises(KeyboardInterrupt):
-            await old.embeddings.rollback()
-    found = {(one.name, one.state): one.users for one in await old.embeddings.status()}
-    assert found == {(NEW, "serving"): 2, (OLD, "building"): 1, (OLD, "retired"): 1}
-    alike(await recalled(old), after)
-    assert (await old.embeddings.rollback()).users == 2
-    alike(await recalled(old), after)
-    assert await states(old) == {OLD: ("serving", 2, 0), NEW: ("retired", 2, 0)}
-
-
-async def test_of_two_migrations_the_operator_says_which_to_undo(old: AsyncMemoryStore, url: str) -> None:
-    await talked(old)
-    await old.embeddings.migrate(NEW)
-    await talked(old, "bob")  # by the old setting
-    with psycopg.connect(url) as connection:  # as if a migration of alice alone had been there before
-        connection.execute("update embedding_models set predecessor = null where name = %s", [OLD])
-    async with old._database.user_transaction(old.user("bob").id) as scope:
-        assert await embedding_models.begin(
-            scope, embedding_models.Model(embedding_models.id_of(embedder(old, "turned:3")), "turned:3", 256)
-        )
-    with pytest.raises(InvalidInput, match=r"turned:2 and to turned:3"):
-        await old.embeddings.rollback()
-    assert (await old.embeddings.rollback("turned:3")).users == 1
-    assert (await old.embeddings.rollback(NEW)).users == 1
-    assert (await states(old))[OLD] == ("serving", 2, 0)
 
 
 async def test_a_cleaning_removes_what_serves_no_more(old: AsyncMemoryStore, url: str) -> None:
