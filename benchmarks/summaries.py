@@ -43,9 +43,8 @@ import numpy as np
 from report import Cell, Table, reported
 
 from memstore.context.strategies.base import cover
-from memstore.derive.chunking import sentences
+from memstore.derive.chunking import sentences, split_segments
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.segmentation import split_segments
 from memstore.derive.summaries import extractive
 from memstore.derive.summaries.extractive import ExtractiveSummarizer, Line, abridge, extract_lines, format_lines
 from memstore.models import Message, Summary

@@ -126,12 +126,11 @@ async def derive(
         run = RunState(progress, await watermarks.backlog(scope, only=only.user))
         dependencies.token_budget.left = await llm_usage.left(scope, dependencies.settings.llm_daily_tokens)
     derivers = make_derivers(dependencies)
+    calls = [partial(_run_deriver, database, deriver, only, redo, run) for deriver in derivers]
     if any(deriver.producer.uses_llm for deriver in derivers):  # one model, one question at a time
-        for deriver in derivers:
-            await _run_deriver(database, deriver, only, redo, run)
-    else:
-        # At once: rules read while vectors are computed and rows are written.
-        calls = [partial(_run_deriver, database, deriver, only, redo, run) for deriver in derivers]
+        for call in calls:
+            await call()
+    else:  # at once: rules read while vectors are computed and rows are written
         await run_all(calls, run.stop_requested.set)
     if redo == VECTORS:
         await _embed_missing(database, dependencies, only, run)
@@ -160,6 +159,7 @@ async def _run_deriver(
 
 async def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run: RunState) -> None:
     after: PendingWork | None = None
+    limit = 0 if deriver.producer.uses_llm else deriver.producer.batch_size
     while not run.stop_requested.is_set():
         async with database.admin_transaction() as scope:
             page = await watermarks.pending_work(
@@ -168,21 +168,17 @@ async def _derive_pending(database: Database, deriver: Deriver, only: DeriveScop
         if not page:
             return
         after = page[-1]
-        for group in _group(page, 0 if deriver.producer.uses_llm else deriver.producer.batch_size):
+        # Short conversations in groups, so that the encoder is not fed them one by one.
+        groups: list[list[PendingWork]] = [[]]
+        size = 0
+        for work in page:
+            if groups[-1] and size + work.last_seq - work.done_seq > limit:
+                groups.append([])
+                size = 0
+            groups[-1].append(work)
+            size += work.last_seq - work.done_seq
+        for group in groups:
             await _drain(database, deriver, group, run)
-
-
-def _group(page: Sequence[PendingWork], limit: int) -> list[list[PendingWork]]:
-    """Group short conversations, so that the encoder is not fed them one by one."""
-    groups: list[list[PendingWork]] = [[]]
-    size = 0
-    for work in page:
-        if groups[-1] and size + work.last_seq - work.done_seq > limit:
-            groups.append([])
-            size = 0
-        groups[-1].append(work)
-        size += work.last_seq - work.done_seq
-    return groups
 
 
 async def _drain(database: Database, deriver: Deriver, group: list[PendingWork], run: RunState) -> None:

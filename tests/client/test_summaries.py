@@ -119,15 +119,6 @@ async def test_a_summary_on_demand_is_made_once_and_found(store: AsyncMemoryStor
     assert len(await trip.summaries(level=1)) == 5
 
 
-async def test_a_long_range_has_a_longer_summary(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("lisbon")
-    await trip.add_many(history(600))
-    short, long = await trip.summarize(1, 40), await trip.summarize()
-    assert short.tokens <= 160 < long.tokens <= 313
-    assert "1 March 2024:" in short.text
-    assert (long.occurred_at, long.occurred_until) == (START, START + timedelta(days=599, minutes=1))
-
-
 async def test_a_range_that_is_not_there_is_refused(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("lisbon")
     with pytest.raises(InvalidInput, match="no messages"):

@@ -86,16 +86,6 @@ def test_no_date_is_written_into_anybodys_words() -> None:
     assert again == line
 
 
-def test_a_day_and_a_speaker_stand_once() -> None:
-    lines = [
-        Line("1 May 2024", "Alice", "One: two."),
-        Line("1 May 2024", "Alice", "Two."),
-        Line("1 May 2024", "Bob", "Three."),
-        Line("2 May 2024", "Bob", "4."),
-    ]
-    assert format_lines(lines) == "1 May 2024:\nAlice: One: two.\n  Two.\nBob: Three.\n2 May 2024:\nBob: 4."
-
-
 def test_what_a_model_wrote_goes_on_into_the_next_level() -> None:
     text = "Alice moved to Porto. She asked: where is the\nsea?"
     assert parse_lines([summary(text, "llm-summary/1")]) == [
@@ -119,12 +109,6 @@ def test_a_summary_is_within_its_tokens_and_never_empty() -> None:
         assert text == EMPTY_SUMMARY or COUNTER.count(text) <= limit
     assert abridge([], 50, COUNTER) == EMPTY_SUMMARY
     assert abridge(lines[:1], 50, COUNTER) == format_lines(lines[:1])
-
-
-def test_a_summary_fills_its_tokens_where_speakers_and_days_stand_once() -> None:
-    lines = [Line("1 May 2024", "Alice Margaret Miller", f"I saw {n} {n} {n} {n} birds.") for n in range(100, 160)]
-    text = abridge(lines, 100, COUNTER)
-    assert 100 - len(lines[0].text.split()) < COUNTER.count(text) <= 100
 
 
 def test_who_is_spoken_to_is_no_news() -> None:
@@ -179,12 +163,6 @@ def test_the_limit_holds(sentences: list[str], costs: list[int], limit: int) -> 
     assert sum(costs[place] for place in places) <= limit
     if any(cost <= limit for cost, sentence in zip(costs, sentences, strict=True) if sentence in TALK):
         assert places
-
-
-def test_their_order_does_not_matter_and_nothing_gives_nothing() -> None:
-    for limit in range(5, 30):
-        assert {TALK[i] for i in chosen(TALK, limit)} == {TALK[::-1][i] for i in chosen(TALK[::-1], limit)}
-    assert chosen([], 10) == chosen(TALK, 1) == []
 
 
 @pytest.mark.parametrize(

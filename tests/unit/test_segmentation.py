@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from memstore.derive.segmentation import split_segments
+from memstore.derive.chunking import split_segments
 from memstore.models import Message
 from tests.unit.strategies import START, message
 

@@ -18,7 +18,7 @@ from memstore.client.validation import check_names
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput, NotFound
 from memstore.models import ApiToken, EmbeddingStatus, MigrationReport
-from memstore.providers import Embedder, load_embedder, load_stored_embedder, vectors_name
+from memstore.providers import Embedder, load_embedder, load_stored_embedder
 from memstore.settings import Settings
 
 TOKEN_PREFIX = "mst_"  # nosec B105  # by which people, and scanners of repositories, know one
@@ -103,7 +103,8 @@ class Embeddings:
         """Move every user to the embedder `to`, such as "sentence-transformers:FOLDER".
 
         Its vectors are made beside the old ones, which serve until a user has all of them; then one transaction
-        switches the user. Open stores go on as they are; the setting `embedder` says what new users get. Raises
+        switches the user. Open stores go on as they are; the setting `embedder` says what new users get. To move back
+        is to migrate to the former embedder: only what came since is embedded, until `clean` removes the rest. Raises
         `ProviderMissing` and the like before anything is done, if the embedder cannot be had.
         """
         from memstore._sync.derive.embedding_migration import migrate
@@ -118,20 +119,8 @@ class Embeddings:
 
         return status(self._database)
 
-    def rollback(self, leaving: str | None = None, *, progress: UnitProgress | None = None) -> MigrationReport:
-        """Move users back to the embedder before the last migration, or before that to `leaving`.
-
-        What came since gets its vectors first. An unfinished migration is given up; its vectors stay until `clean`.
-        The report has 0 `users` if nobody can go back. Raises `InvalidInput` if users were moved to several embedders
-        and `leaving` does not say which one.
-        """
-        from memstore._sync.derive.embedding_migration import rollback
-
-        name = None if leaving is None else vectors_name(leaving)
-        return rollback(self._database, self._resources(None), name, progress or _ignore)
-
     def clean(self) -> MigrationReport:
-        """Remove the vectors of retired embedders, and with them the way back.
+        """Remove the vectors of retired embedders: a migration back would make them anew.
 
         Raises `Conflict` while a migration is not finished.
         """

@@ -26,7 +26,7 @@ from memstore._sync.store.embedding_models import (
     id_of,
 )
 from memstore.derive.dependencies import Dependencies
-from memstore.errors import Conflict, InvalidInput
+from memstore.errors import Conflict
 from memstore.models import EmbeddingStatus, MigrationReport, Tier, UnitKey
 from memstore.providers import Embedder, Vectors
 from memstore.store.errors import ConcurrentUpdate
@@ -84,15 +84,7 @@ def _count_missing(scope: Transaction, model: UUID) -> int:
     return units + documents.count_lacking(scope, model)
 
 
-def _move(
-    database: Database,
-    dependencies: Dependencies,
-    user: UUID,
-    model: Model,
-    migration: _Migration,
-    *,
-    back: bool = False,
-) -> None:
+def _move(database: Database, dependencies: Dependencies, user: UUID, model: Model, migration: _Migration) -> None:
     """Make a user's missing vectors, and then the model active."""
     while True:
         _fill_units(database, dependencies, user, model.id, migration.advance)
@@ -111,53 +103,15 @@ def _move(
             made = embedding_models.add_vectors(scope, call_inline(_embed_units, dependencies, units), model.id)
             vectors = call_inline(_embed_documents, dependencies, texts)
             migration.advance(made + documents.add_vectors(scope, vectors, model.id))
-            embedding_models.switch(scope, model, back=back)
+            embedding_models.switch(scope, model)
         migration.users += 1
         return
-
-
-def rollback(
-    database: Database, dependencies: Dependencies, leaving: str | None, progress: Progress
-) -> MigrationReport:
-    """Make the embedder active again that was so before `leaving`, the one of the last migration by default.
-
-    Makes the vectors of what came since; a migration that is not done is given up. Returns how many users went back or
-    stayed, and the vectors made. Raises `InvalidInput` if users were moved to several embedders.
-    """
-    migration = _Migration(progress)
-    with embedding_models.advisory_lock(database):
-        for user, model in _find_last_steps(database, leaving):
-            with database.user_transaction(user) as scope:
-                if model.state == BUILDING:
-                    migration.users += embedding_models.give_up(scope, model.id)
-                    continue
-                before = embedding_models.begin_rollback(scope, model.id)
-                if before is None:
-                    continue
-                migration.total += _count_missing(scope, before.id)
-            embedder = call_inline(dependencies.exactly, before.name, before.dimensions)
-            _move(database, replace(dependencies, embedder=embedder), user, before, migration, back=True)
-    return MigrationReport(migration.users, migration.vectors)
-
-
-def _find_last_steps(database: Database, leaving: str | None) -> list[tuple[UUID, Model]]:
-    """Return the users who can go back, each with the embedder of their last migration."""
-    steps = []
-    for user, _ in messages.everybody(database):
-        with database.user_transaction(user) as scope:
-            last = embedding_models.last_step(embedding_models.models(scope))
-        if last is not None and leaving in (None, last.name):
-            steps.append((user, last))
-    names = sorted({model.name for _, model in steps})
-    if len(names) > 1:
-        raise InvalidInput(f"Users were moved to {' and to '.join(names)}: say from which one they are to go back.")
-    return steps
 
 
 def clean(database: Database) -> MigrationReport:
     """Remove vectors and indexes of retired embedders; return of how many users, and how many vectors.
 
-    There is no way back then. Raises `Conflict` while a migration is not done.
+    Raises `Conflict` while a migration is not done.
     """
     done: Counter[str] = Counter()
     with embedding_models.advisory_lock(database):
@@ -168,7 +122,8 @@ def clean(database: Database) -> MigrationReport:
             if building := [model.name for model in models if model.state == BUILDING]:
                 raise Conflict(
                     f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate "
-                    f"--to {building[0]}, or give it up with memstore embeddings rollback. Nothing was removed."
+                    f"--to {building[0]}, or give it up with a migration to the embedder that serves. Nothing was "
+                    "removed."
                 )
             retired.append((user, [model for model in models if model.state == RETIRED]))
         for user, models in retired:

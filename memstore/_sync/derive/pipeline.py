@@ -127,12 +127,11 @@ def derive(
         run = RunState(progress, watermarks.backlog(scope, only=only.user))
         dependencies.token_budget.left = llm_usage.left(scope, dependencies.settings.llm_daily_tokens)
     derivers = make_derivers(dependencies)
+    calls = [partial(_run_deriver, database, deriver, only, redo, run) for deriver in derivers]
     if any(deriver.producer.uses_llm for deriver in derivers):  # one model, one question at a time
-        for deriver in derivers:
-            _run_deriver(database, deriver, only, redo, run)
-    else:
-        # At once: rules read while vectors are computed and rows are written.
-        calls = [partial(_run_deriver, database, deriver, only, redo, run) for deriver in derivers]
+        for call in calls:
+            call()
+    else:  # at once: rules read while vectors are computed and rows are written
         run_all_threads(calls, run.stop_requested.set)
     if redo == VECTORS:
         _embed_missing(database, dependencies, only, run)
@@ -159,6 +158,7 @@ def _run_deriver(database: Database, deriver: Deriver, only: DeriveScope, redo: 
 
 def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run: RunState) -> None:
     after: PendingWork | None = None
+    limit = 0 if deriver.producer.uses_llm else deriver.producer.batch_size
     while not run.stop_requested.is_set():
         with database.admin_transaction() as scope:
             page = watermarks.pending_work(
@@ -167,21 +167,17 @@ def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run
         if not page:
             return
         after = page[-1]
-        for group in _group(page, 0 if deriver.producer.uses_llm else deriver.producer.batch_size):
+        # Short conversations in groups, so that the encoder is not fed them one by one.
+        groups: list[list[PendingWork]] = [[]]
+        size = 0
+        for work in page:
+            if groups[-1] and size + work.last_seq - work.done_seq > limit:
+                groups.append([])
+                size = 0
+            groups[-1].append(work)
+            size += work.last_seq - work.done_seq
+        for group in groups:
             _drain(database, deriver, group, run)
-
-
-def _group(page: Sequence[PendingWork], limit: int) -> list[list[PendingWork]]:
-    """Group short conversations, so that the encoder is not fed them one by one."""
-    groups: list[list[PendingWork]] = [[]]
-    size = 0
-    for work in page:
-        if groups[-1] and size + work.last_seq - work.done_seq > limit:
-            groups.append([])
-            size = 0
-        groups[-1].append(work)
-        size += work.last_seq - work.done_seq
-    return groups
 
 
 def _drain(database: Database, deriver: Deriver, group: list[PendingWork], run: RunState) -> None:

@@ -21,11 +21,10 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._compat import to_thread
-from memstore.derive.chunking import split_text
+from memstore.derive.chunking import split_segments, split_text
 from memstore.derive.chunks import find_batch_end, run_with_active_embedder
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.llm import LLMSession
-from memstore.derive.segmentation import split_segments
 from memstore.derive.summaries.extractive import (
     EMPTY_SUMMARY,
     GROUP,

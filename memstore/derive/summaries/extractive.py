@@ -14,15 +14,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from heapq import heapify, heappop, heappush
 from itertools import takewhile
 from math import log1p
 from uuid import UUID
 
 from memstore import ids
-from memstore.derive.chunking import sentences, split_text
-from memstore.derive.segmentation import SPEAKERS
+from memstore.derive.chunking import SPEAKERS, sentences, split_text
 from memstore.derive.tool_results import Focus, call_inputs, describe_calls, find_names
 from memstore.models import Message, Role, Summary
 from memstore.providers import TokenCounter
@@ -61,15 +59,21 @@ class Line:
 class Segment:
     """What one summary is of: messages that follow each other, or summaries."""
 
-    user_id: UUID
-    conversation_id: UUID
     level: int
     from_seq: int
     to_seq: int
-    span: tuple[datetime, datetime]
-    tokens: int
     messages: Sequence[Message] = ()
     below: Sequence[Summary] = ()
+
+    @property
+    def conversation_id(self) -> UUID:
+        """The conversation that it is of."""
+        return (self.messages or self.below)[0].conversation_id
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of its messages or summaries."""
+        return sum(part.tokens for part in self.messages or self.below)
 
     def lines(self) -> Sequence[Line]:
         """Return the lines that may go into a summary."""
@@ -77,8 +81,10 @@ class Segment:
 
     def make_summary(self, text: str, recipe: str, counter: TokenCounter) -> Summary:
         """Return the text as the summary of this segment."""
+        times = [message.occurred_at for message in self.messages]
+        times += [time for summary in self.below for time in (summary.occurred_at, summary.occurred_until)]
         return Summary.model_construct(
-            user_id=self.user_id,
+            user_id=(self.messages or self.below)[0].user_id,
             id=ids.summary_id(self.conversation_id, self.level, self.from_seq, self.to_seq, recipe),
             conversation_id=self.conversation_id,
             level=self.level,
@@ -88,42 +94,20 @@ class Segment:
             tokens=counter.count(text),
             counter=counter.name,
             recipe=recipe,
-            occurred_at=self.span[0],
-            occurred_until=self.span[1],
+            occurred_at=min(times),
+            occurred_until=max(times),
         )
 
 
 def make_segment(level: int, messages: Sequence[Message]) -> Segment:
     """Return messages that follow each other as a segment."""
-    first, times = messages[0], [message.occurred_at for message in messages]
-    return Segment(
-        first.user_id,
-        first.conversation_id,
-        level,
-        first.seq,
-        messages[-1].seq,
-        (min(times), max(times)),
-        sum(message.tokens for message in messages),
-        messages,
-    )
+    return Segment(level, messages[0].seq, messages[-1].seq, messages)
 
 
 def parent_segments(waiting: Sequence[Summary]) -> list[Segment]:
     """Return each full group of summaries of one level as a segment of the next."""
-    return [
-        Segment(
-            group[0].user_id,
-            group[0].conversation_id,
-            group[0].level + 1,
-            group[0].from_seq,
-            group[-1].to_seq,
-            (min(summary.occurred_at for summary in group), max(summary.occurred_until for summary in group)),
-            sum(summary.tokens for summary in group),
-            below=group,
-        )
-        for at in range(0, len(waiting) - GROUP + 1, GROUP)
-        for group in [waiting[at : at + GROUP]]
-    ]
+    groups = [waiting[at : at + GROUP] for at in range(0, len(waiting) - GROUP + 1, GROUP)]
+    return [Segment(group[0].level + 1, group[0].from_seq, group[-1].to_seq, below=group) for group in groups]
 
 
 def summary_limit(level: int, settings: Settings) -> int:

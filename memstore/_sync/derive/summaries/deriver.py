@@ -27,10 +27,9 @@ from memstore._sync.store import chunks, embedding_models, erasure, llm_usage, m
 from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import UserVersion
-from memstore.derive.chunking import split_text
+from memstore.derive.chunking import split_segments, split_text
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.llm import LLMSession
-from memstore.derive.segmentation import split_segments
 from memstore.derive.summaries.extractive import (
     EMPTY_SUMMARY,
     GROUP,
