@@ -65,7 +65,7 @@ async def work(
         worker = await store.worker(concurrency)
         with stopped_by_signals(worker):
             await worker.run()
-        return worker.made
+        return dict(worker.made)
 
 
 @contextmanager

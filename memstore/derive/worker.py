@@ -84,7 +84,8 @@ class Worker:
     def __init__(
         self, database: Database, dependencies: Dependencies, *, concurrency: int, only: UUID | None = None
     ) -> None:
-        self._counts: Counter[str] = Counter()
+        # How many messages went through, what was made of them, and how often a deriver failed.
+        self.made = Counter(dict.fromkeys(("messages", "units", "summaries", "facts", "failed"), 0))
         self._users: set[UUID] = set()  # whose memory was derived
         self._database = database
         # Embedders of users for whom another one is active stay loaded as long as this works.
@@ -95,11 +96,6 @@ class Worker:
         self._only = only
         self._stopping = False
         self._running: asyncio.Task[None] | None = None
-
-    @property
-    def made(self) -> dict[str, int]:
-        """How many messages went through, what was made of them, and how often a deriver failed."""
-        return {kind: self._counts[kind] for kind in ("messages", "units", "summaries", "facts", "failed")}
 
     def stop(self) -> None:
         """Take no further job; `run` returns when those that run are done."""
@@ -191,7 +187,7 @@ class Worker:
             self._restart()
             raise
         finally:
-            self._counts.update(_totals(run))
+            self.made.update(_totals(run))
             self._users |= run.users
         if next_facts:
             await self._defer(context.app, next_facts, queue.next_in_line_priority(job.priority))

@@ -113,18 +113,6 @@ async def test_of_an_erased_message_nothing_is_left(store: AsyncMemoryStore, num
     await is_whole(store)
 
 
-async def test_lists_are_erased_as_what_is_in_them(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    said = await alice.conversation("c").add_many([{"role": "user", "content": f"I like {n}."} for n in range(4)])
-    assert (await alice.erase_message([said[0], said[1].id], said[2])).counts["messages"] == 3
-    facts = [await alice.add_fact(f"Number {n} matters.", type="preference") for n in range(2)]
-    assert (await alice.erase_fact(facts)).counts["facts"] == 2
-    with pytest.raises(InvalidInput, match="at least one"):
-        await alice.erase_message([])
-    with pytest.raises(InvalidInput, match="'hello' is no id"):
-        await alice.erase_message(["hello"])  # type: ignore[list-item]
-
-
 async def test_of_an_erased_conversation_nothing_is_left(store: AsyncMemoryStore) -> None:
     await talked(store, "bob")
     alice = await talked(store)

@@ -353,19 +353,6 @@ async def test_nobody_may_touch_what_is_not_theirs(store: AsyncMemoryStore) -> N
             await alice.conversation("c").summaries(level=level)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("order", [(0, 2, 1), (2, 1, 0)])
-async def test_what_ended_is_the_same_whichever_conversation_comes_first(
-    store: AsyncMemoryStore, order: tuple[int, ...]
-) -> None:
-    """A value that comes in when it has ended already ends the one before it all the same."""
-    said = [("I moved to Rome.", 1), ("I moved to Paris.", 2), ("I no longer live in Paris.", 3)]
-    alice = await told(store, *(said[place] for place in order))
-    assert {fact.value: fact.state for fact in await alice.facts(state=None) if fact.attribute == "residence"} == {
-        "rome": "superseded",
-        "paris": "superseded",
-    }
-
-
 async def test_two_who_edit_at_once_do_not_overwrite_each_other(
     store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

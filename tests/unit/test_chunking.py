@@ -113,10 +113,6 @@ def test_a_long_word_is_cut_between_characters_but_not_within_them() -> None:
         assert all(text[start] == "👩" for start, _ in split_text(text, limit, len))
 
 
-def test_a_character_over_the_limit_stands_alone() -> None:
-    assert split_text("abc", 1, lambda text: 3 * len(text)) == [(0, 1), (1, 2), (2, 3)]
-
-
 @pytest.mark.parametrize(
     "text",
     ["The ferry leaves at nine. " * 20_000, "word " * 100_000, "x" * 500_000, "é. " * 150_000, "去" * 400_000],

@@ -78,14 +78,6 @@ def test_a_call_without_a_result_is_told() -> None:
     assert extract_lines([result, message(2, "user", None)]) == []
 
 
-def test_no_date_is_written_into_anybodys_words() -> None:
-    said = "I met her yesterday, the wedding is on 11 September."
-    [line] = extract_lines([message(1, "user", said, "Alice", occurred_at=START)])
-    assert line.text == said
-    [again] = parse_lines([summary(format_lines([line]))])
-    assert again == line
-
-
 def test_what_a_model_wrote_goes_on_into_the_next_level() -> None:
     text = "Alice moved to Porto. She asked: where is the\nsea?"
     assert parse_lines([summary(text, "llm-summary/1")]) == [

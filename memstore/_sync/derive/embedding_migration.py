@@ -7,7 +7,7 @@ on; recall uses the old vectors until the one transaction that makes the new one
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
@@ -37,15 +37,14 @@ Progress = Callable[[int, int], None]  # units done, units in all
 
 
 class _Migration:
-    """Counts what was made, of how much."""
+    """Counts the vectors that were made, of how many."""
 
     def __init__(self, progress: Progress) -> None:
-        self.done = self.total = self.users = self.vectors = 0
+        self.done = self.total = self.users = 0
         self._progress = progress
 
     def advance(self, vectors: int) -> None:
         self.done += vectors
-        self.vectors += vectors
         self._progress(self.done, max(self.done, self.total))
 
 
@@ -61,7 +60,7 @@ def migrate(database: Database, dependencies: Dependencies, target: Embedder, pr
         while users := _begin(database, model, migration):
             for user in users:
                 _move(database, by_target, user, model, migration)
-    return MigrationReport(migration.users, migration.vectors)
+    return MigrationReport(migration.users, migration.done)
 
 
 def _begin(database: Database, model: Model, migration: _Migration) -> list[UUID]:
@@ -146,15 +145,15 @@ def _clean_user(database: Database, user: UUID, retired: Sequence[Model]) -> int
 
 def status(database: Database) -> list[EmbeddingStatus]:
     """Return each embedder by its state: how many users it has, their units and vectors, and what is missing."""
-    totals: dict[tuple[str, int, str], Counter[str]] = {}
+    totals: defaultdict[tuple[str, int, str], Counter[str]] = defaultdict(Counter)
     for user, _ in messages.everybody(database):
         with database.user_transaction(user) as scope:
             for model in embedding_models.count_vectors(scope):
                 missing = 0 if model.state == RETIRED else model.units - model.vectors
-                total = totals.setdefault((model.name, model.dimensions, model.state), Counter())
+                total = totals[model.name, model.dimensions, model.state]
                 total.update(users=1, units=model.units, vectors=model.vectors, missing=missing)
     statuses = [
-        EmbeddingStatus(*key, total["users"], total["units"], total["vectors"], total["missing"])
+        EmbeddingStatus(*key, *(total[kind] for kind in ("users", "units", "vectors", "missing")))
         for key, total in totals.items()
     ]
     return sorted(statuses, key=lambda one: (STATES.index(one.state), one.name, one.dimensions))
