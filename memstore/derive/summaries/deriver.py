@@ -169,7 +169,8 @@ class SummaryDeriver:
         """Store summaries and their units."""
         model = await embedding_models.lock_active(scope, self.dependencies.embedder)
         added = await summaries.add(scope, result.summaries)
-        await chunks.add(scope, result.units, model)
+        if added:  # else another process has just made the one that was asked for
+            await chunks.add(scope, result.units, model)
         letters = 0
         if result.llm_session:
             letters = len(result.llm_session.invalid_responses)
@@ -255,8 +256,8 @@ async def summarize(
 async def _summarize(
     database: Database, user: UUID, segment: Segment, recipe: str, epoch: UserVersion | None, dependencies: Dependencies
 ) -> Summary:
-    settings, summarizer = dependencies.settings, make_summarizer(dependencies)
-    session = summarizer.start_session()
+    settings, deriver = dependencies.settings, SummaryDeriver(dependencies)
+    session = deriver.producer.start_session()
     if session is not None:
         async with database.admin_transaction() as scope:
             session.budget.left = await llm_usage.left(scope, settings.llm_daily_tokens)
@@ -264,15 +265,12 @@ async def _summarize(
     while segment.tokens > settings.segment_tokens * GROUP ** (level - 1):
         level += 1
     limit = summary_limit(level, settings)
-    [summary] = await to_thread(lambda: list(summarizer.summarize([segment], limit, session)))
+    [summary] = await to_thread(lambda: list(deriver.producer.summarize([segment], limit, session)))
     units = await to_thread(embed_summaries, [summary], dependencies)
     async with erasure.transaction_if_unchanged(database, user, epoch) as scope:
-        model = await embedding_models.lock_active(scope, dependencies.embedder)
-        if await summaries.add(scope, [summary]):  # else another process has just made it
-            await chunks.add(scope, units, model)
         if session is not None:
             await llm_usage.answered(scope, make_request(segment, recipe).id)
-            await llm_usage.keep(scope, session.usage, session.invalid_responses)
+        await deriver.save(scope, SummaryResult(segment.to_seq, [summary], units, 0, session))
         return await summaries.summary(scope, summary.id) or summary
 
 

@@ -127,8 +127,8 @@ def extract_lines(messages: Sequence[Message]) -> list[Line]:
         if message.tool_calls:
             results = list(takewhile(lambda after: after.role == Role.TOOL, messages[place + 1 :]))
             limit = RESULT_TOKENS // len(message.tool_calls)
-            told = describe_calls(message, results, focus, limit, _estimate_tokens, max_value=MAX_INPUT)
-            lines += [Line(day, TOOL, text) for text in told]
+            texts = describe_calls(message, results, focus, limit, _estimate_tokens, max_value=MAX_INPUT)
+            lines += [Line(day, TOOL, text) for text in texts]
     return lines
 
 

@@ -170,7 +170,8 @@ class SummaryDeriver:
         """Store summaries and their units."""
         model = embedding_models.lock_active(scope, self.dependencies.embedder)
         added = summaries.add(scope, result.summaries)
-        chunks.add(scope, result.units, model)
+        if added:  # else another process has just made the one that was asked for
+            chunks.add(scope, result.units, model)
         letters = 0
         if result.llm_session:
             letters = len(result.llm_session.invalid_responses)
@@ -256,8 +257,8 @@ def summarize(
 def _summarize(
     database: Database, user: UUID, segment: Segment, recipe: str, epoch: UserVersion | None, dependencies: Dependencies
 ) -> Summary:
-    settings, summarizer = dependencies.settings, make_summarizer(dependencies)
-    session = summarizer.start_session()
+    settings, deriver = dependencies.settings, SummaryDeriver(dependencies)
+    session = deriver.producer.start_session()
     if session is not None:
         with database.admin_transaction() as scope:
             session.budget.left = llm_usage.left(scope, settings.llm_daily_tokens)
@@ -265,15 +266,12 @@ def _summarize(
     while segment.tokens > settings.segment_tokens * GROUP ** (level - 1):
         level += 1
     limit = summary_limit(level, settings)
-    [summary] = call_inline(lambda: list(summarizer.summarize([segment], limit, session)))
+    [summary] = call_inline(lambda: list(deriver.producer.summarize([segment], limit, session)))
     units = call_inline(embed_summaries, [summary], dependencies)
     with erasure.transaction_if_unchanged(database, user, epoch) as scope:
-        model = embedding_models.lock_active(scope, dependencies.embedder)
-        if summaries.add(scope, [summary]):  # else another process has just made it
-            chunks.add(scope, units, model)
         if session is not None:
             llm_usage.answered(scope, make_request(segment, recipe).id)
-            llm_usage.keep(scope, session.usage, session.invalid_responses)
+        deriver.save(scope, SummaryResult(segment.to_seq, [summary], units, 0, session))
         return summaries.summary(scope, summary.id) or summary
 
 
