@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import groupby
+from itertools import accumulate, groupby
 from threading import Event as Flag, Lock
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID
@@ -38,8 +38,6 @@ Progress = Callable[[str, int, int], None]
 SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
 VECTORS = "vectors"
 REBUILDABLE = {"facts": "facts", "summaries": "summarize", VECTORS: VECTORS}  # what users call it, and the deriver
-
-
 # The user's version and embedders: what is computed now is to be saved under the same ones.
 USER_STATE = (erasure.VERSION, embedding_models.MODELS)
 
@@ -159,7 +157,7 @@ async def _run_deriver(
 
 async def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run: RunState) -> None:
     after: PendingWork | None = None
-    limit = 0 if deriver.producer.uses_llm else deriver.producer.batch_size
+    limit = 1 if deriver.producer.uses_llm else deriver.producer.batch_size
     while not run.stop_requested.is_set():
         async with database.admin_transaction() as scope:
             page = await watermarks.pending_work(
@@ -169,16 +167,9 @@ async def _derive_pending(database: Database, deriver: Deriver, only: DeriveScop
             return
         after = page[-1]
         # Short conversations in groups, so that the encoder is not fed them one by one.
-        groups: list[list[PendingWork]] = [[]]
-        size = 0
-        for work in page:
-            if groups[-1] and size + work.last_seq - work.done_seq > limit:
-                groups.append([])
-                size = 0
-            groups[-1].append(work)
-            size += work.last_seq - work.done_seq
-        for group in groups:
-            await _drain(database, deriver, group, run)
+        sizes = accumulate(work.last_seq - work.done_seq for work in page)
+        for _, group in groupby(zip(page, sizes, strict=True), lambda pair: pair[1] // limit):
+            await _drain(database, deriver, [work for work, _ in group], run)
 
 
 async def _drain(database: Database, deriver: Deriver, group: list[PendingWork], run: RunState) -> None:

@@ -72,6 +72,13 @@ def test_what_tools_did_comes_after_all_that_was_said() -> None:
     assert all(f"Module {n} of the harbour" in text for n in range(9))
 
 
+def test_a_call_with_many_inputs_is_told_in_lines_that_fit() -> None:
+    inputs = {f"option{n}": f"{n} " + "value " * 20 for n in range(8)}
+    asked = {"id": "x", "function": {"name": "deploy", "arguments": json.dumps(inputs)}}
+    text = abridge(extract_lines([message(1, "assistant", None, tool_calls=[asked])]), 60, COUNTER)
+    assert "deploy(option0=0 value" in text
+
+
 def test_a_call_without_a_result_is_told() -> None:
     asked, result = work(1)
     assert [str(line) for line in extract_lines([asked])] == ["Tool: run_tests(path=tests/unit_0)."]

@@ -116,8 +116,8 @@ def summary_limit(level: int, settings: Settings) -> int:
 
 
 def extract_lines(messages: Sequence[Message]) -> list[Line]:
-    """Return the sentences of users and assistants, as they said them, and a line for each call of a tool."""
-    focus = _focus_of(messages)
+    """Return the sentences of users and assistants, as they said them, and lines for each call of a tool."""
+    focus = _focus_of(messages) if any(message.tool_calls for message in messages) else Focus()
     lines: list[Line] = []
     for place, message in enumerate(messages):
         day = format_day(message.occurred_at)
@@ -127,8 +127,10 @@ def extract_lines(messages: Sequence[Message]) -> list[Line]:
         if message.tool_calls:
             results = list(takewhile(lambda after: after.role == Role.TOOL, messages[place + 1 :]))
             limit = RESULT_TOKENS // len(message.tool_calls)
-            texts = describe_calls(message, results, focus, limit, _estimate_tokens, max_value=MAX_INPUT)
-            lines += [Line(day, TOOL, text) for text in texts]
+            for text in describe_calls(message, results, focus, limit, _estimate_tokens, max_value=MAX_INPUT):
+                name = text.partition("(")[0]
+                for start, stop in split_text(text, MAX_SENTENCE, _estimate_tokens, 0):
+                    lines.append(Line(day, TOOL, f"{name} also gave: " * (start > 0) + text[start:stop]))
     return lines
 
 
