@@ -90,7 +90,7 @@ class Worker:
         self._database = database
         # Embedders of users for whom another one is active stay loaded as long as this works.
         self._dependencies = replace(dependencies, exactly=cache(dependencies.exactly))
-        self._derivers_of = cache(self._make_derivers)
+        self._derivers: dict[UUID | None, Mapping[str, Deriver]] = {}  # by backfill, then by name
         self._settings = dependencies.settings
         self._concurrency = concurrency
         self._only = only
@@ -234,7 +234,9 @@ class Worker:
 
     async def _make_step(self, work: LaggingWork, run: RunState) -> bool:
         """Make a step; return whether there is another to make. What was added meanwhile is one, or has its own job."""
-        deriver = self._derivers_of(work.backfill)[work.deriver]
+        if work.backfill not in self._derivers:
+            self._derivers[work.backfill] = self._make_derivers(work.backfill)
+        deriver = self._derivers[work.backfill][work.deriver]
         try:
             steps = await run_step(self._database, deriver, [work], run)
         except ModelUnavailable as error:

@@ -353,7 +353,6 @@ async def test_a_cleaning_removes_what_serves_no_more(old: AsyncMemoryStore, url
     assert (await old.embeddings.clean()).vectors == units
     assert vectors_by(url) == {NEW: units}
     alike(await recalled(old), before)  # though its setting names the one that is gone
-    assert (await old.embeddings.rollback()).users == 0, "there is no way back"
     await talked(old, place="d")
     assert vectors_by(url) == {NEW: (await old.stats())["units"]}
     assert (await old.embeddings.clean()).vectors == 0
@@ -408,7 +407,7 @@ def moving(url: str, to: str = NEW) -> Hook:
 
 async def check_vectors(store: AsyncMemoryStore, url: str) -> None:
     """Every vector is of the embedder under whose name it is kept: turned straight, those of a unit are the same."""
-    await store.embeddings.rollback()  # so that what came after the switch has vectors of both
+    await store.embeddings.migrate(OLD)  # so that what came after the switch has vectors of both
     found: dict[tuple[object, int], list[Vectors]] = {}
     with psycopg.connect(url) as connection:
         for item, chunk, name, vector in connection.execute(
@@ -476,7 +475,7 @@ async def test_a_question_that_the_switch_overtakes_is_answered_by_the_new_one(
     before = await recalled(old)
     once(embedder(old, OLD), "embed_query", moving(url), monkeypatch)
     alike(await recalled(old), before)
-    await old.embeddings.rollback()
+    await old.embeddings.migrate(OLD)
     trip = old.user("alice").conversation("c")
     expected = await trip.context(QUESTIONS[0], budget=600)
     assert expected.receipt.models["embedder"] == OLD

@@ -69,8 +69,12 @@ class UnitDeriver:
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
-        self.producer: Producer = self  # there is no other way to make units
         self._chunker, self._hashes = Chunker(dependencies), TermHashes()
+
+    @property
+    def producer(self) -> Producer:
+        """The deriver itself: there is no other way to make units."""
+        return self
 
     def load(self, scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:
         """Return the next messages."""
