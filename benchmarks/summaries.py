@@ -43,9 +43,8 @@ import numpy as np
 from report import Cell, Table, reported
 
 from memstore.context.strategies.base import cover
-from memstore.derive.chunking import sentences
+from memstore.derive.chunking import sentences, split_segments
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.segmentation import split_segments
 from memstore.derive.summaries import extractive
 from memstore.derive.summaries.extractive import ExtractiveSummarizer, Line, abridge, extract_lines, format_lines
 from memstore.models import Message, Summary
@@ -55,7 +54,7 @@ from memstore.text import MONTHS
 
 LENGTHS = (40, 80, 120, 160, 240, 320)
 DRAWS = 5
-WEIGHTS = (0.0, 0.5, 1.0, 2.0, 4.0)
+WEIGHTS = (0.0, 0.25, 0.5, 1.0, 2.0)
 GROWTHS = ((8, 1), (8, 2), (4, 1), (4, 1.25), (4, 1.5), (4, 2))
 COVERS = (500, 1000, 2000, 4000, 8000, 16000)
 MEASURES = ("rouge-1", "rouge-L", "entities", "dates", "both", "said")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from pathlib import Path
 import psycopg
 
 import memstore
+from memstore.client.worker import WorkingStore
 from tests.command_line import environment, variables
 
 HASHING = {"embedder": "hashing:256"}
@@ -46,6 +48,25 @@ def fill(url: str, users: int, conversations: int, messages: int) -> list[str]:
                 place = f"{name}talk{number}"
                 store.user(name).conversation(place).add_many(said(place, messages))
     return names
+
+
+@asynccontextmanager
+async def working(store: WorkingStore) -> AsyncIterator[None]:
+    """A worker in this process."""
+    worker = await store.worker(2)
+    running = asyncio.create_task(worker.run())
+    try:
+        yield
+    finally:
+        worker.stop()
+        await running
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
+    last = time.monotonic() + seconds
+    while not await condition():
+        assert time.monotonic() < last
+        await asyncio.sleep(0.1)
 
 
 @contextmanager

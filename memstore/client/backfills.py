@@ -45,39 +45,35 @@ class AsyncBackfills:
         `only` names some of "embed", "summaries" and "facts". Nothing is written, and no chat model is asked. Rates are
         those that this store has measured so far. Raises `ModelUnavailable` if the server of a chat model is away.
         """
-        pending = await self._count_pending(user, _derivers(only))
-        async with self._database.admin_transaction() as scope:
-            costs = await llm_usage.mean_costs(scope)
-            rate = await backfills.measured_rate(scope, list(pending))
-        plans = {
-            name: DeriverPlan(counts.conversations, counts.messages, counts.tokens, 0, 0, 0)
-            for name, counts in pending.items()
-        }
-        total = sum(counts.messages for counts in pending.values())
-        if total:
-            for name, model in zip(("summarize", "facts"), self._runtime.chat_models, strict=True):
-                if model is not None and name in plans:
-                    cost = costs.get(model.name)
-                    plans[name] = _add_calls(plans[name], pending[name], cost, self._runtime.counter)
-        return BackfillPlan(plans, 0.0 if not total else total / rate if rate else None)
-
-    async def _count_pending(self, user: str | None, derivers: Sequence[str]) -> dict[str, PendingMessages]:
         settings = self._runtime.settings
-        totals = {name: PendingMessages(name, 0, 0, 0, 0) for name in derivers}
         gap, full = settings.session_gap_hours * 3600.0, settings.segment_tokens
-        async for owner in self._users(user):
+        totals = {name: PendingMessages(name, 0, 0, 0, 0) for name in _derivers(only)}
+        async for owner, _ in self._users(user):
             async with self._database.user_transaction(owner) as scope:
                 for pending in await watermarks.pending_messages(scope, gap_seconds=gap, segment_tokens=full):
                     if pending.deriver in totals:
                         totals[pending.deriver] = totals[pending.deriver].plus(pending)
-        return totals
+        async with self._database.admin_transaction() as scope:
+            costs = await llm_usage.mean_costs(scope)
+            rate = await backfills.measured_rate(scope, list(totals))
+        plans = {
+            name: DeriverPlan(pending.conversations, pending.messages, pending.tokens, 0, 0, 0)
+            for name, pending in totals.items()
+        }
+        total = sum(pending.messages for pending in totals.values())
+        if total:
+            for name, model in zip(("summarize", "facts"), self._runtime.chat_models, strict=True):
+                if model is not None and name in plans:
+                    cost = costs.get(model.name)
+                    plans[name] = _add_calls(plans[name], totals[name], cost, self._runtime.counter)
+        return BackfillPlan(plans, 0.0 if not total else total / rate if rate else None)
 
-    async def _users(self, only: str | None) -> AsyncIterator[UUID]:
+    async def _users(self, only: str | None) -> AsyncIterator[tuple[UUID, str]]:
         check_names(user=only)
         if only is not None:
-            yield ids.user_id(only)
+            yield ids.user_id(only), only
             return
-        async for owner, _ in messages.everybody(self._database):
+        async for owner in messages.everybody(self._database):
             yield owner
 
     async def begin(
@@ -109,7 +105,7 @@ class AsyncBackfills:
                 plan={} if plan is None else asdict(plan),
             )
             others = [id for id, state in (await backfills.states(scope)).items() if state != backfills.CANCELLED]
-        async for owner in self._users(user):
+        async for owner, _ in self._users(user):
             async with self._database.user_transaction(owner) as own:
                 await watermarks.assign(own, backfill, derivers, unlike=others)
         async with self._database.admin_transaction() as scope:
@@ -124,25 +120,14 @@ class AsyncBackfills:
             row = await _find(scope, backfill)
             backlog = await watermarks.backfill_backlog(scope, row.id)
         left = {entry.deriver: entry.messages for entry in backlog}
-        worked = row.worked_seconds
+        seconds = row.worked_seconds
         if row.state == backfills.RUNNING:
-            worked += (datetime.now(UTC) - row.resumed_at).total_seconds()
+            seconds += (datetime.now(UTC) - row.resumed_at).total_seconds()
         done = max(0, row.messages - sum(left.values()))
-        rate = done / worked if worked > 0 else 0.0
-        return BackfillStatus(
-            backfill=row,
-            left=left,
-            failing=max((entry.failing for entry in backlog), default=0),
-            done=done,
-            seconds=worked,
-            rate=rate,
-            seconds_left=sum(left.values()) / rate if rate else None,
-        )
-
-    async def all(self, *, limit: int = 20) -> list[Backfill]:
-        """Return the backfills, the latest first."""
-        async with self._database.admin_transaction() as scope:
-            return await backfills.backfills(scope, limit=limit)
+        rate = done / seconds if seconds > 0 else 0.0
+        seconds_left = sum(left.values()) / rate if rate else None
+        failing = max((entry.failing for entry in backlog), default=0)
+        return BackfillStatus(row, left, failing, done, seconds, rate, seconds_left)
 
     async def pause(self, backfill: UUID | None = None) -> BackfillStatus:
         """Pause it; steps under way are finished. Raises `InvalidInput` where it does not run."""
@@ -164,13 +149,11 @@ class AsyncBackfills:
 
     async def verify(self, *, user: str | None = None) -> list[DerivationProblem]:
         """Return what is not derived, not whole or wrongly counted, of every user or of one; [] if all is well."""
-        check_names(user=user)
         problems = []
-        async for owner, name in messages.everybody(self._database):
-            if user in (None, name):
-                async with self._database.user_transaction(owner) as scope:
-                    found = await watermarks.find_problems(scope)
-                problems += [DerivationProblem(name, problem, rows) for problem, rows in found.items()]
+        async for owner, name in self._users(user):
+            async with self._database.user_transaction(owner) as scope:
+                found = await watermarks.find_problems(scope)
+            problems += [DerivationProblem(name, problem, rows) for problem, rows in found.items()]
         has_queue = (await queue.state(self._database)).made
         if has_queue and (failed := (await queue.counts(self._database)).failed):
             problems.append(DerivationProblem(None, "jobs were given up: memstore jobs list --failed", failed))

@@ -11,8 +11,7 @@ from uuid import UUID
 
 from memstore._compat import to_thread
 from memstore.client.store import AsyncMemoryStore
-from memstore.derive.scheduler import enqueue_pending
-from memstore.derive.worker import Worker
+from memstore.derive.worker import Worker, enqueue_pending
 from memstore.models import BackfillStatus
 from memstore.settings import Settings
 from memstore.store import queue
@@ -66,7 +65,7 @@ async def work(
         worker = await store.worker(concurrency)
         with stopped_by_signals(worker):
             await worker.run()
-        return worker.made
+        return dict(worker.made)
 
 
 @contextmanager

@@ -1,23 +1,36 @@
-"""Where texts are cut: into sentences, and long ones into chunks within the embedder's window. Pure.
+"""Where texts are cut into sentences and chunks, and conversations into segments. Pure.
 
 Sentences are found in one pass. A pattern finds the places where one *may* end; what stands directly before and after
 each of them decides. Nothing looks further than a few dozen characters, so the time grows with the length only.
 
 A short text is one chunk. A long one is cut between sentences; neighbours share one sentence, so that a statement
 across a border is found from both sides. A sentence that is too long is cut between words, a word between characters.
-Fenced code of a user stands apart from the words around it; results of tools are cut between JSON elements or lines.
+Fenced code of a user stands apart from the words around it; results of tools are cut between lines.
+
+A segment of a conversation closes at a long silence or where no more tokens fit. A closed one is looked at once more:
+where its topic shifts, only what stands before is a segment, and the rest goes on. So every cut follows from the
+messages since the last cut and up to a silence or the bound, and the same history gives the same segments however it
+was cut into batches. The segment that is still open waits.
+
+Topics are told apart by words alone, as TextTiling does: stems before and after a place, and how far their similarity
+falls below its peaks on both sides. Vectors find hardly more (docs/reference/summaries.md), would cost an embedding,
+and differ in their last bits from batch to batch.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Callable
-from functools import partial
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
+from itertools import accumulate, pairwise
+from math import ceil, sqrt
+
+from memstore.models import Message, Role
+from memstore.store.tokenize import terms
+
+Spans = list[tuple[int, int]]  # (start, stop) in characters, in order
 
 
 def _words(text: str) -> frozenset[str]:
@@ -64,14 +77,14 @@ _BEFORE_ORDINAL = _words(
 )
 
 
-def sentences(text: str) -> list[tuple[int, int]]:
+def sentences(text: str) -> Spans:
     """Return the spans `(start, stop)` of the sentences, in characters and in order.
 
     Every character that is not white space is in exactly one span. A stop ends a sentence with the quotes and brackets
     that close after it; so does a blank line, and the line break before or after an item of a list, a heading, a
     quoted line or a fence. The line breaks of wrapped prose do not.
     """
-    spans: list[tuple[int, int]] = []
+    spans: Spans = []
     start = _skip_space(text, 0)
     item = bool(_ITEM.match(text, start))
     for place in _PLACE.finditer(text):
@@ -152,24 +165,14 @@ def _is_initial(word: str, previous: str, text: str, end: int) -> bool:
     return word.isupper() and word != "I" and (not previous or previous[0].isupper() or previous.endswith("."))
 
 
-Spans = list[tuple[int, int]]  # (start, stop) in characters, in order
-
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
-_TRIES = 4  # counts to fill a chunk better, once something fits
-_PART = 0.8  # of a chunk's characters, as counts differ from part to part
-_FULL = 0.9  # of the limit: good enough to stop trying
-
 _CODE_BLOCK = re.compile(
     r"^[ \t]*+(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*+\1[`~]*+[ \t]*+$|\Z)", re.DOTALL | re.MULTILINE
 )
+_FULL = 0.9  # of the limit is aimed at, as tokens are not spread evenly
 _MIN_BLOCK = 100  # characters: a shorter block is a part of its sentence
-
-_JSON_MARK = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},]')
 _LINE = re.compile(r"\S.*")
-_MAX_LINE = 240  # characters; longer lines are paragraphs
-_MAX_DEPTH = 12  # of nested objects and lists that are looked into
-_WRAPPED = 0.8  # of the lines of wrapped prose are as full as they could be, and as many begin with a letter
-_MAX_SENTENCE = 400  # characters, on average: prose has shorter sentences
+_MAX_LINE = 240  # characters; a longer line is a paragraph
 
 
 def split_text(
@@ -177,137 +180,76 @@ def split_text(
     limit: int,
     count: Callable[[str], int],
     overlap: int = 40,
-    split: Callable[[str, int], Spans] | None = None,
+    split: Callable[[str], Spans] = sentences,
 ) -> Spans:
-    """Return the spans of the chunks of a text.
+    """Return the spans of the chunks of a text, which `split` cuts into sentences or lines.
 
     `limit` and `overlap` are tokens of `count`, which may be any function of a text: no span counts more than `limit`,
     unless it is one character that does so alone. Every character that is not white space is in a span, and every
     sentence within the limit is whole in one. A chunk begins with the last sentence of the one before it, if that has
-    at most `overlap` tokens. White space alone gives []. `count` is called about three times a chunk: O(n).
-
-    `split(text, characters)` replaces the split into sentences for texts with a structure; its spans should have at
-    most so many characters.
+    at most `overlap` tokens. White space alone gives [].
     """
     if limit < 1:
         raise ValueError(f"A chunk has at least 1 token, not {limit}")
-    start = _skip_space(text, 0)
-    stop = len(text.rstrip())
+    start, stop = _skip_space(text, 0), len(text.rstrip())
     if start >= stop:
         return []
-    tokens = count(text[start:stop])
-    if tokens <= limit:
+    if count(text[start:stop]) <= limit:
         return [(start, stop)]
-    rate = (stop - start) / tokens
-    spans = split(text, max(1, int(_PART * limit * rate))) if split else sentences(text)
-    return _ChunkFinder(text, limit, count, rate).cut(spans, overlap)
+    parts = [part for span in split(text) for part in _cut_long(text, *span, limit, count)]
+    chunks: Spans = []
+    first = new = 0  # the part that the chunk begins with, and the first one that no chunk has yet
+    while new < len(parts):
+        if first < new and parts[first][2] + parts[new][2] > limit:
+            first = new
+        last, total = new, sum(tokens for _, _, tokens in parts[first : new + 1])
+        while last + 1 < len(parts) and total + parts[last + 1][2] <= limit:
+            last += 1
+            total += parts[last][2]
+        # Together they may count more than their sum.
+        while (first, last) != (new, new) and count(text[parts[first][0] : parts[last][1]]) > limit:
+            first, last = (first, last - 1) if last > new else (new, new)
+        chunks.append((parts[first][0], parts[last][1]))
+        shared = last > first and parts[last][2] <= overlap
+        first, new = last + (not shared), last + 1
+    return chunks
 
 
-class _ChunkFinder:
-    """Finds ends by guessing them from the characters that a token had so far, and counting what was guessed."""
-
-    def __init__(self, text: str, limit: int, count: Callable[[str], int], rate: float) -> None:
-        self.text = text
-        self.limit = limit
-        self.count = count
-        self.rate = rate
-
-    def cut(self, spans: Spans, overlap: int) -> Spans:
-        chunks: Spans = []
-        stops = [stop for _, stop in spans]
-        first = new = 0  # the sentence that the chunk begins with, and the first one that no chunk has yet
-        while new < len(spans):
-            start = spans[first][0]
-            end = self.furthest(start, partial(_sentence_end, stops, new), stops[-1])
-            if end is None and first < new:
-                first = new
-            elif end is None and spans[new][1] - start == 1:
-                chunks.append(spans[new])
-                first = new = new + 1
-            elif end is None:
-                *pieces, rest = self.cut_sentence(*spans[new])
-                chunks += pieces
-                spans[new] = rest  # what is left of it goes on with the next sentence
-            else:
-                chunks.append((start, end))
-                new = bisect_right(stops, end)
-                shared = new - 1 > first and self.count(self.text[slice(*spans[new - 1])]) <= overlap
-                first = new - 1 if shared else new
-        return chunks
-
-    def cut_sentence(self, start: int, stop: int) -> Spans:
-        pieces: Spans = []
-        while start < stop:
-            end = self.furthest(start, partial(_word_end, self.text, start, stop), stop)
-            if end is None:
-                pieces += self.cut_word(start, end := _word_end(self.text, start, stop, start))
-            else:
-                pieces.append((start, end))
-            start = _skip_space(self.text, end)
-        return pieces
-
-    def cut_word(self, start: int, stop: int) -> Spans:
-        ends = [start]
-        while ends[-1] < stop:
-            end = self.furthest(ends[-1], partial(_character_end, self.text, ends[-1], stop), stop)
-            ends.append(end or ends[-1] + 1)
-        return list(pairwise(ends))
-
-    def furthest(self, start: int, ends: Callable[[int], int], stop: int) -> int | None:
-        """Return an end, near the last one, so that the text from `start` is within the limit; None if none is.
-
-        `ends(position)` is the last allowed end at or before a position, or the first one if there is none.
-        """
-        fits: int | None = None
-        over = stop + 1
-        tries = 0
-        position = start + int(self.limit * self.rate)
-        while fits is None or tries < _TRIES:
-            end = ends(min(position, over - 1))
-            if end >= over or end == fits:
-                break
-            tokens = self.count(self.text[start:end])
-            tries += 1
-            self.rate = (end - start) / max(tokens, 1)
-            if tokens > self.limit:
-                over = end
-                # In proportion; by halves where that does not lead anywhere (counts need not be additive).
-                position = start + int((end - start) * (self.limit / tokens if tries < _TRIES else 0.5))
-                position = max(position, (fits or start) + 1)
-            elif fits is None or end > fits:
-                fits = end
-                if end >= stop or tokens >= _FULL * self.limit:
-                    break
-                position = end + max(1, int((self.limit - tokens) * self.rate))
-            else:
-                break
-        return fits
+def _cut_long(text: str, start: int, stop: int, limit: int, count: Callable[[str], int]) -> list[tuple[int, int, int]]:
+    """Return a sentence, or parts of it within the limit and of about one length, each with its tokens."""
+    tokens = count(text[start:stop])
+    if tokens <= limit or stop - start == 1:
+        return [(start, stop, tokens)]
+    size = -(-(stop - start) // ceil(tokens / (_FULL * limit)))
+    find_end = _word_end if _SPACE.search(text, start, stop) else _character_end
+    parts = []
+    while start < stop:
+        end = find_end(text, start, min(start + size, stop), stop)
+        parts += _cut_long(text, start, end, limit, count)
+        start = _skip_space(text, end)
+    return parts
 
 
-def _sentence_end(stops: list[int], first: int, position: int) -> int:
-    return stops[max(bisect_right(stops, position) - 1, first)]
-
-
-def _word_end(text: str, start: int, stop: int, position: int) -> int:
-    if position >= stop:
+def _word_end(text: str, start: int, position: int, stop: int) -> int:
+    """Return the last end of a word up to a position; the next one if there is none."""
+    if position == stop:
         return stop
-    before = text[start : position + 1]  # one character more tells whether a word ends here
-    words = before.rsplit(None, 1)
-    if before[-1].isspace():
-        return start + len(before.rstrip())
+    part = text[start : position + 1]  # one character more tells whether a word ends here
+    if part[-1].isspace():
+        return start + len(part.rstrip())
+    words = part.rsplit(None, 1)
     if len(words) == 2:
         return start + len(words[0])
     space = _SPACE.search(text, position, stop)
     return space.start() if space else stop
 
 
-def _character_end(text: str, start: int, stop: int, position: int) -> int:
-    end = min(max(position, start + 1), stop)
+def _character_end(text: str, start: int, position: int, stop: int) -> int:
     # Not within a letter and its marks, or a joined emoji; but a long row of marks is cut somewhere.
-    for cut in range(end, max(start, end - 16), -1):
+    for cut in range(position, max(start, position - 16), -1):
         if cut == stop or not (unicodedata.combining(text[cut]) or text[cut] in _JOINERS or text[cut - 1] == "\u200d"):
             return cut
-    return end
+    return position
 
 
 def split_code_blocks(text: str) -> Spans:
@@ -324,80 +266,104 @@ def split_code_blocks(text: str) -> Spans:
     return [(start, stop) for start, stop in pairwise(ends) if start < stop]
 
 
-def split_structured(text: str, longest: int) -> Spans:
-    """Return the spans of the parts of a tool's result; every character but white space is in exactly one.
+def split_lines(text: str) -> Spans:
+    """Return the spans of the lines of a tool's result, long ones cut into sentences."""
+    return [
+        (line.start() + start, line.start() + stop)
+        for line in _LINE.finditer(text)
+        for start, stop in (sentences(line[0]) if len(line[0]) > _MAX_LINE else [(0, len(line[0].rstrip()))])
+    ]
 
-    JSON is cut between its elements, and inside those of more than `longest` characters; other texts between lines,
-    and prose between sentences.
+
+SPEAKERS = frozenset({Role.USER, Role.ASSISTANT})  # whose words have a topic
+MIN_SHARE = 0.25  # of the bound: no shift is looked for nearer than that to the last cut, or to the end
+BLOCK = 0.125  # of the bound: what is compared before and after a place
+MAX_CALL = 8  # times the bound: how long a call may be that is cut nowhere
+MIN_DEPTH = 0.25  # how deep the similarity must fall, of at most 2
+
+
+def split_segments(messages: Sequence[Message], gap: timedelta, tokens: int) -> Iterator[Sequence[Message]]:
+    """Yield the closed segments, each of at most `tokens` tokens, or one message; the open rest waits.
+
+    A call of tools and its results stay together, up to `MAX_CALL` times the tokens.
     """
-    if text.lstrip()[:1] in ("{", "[") and _is_json(text):
-        return _split_long([_stripped(text, *span) for span in _elements(text, longest)], text, longest)
-    lines = [(found.start(), found.start() + len(found[0].rstrip())) for found in _LINE.finditer(text)]
-    paragraphs = sum(stop - start > _MAX_LINE for start, stop in lines)
-    if len(lines) < 2 or 2 * paragraphs > len(lines) or _is_wrapped_prose(text, lines):
-        return sentences(text)
-    return _split_long(lines, text, _MAX_LINE)
+    start = 0
+    while stop := _find_close(messages, start, gap, tokens):
+        stop = start + _find_topic_shift(messages[start:stop], tokens)
+        yield messages[start:stop]
+        start = stop
 
 
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+def _find_close(messages: Sequence[Message], start: int, gap: timedelta, tokens: int) -> int:
+    """Return the index after the messages that can belong to one segment; 0 where more may come."""
+    size, call = 0, start  # `call` is the last message that is no tool's result
+    for index in range(start, len(messages)):
+        message = messages[index]
+        is_over = size + _size(message) > tokens
+        is_result = message.role == Role.TOOL
+        if not is_result:
+            if index > start and (is_over or abs(message.occurred_at - messages[index - 1].occurred_at) > gap):
+                return index
+            call = index
+        elif is_over and (call > start or size >= MAX_CALL * tokens):
+            return call if call > start else index
+        size += _size(message)
+        # After a call more may come that belongs to it.
+        if size >= (MAX_CALL * tokens if message.tool_calls or is_result else tokens):
+            return index + 1
+    return 0
 
 
-def _elements(text: str, longest: int) -> Spans:
-    """Cut after the commas of the outermost objects and lists, and inside what is still too long after theirs."""
-    commas = _commas(text)
-    spans = [(0, len(text))]
-    for depth in sorted(commas)[:_MAX_DEPTH]:
-        ends = commas[depth]
-        cut: Spans = []
-        for start, stop in spans:
-            inner = ends[bisect_left(ends, start + 1) : bisect_left(ends, stop)] if stop - start > longest else []
-            cut += pairwise([start, *inner, stop])
-        spans = cut
-    return spans
+def _size(message: Message) -> int:
+    return max(1, message.tokens)  # messages without any text would be a segment without an end
 
 
-def _commas(text: str) -> dict[int, list[int]]:
-    """Return the places after commas, by their depth."""
-    commas: dict[int, list[int]] = defaultdict(list)
-    depth = 0
-    for mark in _JSON_MARK.finditer(text):
-        if mark[0] in "[{":
-            depth += 1
-        elif mark[0] in "]}":
-            depth -= 1
-        elif mark[0] == ",":
-            commas[depth].append(mark.end())
-    return commas
+def _find_topic_shift(segment: Sequence[Message], tokens: int) -> int:
+    """Return how many messages stand before the deepest shift of topic; all of them without one.
+
+    A shift is a place where what is said before and after is least similar, by `MIN_DEPTH` below the peaks around, and
+    a quarter of `tokens` from both ends: so that one odd sentence cuts nothing.
+    """
+    sizes = [_size(message) for message in segment]
+    least, whole = MIN_SHARE * tokens, sum(sizes)
+    if whole < 2 * least:
+        return len(segment)
+    stems = [terms(message.text) if message.role in SPEAKERS and message.text else Counter() for message in segment]
+    similarity = [_similarity(stems, sizes, place, BLOCK * tokens) for place in range(1, len(segment))]
+    depths = [
+        (_depth(similarity, place - 1), place)
+        for place, before in enumerate(accumulate(sizes[:-1]), 1)
+        if least <= before <= whole - least and segment[place].role != Role.TOOL
+    ]
+    depth, place = max(depths, key=lambda pair: pair[0], default=(0.0, 0))
+    return place if depth >= MIN_DEPTH else len(segment)
 
 
-def _stripped(text: str, start: int, stop: int) -> tuple[int, int]:
-    piece = text[start:stop]
-    return start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())
+def _similarity(stems: Sequence[Counter[str]], sizes: Sequence[int], place: int, block: float) -> float:
+    """Return the cosine of the stems in the blocks before and after a place."""
+    before = _count_block(zip(reversed(stems[:place]), reversed(sizes[:place]), strict=True), block)
+    after = _count_block(zip(stems[place:], sizes[place:], strict=True), block)
+    norms = sqrt(sum(n * n for n in before.values()) * sum(n * n for n in after.values()))
+    return sum(n * after[stem] for stem, n in before.items()) / norms if norms else 0.0
 
 
-def _split_long(spans: Spans, text: str, longest: int) -> Spans:
-    """Return the spans, longer ones split into sentences."""
-    parts: Spans = []
-    for start, stop in spans:
-        if stop - start > longest:
-            parts += [(start + begin, start + end) for begin, end in sentences(text[start:stop])]
-        else:
-            parts.append((start, stop))
-    return parts
+def _count_block(messages: Iterable[tuple[Counter[str], int]], block: float) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for stems, size in messages:
+        total.update(stems)
+        block -= size
+        if block <= 0:
+            break
+    return total
 
 
-def _is_wrapped_prose(text: str, lines: Spans) -> bool:
-    width = max(stop - start for start, stop in lines)
-    full = sum(
-        stop - start + 1 + len(text[other:end].split(None, 1)[0]) > width
-        for (start, stop), (other, end) in pairwise(lines)
-    )
-    begun = sum(text[start].isalpha() for start, _ in lines)
-    if min(full, begun) < _WRAPPED * (len(lines) - 1):
-        return False
-    return len(sentences(text)) >= len(text) / _MAX_SENTENCE
+def _depth(similarity: Sequence[float], place: int) -> float:
+    """Return how far the similarity falls to a place and rises after it; 0 where it goes on falling."""
+    left = right = place
+    while left > 0 and similarity[left - 1] >= similarity[left]:
+        left -= 1
+    while right < len(similarity) - 1 and similarity[right + 1] >= similarity[right]:
+        right += 1
+    if left == place or right == place:
+        return 0.0
+    return similarity[left] + similarity[right] - 2 * similarity[place]

@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Protocol, TypeVar
 from uuid import UUID
 
 from memstore._compat import to_thread
-from memstore.derive.chunking import split_code_blocks, split_structured, split_text
-from memstore.derive.dependencies import Dependencies
+from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_text
+from memstore.derive.dependencies import Dependencies, Producer
 from memstore.models import Json, Message, Role, Tier, Unit
 from memstore.store import chunks, embedding_models, messages
 from memstore.store.chunks import new_chunk
@@ -58,23 +57,22 @@ async def load_next_messages(scope: Transaction, work: PendingWork, limit: int) 
     return MessageBatch(to_seq, new)
 
 
-class UnitProducer:
-    """Says how units are made; there is no other way."""
-
-    batch_size = 512  # enough for the encoder to sort them by length
-    uses_llm = False
-    recipe = "units/3"  # without the embedder: vectors of another are made of the same units
-
-
 class UnitDeriver:
     """Makes units, terms and vectors of messages."""
 
     name = "embed"
-    producer = UnitProducer()
+    batch_size = 512  # enough for the encoder to sort them by length
+    uses_llm = False
+    recipe = "units/4"  # without the embedder: vectors of another are made of the same units
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
         self._chunker = Chunker(dependencies)
+
+    @property
+    def producer(self) -> Producer:
+        """The deriver itself: there is no other way to make units."""
+        return self
 
     async def load(self, scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:
         """Return the next messages."""
@@ -82,19 +80,17 @@ class UnitDeriver:
 
     def compute(self, batches: Sequence[MessageBatch]) -> list[UnitBatch]:
         """Return units with vectors; texts of all conversations go to the encoder together."""
-        chunks = [
-            [(message, unit, text) for message in batch.messages for unit, text in self._chunker.units(message)]
-            for batch in batches
+        parts = [
+            (place, message, *unit)
+            for place, batch in enumerate(batches)
+            for message in batch.messages
+            for unit in self._chunker.units(message)
         ]
-        vectors = iter(self.dependencies.embed([text for of_batch in chunks for _, _, text in of_batch]))
-        units = [
-            [
-                new_chunk(message.user_id, unit, text, vector, message.tags)
-                for (message, unit, text), vector in zip(of_batch, islice(vectors, len(of_batch)), strict=True)
-            ]
-            for of_batch in chunks
-        ]
-        return [UnitBatch(batch.to_seq, of_batch) for batch, of_batch in zip(batches, units, strict=True)]
+        results = [UnitBatch(batch.to_seq, []) for batch in batches]
+        vectors = self.dependencies.embed([text for *_, text in parts])
+        for (place, message, unit, text), vector in zip(parts, vectors, strict=True):
+            results[place].units.append(new_chunk(message.user_id, unit, text, vector, message.tags))
+        return results
 
     async def save(self, scope: Transaction, result: UnitBatch) -> dict[str, int]:
         """Store the units."""
@@ -106,9 +102,7 @@ class Chunker:
     """Cuts messages into units, each with the text to embed: who speaks is part of it (+14 points of recall)."""
 
     def __init__(self, dependencies: Dependencies) -> None:
-        self.dependencies = dependencies
         self._limit, self._count = dependencies.unit_limit, dependencies.unit_count
-        self._limits: dict[str, int] = {}  # by speaker
 
     def units(self, message: Message) -> list[tuple[Unit, str]]:
         """Return a message's units, each with the text to embed."""
@@ -129,20 +123,16 @@ class Chunker:
                 ),
                 speaker_prefixed(speaker, text[start:stop]),
             )
-            for number, (start, stop) in enumerate(self._spans(message, text, self._limit_of(speaker)))
+            for number, (start, stop) in enumerate(self._spans(message.role, text, speaker))
         ]
 
-    def _spans(self, message: Message, text: str, limit: int) -> Iterator[tuple[int, int]]:
-        split = split_structured if message.role == Role.TOOL else None
+    def _spans(self, role: str, text: str, speaker: str) -> Iterator[tuple[int, int]]:
+        limit = max(MIN_UNIT, self._limit - self._count(speaker_prefixed(speaker, "")))
+        split = split_lines if role == Role.TOOL else sentences
         # An assistant's code is its answer: apart there would be an eighth more units in all.
-        for begin, end in split_code_blocks(text) if message.role == Role.USER else [(0, len(text))]:
+        for begin, end in split_code_blocks(text) if role == Role.USER else [(0, len(text))]:
             for start, stop in split_text(text[begin:end], limit, self._count, split=split):
                 yield begin + start, begin + stop
-
-    def _limit_of(self, speaker: str) -> int:
-        if speaker not in self._limits:
-            self._limits[speaker] = max(MIN_UNIT, self._limit - self._count(speaker_prefixed(speaker, "")))
-        return self._limits[speaker]
 
 
 def speaker_prefixed(speaker: str, text: str) -> str:
@@ -156,10 +146,7 @@ def document_text(value: Json) -> str:
 
 
 async def with_active_embedder(database: Database, dependencies: Dependencies, models: Sequence[Model]) -> Dependencies:
-    """Return dependencies with the embedder that is active for a user who has these models.
-
-    Loading it may take seconds. Raises `EmbedderMismatch` if none may be used.
-    """
+    """Return them with the embedder that is active for a user. Raises `EmbedderMismatch` if none may be used."""
     model = await embedding_models.resolve(database, models, dependencies.embedder)
     if model is None:
         return dependencies
@@ -168,10 +155,10 @@ async def with_active_embedder(database: Database, dependencies: Dependencies, m
 
 
 class EmbeddingTask(Protocol[T_co]):
-    """Makes something with vectors for a user, and stores it."""
+    """Makes something with vectors and stores it."""
 
     async def __call__(self, dependencies: Dependencies, /) -> T_co:
-        """Raise `OtherServes` if another embedder is active by the time of storing."""
+        """Raise `ModelChanged` if another embedder is active by the time of storing."""
 
 
 async def run_with_active_embedder(

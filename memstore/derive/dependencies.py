@@ -50,7 +50,7 @@ class Dependencies:
 
     @property
     def unit_count(self) -> Callable[[str], int]:
-        """The token counter of units: the embedder's, which does not see what is beyond its window."""
+        """The token counter of units: the embedder's, if there is one."""
         return self.counter.count if self.embedder is None else self.embedder.count
 
     @property

@@ -13,7 +13,7 @@ again.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -29,7 +29,7 @@ from memstore.events import Event, EventType
 from memstore.models import Certificate, ErasureScope, LeftoverReport, ScanResult
 from memstore.store import erasure, fact_history, facts, postings, queue, tombstones, vector_indexes
 from memstore.store.database import Database, Transaction
-from memstore.store.erasure import DependentFact, LockedUser, MessageToDelete, SourcePosition
+from memstore.store.erasure import DependentFact, LockedUser, MessageToDelete
 from memstore.store.messages import LAST
 
 VACUUM = (
@@ -100,25 +100,37 @@ async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Ce
 
 
 async def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
-    is_user = target.scope == ErasureScope.USER
-    locked = await erasure.lock_for_erasure(scope, None if is_user else await _find_conversations(scope, target))
+    is_user, is_fact = target.scope == ErasureScope.USER, target.scope == ErasureScope.FACT
+    conversations = [target.conversation_id] if target.conversation_id else []
+    if target.ids and not is_fact:
+        found = await erasure.messages_to_delete(scope, messages=target.ids)
+        conversations = list(dict.fromkeys(message.conversation_id for message in found))
+    locked = await erasure.lock_for_erasure(scope, None if is_user else conversations)
     erased = target.ids or (target.conversation_id or target.user_id,)
     certificate = Certificate(target.scope, target.user_id, erased, target.conversation_id, id=id)
     doomed: list[MessageToDelete] = []
-    if locked and target.scope != ErasureScope.FACT:
-        conversation, messages = target.conversation_id, target.ids or None
+    if locked and not is_fact:
         doomed = await erasure.messages_to_delete(
-            scope, conversation=conversation, messages=messages, before=target.before
+            scope, conversation=target.conversation_id, messages=target.ids or None, before=target.before
         )
-    digests = await _make_tombstones(scope, target, doomed)
+    fact_ids = await _find_with_former(scope, target.ids) if is_fact else []
+    items = [*fact_ids, *(message.id for message in doomed)]
+    if target.ids:
+        await _check_known(scope, target, set(items))
+    digests = await _make_tombstones(scope, items, [message.id for message in doomed if message.unnamed])
     if is_user:
         counts = Counter(await erasure.remove_user(scope))
         left = await erasure.count_user_rows(scope)
         scan = ScanResult(len(left), 1, {place: rows for place, rows in left.items() if rows})
         certificate = replace(certificate, counts=+counts, scan=scan)
     elif locked is not None:
-        removal = await _remove_dependents(scope, target, doomed, locked)
-        scan = await scan_for(scope, (*erased, *removal.messages))
+        removal = await _remove_rows(scope, doomed, fact_ids, locked)
+        if target.scope == ErasureScope.CONVERSATION and target.conversation_id is not None:
+            removal.counts.update(await _remove_conversation(scope, target.conversation_id))
+        # Not for ids of summaries, which are made again under the same.
+        searched = (*erased, *removal.messages)
+        rows = {table: n for table, n in (await erasure.count_references(scope, searched)).items() if n}
+        scan = ScanResult(erasure.TABLES, len(searched), rows)
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
     if not digests and certificate.is_empty:  # nothing was there: nothing is kept of it either
         return replace(certificate, id=None)
@@ -128,35 +140,16 @@ async def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certif
     return replace(certificate, recorded_at=await erasure.keep_certificate(scope, certificate))
 
 
-async def _find_conversations(scope: Transaction, target: ErasureTarget) -> list[UUID]:
-    if target.conversation_id is not None:
-        return [target.conversation_id]
-    if target.scope == ErasureScope.FACT:
-        return []
-    doomed = await erasure.messages_to_delete(scope, messages=target.ids)
-    return list(dict.fromkeys(message.conversation_id for message in doomed))
-
-
-async def _make_tombstones(scope: Transaction, target: ErasureTarget, doomed: list[MessageToDelete]) -> set[bytes]:
-    """Return the tombstones of what is removed; raise `NotFound` for what does not exist and never did."""
-    key = await tombstones.key(scope)
-    if target.scope == ErasureScope.FACT:
-        await _check_known(scope, target, set(await erasure.known_facts(scope, target.ids)))
-        facts = await find_with_former(scope, target.ids)
-        return await to_thread(lambda: {tombstones.of_item(key, fact) for fact in facts})
-    if target.ids:
-        await _check_known(scope, target, {message.id for message in doomed})
-    unnamed = [message.id for message in doomed if message.unnamed]
-    contents = await erasure.unnamed_messages(scope, unnamed) if unnamed else []
-    return await to_thread(
-        lambda: (
-            {tombstones.of_item(key, message.id) for message in doomed}
-            | {tombstones.of_content(key, message) for message in contents}
-        )
-    )
+async def _find_with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID]:
+    """Return those of these facts that there are, and what they were before people edited them."""
+    facts = await erasure.known_facts(scope, ids)
+    while former := await erasure.edited_into(scope, facts) if facts else []:
+        facts += former
+    return facts
 
 
 async def _check_known(scope: Transaction, target: ErasureTarget, known: set[UUID]) -> None:
+    """Raise `NotFound` for what does not exist and never did."""
     missing = set(target.ids) - known
     missing -= await tombstones.erased_items(scope, missing)
     if missing:
@@ -164,16 +157,16 @@ async def _check_known(scope: Transaction, target: ErasureTarget, known: set[UUI
         raise NotFound(f"This user has no {target.scope} {names}. Nothing was erased.")
 
 
-async def _remove_dependents(
-    scope: Transaction, target: ErasureTarget, doomed: list[MessageToDelete], locked: LockedUser
-) -> Removal:
-    if target.scope == ErasureScope.FACT:
-        facts = await find_with_former(scope, target.ids)
-        return await remove_facts(scope, facts, locked)
-    removal = await remove_messages(scope, doomed, locked)
-    if target.scope == ErasureScope.CONVERSATION and target.conversation_id is not None:
-        removal.counts.update(await remove_conversation(scope, target.conversation_id))
-    return removal
+async def _make_tombstones(scope: Transaction, items: Sequence[UUID], unnamed: Sequence[UUID]) -> set[bytes]:
+    """Return the tombstones of what is removed: of its ids, and of the content of messages without an external id."""
+    key = await tombstones.key(scope)
+    contents = await erasure.unnamed_messages(scope, unnamed) if unnamed else []
+    return await to_thread(
+        lambda: (
+            {tombstones.of_item(key, id) for id in items}
+            | {tombstones.of_content(key, message) for message in contents}
+        )
+    )
 
 
 async def _remove_jobs(database: Database, target: ErasureTarget, certificate: Certificate) -> Certificate:
@@ -202,63 +195,51 @@ class Removal:
     items: list[UUID] = field(default_factory=list)  # facts and summaries
 
 
-@dataclass(frozen=True, slots=True)
-class AffectedFacts:
-    """Facts to remove, those that stay with fewer sources, and where messages that stay say removed ones."""
-
-    removed: Sequence[UUID] = ()
-    staying: Sequence[UUID] = ()
-    begins: Sequence[SourcePosition] = ()
-
-
-async def remove_messages(scope: Transaction, doomed: Sequence[MessageToDelete], locked: LockedUser) -> Removal:
-    """Remove messages, and what depends on them. The user and the conversations are locked."""
+async def _remove_rows(
+    scope: Transaction, doomed: Sequence[MessageToDelete], fact_ids: Sequence[UUID], locked: LockedUser
+) -> Removal:
+    """Remove messages with what depends on them, and facts. The user and the conversations are locked."""
     ids = [message.id for message in doomed]
     removal = Removal(messages=ids)
     runs = _group_runs(doomed)
     for conversation, own in runs.items():
         await _remove_summaries(scope, conversation, own, removal)
-    affected = await _find_affected_facts(scope, ids, await _find_facts_read_with(scope, ids, runs))
-    removal.items += affected.removed
-    await _remove_units(scope, [*ids, *removal.items], locked, removal)
-    removal.counts.update(await _remove_facts(scope, affected, ids))
-    for begin in affected.begins:
+    named = set(await _find_facts_read_with(scope, ids, runs))
+    resting = await erasure.dependent_facts(scope, ids, list(named))
+    removed = [fact for fact in resting if not fact.entered and (not _stays(fact) or fact.id in named)]
+    gone = [*fact_ids, *(fact.id for fact in removed)]
+    staying = [fact.id for fact in resting if fact.said_elsewhere and fact.id not in set(gone)]
+    said_again = [fact.id for fact in removed if fact.said_elsewhere and not fact.retracted]
+    begins = await erasure.sources_of(scope, said_again, ids) if said_again else []
+    while edits := await erasure.edits_of(scope, gone, ids) if removed else []:
+        gone += edits
+    removal.items += gone
+    removal.counts.update(await erasure.remove_chunks(scope, [*ids, *removal.items]))
+    if locked.posted:  # postings hold units by number: the next maintenance of the user makes them anew
+        removal.counts["term_postings"] += await postings.forget(scope)
+    removal.counts.update(await erasure.remove_facts(scope, gone, ids))
+    await facts.first_said(scope, staying)
+    for fact in await fact_history.restore_orphaned(scope, actor=ACTOR) if gone else []:
+        await reapply(scope, fact, actor=ACTOR)
+    await erasure.forget_replaced(scope, gone)
+    for begin in begins:
         await _derive_again(scope, begin.conversation_id, "facts", begin.seq - 1, removal)
     await _remove_quotes(scope, doomed, removal)
     removal.counts["messages"] += await erasure.remove_messages(scope, ids)
     return removal
 
 
-async def remove_conversation(scope: Transaction, conversation: UUID) -> Counter[str]:
+def _stays(fact: DependentFact) -> bool:
+    return fact.said_elsewhere and not fact.born_here and not fact.ended_others
+
+
+async def _remove_conversation(scope: Transaction, conversation: UUID) -> Counter[str]:
     """Remove what is left of a conversation whose messages are gone; return how many rows, by table."""
     counts = Counter(receipts=len(await erasure.remove_receipts(scope, (), conversation, BEGINNING)))
     counts["dead_letters"] = await erasure.remove_letters(scope, conversation, 0)
     counts["summaries"] = len(await erasure.remove_summaries(scope, conversation, [(0, LAST)]))
     counts.update(await erasure.remove_conversation(scope, conversation))
     return counts
-
-
-async def remove_facts(scope: Transaction, ids: Sequence[UUID], locked: LockedUser) -> Removal:
-    """Remove facts; the messages that say them stay. The user is locked."""
-    removal = Removal(items=list(ids))
-    await _remove_units(scope, ids, locked, removal)
-    removal.counts.update(await _remove_facts(scope, AffectedFacts(ids), ()))
-    await _remove_quotes(scope, (), removal)
-    return removal
-
-
-async def find_with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID]:
-    """Return those of these facts that there are, and what they were before people edited them."""
-    facts = await erasure.known_facts(scope, ids)
-    while former := await erasure.edited_into(scope, facts) if facts else []:
-        facts += former
-    return facts
-
-
-async def scan_for(scope: Transaction, ids: Sequence[UUID]) -> ScanResult:
-    """Search every table for removed ids; not of summaries, which are made again under the same."""
-    rows = await erasure.count_references(scope, ids)
-    return ScanResult(erasure.TABLES, len(ids), {table: number for table, number in rows.items() if number})
 
 
 def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run]]:
@@ -290,13 +271,6 @@ async def _derive_again(scope: Transaction, conversation: UUID, deriver: str, to
             await scope.run_together([queue.enqueue_statement(conversation, to_seq + 1)])
 
 
-async def _remove_units(scope: Transaction, ids: Sequence[UUID], locked: LockedUser, removal: Removal) -> None:
-    removal.counts.update(await erasure.remove_chunks(scope, ids))
-    # Postings hold units by number: the next maintenance of the user makes them anew.
-    if locked.posted and not removal.counts["term_postings"]:
-        removal.counts["term_postings"] += await postings.forget(scope)
-
-
 async def _remove_quotes(scope: Transaction, doomed: Sequence[MessageToDelete], removal: Removal) -> None:
     """Remove receipts, responses of models and events that quote messages or name items."""
     receipts = await erasure.remove_receipts(scope, [*removal.messages, *removal.items])
@@ -308,24 +282,6 @@ async def _remove_quotes(scope: Transaction, doomed: Sequence[MessageToDelete], 
     removal.counts["events"] += await erasure.remove_events(scope, [*removal.items, *receipts])
 
 
-async def _find_affected_facts(scope: Transaction, messages: Sequence[UUID], named: Collection[UUID]) -> AffectedFacts:
-    """Return what becomes of the facts that these messages say; `named` ones are removed wherever they are said."""
-    resting = await erasure.dependent_facts(scope, messages, list(named))
-    removed = [fact for fact in resting if not fact.entered and (not _stays(fact) or fact.id in named)]
-    ids = [fact.id for fact in removed]
-    staying = [fact.id for fact in resting if fact.said_elsewhere and fact.id not in set(ids)]
-    again = [fact.id for fact in removed if fact.said_elsewhere and not fact.retracted]
-    begins = await erasure.sources_of(scope, again, messages) if again else []
-    edited: list[UUID] = []
-    while edits := await erasure.edits_of(scope, [*ids, *edited], messages) if ids else []:
-        edited += edits
-    return AffectedFacts([*ids, *edited], staying, begins)
-
-
-def _stays(fact: DependentFact) -> bool:
-    return fact.said_elsewhere and not fact.born_here and not fact.ended_others
-
-
 async def _find_facts_read_with(
     scope: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[Run]]
 ) -> list[UUID]:
@@ -335,23 +291,10 @@ async def _find_facts_read_with(
         for conversation, own in runs.items()
         for fact in await erasure.facts_after(scope, conversation, [last for _, last in own], BEFORE)
     ]
-    if not following:
-        return []
-    erased = set(content_words(" ".join(await erasure.texts(scope, messages))))
+    erased = set(content_words(" ".join(await erasure.texts(scope, messages)))) if following else set()
     return [
         fact.id for fact in following if (set(content_words(fact.text)) - set(content_words(fact.said or ""))) & erased
     ]
-
-
-async def _remove_facts(scope: Transaction, affected: AffectedFacts, messages: Sequence[UUID]) -> Counter[str]:
-    """Remove facts and sources, but not their units; return how many rows, by table."""
-    counts = Counter(await erasure.remove_facts(scope, affected.removed, messages))
-    await facts.first_said(scope, affected.staying)
-    restored = await fact_history.restore_orphaned(scope, actor=ACTOR) if affected.removed else []
-    for fact in restored:
-        await reapply(scope, fact, actor=ACTOR)
-    await erasure.forget_replaced(scope, affected.removed)
-    return counts
 
 
 MAX_IDS = 20  # that are searched for in every table and column, one after the other

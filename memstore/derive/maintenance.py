@@ -49,11 +49,15 @@ async def list_large_users(database: Database) -> list[LargeUser]:
     """Return the users with more units than are held in a process."""
     async with database.admin_transaction() as scope:
         users = await postings.large(scope, database.most_units)
-    large = []
-    for user in users:
-        posted = user.unposted < postings.FEWEST
-        large.append(LargeUser(user.id, user.name, user.units, posted and not await _find_unindexed(database, user.id)))
-    return large
+    return [
+        LargeUser(
+            user.id,
+            user.name,
+            user.units,
+            user.unposted < postings.FEWEST and not await _find_unindexed(database, user.id),
+        )
+        for user in users
+    ]
 
 
 async def build_indexes(database: Database, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
@@ -73,15 +77,20 @@ async def maintain_indexes(database: Database, user: UUID) -> bool:
     """
     async with database.user_transaction(user) as scope:
         reach = await postings.reach(scope)
-    if reach.units > database.most_units:
-        await _add_postings(database, user, reach)
-        model = await _find_unindexed(database, user)
-        if model is None:
-            return True
-        return await vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
-    if reach.posted and reach.units <= database.most_units // 2:  # a user near the limit does not alternate
-        await _drop_indexes(database, user)
-    return True
+    try:
+        if reach.units > database.most_units:
+            await _add_postings(database, user, reach)
+        elif reach.posted and reach.units <= database.most_units // 2:  # a user near the limit does not alternate
+            async with database.user_transaction(user) as scope:
+                await postings.forget(scope)
+                models = await embedding_models.models(scope)
+            for model in models:
+                await vector_indexes.drop(database, user, model.id)
+    except ConcurrentUpdate:
+        pass
+    if reach.units <= database.most_units or (unindexed := await _find_unindexed(database, user)) is None:
+        return True
+    return await vector_indexes.build(database, user, unindexed.id, unindexed.dimensions, reach.units)
 
 
 async def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
@@ -91,11 +100,8 @@ async def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
             run = await postings.unposted(scope, after)
         if not run.units:  # the last ones are gone
             return
-        try:
-            async with database.user_transaction(user, async_commit=True) as scope:
-                await postings.post(scope, run)
-        except ConcurrentUpdate:  # another process does it
-            return
+        async with database.user_transaction(user, async_commit=True) as scope:
+            await postings.post(scope, run)
         after = run.units[-1].number
 
 
@@ -106,14 +112,3 @@ async def _find_unindexed(database: Database, user: UUID) -> Model | None:
         if model is None or not vector_indexes.is_possible(model.dimensions):
             return None
         return None if await vector_indexes.is_ready(scope, model.id) else model
-
-
-async def _drop_indexes(database: Database, user: UUID) -> None:
-    try:
-        async with database.user_transaction(user) as scope:
-            await postings.forget(scope)
-            models = await embedding_models.models(scope)
-    except ConcurrentUpdate:  # another process does it, or makes them
-        return
-    for model in models:
-        await vector_indexes.drop(database, user, model.id)

@@ -11,7 +11,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from memstore.derive.chunking import sentences
@@ -59,12 +60,7 @@ class Focus:
     names: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Snippet:
-    """A part of a result, and from 0 up how much a reader would want it."""
-
-    text: str
-    score: float
+Snippet = tuple[str, float]  # a part of a result, and from 0 up how much a reader would want it
 
 
 def find_names(text: str) -> frozenset[str]:
@@ -72,59 +68,66 @@ def find_names(text: str) -> frozenset[str]:
     return frozenset(name for name in _NAMED.findall(text) if len(name) > 1 and _MARKED.search(name))
 
 
-def summarize_result(text: str, focus: Focus, limit: int, count: Count) -> str:
+def _summarize(text: str, focus: Focus, limit: int, count: Count) -> str:
     """Return the snippets that matter, in at most about `limit` tokens."""
     text = text.strip()
     if not text:
         return "no output"
     if count(text) <= limit:
         return " ".join(text.split())
-    snippets = _reward_unlike(list(_snippets(text, focus))[:MAX_SNIPPETS])
-    kept = _select(snippets, limit, count)
+    value = _parse_json(text)
+    snippets = list(islice(_of_text(text, focus) if value is None else _of_json(value, "", focus, 0), MAX_SNIPPETS))
+    kept: list[int] = []
+    texts: set[str] = set()
+    scores = _reward_unlike(snippets)
+    for place in sorted(range(len(snippets)), key=lambda place: (-round(scores[place], 6), place)):
+        if limit <= 0:
+            break
+        snippet = snippets[place][0]
+        cost = count(f"{snippet}; ")
+        if snippet not in texts and (cost <= limit or not kept):
+            texts.add(snippet)
+            kept.append(place)
+            limit -= cost
     left = len(snippets) - len(kept)
-    summary = "; ".join(snippets[place].text for place in kept)
+    summary = "; ".join(snippets[place][0] for place in sorted(kept))
     return f"{summary} (and {left} more)" if left else summary
 
 
-def looks_failed(text: str) -> bool:
+def _has_failed(text: str) -> bool:
     """Return whether a result begins or ends as those of failures do, or is JSON that says so."""
-    value = _json(text)
+    value = _parse_json(text)
     if isinstance(value, dict):
         return bool(value.get("error") or value.get("errors")) or value.get("ok", value.get("success")) is False
     lines = [line for line in text.splitlines() if line.strip()]
     return any(_FAILURE.search(line) for line in [*lines[:1], *lines[-2:]])
 
 
-def _snippets(text: str, focus: Focus) -> Iterator[Snippet]:
-    value = _json(text)
-    if isinstance(value, dict | list):
-        yield from _snippets_of_json(value, "", focus, 0)
-        return
+def _of_text(text: str, focus: Focus) -> Iterator[Snippet]:
+    """Yield lines, the first and the last ones above all; sentences where lines are long."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if sum(len(line) > MAX_SNIPPET for line in lines) * 2 > len(lines):
         lines = [" ".join(text[start:stop].split()) for start, stop in sentences(text)]
+    ends = {2: 0.3, len(lines) - 2: 0.3, 1: 0.7, len(lines) - 1: 0.7, 0: 0.9}
     for place, line in enumerate(lines):
-        ends = (
-            0.9 if place == 0 else 0.7 if place in (1, len(lines) - 1) else 0.3 if place in (2, len(lines) - 2) else 0.0
-        )
-        yield Snippet(_truncate(line), ends + _score(line, focus))
+        yield _truncate(line), ends.get(place, 0.0) + _score(line, focus)
 
 
-def _reward_unlike(snippets: list[Snippet]) -> list[Snippet]:
+def _reward_unlike(snippets: Sequence[Snippet]) -> list[float]:
     """Score snippets unlike the others higher: the one definition among forty uses, the one number in a page."""
-    shapes = [_WORDS.sub("w", snippet.text)[:40] for snippet in snippets]  # every word and number is alike
+    shapes = [_WORDS.sub("w", text)[:40] for text, _ in snippets]  # every word and number is alike
     frequency = Counter(shapes)
     most = max(frequency.values())
-    numbered = [bool(re.search(r"\d", snippet.text)) for snippet in snippets]
+    numbered = [bool(re.search(r"\d", text)) for text, _ in snippets]
     rare = NUMBERED * (1 - sum(numbered) / len(snippets))
-    gains = [
-        UNLIKE * (1 - frequency[shape] / most) + (0.1 + rare) * has_number
-        for shape, has_number in zip(shapes, numbered, strict=True)
+    return [
+        score + UNLIKE * (1 - frequency[shape] / most) + (0.1 + rare) * has_number
+        for (_, score), shape, has_number in zip(snippets, shapes, numbered, strict=True)
     ]
-    return [replace(snippet, score=snippet.score + gain) for snippet, gain in zip(snippets, gains, strict=True)]
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
+    """Return an object or a list; None for any other text."""
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
@@ -133,39 +136,37 @@ def _json(text: str) -> Any:
         return None
 
 
-def _snippets_of_json(value: Any, path: str, focus: Focus, depth: int) -> Iterator[Snippet]:
+def _of_json(value: Any, path: str, focus: Focus, depth: int) -> Iterator[Snippet]:
     """Yield scalars as "path: value", lists of rows by their number and a row each, nested objects in turn."""
     if depth > 6 or not isinstance(value, dict | list):
         text = _truncate(f"{path}: {_scalar(value)}" if path else _scalar(value))
         field = 0.4 + 0.8 * bool(_IDENTITY.search(path)) + 0.8 * bool(_STATE.search(path))
-        yield Snippet(text, field + _score(text, focus) - 0.05 * depth - 0.3 * (len(text) > 120))
+        yield text, field + _score(text, focus) - 0.05 * depth - 0.3 * (len(text) > 120)
     elif isinstance(value, dict):
         for key, inner in value.items():
-            yield from _snippets_of_json(inner, f"{path}.{key}" if path else str(key), focus, depth + 1)
+            yield from _of_json(inner, f"{path}.{key}" if path else str(key), focus, depth + 1)
     else:
         fields = _common_fields(value)
         of = f" of {', '.join(fields)}" if fields else ""
-        yield Snippet(_truncate(f"{path or 'list'}: {len(value)} entries{of}"), 3.0 if fields else 1.0)
+        yield _truncate(f"{path or 'list'}: {len(value)} entries{of}"), 3.0 if fields else 1.0
         for place, row in enumerate(value):
             text = _truncate(", ".join(_scalar(row[field]) for field in fields) if fields else _row(row))
             first = 1.0 if place == 0 else 0.3 if place < 3 else 0.0
-            yield Snippet(text, first + _score(text, focus) - 0.15 * depth)
+            yield text, first + _score(text, focus) - 0.15 * depth
 
 
 def _common_fields(rows: Sequence[Any]) -> list[str]:
-    """Return the names of the fields of rows that are alike, short ones first: said once, they save tokens."""
+    """Return the names of the fields of rows that are alike: said once, they save tokens."""
     if len(rows) < 2 or not all(isinstance(row, dict) and row.keys() == rows[0].keys() for row in rows):
         return []
-    scalars = [key for key, value in rows[0].items() if not isinstance(value, dict | list)]
-    return sorted(scalars, key=lambda key: max(len(str(row[key])) for row in rows) > 60)[:MAX_FIELDS]
+    return [key for key, value in rows[0].items() if not isinstance(value, dict | list)][:MAX_FIELDS]
 
 
 def _row(value: Any) -> str:
-    if isinstance(value, dict):
-        scalars = [(key, inner) for key, inner in value.items() if not isinstance(inner, dict | list)]
-        short_first = sorted(scalars, key=lambda pair: len(str(pair[1])) > 60)[:MAX_FIELDS]
-        return ", ".join(f"{key} {_scalar(inner)}" for key, inner in short_first)
-    return _scalar(value)
+    if not isinstance(value, dict):
+        return _scalar(value)
+    scalars = [(key, inner) for key, inner in value.items() if not isinstance(inner, dict | list)]
+    return ", ".join(f"{key} {_scalar(inner)}" for key, inner in scalars[:MAX_FIELDS])
 
 
 def _scalar(value: Any) -> str:
@@ -178,26 +179,7 @@ def _score(text: str, focus: Focus) -> float:
     score = 0.8 * bool(_FAILURE.search(text)) + 0.6 * bool(_RESULT.search(text))
     shared = find_names(text) & focus.names
     score += min(3.0, sum(0.2 if _SMALL.fullmatch(name) else 1.5 for name in shared))
-    if focus.stems:
-        score += min(1.5, 0.5 * len(terms(text).keys() & focus.stems))
-    return score
-
-
-def _select(snippets: Sequence[Snippet], limit: int, count: Count) -> list[int]:
-    """Return the indices of the best snippets that fit, each text once, in the order of the result."""
-    selected: list[int] = []
-    texts: set[str] = set()
-    for place in sorted(range(len(snippets)), key=lambda place: (-round(snippets[place].score, 6), place)):
-        if limit <= 0:
-            break
-        text = snippets[place].text
-        cost = count(f"{text}; ")
-        if text in texts or (cost > limit and selected):
-            continue
-        texts.add(text)
-        selected.append(place)
-        limit -= cost
-    return sorted(selected)
+    return score + min(1.5, 0.5 * len(terms(text).keys() & focus.stems))
 
 
 def _truncate(text: str) -> str:
@@ -233,14 +215,13 @@ def describe_calls(
     """
     for tool_call, result in _pair_results(call.tool_calls or [], results):
         sentence = f"{name_of(tool_call)}({_describe_inputs(raw_arguments(tool_call), max_value)}){reason}"
-        yield f"{sentence} {describe_result(result, focus, limit, count)}." if result else f"{sentence}."
+        if result is not None:
+            text = result.text or ""
+            sentence = (
+                f"{sentence} {'failed' if _has_failed(text) else 'gave'}: {_summarize(text, focus, limit, count)}"
+            )
+        yield f"{sentence}."
         reason = ""  # the calls of one turn have one reason
-
-
-def describe_result(result: Message, focus: Focus, limit: int, count: Count) -> str:
-    """Return what a call gave, in about `limit` tokens."""
-    text = result.text or ""
-    return f"{'failed' if looks_failed(text) else 'gave'}: {summarize_result(text, focus, limit, count)}"
 
 
 def call_inputs(call: Message) -> str:
@@ -249,28 +230,16 @@ def call_inputs(call: Message) -> str:
 
 
 def _describe_inputs(arguments: object, max_value: int) -> str:
-    """Return the most telling arguments, in their order: short ones whole, of long ones the beginning."""
+    """Return the first arguments: short ones whole, of long ones the beginning."""
     if not isinstance(arguments, dict):
-        return _describe_value(arguments, max_value) if arguments not in (None, "") else ""
-    inputs = _flatten(arguments, "", max_value)
-    short_first = sorted(range(len(inputs)), key=lambda place: (len(inputs[place][1]) > max_value, place))
-    return ", ".join(f"{inputs[place][0]}={inputs[place][1]}" for place in sorted(short_first[:MAX_INPUTS]))
-
-
-def _flatten(arguments: dict[str, Any], path: str, max_value: int) -> list[tuple[str, str]]:
-    inputs: list[tuple[str, str]] = []
-    for key, value in arguments.items():
-        if isinstance(value, dict) and path.count(".") < 3:
-            inputs += _flatten(value, f"{path}{key}.", max_value)
-        else:
-            inputs.append((f"{path}{key}", _describe_value(value, max_value)))
-    return inputs
+        return "" if arguments in (None, "") else _describe_value(arguments, max_value)
+    inputs = [f"{key}={_describe_value(value, max_value)}" for key, value in islice(arguments.items(), MAX_INPUTS)]
+    return ", ".join(inputs)
 
 
 def _describe_value(value: object, max_value: int) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    flat = " ".join(text.split())
-    return flat if len(flat) <= max_value else f"{flat[: max_value - 20]}… ({len(text):,} characters)"
+    flat = _scalar(value)
+    return flat if len(flat) <= max_value else f"{flat[: max_value - 20]}… ({len(flat):,} characters)"
 
 
 def _pair_results(calls: Sequence[Json], results: Sequence[Message]) -> list[tuple[Json, Message | None]]:

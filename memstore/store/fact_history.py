@@ -105,13 +105,6 @@ async def of_id(scope: Transaction, id: UUID) -> FactChange | None:
     return await scope.one(SQL["change"], FactChange, id=id)
 
 
-async def other_half(scope: Transaction, done: FactChange) -> FactChange | None:
-    """Return what an edit that put a known fact in the place of another did to the other one of the two; else None."""
-    if done.action != "edited":
-        return None
-    return await scope.one(SQL["other_half"], FactChange, fact_id=done.fact_id, other_id=done.other_id, at=done.at)
-
-
 async def superseded_by(scope: Transaction, other: UUID, since: datetime | None = None) -> list[FactChange]:
     """Return the changes by which a fact took the place of others since then, latest first, undone ones not."""
     return await scope.all(SQL["superseded_by"], FactChange, other_id=other, since=since)
@@ -150,22 +143,19 @@ async def life(scope: Transaction, fact: Fact) -> list[FactChange]:
     every = await scope.all(SQL["changes"], FactChange, fact_id=fact.id)
     said = await scope.tuples(SQL["said"], fact_id=fact.id)
     own = [one for one in every if one.fact_id == fact.id]
-    edits = {one.at: one for one in every if one.fact_id != fact.id}
-    halves = {one.at: one for one in own if one.action == "edited" and one.at in edits}
-    made = [_seen_from(fact, one, halves.get(at)) for at, one in edits.items()]
-    logged = [*(one for one in own if one not in halves.values()), *made]
+    # An edit of another fact into this one is seen from this one's side.
+    made = [
+        replace(one, fact_id=fact.id, other_id=one.fact_id, before={}, after={})
+        for one in every
+        if one.fact_id != fact.id
+    ]
     maker = str(own[0].before.get("recipe", fact.recipe)) if own else fact.recipe
     first = next((source for source, at in said if at <= fact.recorded_at), None)
     added = FactChange(None, fact.id, "added", fact.recorded_at, maker, source=first)
     again = [
         FactChange(None, fact.id, "reinforced", at, maker, source=source) for source, at in said if source != first
     ]
-    return [added, *sorted([*logged, *again], key=lambda one: one.at)]
-
-
-def _seen_from(fact: Fact, done: FactChange, half: FactChange | None) -> FactChange:
-    before, after = (half.before, half.after) if half else ({}, {})
-    return replace(done, fact_id=fact.id, other_id=done.fact_id, before=before, after=after)
+    return [added, *sorted([*own, *made, *again], key=lambda one: one.at)]
 
 
 async def settled_by_hand(scope: Transaction, others: Iterable[UUID], fact: UUID) -> set[UUID]:

@@ -52,11 +52,6 @@ async def add_sources(scope: Transaction, sources: Iterable[Source]) -> None:
     await scope.run_many(SQL["add_source"], rows)
 
 
-async def remove_sources_of(scope: Transaction, fact: UUID, at: datetime) -> None:
-    """Remove the sources of a fact that were recorded at this moment."""
-    await scope.run(SQL["remove_sources_of"], fact_id=fact, at=at)
-
-
 async def said_at(scope: Transaction, fact: UUID, time: datetime) -> None:
     """Let a fact have been said first at this time, where that is earlier than any known."""
     await scope.run(SQL["said_at"], id=fact, occurred_at=time)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -119,22 +118,6 @@ def answers(use: Callable[[], object]) -> tuple[ScriptedChatModel, ScriptedChatM
 
     summary, facts = answer({"summary": "The user drinks tea."}), answer({"facts": [TEA]})
     return ScriptedChatModel([summary] * 2), ScriptedChatModel([facts, answer("no use")])
-
-
-def test_a_pool_of_one_answers_while_a_chat_model_works(url: str) -> None:
-    talk(url)
-    with memstore.open(url, settings=HASHING | {"pool_size": 1}) as store:
-        trip = store.user("alice").conversation("c")
-
-        def use() -> None:
-            with ThreadPoolExecutor(1) as pool:
-                pool.submit(trip.messages).result(timeout=10)
-
-        store._runtime.chat_models = answers(use)
-        report = store.derive()
-        assert (report.failed, report.waiting, report.letters) == ((), (), 1)
-        assert report.summaries == 1
-        assert trip.summarize().text == "The user drinks tea."
 
 
 async def test_a_pool_of_one_answers_while_a_chat_model_works_in_async_code(url: str) -> None:

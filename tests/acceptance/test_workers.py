@@ -8,13 +8,10 @@ import os
 import random
 import signal
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -23,19 +20,29 @@ import pytest
 import memstore
 from memstore import ids
 from memstore.client.worker import WorkingStore
-from memstore.derive import worker as derive_worker
 from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.pipeline import RunState, run_step
 from memstore.models import Usage
 from memstore.providers import Vectors
 from memstore.store import facts, llm_usage, queue
-from memstore.store.database import SQL as DATABASE
 from memstore.store.embedded import server
 from memstore.store.rows import PendingWork
 from memstore.testing import HashingEmbedder, ScriptedChatModel
 from tests.command_line import Run
 from tests.helpers.user_rows import rows
-from tests.working import HASHING, QUICK, fill, number, pending, said, wait_until_derived, wait_until_idle, worker
+from tests.working import (
+    HASHING,
+    QUICK,
+    fill,
+    number,
+    pending,
+    said,
+    until,
+    wait_until_derived,
+    wait_until_idle,
+    worker,
+    working,
+)
 
 DOSE = int(os.environ.get("TEST_DOSE", "1"))
 DATA = [Path(name) for name in os.environ.get("TEST_DATA", "").split(os.pathsep) if name]
@@ -47,7 +54,7 @@ def test_workers_make_the_rows_of_one_run_and_leave_in_order(url: str, twin: str
     fill(twin, users=2, conversations=3, messages=25)
     with memstore.open(twin, settings=HASHING) as store:
         store.derive()
-    with worker(url, tmp_path) as one, worker(url, tmp_path) as other:
+    with worker(url, tmp_path, machine="one") as one, worker(url, tmp_path, machine="other") as other:
         wait_until_idle(url)
         for process in (one, other):
             process.send_signal(signal.SIGTERM)
@@ -156,67 +163,6 @@ def taken(url: str, conversation: UUID) -> int:
         return int(row[0])
 
 
-HEARING = """
-import hashlib, os, pathlib
-from memstore.testing import HashingEmbedder
-
-class Hearing(HashingEmbedder):
-    def embed_documents(self, texts):
-        with pathlib.Path(os.environ["HEARD"], str(os.getpid())).open("a") as heard:
-            heard.writelines(hashlib.sha256(text.encode()).hexdigest() + "\\n" for text in texts)
-        return super().embed_documents(texts)
-
-def load(model):
-    return Hearing(int(model))
-"""
-
-
-def heard(folder: Path) -> Counter[str]:
-    """Give how often each text was embedded, by the log of each process."""
-    return Counter(line for path in folder.iterdir() for line in path.read_text().splitlines())
-
-
-@pytest.fixture
-def hearing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of an embedder, hashing:256 that keeps what it was asked for, as a package would bring it."""
-    told = tmp_path / "package" / "hearing-1.dist-info"
-    told.mkdir(parents=True)
-    (told.parent / "hearing.py").write_text(HEARING)
-    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: hearing\nVersion: 1\n")
-    (told / "entry_points.txt").write_text("[memstore.embedders]\nhearing = hearing:load\n")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(told.parent), os.environ.get("PYTHONPATH", "")]))
-    return "hearing:256"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("machines", [2, 4])
-def test_machines_that_share_only_the_database_derive_everything_once(
-    url: str, twin: str, tmp_path: Path, cli: Run, monkeypatch: pytest.MonkeyPatch, hearing: str, machines: int
-) -> None:
-    """Each has folders of its own, and where the system allows it no network; together they ask what one would."""
-    folders = []
-    for place, count in ((twin, 1), (url, machines)):
-        users = fill(place, users=3, conversations=8, messages=40)
-        folders.append(tmp_path / f"heard{count}")
-        folders[-1].mkdir()
-        monkeypatch.setenv("HEARD", str(folders[-1]))
-        with ExitStack() as stack:
-            started = [
-                stack.enter_context(worker(place, tmp_path, machine=f"machine{count}-{number}", embedder=hearing))
-                for number in range(count)
-            ]
-            wait_until_idle(place, 180)
-            for process in started:
-                process.send_signal(signal.SIGTERM)
-            assert [process.wait(30) for process in started] == [0] * count, (tmp_path / "worker.log").read_text()
-    alone, together = folders
-    assert heard(together) == heard(alone)
-    assert len(list(together.iterdir())) == machines, "each has worked"
-    assert rows(url, *users) == rows(twin, *users)
-    counts = cli("jobs", "list", "--json", "-d", url).json["counts"]
-    assert counts == dict.fromkeys(counts, 0), "no job and no worker is left"
-
-
 class Poisoned(HashingEmbedder):
     """An embedder that fails over one word, until it is mended."""
 
@@ -226,25 +172,6 @@ class Poisoned(HashingEmbedder):
         if self.poison and any(self.poison in text for text in texts):
             raise ValueError("this embedder cannot say that word")
         return super().embed_documents(texts)
-
-
-@asynccontextmanager
-async def working(store: WorkingStore) -> AsyncIterator[None]:
-    """A worker in this process."""
-    worker = await store.worker(2)
-    running = asyncio.create_task(worker.run())
-    try:
-        yield
-    finally:
-        worker.stop()
-        await running
-
-
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
-    last = time.monotonic() + seconds
-    while not await condition():
-        assert time.monotonic() < last
-        await asyncio.sleep(0.1)
 
 
 async def test_what_fails_again_and_again_is_given_up_and_can_be_tried_again(url: str) -> None:
@@ -291,29 +218,7 @@ async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: s
             while not number(url, "select count(*) from pg_locks where not granted"):
                 await asyncio.sleep(0.02)
             await llm_usage.keep(scope, Usage("scripted", 1, 1, 1), ())
-        assert [one.done_seq for one in await deriving] == [1]
-
-
-async def test_users_are_looked_after_again_where_that_failed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, tried = derive_worker.run_maintenance, 0
-
-    async def failing_once(*given: Any) -> None:
-        nonlocal tried
-        tried += 1
-        if tried == 1:
-            raise memstore.DatabaseError("the disk is full")
-        await real(*given)
-
-    monkeypatch.setattr(derive_worker, "run_maintenance", failing_once)
-    monkeypatch.setattr(derive_worker, "MAINTENANCE_SECONDS", 0.2)
-    async with await WorkingStore.open(url, settings=HASHING | QUICK) as store:
-        await store.user("alice").conversation("talk").add("user", "Good morning.")
-
-        async def twice() -> bool:
-            return tried == 2
-
-        async with working(store):
-            await until(twice)
+        assert [rest.done_seq for rest, _ in await deriving] == [1]
 
 
 async def test_a_model_that_is_away_is_waited_for_without_an_attempt(url: str) -> None:
@@ -390,18 +295,6 @@ def test_the_app_role_may_queue_a_job_for_its_own_user_and_do_nothing_else_to_th
         connection.commit()
     assert number(url, "select count(*) from procrastinate_jobs") == 1, "a conversation of somebody else's has none"
     assert number(url, f"select count(*) from procrastinate_jobs where lock = '{talk}'") == 1
-
-
-def test_two_workers_that_begin_at_once_make_one_queue(url: str) -> None:
-    with psycopg.connect(url) as connection, ThreadPoolExecutor(1) as thread:
-        connection.execute(DATABASE["migration_lock"])
-        other = thread.submit(queue.prepare_queue, url)
-        while not number(url, "select count(*) from pg_locks where locktype = 'advisory' and not granted"):
-            time.sleep(0.02)
-        queue._bring(connection, queue._state(connection))
-        connection.commit()
-        other.result(30)
-        assert queue._state(connection).made
 
 
 def test_somebody_elses_queue_is_left_alone(url: str) -> None:

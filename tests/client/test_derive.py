@@ -130,15 +130,6 @@ async def test_no_sentence_of_a_long_message_is_invisible(store: AsyncMemoryStor
     assert hit.sources == (message.id,)
 
 
-async def test_a_message_of_many_sentences_or_none_is_summarized_in_time(store: AsyncMemoryStore) -> None:
-    scope = store.user("alice").conversation("c")
-    await scope.add("user", " ".join(f"Sentence {n} names the town {n * 7919 % 10_007}." for n in range(9_000)))
-    await scope.add("user", "word another thing here without an end " * 400, name="N " * 100)
-    await scope.add("user", "中文没有句号" * 1500)
-    report = await store.derive()
-    assert (report.failed, report.summaries) == ((), 3)
-
-
 async def test_vectors_of_two_embedders_are_never_mixed(store: AsyncMemoryStore, url: str) -> None:
     await store.user("alice").conversation("c").add("user", "I live in Leeds.")
     await store.derive()

@@ -90,42 +90,6 @@ async def test_a_redo_keeps_what_comes_out_again_and_makes_only_what_is_new(
     assert not {porto.id, peanuts.id} & {hit.id for hit in await alice.recall("Porto or peanuts?", tiers=["facts"])}
 
 
-async def test_a_fact_whose_first_words_no_longer_say_it_was_said_later(
-    store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alice = store.user("alice")
-    await talk(alice, "I live in Leeds.", "I live in Leeds.")
-    await store.derive()
-    rules = rule_extractor.extract
-    monkeypatch.setattr(
-        rule_extractor, "extract", lambda said, before: rules(said, before) if said.occurred_at > START else []
-    )
-    monkeypatch.setattr(RECIPE, "rules/test")
-    await store.derive(redo="facts")
-    [fact] = await alice.facts()
-    assert (fact.occurred_at, len(fact.sources)) == (START + timedelta(days=1), 1)
-
-
-async def test_a_redo_is_told(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    alice = store.user("alice")
-    await talk(alice, "I live in Leeds.", "I live in Porto.")
-    await store.derive()
-    before = (await alice.events())[-1].cursor
-    monkeypatch.setattr(RECIPE, "rules/test")
-    await store.derive(redo="facts")
-    [event] = await alice.events(after=before)
-    assert event.type == "facts_extracted"
-    assert event.body == {"recipe": "rules/test", "from_seq": 1, "to_seq": 2, "facts": 0, "redone": True}
-    monkeypatch.setattr("memstore.derive.summaries.extractive.ExtractiveSummarizer.recipe", "extractive/test")
-    await store.derive(redo="summaries")
-    [event] = await alice.events(after=event.cursor)
-    assert (event.type, event.body["strategy"], event.body["redone"]) == (
-        "summarization_completed",
-        "extractive/test",
-        True,
-    )
-
-
 # -- vectors
 
 
@@ -205,15 +169,3 @@ async def test_nothing_is_stored_without_vectors_beside_what_has_them(store: Asy
         assert (report.units, report.facts) == (0, 0)
     assert (await store.derive()).failed == ()
     assert (await store.stats())["without_vectors"] == 0
-
-
-async def test_vectors_of_another_embedder_are_left_alone(store: AsyncMemoryStore, url: str) -> None:
-    await of_words(url, "bob")
-    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:64"}) as other:
-        await talk(other.user("alice"), "I live in Leeds.")
-        await other.derive()
-    report = await store.derive(redo="vectors")
-    assert report.vectors > 0
-    [failed] = [one for one in report.failed if one.startswith("vectors")]
-    assert "EmbedderMismatch" in failed
-    assert (await store.stats(user="bob"))["without_vectors"] == 0

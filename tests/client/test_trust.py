@@ -113,22 +113,6 @@ async def test_a_confirmed_fact_holds_and_may_be_put_back(url: str, twin: str, t
         assert len(await store.user("alice").recall("Porto", tiers=["facts"])) == 1
 
 
-async def test_an_edit_into_what_waits_is_undone_as_a_whole(url: str) -> None:
-    async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
-        alice = store.user("alice")
-        await say(alice, LEEDS, 1)
-        await say(alice, PORTO, 3, role="tool")
-        await store.derive()
-        before, counted = await seen(alice), await store.stats(user="alice")
-        [leeds], [porto] = await alice.facts(), await alice.facts(state="quarantined")
-        edited = await alice.edit_fact(leeds, text=porto.text, value="porto")
-        assert (edited.id, edited.state) == (porto.id, "active")
-        await alice.undo((await alice.fact_history(leeds))[-1])
-        assert await states(alice) == {"Alice lives in Leeds.": "active", "Alice lives in Porto.": "quarantined"}
-        assert await seen(alice) == before
-        assert await store.stats(user="alice") == counted, "what waits again has no unit of recall"
-
-
 async def test_what_waits_holds_once_a_person_says_it_in_whatever_order(url: str) -> None:
     async with await AsyncMemoryStore.open(url, settings=BELIEVING) as store:
         found = []

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, strategies as st
 
-from memstore.derive.segmentation import split_segments
+from memstore.derive.chunking import split_segments
 from memstore.models import Message
 from tests.unit.strategies import START, message
 
@@ -61,6 +61,13 @@ def test_one_odd_message_ends_none_nor_does_a_shift_near_the_end() -> None:
     assert cuts(talk([(0, 8)] * 12 + [(9, 8)], [*COOKING * 3, *SAILING, SAILING[0]])) == [(1, 12)]
 
 
+def cuts_by_page(messages: list[Message], page: int) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for upto in range(page, len(messages) + page, page):
+        found += cuts(messages[found[-1][1] if found else 0 : upto])
+    return found
+
+
 step = st.tuples(st.sampled_from([0, 1, 3, 5, 30]), st.integers(0, 120))
 
 
@@ -74,11 +81,7 @@ def test_segments_do_not_depend_on_how_the_messages_arrive(
 ) -> None:
     messages = talk(steps, said)
     whole = cuts(messages)
-    found: list[tuple[int, int]] = []
-    for upto in range(page, len(messages) + page, page):
-        begin = found[-1][1] if found else 0
-        found += cuts(messages[begin:upto])
-    assert found == whole
+    assert cuts_by_page(messages, page) == whole
     assert [begin for begin, _ in whole] == [1, *(end + 1 for _, end in whole[:-1])][: len(whole)]
     for begin, end in whole:
         assert begin == end or sum(max(1, one.tokens) for one in messages[begin - 1 : end]) <= 100
@@ -106,8 +109,4 @@ part = st.tuples(st.sampled_from(["user", "call", "tool", "tool"]), st.integers(
 
 @given(st.lists(part, max_size=60), st.integers(1, 30))
 def test_segments_of_calls_do_not_depend_on_how_the_messages_arrive(steps: list[tuple[str, int]], page: int) -> None:
-    messages = worked(steps)
-    found: list[tuple[int, int]] = []
-    for upto in range(page, len(messages) + page, page):
-        found += cuts(messages[found[-1][1] if found else 0 : upto])
-    assert found == cuts(messages)
+    assert cuts_by_page(worked(steps), page) == cuts(worked(steps))

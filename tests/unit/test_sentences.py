@@ -8,31 +8,7 @@ from hypothesis import given, strategies as st
 from memstore.derive.chunking import sentences
 from tests.timing import assert_linear
 
-PIECES = st.sampled_from(
-    [
-        ".",
-        "!",
-        "?",
-        "…",
-        "。",
-        "\n",
-        "\n\n",
-        "- ",
-        "1. ",
-        " ",
-        "\t",
-        '"',
-        "”",
-        "Mr",
-        "e.g",
-        "z. B",
-        "a",
-        "I",
-        "B",
-        "é",
-        "今",
-    ]
-)
+PIECES = st.sampled_from([*'.!?…。\n \t"”aIBé今', "\n\n", "- ", "1. ", "Mr", "e.g", "z. B"])
 
 
 def cut(text: str) -> list[str]:

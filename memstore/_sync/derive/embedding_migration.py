@@ -7,10 +7,9 @@ on; recall uses the old vectors until the one transaction that makes the new one
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from uuid import UUID
 
 from memstore._sync.derive.chunks import document_text, run_with_active_embedder, speaker_prefixed
@@ -37,19 +36,15 @@ Progress = Callable[[int, int], None]  # units done, units in all
 
 
 class _Migration:
-    """Counts what was made, of how much."""
+    """Counts the vectors that were made, of how many."""
 
     def __init__(self, progress: Progress) -> None:
-        self.done = self.total = self.users = self.vectors = 0
+        self.done = self.total = self.users = 0
         self._progress = progress
 
-    def advance(self, units: int) -> None:
-        self.done += units
+    def advance(self, vectors: int) -> None:
+        self.done += vectors
         self._progress(self.done, max(self.done, self.total))
-
-    @property
-    def moved(self) -> MigrationReport:
-        return MigrationReport(self.users, self.vectors)
 
 
 def migrate(database: Database, dependencies: Dependencies, target: Embedder, progress: Progress) -> MigrationReport:
@@ -64,7 +59,7 @@ def migrate(database: Database, dependencies: Dependencies, target: Embedder, pr
         while users := _begin(database, model, migration):
             for user in users:
                 _move(database, by_target, user, model, migration)
-    return migration.moved
+    return MigrationReport(migration.users, migration.done)
 
 
 def _begin(database: Database, model: Model, migration: _Migration) -> list[UUID]:
@@ -82,54 +77,33 @@ def _begin(database: Database, model: Model, migration: _Migration) -> list[UUID
 
 
 def _count_missing(scope: Transaction, model: UUID) -> int:
-    units = sum(
-        of_model.units - of_model.vectors for of_model in embedding_models.count_vectors(scope) if of_model.id == model
-    )
+    counts = embedding_models.count_vectors(scope)
+    units = sum(count.units - count.vectors for count in counts if count.id == model)
     return units + documents.count_lacking(scope, model)
 
 
 def _move(database: Database, dependencies: Dependencies, user: UUID, model: Model, migration: _Migration) -> None:
     """Make a user's missing vectors, and then the model active."""
-    after = 0
     while True:
+        _fill_units(database, dependencies, user, model.id, migration.advance)
+        _fill_documents(database, dependencies, user, model.id, migration.advance)
         with database.user_transaction(user) as scope:
             reach = postings.reach(scope)
-        upto = reach.last_unit  # what comes meanwhile is for the next round
-        units = fill_units(database, dependencies, user, model.id, migration.advance, after=after, upto=upto)
-        migration.vectors += units
-        after = upto
-        texts = _fill_documents(database, dependencies, user, model.id)
-        migration.vectors += texts
-        migration.advance(texts)
         # The index is made before it is used, and after it was filled: 60 times quicker.
         if reach.units > database.most_units and vector_indexes.is_possible(model.dimensions):
             vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
-        if units + texts > BATCH:  # as much may have come since: derivers are not to wait for that
-            continue
-        try:
-            with database.user_transaction(user) as scope:
-                embedding_models.lock(scope)
-                migration.vectors += _fill_locked_units(scope, dependencies, model.id, after)
-                while batch := documents.lacking(scope, model.id, limit=BATCH):
-                    vectors = _embed_documents(dependencies, batch)
-                    migration.vectors += documents.add_vectors(scope, vectors, model.id)
-                embedding_models.switch(scope, model)
-        except ConcurrentUpdate:  # a unit was erased meanwhile
-            continue
+        with database.user_transaction(user) as scope:
+            embedding_models.lock(scope)
+            units = embedding_models.chunks_without_vector(scope, model.id, limit=BATCH)
+            texts = documents.lacking(scope, model.id, limit=BATCH)
+            if len(units) + len(texts) >= BATCH:  # derivers are not to wait for that
+                continue
+            made = embedding_models.add_vectors(scope, _embed_units(dependencies, units), model.id)
+            vectors = _embed_documents(dependencies, texts)
+            migration.advance(made + documents.add_vectors(scope, vectors, model.id))
+            embedding_models.switch(scope, model)
         migration.users += 1
         return
-
-
-def _fill_locked_units(scope: Transaction, dependencies: Dependencies, model: UUID, after: int) -> int:
-    """Embed the rest while derivers wait: what was derived since the last round, mostly less than a batch.
-
-    Who adds messages or asks does not wait.
-    """
-    made = 0
-    while batch := embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after):
-        made += embedding_models.add_vectors(scope, _embed_units(dependencies, batch), model)
-        after = batch[-1].number
-    return made
 
 
 def clean(database: Database) -> MigrationReport:
@@ -139,29 +113,28 @@ def clean(database: Database) -> MigrationReport:
     """
     done: Counter[str] = Counter()
     with embedding_models.advisory_lock(database):
-        users = [user for user, _ in messages.everybody(database)]
-        for user in users:
+        retired: list[tuple[UUID, list[Model]]] = []
+        for user, _ in messages.everybody(database):
             with database.user_transaction(user) as scope:
-                if building := [model.name for model in embedding_models.models(scope) if model.state == BUILDING]:
-                    raise Conflict(
-                        f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate "
-                        f"--to {building[0]}, or give it up with a migration to the embedder that serves. Nothing was "
-                        "removed."
-                    )
-        for user in users:
-            removed = _clean_user(database, user)
+                models = embedding_models.models(scope)
+            if building := [model.name for model in models if model.state == BUILDING]:
+                raise Conflict(
+                    f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate "
+                    f"--to {building[0]}, or give it up with a migration to the embedder that serves. Nothing was "
+                    "removed."
+                )
+            retired.append((user, [model for model in models if model.state == RETIRED]))
+        for user, models in retired:
+            removed = _clean_user(database, user, models) if models else 0
             done.update(users=removed > 0, vectors=removed)
     return MigrationReport(done["users"], done["vectors"])
 
 
-def _clean_user(database: Database, user: UUID) -> int:
+def _clean_user(database: Database, user: UUID, retired: Sequence[Model]) -> int:
     with database.user_transaction(user) as scope:
-        retired = [model for model in embedding_models.models(scope) if model.state == RETIRED]
         indexed = [model for model in retired if vector_indexes.is_made(scope, model.id)]
     for model in indexed:  # first: else it would be changed for each vector
         vector_indexes.drop(database, user, model.id)
-    if not retired:
-        return 0
     with database.user_transaction(user) as scope:
         removed = embedding_models.remove_retired(scope)
         for model in retired:
@@ -171,15 +144,15 @@ def _clean_user(database: Database, user: UUID) -> int:
 
 def status(database: Database) -> list[EmbeddingStatus]:
     """Return each embedder by its state: how many users it has, their units and vectors, and what is missing."""
-    totals: dict[tuple[str, int, str], Counter[str]] = {}
+    totals: defaultdict[tuple[str, int, str], Counter[str]] = defaultdict(Counter)
     for user, _ in messages.everybody(database):
         with database.user_transaction(user) as scope:
             for model in embedding_models.count_vectors(scope):
                 missing = 0 if model.state == RETIRED else model.units - model.vectors
-                total = totals.setdefault((model.name, model.dimensions, model.state), Counter())
+                total = totals[model.name, model.dimensions, model.state]
                 total.update(users=1, units=model.units, vectors=model.vectors, missing=missing)
     statuses = [
-        EmbeddingStatus(*key, total["users"], total["units"], total["vectors"], total["missing"])
+        EmbeddingStatus(*key, *(total[kind] for kind in ("users", "units", "vectors", "missing")))
         for key, total in totals.items()
     ]
     return sorted(statuses, key=lambda one: (STATES.index(one.state), one.name, one.dimensions))
@@ -190,62 +163,55 @@ def embed_missing_units(
 ) -> int:
     """Embed every unit of a user that lacks a vector, a batch at a time; return how many.
 
-    No transaction is open while the embedder works. Killed anywhere and run again, it goes on with what is left.
-    `progress` is called with the number of each batch. Raises `EmbedderMismatch` if another embedder is active.
+    Killed anywhere and run again, it goes on with what is left. `progress` is called with the number of each batch.
+    Raises `EmbedderMismatch` if another embedder is active.
     """
-    task = partial(_embed_missing_units, database, user, progress)
-    return run_with_active_embedder(database, dependencies, user, task)
 
-
-def _embed_missing_units(
-    database: Database, user: UUID, progress: Callable[[int], None], dependencies: Dependencies
-) -> int:
-    with database.user_transaction(user, [erasure.LOCKED_VERSION]) as scope:
-        if scope.first == [None]:  # erased meanwhile
+    def embed(dependencies: Dependencies) -> int:
+        with database.user_transaction(user, [erasure.LOCKED_VERSION]) as scope:
+            if scope.first == [None]:  # erased meanwhile
+                return 0
+            model = embedding_models.lock_active(scope, dependencies.embedder)
+        if model is None:
             return 0
-        model = embedding_models.lock_active(scope, dependencies.embedder)
-    if model is None:
-        return 0
-    return fill_units(database, dependencies, user, model, progress, is_active=True)
+        return _fill_units(database, dependencies, user, model, progress, is_active=True)
+
+    return run_with_active_embedder(database, dependencies, user, embed)
 
 
-def fill_units(
+def _fill_units(
     database: Database,
     dependencies: Dependencies,
     user: UUID,
     model: UUID,
     progress: Callable[[int], None],
     *,
-    after: int = 0,
-    upto: int = embedding_models.LAST,
     is_active: bool = False,
 ) -> int:
-    """Embed units after a number, up to another, that lack a vector of the model; return how many.
+    """Embed units that lack a vector of the model; return how many. No transaction is open while the embedder works.
 
-    Of an active model arrays in every process are read anew after each batch. Raises `OtherServes` if it is no longer
+    Of an active model arrays in every process are read anew after each batch. Raises `ModelChanged` if it is no longer
     active.
     """
-    made, begun = 0, after
+    made = after = 0
     add = embedding_models.add_late if is_active else embedding_models.add_vectors
     while True:
         with database.user_transaction(user, [erasure.VERSION]) as scope:
             [epoch] = scope.first
-            batch = embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after, upto=upto)
-        if not batch:
-            return made
+            batch = embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after)
         vectors = _embed_units(dependencies, batch)
         try:
             with erasure.transaction_if_unchanged(database, user, epoch) as scope:
                 made += add(scope, vectors, model)
         except ModelChanged:
             raise
-        except (
-            ConcurrentUpdate
-        ):  # something was erased meanwhile, it may be one of the units: the others are looked for again
-            after = begun
+        except ConcurrentUpdate:  # something was erased meanwhile, maybe one of the units: look for the others again
+            after = 0
             continue
-        after = batch[-1].number
         progress(len(batch))
+        if len(batch) < BATCH:  # what comes meanwhile could be embedded for as long as somebody talks
+            return made
+        after = batch[-1].number
 
 
 def _embed_units(dependencies: Dependencies, units: Sequence[ChunkWithoutVector]) -> list[tuple[UnitKey, Vectors]]:
@@ -256,21 +222,23 @@ def _embed_units(dependencies: Dependencies, units: Sequence[ChunkWithoutVector]
     return [(UnitKey(unit.item_id, unit.chunk), vector) for unit, vector in vectors if vector is not None]
 
 
-def _fill_documents(database: Database, dependencies: Dependencies, user: UUID, model: UUID) -> int:
-    """Embed texts of a user's documents that lack a vector; return how many.
+def _fill_documents(
+    database: Database, dependencies: Dependencies, user: UUID, model: UUID, progress: Callable[[int], None]
+) -> None:
+    """Embed texts of a user's documents that lack a vector.
 
     What is put anew meanwhile is looked for again. Who writes waits for a batch to be stored, not for the embedder.
     """
-    made = 0
     while True:
         with database.user_transaction(user) as scope:
             batch = documents.lacking(scope, model, limit=BATCH)
         if not batch:
-            return made
+            return
         vectors = _embed_documents(dependencies, batch)
         with database.user_transaction(user) as scope:
             embedding_models.lock(scope)
-            made += documents.add_vectors(scope, vectors, model)
+            made = documents.add_vectors(scope, vectors, model)
+        progress(made)
 
 
 def _embed_documents(

@@ -14,7 +14,7 @@ again.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -24,7 +24,7 @@ from memstore import ids
 from memstore._sync.derive.facts.deriver import reapply
 from memstore._sync.store import erasure, fact_history, facts, postings, queue, tombstones, vector_indexes
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.erasure import DependentFact, LockedUser, MessageToDelete, SourcePosition
+from memstore._sync.store.erasure import DependentFact, LockedUser, MessageToDelete
 from memstore._sync.store.messages import LAST
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import BEFORE
@@ -100,23 +100,37 @@ def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certific
 
 
 def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
-    is_user = target.scope == ErasureScope.USER
-    locked = erasure.lock_for_erasure(scope, None if is_user else _find_conversations(scope, target))
+    is_user, is_fact = target.scope == ErasureScope.USER, target.scope == ErasureScope.FACT
+    conversations = [target.conversation_id] if target.conversation_id else []
+    if target.ids and not is_fact:
+        found = erasure.messages_to_delete(scope, messages=target.ids)
+        conversations = list(dict.fromkeys(message.conversation_id for message in found))
+    locked = erasure.lock_for_erasure(scope, None if is_user else conversations)
     erased = target.ids or (target.conversation_id or target.user_id,)
     certificate = Certificate(target.scope, target.user_id, erased, target.conversation_id, id=id)
     doomed: list[MessageToDelete] = []
-    if locked and target.scope != ErasureScope.FACT:
-        conversation, messages = target.conversation_id, target.ids or None
-        doomed = erasure.messages_to_delete(scope, conversation=conversation, messages=messages, before=target.before)
-    digests = _make_tombstones(scope, target, doomed)
+    if locked and not is_fact:
+        doomed = erasure.messages_to_delete(
+            scope, conversation=target.conversation_id, messages=target.ids or None, before=target.before
+        )
+    fact_ids = _find_with_former(scope, target.ids) if is_fact else []
+    items = [*fact_ids, *(message.id for message in doomed)]
+    if target.ids:
+        _check_known(scope, target, set(items))
+    digests = _make_tombstones(scope, items, [message.id for message in doomed if message.unnamed])
     if is_user:
         counts = Counter(erasure.remove_user(scope))
         left = erasure.count_user_rows(scope)
         scan = ScanResult(len(left), 1, {place: rows for place, rows in left.items() if rows})
         certificate = replace(certificate, counts=+counts, scan=scan)
     elif locked is not None:
-        removal = _remove_dependents(scope, target, doomed, locked)
-        scan = scan_for(scope, (*erased, *removal.messages))
+        removal = _remove_rows(scope, doomed, fact_ids, locked)
+        if target.scope == ErasureScope.CONVERSATION and target.conversation_id is not None:
+            removal.counts.update(_remove_conversation(scope, target.conversation_id))
+        # Not for ids of summaries, which are made again under the same.
+        searched = (*erased, *removal.messages)
+        rows = {table: n for table, n in (erasure.count_references(scope, searched)).items() if n}
+        scan = ScanResult(erasure.TABLES, len(searched), rows)
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
     if not digests and certificate.is_empty:  # nothing was there: nothing is kept of it either
         return replace(certificate, id=None)
@@ -126,35 +140,16 @@ def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
     return replace(certificate, recorded_at=erasure.keep_certificate(scope, certificate))
 
 
-def _find_conversations(scope: Transaction, target: ErasureTarget) -> list[UUID]:
-    if target.conversation_id is not None:
-        return [target.conversation_id]
-    if target.scope == ErasureScope.FACT:
-        return []
-    doomed = erasure.messages_to_delete(scope, messages=target.ids)
-    return list(dict.fromkeys(message.conversation_id for message in doomed))
-
-
-def _make_tombstones(scope: Transaction, target: ErasureTarget, doomed: list[MessageToDelete]) -> set[bytes]:
-    """Return the tombstones of what is removed; raise `NotFound` for what does not exist and never did."""
-    key = tombstones.key(scope)
-    if target.scope == ErasureScope.FACT:
-        _check_known(scope, target, set(erasure.known_facts(scope, target.ids)))
-        facts = find_with_former(scope, target.ids)
-        return (lambda: {tombstones.of_item(key, fact) for fact in facts})()
-    if target.ids:
-        _check_known(scope, target, {message.id for message in doomed})
-    unnamed = [message.id for message in doomed if message.unnamed]
-    contents = erasure.unnamed_messages(scope, unnamed) if unnamed else []
-    return (
-        lambda: (
-            {tombstones.of_item(key, message.id) for message in doomed}
-            | {tombstones.of_content(key, message) for message in contents}
-        )
-    )()
+def _find_with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID]:
+    """Return those of these facts that there are, and what they were before people edited them."""
+    facts = erasure.known_facts(scope, ids)
+    while former := erasure.edited_into(scope, facts) if facts else []:
+        facts += former
+    return facts
 
 
 def _check_known(scope: Transaction, target: ErasureTarget, known: set[UUID]) -> None:
+    """Raise `NotFound` for what does not exist and never did."""
     missing = set(target.ids) - known
     missing -= tombstones.erased_items(scope, missing)
     if missing:
@@ -162,16 +157,16 @@ def _check_known(scope: Transaction, target: ErasureTarget, known: set[UUID]) ->
         raise NotFound(f"This user has no {target.scope} {names}. Nothing was erased.")
 
 
-def _remove_dependents(
-    scope: Transaction, target: ErasureTarget, doomed: list[MessageToDelete], locked: LockedUser
-) -> Removal:
-    if target.scope == ErasureScope.FACT:
-        facts = find_with_former(scope, target.ids)
-        return remove_facts(scope, facts, locked)
-    removal = remove_messages(scope, doomed, locked)
-    if target.scope == ErasureScope.CONVERSATION and target.conversation_id is not None:
-        removal.counts.update(remove_conversation(scope, target.conversation_id))
-    return removal
+def _make_tombstones(scope: Transaction, items: Sequence[UUID], unnamed: Sequence[UUID]) -> set[bytes]:
+    """Return the tombstones of what is removed: of its ids, and of the content of messages without an external id."""
+    key = tombstones.key(scope)
+    contents = erasure.unnamed_messages(scope, unnamed) if unnamed else []
+    return (
+        lambda: (
+            {tombstones.of_item(key, id) for id in items}
+            | {tombstones.of_content(key, message) for message in contents}
+        )
+    )()
 
 
 def _remove_jobs(database: Database, target: ErasureTarget, certificate: Certificate) -> Certificate:
@@ -200,63 +195,51 @@ class Removal:
     items: list[UUID] = field(default_factory=list)  # facts and summaries
 
 
-@dataclass(frozen=True, slots=True)
-class AffectedFacts:
-    """Facts to remove, those that stay with fewer sources, and where messages that stay say removed ones."""
-
-    removed: Sequence[UUID] = ()
-    staying: Sequence[UUID] = ()
-    begins: Sequence[SourcePosition] = ()
-
-
-def remove_messages(scope: Transaction, doomed: Sequence[MessageToDelete], locked: LockedUser) -> Removal:
-    """Remove messages, and what depends on them. The user and the conversations are locked."""
+def _remove_rows(
+    scope: Transaction, doomed: Sequence[MessageToDelete], fact_ids: Sequence[UUID], locked: LockedUser
+) -> Removal:
+    """Remove messages with what depends on them, and facts. The user and the conversations are locked."""
     ids = [message.id for message in doomed]
     removal = Removal(messages=ids)
     runs = _group_runs(doomed)
     for conversation, own in runs.items():
         _remove_summaries(scope, conversation, own, removal)
-    affected = _find_affected_facts(scope, ids, _find_facts_read_with(scope, ids, runs))
-    removal.items += affected.removed
-    _remove_units(scope, [*ids, *removal.items], locked, removal)
-    removal.counts.update(_remove_facts(scope, affected, ids))
-    for begin in affected.begins:
+    named = set(_find_facts_read_with(scope, ids, runs))
+    resting = erasure.dependent_facts(scope, ids, list(named))
+    removed = [fact for fact in resting if not fact.entered and (not _stays(fact) or fact.id in named)]
+    gone = [*fact_ids, *(fact.id for fact in removed)]
+    staying = [fact.id for fact in resting if fact.said_elsewhere and fact.id not in set(gone)]
+    said_again = [fact.id for fact in removed if fact.said_elsewhere and not fact.retracted]
+    begins = erasure.sources_of(scope, said_again, ids) if said_again else []
+    while edits := erasure.edits_of(scope, gone, ids) if removed else []:
+        gone += edits
+    removal.items += gone
+    removal.counts.update(erasure.remove_chunks(scope, [*ids, *removal.items]))
+    if locked.posted:  # postings hold units by number: the next maintenance of the user makes them anew
+        removal.counts["term_postings"] += postings.forget(scope)
+    removal.counts.update(erasure.remove_facts(scope, gone, ids))
+    facts.first_said(scope, staying)
+    for fact in fact_history.restore_orphaned(scope, actor=ACTOR) if gone else []:
+        reapply(scope, fact, actor=ACTOR)
+    erasure.forget_replaced(scope, gone)
+    for begin in begins:
         _derive_again(scope, begin.conversation_id, "facts", begin.seq - 1, removal)
     _remove_quotes(scope, doomed, removal)
     removal.counts["messages"] += erasure.remove_messages(scope, ids)
     return removal
 
 
-def remove_conversation(scope: Transaction, conversation: UUID) -> Counter[str]:
+def _stays(fact: DependentFact) -> bool:
+    return fact.said_elsewhere and not fact.born_here and not fact.ended_others
+
+
+def _remove_conversation(scope: Transaction, conversation: UUID) -> Counter[str]:
     """Remove what is left of a conversation whose messages are gone; return how many rows, by table."""
     counts = Counter(receipts=len(erasure.remove_receipts(scope, (), conversation, BEGINNING)))
     counts["dead_letters"] = erasure.remove_letters(scope, conversation, 0)
     counts["summaries"] = len(erasure.remove_summaries(scope, conversation, [(0, LAST)]))
     counts.update(erasure.remove_conversation(scope, conversation))
     return counts
-
-
-def remove_facts(scope: Transaction, ids: Sequence[UUID], locked: LockedUser) -> Removal:
-    """Remove facts; the messages that say them stay. The user is locked."""
-    removal = Removal(items=list(ids))
-    _remove_units(scope, ids, locked, removal)
-    removal.counts.update(_remove_facts(scope, AffectedFacts(ids), ()))
-    _remove_quotes(scope, (), removal)
-    return removal
-
-
-def find_with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID]:
-    """Return those of these facts that there are, and what they were before people edited them."""
-    facts = erasure.known_facts(scope, ids)
-    while former := erasure.edited_into(scope, facts) if facts else []:
-        facts += former
-    return facts
-
-
-def scan_for(scope: Transaction, ids: Sequence[UUID]) -> ScanResult:
-    """Search every table for removed ids; not of summaries, which are made again under the same."""
-    rows = erasure.count_references(scope, ids)
-    return ScanResult(erasure.TABLES, len(ids), {table: number for table, number in rows.items() if number})
 
 
 def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run]]:
@@ -288,13 +271,6 @@ def _derive_again(scope: Transaction, conversation: UUID, deriver: str, to_seq: 
             scope.run_together([queue.enqueue_statement(conversation, to_seq + 1)])
 
 
-def _remove_units(scope: Transaction, ids: Sequence[UUID], locked: LockedUser, removal: Removal) -> None:
-    removal.counts.update(erasure.remove_chunks(scope, ids))
-    # Postings hold units by number: the next maintenance of the user makes them anew.
-    if locked.posted and not removal.counts["term_postings"]:
-        removal.counts["term_postings"] += postings.forget(scope)
-
-
 def _remove_quotes(scope: Transaction, doomed: Sequence[MessageToDelete], removal: Removal) -> None:
     """Remove receipts, responses of models and events that quote messages or name items."""
     receipts = erasure.remove_receipts(scope, [*removal.messages, *removal.items])
@@ -306,24 +282,6 @@ def _remove_quotes(scope: Transaction, doomed: Sequence[MessageToDelete], remova
     removal.counts["events"] += erasure.remove_events(scope, [*removal.items, *receipts])
 
 
-def _find_affected_facts(scope: Transaction, messages: Sequence[UUID], named: Collection[UUID]) -> AffectedFacts:
-    """Return what becomes of the facts that these messages say; `named` ones are removed wherever they are said."""
-    resting = erasure.dependent_facts(scope, messages, list(named))
-    removed = [fact for fact in resting if not fact.entered and (not _stays(fact) or fact.id in named)]
-    ids = [fact.id for fact in removed]
-    staying = [fact.id for fact in resting if fact.said_elsewhere and fact.id not in set(ids)]
-    again = [fact.id for fact in removed if fact.said_elsewhere and not fact.retracted]
-    begins = erasure.sources_of(scope, again, messages) if again else []
-    edited: list[UUID] = []
-    while edits := erasure.edits_of(scope, [*ids, *edited], messages) if ids else []:
-        edited += edits
-    return AffectedFacts([*ids, *edited], staying, begins)
-
-
-def _stays(fact: DependentFact) -> bool:
-    return fact.said_elsewhere and not fact.born_here and not fact.ended_others
-
-
 def _find_facts_read_with(
     scope: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[Run]]
 ) -> list[UUID]:
@@ -333,23 +291,10 @@ def _find_facts_read_with(
         for conversation, own in runs.items()
         for fact in erasure.facts_after(scope, conversation, [last for _, last in own], BEFORE)
     ]
-    if not following:
-        return []
-    erased = set(content_words(" ".join(erasure.texts(scope, messages))))
+    erased = set(content_words(" ".join(erasure.texts(scope, messages)))) if following else set()
     return [
         fact.id for fact in following if (set(content_words(fact.text)) - set(content_words(fact.said or ""))) & erased
     ]
-
-
-def _remove_facts(scope: Transaction, affected: AffectedFacts, messages: Sequence[UUID]) -> Counter[str]:
-    """Remove facts and sources, but not their units; return how many rows, by table."""
-    counts = Counter(erasure.remove_facts(scope, affected.removed, messages))
-    facts.first_said(scope, affected.staying)
-    restored = fact_history.restore_orphaned(scope, actor=ACTOR) if affected.removed else []
-    for fact in restored:
-        reapply(scope, fact, actor=ACTOR)
-    erasure.forget_replaced(scope, affected.removed)
-    return counts
 
 
 MAX_IDS = 20  # that are searched for in every table and column, one after the other

@@ -50,11 +50,15 @@ def list_large_users(database: Database) -> list[LargeUser]:
     """Return the users with more units than are held in a process."""
     with database.admin_transaction() as scope:
         users = postings.large(scope, database.most_units)
-    large = []
-    for user in users:
-        posted = user.unposted < postings.FEWEST
-        large.append(LargeUser(user.id, user.name, user.units, posted and not _find_unindexed(database, user.id)))
-    return large
+    return [
+        LargeUser(
+            user.id,
+            user.name,
+            user.units,
+            user.unposted < postings.FEWEST and not _find_unindexed(database, user.id),
+        )
+        for user in users
+    ]
 
 
 def build_indexes(database: Database, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
@@ -74,15 +78,20 @@ def maintain_indexes(database: Database, user: UUID) -> bool:
     """
     with database.user_transaction(user) as scope:
         reach = postings.reach(scope)
-    if reach.units > database.most_units:
-        _add_postings(database, user, reach)
-        model = _find_unindexed(database, user)
-        if model is None:
-            return True
-        return vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
-    if reach.posted and reach.units <= database.most_units // 2:  # a user near the limit does not alternate
-        _drop_indexes(database, user)
-    return True
+    try:
+        if reach.units > database.most_units:
+            _add_postings(database, user, reach)
+        elif reach.posted and reach.units <= database.most_units // 2:  # a user near the limit does not alternate
+            with database.user_transaction(user) as scope:
+                postings.forget(scope)
+                models = embedding_models.models(scope)
+            for model in models:
+                vector_indexes.drop(database, user, model.id)
+    except ConcurrentUpdate:
+        pass
+    if reach.units <= database.most_units or (unindexed := _find_unindexed(database, user)) is None:
+        return True
+    return vector_indexes.build(database, user, unindexed.id, unindexed.dimensions, reach.units)
 
 
 def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
@@ -92,11 +101,8 @@ def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
             run = postings.unposted(scope, after)
         if not run.units:  # the last ones are gone
             return
-        try:
-            with database.user_transaction(user, async_commit=True) as scope:
-                postings.post(scope, run)
-        except ConcurrentUpdate:  # another process does it
-            return
+        with database.user_transaction(user, async_commit=True) as scope:
+            postings.post(scope, run)
         after = run.units[-1].number
 
 
@@ -107,14 +113,3 @@ def _find_unindexed(database: Database, user: UUID) -> Model | None:
         if model is None or not vector_indexes.is_possible(model.dimensions):
             return None
         return None if vector_indexes.is_ready(scope, model.id) else model
-
-
-def _drop_indexes(database: Database, user: UUID) -> None:
-    try:
-        with database.user_transaction(user) as scope:
-            postings.forget(scope)
-            models = embedding_models.models(scope)
-    except ConcurrentUpdate:  # another process does it, or makes them
-        return
-    for model in models:
-        vector_indexes.drop(database, user, model.id)

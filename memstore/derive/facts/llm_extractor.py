@@ -19,6 +19,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, Field
 
 from memstore.derive import llm
+from memstore.derive.chunking import split_segments
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
@@ -40,7 +41,6 @@ from memstore.derive.llm import (
     total_usage,
 )
 from memstore.derive.rules.slots import Modality, Slot
-from memstore.derive.segmentation import split_segments
 from memstore.models import QUARANTINED, FactKind, FactType, Message, Role, kind_of
 from memstore.providers import ChatModel
 from memstore.text import blank_fenced_blocks, json_line

@@ -3,9 +3,9 @@
 A segment is of messages, or of four summaries for the next level. A line is a sentence with its day and speaker, or
 what a tool did. A summary is written so that it can be parsed into lines again, from which the level above chooses.
 
-The lines chosen should cover the segment: every other one should share words with one of them, and the stems,
-names and numbers of it should occur in them, those that come back more. So what repeats is worth nothing, and what
-holds names, dates, numbers or decisions more. `benchmarks/summaries.py` measures what that gives.
+The stems, names and numbers of the lines that are left out should occur in those that are chosen, those that come back
+more. So what repeats is worth nothing, and what holds names, dates, numbers or decisions more.
+`benchmarks/summaries.py` measures what that gives.
 """
 
 from __future__ import annotations
@@ -14,18 +14,14 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from heapq import heapify, heappop, heappush
 from itertools import takewhile
 from math import log1p
 from uuid import UUID
 
-import numpy as np
-from numpy.typing import NDArray
-
 from memstore import ids
-from memstore.derive.chunking import sentences, split_text
-from memstore.derive.segmentation import SPEAKERS
-from memstore.derive.tool_results import Focus, call_inputs, describe_calls, describe_result, find_names
+from memstore.derive.chunking import SPEAKERS, sentences, split_text
+from memstore.derive.tool_results import Focus, call_inputs, describe_calls, find_names
 from memstore.models import Message, Role, Summary
 from memstore.providers import TokenCounter
 from memstore.settings import Settings
@@ -43,11 +39,8 @@ CONTINUED = "  "  # before a further line of the same speaker
 LINES_RECIPE = "extractive/"  # what the recipes begin with whose summaries are written as lines
 EMPTY_SUMMARY = "(Nothing that could be summarized in words.)"  # a row without words: no unit, no line of a context
 TOOL = "Tool"  # the speaker of lines about calls
-RESULT_TOKENS = 30  # about, for the result of a call, at least
-FEW_WORDS = 90  # tokens, about, that results may fill where little was said
+RESULT_TOKENS = 60  # about, for the results of the calls of one message
 MAX_INPUT = 60  # characters
-
-_PIECE = re.compile(r"\S.*?(?:;(?= )|$)")  # of a result
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +59,21 @@ class Line:
 class Segment:
     """What one summary is of: messages that follow each other, or summaries."""
 
-    user_id: UUID
-    conversation_id: UUID
     level: int
     from_seq: int
     to_seq: int
-    span: tuple[datetime, datetime]
-    tokens: int
     messages: Sequence[Message] = ()
     below: Sequence[Summary] = ()
+
+    @property
+    def conversation_id(self) -> UUID:
+        """The conversation that it is of."""
+        return (self.messages or self.below)[0].conversation_id
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of its messages or summaries."""
+        return sum(part.tokens for part in self.messages or self.below)
 
     def lines(self) -> Sequence[Line]:
         """Return the lines that may go into a summary."""
@@ -82,8 +81,10 @@ class Segment:
 
     def make_summary(self, text: str, recipe: str, counter: TokenCounter) -> Summary:
         """Return the text as the summary of this segment."""
+        times = [message.occurred_at for message in self.messages]
+        times += [time for summary in self.below for time in (summary.occurred_at, summary.occurred_until)]
         return Summary.model_construct(
-            user_id=self.user_id,
+            user_id=(self.messages or self.below)[0].user_id,
             id=ids.summary_id(self.conversation_id, self.level, self.from_seq, self.to_seq, recipe),
             conversation_id=self.conversation_id,
             level=self.level,
@@ -93,35 +94,20 @@ class Segment:
             tokens=counter.count(text),
             counter=counter.name,
             recipe=recipe,
-            occurred_at=self.span[0],
-            occurred_until=self.span[1],
+            occurred_at=min(times),
+            occurred_until=max(times),
         )
 
 
 def make_segment(level: int, messages: Sequence[Message]) -> Segment:
     """Return messages that follow each other as a segment."""
-    times = [message.occurred_at for message in messages]
-    first, span = messages[0], (min(times), max(times))
-    tokens = sum(message.tokens for message in messages)
-    return Segment(first.user_id, first.conversation_id, level, first.seq, messages[-1].seq, span, tokens, messages)
+    return Segment(level, messages[0].seq, messages[-1].seq, messages)
 
 
 def parent_segments(waiting: Sequence[Summary]) -> list[Segment]:
     """Return each full group of summaries of one level as a segment of the next."""
     groups = [waiting[at : at + GROUP] for at in range(0, len(waiting) - GROUP + 1, GROUP)]
-    return [
-        Segment(
-            user_id=group[0].user_id,
-            conversation_id=group[0].conversation_id,
-            level=group[0].level + 1,
-            from_seq=group[0].from_seq,
-            to_seq=group[-1].to_seq,
-            span=(min(summary.occurred_at for summary in group), max(summary.occurred_until for summary in group)),
-            tokens=sum(summary.tokens for summary in group),
-            below=group,
-        )
-        for group in groups
-    ]
+    return [Segment(group[0].level + 1, group[0].from_seq, group[-1].to_seq, below=group) for group in groups]
 
 
 def summary_limit(level: int, settings: Settings) -> int:
@@ -130,37 +116,22 @@ def summary_limit(level: int, settings: Settings) -> int:
 
 
 def extract_lines(messages: Sequence[Message]) -> list[Line]:
-    """Return the sentences of users and assistants, as they said them, and a line for each call of a tool."""
-    said = sum(_estimate_tokens(message.text) for message in messages if message.role in SPEAKERS and message.text)
-    calls = sum(len(message.tool_calls or ()) for message in messages)
-    limit = max(RESULT_TOKENS, (FEW_WORDS - said) // max(1, calls))
-    focus = _focus_of(messages)
+    """Return the sentences of users and assistants, as they said them, and lines for each call of a tool."""
+    focus = _focus_of(messages) if any(message.tool_calls for message in messages) else Focus()
     lines: list[Line] = []
     for place, message in enumerate(messages):
+        day = format_day(message.occurred_at)
         if message.role in SPEAKERS and message.text:
-            day, speaker = format_day(message.occurred_at), message.name or message.role.capitalize()
-            speaker = " ".join(speaker.split()) or "?"
-            lines += [Line(day, speaker, " ".join(text.split())) for text in _sentences(message.text)]
-        if message.tool_calls or message.role == Role.TOOL:
-            lines += _call_lines(messages, place, focus, limit)
+            speaker = " ".join((message.name or message.role.capitalize()).split()) or "?"
+            lines += [Line(day, speaker, text) for text in _sentences(message.text)]
+        if message.tool_calls:
+            results = list(takewhile(lambda after: after.role == Role.TOOL, messages[place + 1 :]))
+            limit = RESULT_TOKENS // len(message.tool_calls)
+            for text in describe_calls(message, results, focus, limit, _estimate_tokens, max_value=MAX_INPUT):
+                name = text.partition("(")[0]
+                for start, stop in split_text(text, MAX_SENTENCE, _estimate_tokens, 0):
+                    lines.append(Line(day, TOOL, f"{name} also gave: " * (start > 0) + text[start:stop]))
     return lines
-
-
-def _call_lines(messages: Sequence[Message], place: int, focus: Focus, limit: int) -> Iterator[Line]:
-    """Yield the lines of a message's calls with their results; of a result only if its call is not before it."""
-    message = messages[place]
-    if message.role == Role.TOOL:
-        has_call = place and (messages[place - 1].role == Role.TOOL or messages[place - 1].tool_calls)
-        is_told = has_call or not message.text
-        texts = [] if is_told else [f"{describe_result(message, focus, limit, _estimate_tokens)}."]
-    else:
-        results = list(takewhile(lambda after: after.role == Role.TOOL, messages[place + 1 :]))
-        texts = list(describe_calls(message, results, focus, limit, _estimate_tokens, max_value=MAX_INPUT))
-    for text in texts:
-        name = text.partition("(")[0] if message.tool_calls else "it"
-        for start, stop in split_text(text, MAX_SENTENCE, _estimate_tokens, 0, _split_pieces):
-            continued = f"{name} also gave: " if start else ""
-            yield Line(format_day(message.occurred_at), TOOL, continued + " ".join(text[start:stop].split()))
 
 
 def _focus_of(messages: Sequence[Message]) -> Focus:
@@ -171,45 +142,34 @@ def _focus_of(messages: Sequence[Message]) -> Focus:
     return Focus(frozenset(terms(" ".join([*asked, *inputs]))), find_names(" ".join([*said, *inputs])))
 
 
-def _split_pieces(text: str, _: int) -> list[tuple[int, int]]:
-    return [piece.span() for piece in _PIECE.finditer(text)]
-
-
 def _estimate_tokens(text: str) -> int:
     return 1 + len(text) // 3
 
 
 def _sentences(text: str) -> Iterator[str]:
     for start, stop in sentences(text):
-        for begin, end in split_text(
-            text[start:stop], MAX_SENTENCE, lambda piece: len(piece.split()) + len(piece) // 8
-        ):
-            yield text[start + begin : start + end]
+        for begin, end in split_text(text[start:stop], MAX_SENTENCE, lambda one: len(one.split()) + len(one) // 8):
+            yield " ".join(text[start + begin : start + end].split())
 
 
 def parse_lines(summaries: Sequence[Summary]) -> list[Line]:
     """Return the lines of summaries: as `format_lines` wrote them, or the sentences of what a model wrote."""
     lines: list[Line] = []
     for summary in summaries:
-        if summary.recipe.startswith(LINES_RECIPE):
-            lines += _parse_lines(summary)
-        else:
-            day = format_day(summary.occurred_at)
-            lines += [Line(day, "Summary", " ".join(text.split())) for text in _sentences(summary.text)]
+        day, speaker = format_day(summary.occurred_at), "?"
+        if not summary.recipe.startswith(LINES_RECIPE):
+            lines += [Line(day, "Summary", text) for text in _sentences(summary.text)]
+            continue
+        for line in summary.text.splitlines():
+            prefix, colon, text = line.partition(": ")
+            if line.startswith(CONTINUED):
+                lines.append(Line(day, speaker, line.removeprefix(CONTINUED)))
+            elif colon:
+                speaker = prefix
+                lines.append(Line(day, speaker, text))
+            elif line.endswith(":"):
+                day = line[:-1]
     return lines
-
-
-def _parse_lines(summary: Summary) -> Iterator[Line]:
-    day, speaker = format_day(summary.occurred_at), "?"
-    for line in summary.text.splitlines():
-        prefix, colon, text = line.partition(": ")
-        if line.startswith(CONTINUED):
-            yield Line(day, speaker, line.removeprefix(CONTINUED))
-        elif colon:
-            speaker = prefix
-            yield Line(day, speaker, text)
-        elif line.endswith(":"):
-            day = line[:-1]
 
 
 def format_lines(lines: Sequence[Line]) -> str:
@@ -225,9 +185,8 @@ def format_lines(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
-STEMS = 2.0  # the weight of stems beside that of similarity; 1 to 10 are equal within half a point, 0 loses three
-NAMES = 2.0  # of names and numbers: of those in gold summaries, 0 keeps 48 % at 80 tokens, 0.5 71, 2 82, 4 84
-MAX_SENTENCES = 400  # chosen from: the time is quadratic, and one message may have tens of thousands
+NAMES = 1.0  # of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91
+MAX_SENTENCES = 400  # chosen from: one message may have tens of thousands
 CALL_SCORE = -0.5  # of the line of a call: it comes after all that was said, and where nobody spoke it stands alone
 _LEAST = 0.02  # of a greeting: chosen where there is nothing else
 
@@ -262,7 +221,7 @@ class ExtractiveSummarizer:
 
     batch_size = 512
     uses_llm = False
-    recipe = "extractive/5"
+    recipe = "extractive/6"
 
     def __init__(self, counter: TokenCounter) -> None:
         self.counter = counter
@@ -285,14 +244,14 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     # Who speaks is part of what a line says, and no news in another one: "I agree, Alice!" names nobody.
     speakers = {word for line in lines for word in line.speaker.lower().split()}
     names = [
-        {name for name in find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
+        {name for name in _find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
         for line in lines
     ]
+    words = _weigh_words([str(line) for line in lines], names)
     scores = [CALL_SCORE if line.speaker == TOOL else score_sentence(line.text) for line in lines]
-    choice = prepare_choice([str(line) for line in lines], costs, scores, names)
     best, room, fullest = EMPTY_SUMMARY, limit, 0
     while room > 0:  # choose again with what the count shows of the costs
-        places = choice.within(room)
+        places = _choose(words, costs, scores, room)
         text = format_lines([lines[place] for place in places])
         tokens = counter.count(text)
         if not places or fullest >= tokens:
@@ -328,76 +287,57 @@ def score_sentence(sentence: str) -> float:
     return max(-1.0, min(1.0, score))
 
 
-def find_mentions(sentence: str) -> set[str]:
-    """Return the names and numbers in a sentence, lower-cased; the word that begins it is no name."""
+def _find_mentions(sentence: str) -> set[str]:
+    """Return names and numbers, lower-cased; the word that begins the sentence is no name."""
     names = {name.lower().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(sentence)}
     return names | set(_NUMBERS.findall(sentence))
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """Sentences prepared for choosing with any limit: arrays with a row for each."""
-
-    similarity: NDArray[np.float64]
-    words: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    costs: NDArray[np.int_]
-
-    def within(self, limit: int) -> list[int]:
-        """Return the indices, ascending, of the sentences that together say most within `limit`."""
-        chosen: list[int] = []
-        covered = np.zeros(len(self.costs))
-        unsaid = np.ones(self.words.shape[1], dtype=bool)
-        left = np.ones(len(self.costs), dtype=bool)
-        news = self.words.sum(axis=1)  # the words of each that no chosen one has
-        while (left := left & (self.costs <= limit)).any():
-            gains = np.maximum(0, self.similarity - covered).mean(axis=1) + news
-            # Rounded: the last bits of a sum differ between machines, and must not decide.
-            values = np.where(left, np.round(gains * self.weights, 7), 0)
-            best = int(values.argmax())
-            if values[best] <= 0:
-                break
-            chosen.append(best)
-            left[best] = False
-            limit -= int(self.costs[best])
-            covered = np.maximum(covered, self.similarity[best])
-            said = np.flatnonzero(unsaid & (self.words[best] > 0))
-            news = news - self.words[:, said].sum(axis=1)
-            unsaid[said] = False
-        return sorted(chosen)
 
 
 def choose_sentences(sentences: Sequence[str], costs: Sequence[int], limit: int, scores: Sequence[float]) -> list[int]:
     """Return the indices, ascending, of the sentences that together say most within `limit` tokens.
 
-    Their order matters only between equals. A sentence that adds nothing is left out even if it fits. O(n²).
+    Their order matters only between equals. A sentence that adds nothing is left out even if it fits.
     """
-    return prepare_choice(sentences, costs, scores, [find_mentions(sentence) for sentence in sentences]).within(limit)
+    return _choose(_weigh_words(sentences, [_find_mentions(one) for one in sentences]), costs, scores, limit)
 
 
-def prepare_choice(
-    sentences: Sequence[str], costs: Sequence[int], scores: Sequence[float], names: Sequence[Collection[str]]
-) -> Choice:
-    """Return sentences prepared for choosing, by their tokens, their `score_sentence` and their names."""
-    stems = _weigh_words([terms(sentence) for sentence in sentences])
-    directions = stems / np.maximum(np.linalg.norm(stems, axis=1, keepdims=True), np.finfo(float).tiny)
-    similarity = np.einsum("ij,kj->ik", directions, directions)  # BLAS would leave threads spinning
-    np.fill_diagonal(similarity, 1)  # a sentence without a stem is like itself
-    tokens = np.asarray(costs, dtype=np.int_)
-    return Choice(
-        similarity=similarity,
-        words=np.hstack([STEMS * stems, NAMES * _weigh_words(names)]),
-        weights=np.maximum(_LEAST, 0.5 + np.asarray(scores, dtype=np.float64)) / np.maximum(1, tokens),
-        costs=tokens,
-    )
+Weights = dict[str, float]  # of the stems and names of a sentence
 
 
-def _weigh_words(sentences: Sequence[Collection[str]]) -> NDArray[np.float64]:
-    """Return a row for each sentence, a column for each word: the word's share of the whole where it occurs, else 0."""
+def _choose(words: Sequence[Weights], costs: Sequence[int], scores: Sequence[float], limit: int) -> list[int]:
+    """Choose the best sentence again and again, by what it says for a token that no chosen one has said."""
+    said: set[str] = set()
+
+    def worth(place: int) -> float:
+        news = sum(weight for word, weight in words[place].items() if word not in said)
+        # Rounded: the last bits of a logarithm differ between machines, and must not decide.
+        return round(news * max(_LEAST, 0.5 + scores[place]) / max(1, costs[place]), 9)
+
+    heap = [(-worth(place), place) for place in range(len(words))]
+    heapify(heap)
+    chosen: list[int] = []
+    while heap:
+        most, place = heappop(heap)
+        now = -worth(place)
+        if not now or costs[place] > limit:
+            continue
+        if now > most:  # less than it was, when less had been said: another one may be worth more
+            heappush(heap, (now, place))
+            continue
+        chosen.append(place)
+        limit -= costs[place]
+        said |= words[place].keys()
+    return sorted(chosen)
+
+
+def _weigh_words(sentences: Sequence[str], names: Sequence[Collection[str]]) -> list[Weights]:
+    """Return the stems and names of each sentence with their share of all stems, and of all names."""
+    stems = _share([terms(sentence) for sentence in sentences])
+    named = _share([[f"name {name}" for name in sorted(of_sentence)] for of_sentence in names])
+    return [own | {name: NAMES * share for name, share in more.items()} for own, more in zip(stems, named, strict=True)]
+
+
+def _share(sentences: Sequence[Collection[str]]) -> list[Weights]:
     frequency = Counter(word for words in sentences for word in words)
-    columns = {word: column for column, word in enumerate(frequency)}
-    shares = np.zeros((len(sentences), len(columns)))
-    for row, words in zip(shares, sentences, strict=True):
-        for word in words:
-            row[columns[word]] = log1p(frequency[word])
-    return shares / max(1.0, sum(map(log1p, frequency.values())))
+    total = max(1.0, sum(map(log1p, frequency.values())))
+    return [{word: log1p(frequency[word]) / total for word in words} for words in sentences]

@@ -15,13 +15,6 @@ SELECT id, fact_id, action, other_id, before, after, actor, undoes, recorded_at 
 FROM fact_changes
 WHERE user_id = %(user_id)s AND id = %(id)s
 
--- other_half --
--- Of an edit that put a known fact in the place of another: what it did to the other one of the two.
-SELECT id, fact_id, action, other_id, before, after, actor, undoes, recorded_at AS at
-FROM fact_changes
-WHERE user_id = %(user_id)s AND action = 'edited' AND recorded_at = %(at)s
-  AND ((fact_id = %(other_id)s::uuid AND other_id IS NULL) OR (%(other_id)s::uuid IS NULL AND other_id = %(fact_id)s))
-
 -- undone --
 -- Whether a change was undone, and that was not undone itself.
 SELECT u.id

@@ -162,11 +162,6 @@ WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND m.id = s.message_i
                     AND again.start = s.start AND again.stop = s.stop)
 RETURNING s.fact_id, s.message_id, s.recorded_at
 
--- remove_sources_of --
--- Takes back what an edit brought to a fact that was known before.
-DELETE FROM fact_sources s
-WHERE s.user_id = %(user_id)s AND s.fact_id = %(fact_id)s AND s.recorded_at = %(at)s
-
 -- drop_sources --
 -- Takes back all that says a fact.
 DELETE FROM fact_sources WHERE user_id = %(user_id)s AND fact_id = %(fact_id)s

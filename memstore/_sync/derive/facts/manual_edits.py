@@ -30,9 +30,8 @@ from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import check_choice, check_name, check_text
 from memstore.models import FACT_KINDS, FACT_TYPES, HAND, QUARANTINED, Fact, FactChange, FactColumns, FactSpan, kind_of
 
-MAX_CHARACTERS = 2000  # a fact is a sentence, and is recalled whole
-# Subject and attribute stand in one row of an index, which holds 2,704 bytes.
-MAX_PARTS = {"subject": 300, "attribute": 300, "value": MAX_CHARACTERS, "language": 35}
+# A fact is a sentence, and is recalled whole. Subject and attribute stand in one row of an index: 2,704 bytes.
+MAX_PARTS = {"text": 2000, "subject": 300, "attribute": 300, "value": 2000, "language": 35}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +69,10 @@ def check_fact(new: NewFact) -> None:
             check_name(getattr(new, name), name)
     check_text(new.language, "the language")
     for name, limit in MAX_PARTS.items():
-        part = getattr(new, name)
-        if part is not None and len(part) > limit:
-            raise InvalidInput(f"A fact's {name} has at most {limit:,} characters, not {len(part):,}.")
-    if new.type is None:
-        raise InvalidInput(f"type=None: give one of {', '.join(FACT_TYPES)}.")
-    check_choice("type", new.type, FACT_TYPES)
+        if len(getattr(new, name) or "") > limit:
+            raise InvalidInput(f"A fact's {name} has at most {limit:,} characters, not {len(getattr(new, name)):,}.")
+    check_choice("type", new.type or "", FACT_TYPES)
     check_choice("kind", new.kind, FACT_KINDS)
-    if len(new.text) > MAX_CHARACTERS:
-        raise InvalidInput(
-            f"A fact has at most {MAX_CHARACTERS:,} characters, not {len(new.text):,}: a sentence that stands alone."
-        )
     if not isinstance(new.confidence, int | float) or not 0 <= new.confidence <= 1:
         raise InvalidInput(f"confidence={new.confidence!r}: give a number from 0 to 1.")
 
@@ -248,8 +240,8 @@ def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: F
             if any(getattr(old, name) != getattr(was, name) for name in EDITED):
                 raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
             if edited.id == old.id:
-                columns = _edited_columns(edited)
-                done = fact_history.change(scope, old, "edited", actor=HAND, **columns, recipe=HAND)
+                columns = {name: getattr(edited, name) for name in EDITED} | {"recipe": HAND}
+                done = fact_history.change(scope, old, "edited", actor=HAND, **columns)
             else:
                 done = _replace(scope, resources, old, entered)
             if (was.subject, was.attribute) != (edited.subject, edited.attribute):
@@ -262,17 +254,11 @@ def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: F
     return run_with_active_embedder(database, resources, user_id, edit)
 
 
-def _edited_columns(fact: FactColumns) -> dict[str, Any]:
-    return {name: getattr(fact, name) for name in EDITED}
-
-
-def _edit_known(
-    scope: Transaction, known: Fact, entered: ExtractedFact, model: UUID | None, at: datetime | None = None
-) -> None:
+def _edit_known(scope: Transaction, known: Fact, entered: ExtractedFact, model: UUID | None) -> None:
     """Edit a known fact, in whatever state, to be the one that is entered; recall finds it again."""
     was_hidden = known.state in (QUARANTINED, "retracted")
-    columns = _edited_columns(entered.fact) | {"state": "active", "recipe": HAND}
-    fact_history.change(scope, known, "edited", actor=HAND, at=at, **columns)
+    columns = {name: getattr(entered.fact, name) for name in EDITED}
+    fact_history.change(scope, known, "edited", actor=HAND, **columns | {"state": "active", "recipe": HAND})
     if was_hidden:
         restore_unit(scope, entered, model)
 
@@ -281,23 +267,20 @@ def _replace(scope: Transaction, resources: Dependencies, old: Fact, entered: Ex
     """Put a fact, which may be known, in the place of another one, with its time and sources; return that change."""
     edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
     done = fact_history.change(scope, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
-    known, model = (
-        facts.fact(scope, edited.fact.id),
-        embedding_models.lock_active(scope, resources.embedder),
-    )
+    model = embedding_models.lock_active(scope, resources.embedder)
+    known = facts.fact(scope, edited.fact.id)
     if known is None:
         facts.add(scope, edited.fact)
         add_unit(scope, edited, model)
-    else:  # both halves are of one moment: by it an undo finds the other one, and the sources that came with it
-        _edit_known(scope, known, entered, model, done.at)
+    else:
+        _edit_known(scope, known, entered, model)
     # A source keeps its characters where these still say the fact.
     texts, spans = messages.known(scope, old.sources), []
     for span in old.spans:
         quoted = (texts[span.message_id].text or "")[span.start : span.stop]
         stays = adds_nothing(old.text, edited.fact.text, subject=edited.fact.subject, also=quoted)
         spans.append(span if stays else replace(span, start=None, stop=None))
-    at = None if known is None else done.at
-    facts.add_sources(scope, [Source(edited.fact.id, span, at) for span in spans])
+    facts.add_sources(scope, [Source(edited.fact.id, span) for span in spans])
     return done
 
 
@@ -321,31 +304,25 @@ def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
 def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
     """Set what a change did back to what was before, exactly; return the change that did so.
 
-    An edit is undone as a whole: the fact that it had put in a place is what it was before, or retracted if it was not
-    there. Raises `Conflict` where one of them was changed again since; nothing is done then.
+    The fact that an edit had put in the place of another is retracted. Raises `Conflict` where one of them was changed
+    again since; nothing is done then.
     """
     with database.user_transaction(user_id) as scope:
         facts.lock(scope)
         done = fact_history.of_id(scope, change_id)
         if done is None:
             raise NotFound(f"There is no change {change_id}: the history of a fact names those that can be undone.")
-        if done.undoes is not None and _is_replacement(scope, done.undoes):
+        undone = None if done.undoes is None else fact_history.of_id(scope, done.undoes)
+        if undone is not None and undone.action == "edited" and undone.other_id is not None:
             raise Conflict(f"The change {change_id} undid an edit. Nothing was done: edit the fact again instead.")
         if done.after.get("state") == QUARANTINED and done.changed.get("state") == "active":
             raise Conflict(
                 f"The change {change_id} took a confirmation back. Nothing was done: confirm the fact again."
             )
-        half = fact_history.other_half(scope, done)
-        if half is not None and half.other_id is not None:
-            done, half = half, done
         made = fact_history.reverse(scope, done, _fact(scope, done.fact_id), actor=HAND)
-        _hide_quarantined(scope, made)
-        if half is not None:  # what was known before the edit is what it was then, with the sources that it had
-            if half.changed:
-                reversed_half = fact_history.reverse(scope, half, _fact(scope, half.fact_id), actor=HAND)
-                _hide_quarantined(scope, reversed_half)
-            facts.remove_sources_of(scope, half.fact_id, half.at)
-        elif done.action == "edited" and done.other_id is not None:
+        if made.after.get("state") == QUARANTINED:
+            chunks.remove(scope, [made.fact_id])
+        if done.action == "edited" and done.other_id is not None:
             edited = _fact(scope, done.other_id)
             check_active(edited)
             fact_history.change(
@@ -357,19 +334,6 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
             reactivate_superseded(scope, done.fact_id, made.at)
         supersede_again(scope, done.fact_id, done.at, made.at)
         return made
-
-
-def _hide_quarantined(scope: Transaction, made: FactChange) -> None:
-    if made.after.get("state") == QUARANTINED:
-        chunks.remove(scope, [made.fact_id])
-
-
-def _is_replacement(scope: Transaction, change_id: UUID) -> bool:
-    """Whether a change is an edit that put one fact in the place of another, or the other half of one."""
-    done = fact_history.of_id(scope, change_id)
-    if done is None or done.action != "edited":
-        return False
-    return done.other_id is not None or fact_history.other_half(scope, done) is not None
 
 
 def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:

@@ -26,10 +26,9 @@ from memstore._sync.store import chunks, embedding_models, erasure, llm_usage, m
 from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import UserVersion
-from memstore.derive.chunking import split_text
+from memstore.derive.chunking import split_segments, split_text
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.llm import LLMSession
-from memstore.derive.segmentation import split_segments
 from memstore.derive.summaries.extractive import (
     EMPTY_SUMMARY,
     GROUP,
@@ -42,7 +41,6 @@ from memstore.derive.summaries.extractive import (
 from memstore.derive.summaries.llm import LLMSummarizer, make_request
 from memstore.errors import InvalidInput
 from memstore.models import Message, Summary, Tier, Unit
-from memstore.settings import Settings
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import NewChunk, PendingWork
 
@@ -68,7 +66,7 @@ def make_summarizer(dependencies: Dependencies) -> Summarizer:
 
 @dataclass(frozen=True, slots=True)
 class SummaryBatch:
-    """Messages since the last summary; for each level from 1 on, the summaries that none of the next level covers.
+    """Messages since the last summary, and the summaries that none of the next level covers, level by level.
 
     `is_whole`: nothing more comes before the next summary, so that the last segment is closed too.
     """
@@ -76,7 +74,7 @@ class SummaryBatch:
     work: PendingWork
     to_seq: int
     messages: list[Message]
-    waiting: list[list[Summary]]
+    waiting: list[Summary]
     is_whole: bool = False
 
 
@@ -112,11 +110,12 @@ class SummaryDeriver:
                 return SummaryBatch(work, to_seq, left, [], is_whole=to_seq == hole.to_seq)
             work = replace(work, done_seq=reach)
         to_seq = find_batch_end(scope, work, limit)
-        waiting: list[list[Summary]] = []
+        waiting: list[Summary] = []
+        level = 1
         while below:
-            above = summaries.covered(scope, work.conversation_id, len(waiting) + 2)
-            waiting.append(summaries.after(scope, work.conversation_id, len(waiting) + 1, above))
-            below = above
+            above = summaries.covered(scope, work.conversation_id, level + 1)
+            waiting += summaries.after(scope, work.conversation_id, level, above)
+            level, below = level + 1, above
         new = messages.messages(scope, work.conversation_id, from_seq=reach + 1, to_seq=to_seq)
         return SummaryBatch(work, to_seq, new, waiting)
 
@@ -126,24 +125,19 @@ class SummaryDeriver:
         """Return what `load` returns, as if only the summaries of `results` were stored."""
         to_seq = find_batch_end(scope, work, limit)
         done = [summary for result in results for summary in result.summaries]
-        deepest = max((summary.level for summary in done), default=0)
-        reach = [max((one.to_seq for one in done if one.level == level), default=0) for level in range(1, deepest + 2)]
-        waiting = [
-            [one for one in done if one.level == level and one.from_seq > reach[level]]
-            for level in range(1, deepest + 1)
-        ]
-        new = messages.messages(scope, work.conversation_id, from_seq=1 + reach[0], to_seq=to_seq)
+        reach = Counter[int]()  # the last message that a level covers
+        for summary in done:
+            reach[summary.level] = max(reach[summary.level], summary.to_seq)
+        waiting = [summary for summary in done if summary.from_seq > reach[summary.level + 1]]
+        new = messages.messages(scope, work.conversation_id, from_seq=1 + reach[1], to_seq=to_seq)
         return SummaryBatch(work, to_seq, new, waiting)
 
     def compute(self, batches: Sequence[SummaryBatch]) -> list[SummaryResult]:
         """Summarize closed segments, then what waits, level by level; all summaries are embedded together."""
         results = [self._summarize(batch) for batch in batches]
-        recalled = [
-            (result, summary) for result in results for summary in result.summaries if summary.level <= RECALLED
-        ]
-        units = embed_summaries([summary for _, summary in recalled], self.dependencies)
-        for (result, _), of_summary in zip(recalled, units, strict=True):
-            result.units.extend(of_summary)
+        result_of = {summary.id: result for result in results for summary in result.summaries}
+        for unit in embed_summaries([one for result in results for one in result.summaries], self.dependencies):
+            result_of[unit.unit.item_id].units.append(unit)
         return results
 
     def _summarize(self, batch: SummaryBatch) -> SummaryResult:
@@ -158,11 +152,10 @@ class SummaryDeriver:
         written: list[Summary] = []
         to_seq, level = batch.to_seq, 1
         try:
-            while segments or level <= len(batch.waiting):
+            while segments or any(one.level >= level for one in batch.waiting):
                 for summary in self.producer.summarize(segments, summary_limit(level, settings), session):
                     written.append(summary)  # one by one: the next may fail
-                waiting = batch.waiting[level - 1] if level <= len(batch.waiting) else []
-                segments = parent_segments([*waiting, *(one for one in written if one.level == level)])
+                segments = parent_segments([one for one in (*batch.waiting, *written) if one.level == level])
                 level += 1
         except Exception:  # what was paid for is saved; the rest is tried again, and what fails then is reported
             if not self.producer.uses_llm or not written:
@@ -176,7 +169,8 @@ class SummaryDeriver:
         """Store summaries and their units."""
         model = embedding_models.lock_active(scope, self.dependencies.embedder)
         added = summaries.add(scope, result.summaries)
-        chunks.add(scope, result.units, model)
+        if added:  # else another process has just made the one that was asked for
+            chunks.add(scope, result.units, model)
         letters = 0
         if result.llm_session:
             letters = len(result.llm_session.invalid_responses)
@@ -198,17 +192,19 @@ class SummaryDeriver:
         return dict(counts)
 
 
-def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> list[list[NewChunk]]:
-    """Return the units of recall of each summary; none of one without words."""
-    chunks = [
-        (number, summary, chunk, span)
-        for number, summary in enumerate(written)
-        if summary.text != EMPTY_SUMMARY
-        for chunk, span in enumerate(split_text(summary.text, dependencies.unit_limit, dependencies.unit_count))
+def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> list[NewChunk]:
+    """Return the units of recall of summaries; none of one without words."""
+    parts = [
+        (summary, chunk, start, stop)
+        for summary in written
+        if summary.level <= RECALLED and summary.text != EMPTY_SUMMARY
+        for chunk, (start, stop) in enumerate(
+            split_text(summary.text, dependencies.unit_limit, dependencies.unit_count)
+        )
     ]
-    texts = [summary.text[slice(*span)] for _, summary, _, span in chunks]
-    units: list[list[NewChunk]] = [[] for _ in written]
-    for (number, summary, chunk, span), text, vector in zip(chunks, texts, dependencies.embed(texts), strict=True):
+    texts = [summary.text[start:stop] for summary, _, start, stop in parts]
+    units: list[NewChunk] = []
+    for (summary, chunk, start, stop), text, vector in zip(parts, texts, dependencies.embed(texts), strict=True):
         unit = Unit(
             item_id=summary.id,
             chunk=chunk,
@@ -217,11 +213,11 @@ def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> l
             seq=summary.to_seq,
             role=None,
             speaker=None,
-            start=span[0],
-            stop=span[1],
+            start=start,
+            stop=stop,
             occurred_at=summary.occurred_until,
         )
-        units[number].append(new_chunk(summary.user_id, unit, text, vector))
+        units.append(new_chunk(summary.user_id, unit, text, vector))
     return units
 
 
@@ -247,8 +243,10 @@ def summarize(
             stored = summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
             if stored is not None:
                 return stored
-            segment = _load_segment(scope, conversation, first, last)
-        task = partial(_summarize, database, user, segment, recipe, epoch)
+            covered = messages.messages(scope, conversation, from_seq=first, to_seq=last)
+        if not covered:
+            raise InvalidInput(f"There is nothing to summarize: no message from {first} to {last} is there any more.")
+        task = partial(_summarize, database, user, make_segment(0, covered), recipe, epoch)
         try:
             return run_with_active_embedder(database, dependencies, user, task)
         except ConcurrentUpdate:  # something of the user was erased meanwhile, of these messages it may be
@@ -258,21 +256,21 @@ def summarize(
 def _summarize(
     database: Database, user: UUID, segment: Segment, recipe: str, epoch: UserVersion | None, dependencies: Dependencies
 ) -> Summary:
-    settings, summarizer = dependencies.settings, make_summarizer(dependencies)
-    session = summarizer.start_session()
+    settings, deriver = dependencies.settings, SummaryDeriver(dependencies)
+    session = deriver.producer.start_session()
     if session is not None:
         with database.admin_transaction() as scope:
             session.budget.left = llm_usage.left(scope, settings.llm_daily_tokens)
-    limit = summary_limit(_level_of(segment.tokens, settings), settings)
-    [summary] = (lambda: list(summarizer.summarize([segment], limit, session)))()
-    [units] = embed_summaries([summary], dependencies)
+    level = 1
+    while segment.tokens > settings.segment_tokens * GROUP ** (level - 1):
+        level += 1
+    limit = summary_limit(level, settings)
+    [summary] = (lambda: list(deriver.producer.summarize([segment], limit, session)))()
+    units = embed_summaries([summary], dependencies)
     with erasure.transaction_if_unchanged(database, user, epoch) as scope:
-        model = embedding_models.lock_active(scope, dependencies.embedder)
-        if summaries.add(scope, [summary]):  # else another process has just made it
-            chunks.add(scope, units, model)
         if session is not None:
             llm_usage.answered(scope, make_request(segment, recipe).id)
-            llm_usage.keep(scope, session.usage, session.invalid_responses)
+        deriver.save(scope, SummaryResult(segment.to_seq, [summary], units, 0, session))
         return summaries.summary(scope, summary.id) or summary
 
 
@@ -287,18 +285,3 @@ def _check_range(scope: Transaction, conversation: UUID, from_seq: int | None, t
             f"the conversation has 1 to {row.last_seq}."
         )
     return first, last
-
-
-def _load_segment(scope: Transaction, conversation: UUID, first: int, last: int) -> Segment:
-    covered = messages.messages(scope, conversation, from_seq=first, to_seq=last)
-    if not covered:
-        raise InvalidInput(f"There is nothing to summarize: no message from {first} to {last} is there any more.")
-    return make_segment(0, covered)
-
-
-def _level_of(tokens: int, settings: Settings) -> int:
-    """Return the level of the hierarchy whose summaries are over about as many tokens."""
-    level, limit = 1, settings.segment_tokens
-    while tokens > limit:
-        level, limit = level + 1, limit * GROUP
-    return level
