@@ -26,7 +26,7 @@ from memstore.derive.llm import LLMSession
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
 from memstore.derive.rules.slots import Slot, SlotMention
-from memstore.derive.rules.utterances import THRESHOLD, Utterance, in_quotes, quotations
+from memstore.derive.rules.utterances import THRESHOLD, Quotation, Utterance, clauses_of, in_quotes, quotations
 from memstore.ingest.validation import TRUST, TRUSTED
 from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, Role, kind_of
 from memstore.providers import Vectors
@@ -133,13 +133,9 @@ def extract(utterance: Utterance, before: Sequence[Utterance] = (), *, worth: fl
     language = pack.language(code) if code in pack.LANGUAGES else None
     facts = [_draft(one, code) for one in fills]
     for quote in quotations(utterance, utterance.asserted(language), language, to_friend=to_friend):
-        if quote.worth >= worth and not _is_covered(quote.start, quote.stop, fills, utterance.text):
-            words = in_quotes(utterance.text[quote.start : quote.stop])
-            text = f'{utterance.subject}: "{words}"'
-            draft = FactDraft(
-                text, STATEMENT, kind_of(STATEMENT), utterance.subject, QUOTED, code, quote.start, quote.stop
-            )
-            facts.append(draft)
+        for start, stop in _beside(quote, fills, utterance, language) if quote.worth >= worth else ():
+            text = f'{utterance.subject}: "{in_quotes(utterance.text[start:stop])}"'
+            facts.append(FactDraft(text, STATEMENT, kind_of(STATEMENT), utterance.subject, QUOTED, code, start, stop))
     return sorted(facts, key=lambda one: one.start)
 
 
@@ -166,6 +162,19 @@ def _to_friend(utterance: Utterance, before: Sequence[Utterance]) -> bool:
 def _draft(one: SlotMention, code: str) -> FactDraft:
     said = (CONFIDENCE, code, one.start, one.stop, one.valid_from, one.valid_to)
     return FactDraft(one.text, one.type, kind_of(one.type), one.subject, *said, one.slot)
+
+
+def _beside(
+    quote: Quotation, fills: Sequence[SlotMention], utterance: Utterance, language: pack.Language | None
+) -> Iterator[tuple[int, int]]:
+    """Return what of a quotation is told beside slots: all of it, or where they say most, the clauses that they leave."""
+    if language is None or not _is_covered(quote.start, quote.stop, fills, utterance.text):
+        yield quote.start, quote.stop
+        return
+    for start, stop in clauses_of(utterance.clean_text, quote.start, quote.stop, language):
+        own = language.patterns["of_speaker"].search(utterance.clean_text, start, stop) is not None
+        if own and not any(one.start < stop and start < one.stop for one in fills):
+            yield start, stop
 
 
 def _is_covered(start: int, stop: int, fills: Sequence[SlotMention], text: str) -> bool:

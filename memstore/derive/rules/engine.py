@@ -196,7 +196,6 @@ class _Reader:
         """Read one clause: of its own subject, of the one before, or of the speaker where it leaves that out."""
         own = self._subject(begin)
         words = self.text[begin:]
-        bare = number == 0 or self.subject is None
         if own is not None:
             self.subject, begin, words = own
             if self._has("verb_last", self.text[max(0, start - 12) : begin]):
@@ -208,12 +207,22 @@ class _Reader:
             self.opening = self.text[start:stop] if len(self.text[start:stop].split()) < APART else ""
         clause = _Clause(start, begin, words[:LONGEST], self.subject or self.me)
         taken: set[str] = set()
-        if self.subject is not None or (bare and self.lang.patterns["bare"].match(self._without_times(clause.words))):
+        if own is not None or self._goes_on(start, clause.words):
             self._keep(self._ruled("say", clause, taken))
         self._keep(self._owned(start, begin, taken))
         for place in sorted({start, self._led_in(start)}):
             self._keep(self._ruled("any", self._at(place, start), taken))
         return clause
+
+    def _goes_on(self, start: int, words: str) -> bool:
+        """Whether words without a subject are a predicate: of the subject before, or of the speaker, who left it out.
+
+        "I want to bake and like …" states nothing of what is liked, and "…, like Porto" has no verb.
+        """
+        if self.subject is not None and self._has("intends", self.predicate):
+            return False
+        joined = self.subject is not None and self.text[:start].rstrip()[-1:].isalpha()
+        return joined or self.lang.patterns["bare"].match(self._without_times(words)) is not None
 
     def _at(self, place: int, start: int, subject: Subject | None = None) -> _Clause:
         return _Clause(start, place, self.text[place : place + LONGEST], subject or self.me)
@@ -316,7 +325,7 @@ class _Reader:
     def _caught(self, rule: Rule, found: re.Match[str], clause: _Clause) -> Iterator[SlotMention]:
         """Return what a rule has caught, each thing of a list apart; nothing where it is no value of the slot."""
         caught = {name[0]: text for name, text in found.groupdict().items() if text}
-        said = self._clause_of(self.text, clause.begin + found.end())[clause.start :]
+        said = self._clause_of(self.text, clause.begin + found.end() - 1)[clause.start :]
         about = f"{self.opening} {self.text[clause.start : clause.begin]} {clause.words[: found.end() + 40]}"
         passes = rule.slot.passing and self._has("passing", about)
         if passes or (rule.without and rule.without.search(about)):
@@ -372,7 +381,8 @@ class _Reader:
         things = [without_article(part, self.lang) for part in parts]
         no_value = self.lang.patterns["no_value"]
         free = not rule.listed_things
-        return [one for one in things if one and not (free and no_value.match(one)) and not rule.excludes(one)]
+        fit = [bool(one) and not (free and no_value.match(one)) and not rule.excludes(one) for one in things]
+        return [one for one, fits in zip(things, fit, strict=True) if fits and fit[0]]  # "quit smoking, 20 a day"
 
     # Warnings. ------------------------------------------------------------------------------------------------------
     def _caution(self) -> list[SlotMention]:

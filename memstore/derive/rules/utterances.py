@@ -152,6 +152,8 @@ THRESHOLD = 0.168
 REPEATED = 0.4  # what the second-best of a message is worth beside the best, the third beside the second …
 # To an assistant people speak of themselves seldom and shortly: what is no request is mostly worth keeping.
 TO_ASSISTANT = 3.5  # times the worth
+# Times that, for words with a sign of what lasts, and with one of what is so today alone.
+LASTING = {(True, False): 1.5, (True, True): 0.7, (False, False): 0.35, (False, True): 0.1}
 REPEATED_TO_ASSISTANT = 0.9
 BRIEF = 80  # words of a message; in what is longer a sentence without "I" and "my" may be from anywhere
 SHORTEST, MOST_WORDS = 3, 60  # words
@@ -229,10 +231,10 @@ def quotations(
                 continue
             if found and found[-1].stop > begin:
                 found.pop()
-            found.append(Quotation(begin, stop, _worth(words, language)))
+            found.append(Quotation(begin, stop, _worth(words, language, to_friend=to_friend)))
         last = sentence
     repeated = REPEATED if to_friend else REPEATED_TO_ASSISTANT
-    worths = _ranked([one.worth if to_friend else min(1.0, one.worth * TO_ASSISTANT) for one in found], repeated)
+    worths = _ranked([one.worth for one in found], repeated)
     return [one._replace(worth=worth) for one, worth in zip(found, worths, strict=True)]
 
 
@@ -259,6 +261,8 @@ def _pieces(
     clauses = list(clauses_of(text, start, stop, language))
     for first, last in clauses[:-1] if sentence.asks else clauses:
         leans = first > start and not to_friend and language.patterns["leans_on"].search(text, first, last) is not None
+        if first > start and asks_for and language.patterns["leans"].match(text, first, last):
+            continue  # on what is asked
         leans = leans and len(text[start:last].split()) <= MOST_JOINED
         asked = bool(leans and asks_for and not _asks_for(text[first:last], language))
         asked = asked and language.patterns["of_speaker"].search(text, start, first) is not None
@@ -267,8 +271,10 @@ def _pieces(
 
 
 def _asks_for(words: str, language: Language) -> bool:
+    """Whether words ask for something now; what is wished for good is a statement."""
     patterns = language.patterns
-    return patterns["request"].search(words) is not None or patterns["no_statement"].match(words) is not None
+    asks = patterns["request"].search(words) or patterns["no_statement"].match(words)
+    return asks is not None and patterns["wish"].search(words) is None
 
 
 def _begin(text: str, place: int, stop: int, language: Language | None) -> int:
@@ -286,13 +292,12 @@ def _states(words: str, language: Language | None, *, to_friend: bool, brief: bo
     if language is None:
         return to_friend or bool(_NAME.search(words)) or any(letter.isdigit() for letter in words)
     patterns = language.patterns
-    if patterns["no_statement"].match(words) or patterns["unmeant"].search(words):
+    if patterns["unmeant"].search(words):
         return False
     if to_friend:
-        return True
-    own = patterns["of_speaker"].search(words) is not None
-    own = own or (brief and bool(patterns["of_life"].search(words)))
-    return own and not patterns["request"].search(words)
+        return patterns["no_statement"].match(words) is None
+    own = patterns["of_speaker"].search(words) or patterns["wish"].search(words)
+    return (own is not None or (brief and bool(patterns["of_life"].search(words)))) and not _asks_for(words, language)
 
 
 def _count(words: str) -> int:
@@ -300,9 +305,12 @@ def _count(words: str) -> int:
     return len(words.split()) + len(_UNPARTED.findall(words)) // 2
 
 
-def _worth(words: str, language: Language | None) -> float:
-    total = sum(WEIGHTS[name] * amount for name, amount in features(words, language))
-    return 1 / (1 + math.exp(-total))
+def _worth(words: str, language: Language | None, *, to_friend: bool) -> float:
+    worth = 1 / (1 + math.exp(-sum(WEIGHTS[name] * amount for name, amount in features(words, language))))
+    if to_friend or language is None or "lasting" not in language.patterns:
+        return worth if to_friend else min(1.0, worth * TO_ASSISTANT)
+    signs = [language.patterns[name].search(words) is not None for name in ("lasting", "momentary")]
+    return min(1.0, worth * TO_ASSISTANT * LASTING[*signs])
 
 
 def features(words: str, language: Language | None) -> Iterator[tuple[str, float]]:
