@@ -25,7 +25,7 @@ from memstore.derive.dependencies import Dependencies
 from memstore.derive.llm import LLMSession
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
-from memstore.derive.rules.slots import Slot, SlotMention
+from memstore.derive.rules.slots import Modality, Slot, SlotMention
 from memstore.derive.rules.utterances import THRESHOLD, Quotation, Utterance, clauses_of, in_quotes, quotations
 from memstore.ingest.validation import TRUST, TRUSTED
 from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, Role, kind_of
@@ -92,7 +92,6 @@ __all__ = ["THRESHOLD", "FactDraft", "Utterance", "extract"]
 
 CONFIDENCE, QUOTED = 0.9, 0.6
 COVERED = 0.6  # share of a quotation that fills slots, from which it is left out beside them
-REPLACED = 0.4  # where the value of one may change, which no old sentence is to keep
 STATEMENT = "statement"
 SHORT = 100  # characters of a message whose language its words may not tell
 
@@ -133,9 +132,10 @@ def extract(utterance: Utterance, before: Sequence[Utterance] = (), *, worth: fl
     language = pack.language(code) if code in pack.LANGUAGES else None
     facts = [_draft(one, code) for one in fills]
     for quote in quotations(utterance, utterance.asserted(language), language, to_friend=to_friend):
-        for start, stop in _beside(quote, fills, utterance, language) if quote.worth >= worth else ():
+        for start, stop, slot in _beside(quote, fills, utterance, language) if quote.worth >= worth else ():
             text = f'{utterance.subject}: "{in_quotes(utterance.text[start:stop])}"'
-            facts.append(FactDraft(text, STATEMENT, kind_of(STATEMENT), utterance.subject, QUOTED, code, start, stop))
+            said = (utterance.subject, QUOTED, code, start, stop)
+            facts.append(FactDraft(text, STATEMENT, kind_of(STATEMENT), *said, slot=slot))
     return sorted(facts, key=lambda one: one.start)
 
 
@@ -166,23 +166,31 @@ def _draft(one: SlotMention, code: str) -> FactDraft:
 
 def _beside(
     quote: Quotation, fills: Sequence[SlotMention], utterance: Utterance, language: pack.Language | None
-) -> Iterator[tuple[int, int]]:
-    """Return what of a quotation is told beside slots: all of it, or where they say most, the clauses that they leave."""
-    if language is None or not _is_covered(quote.start, quote.stop, fills, utterance.text):
-        yield quote.start, quote.stop
+) -> Iterator[tuple[int, int, Slot | None]]:
+    """Return what of a quotation is told beside slots: all of it, or where they say most, the clauses that they leave.
+
+    Words that say what may change have the slot of that, so that no old sentence outlives it.
+    """
+    here = [one for one in fills if one.start < quote.stop and quote.start < one.stop]
+    whole = (quote.start, quote.stop)
+    if language is None or not here or not (_covered(*whole, here) or any(_may_change(one.slot) for one in here)):
+        yield *whole, None
         return
-    for start, stop in clauses_of(utterance.clean_text, quote.start, quote.stop, language):
-        own = language.patterns["of_speaker"].search(utterance.clean_text, start, stop) is not None
-        if own and not any(one.start < stop and start < one.stop for one in fills):
-            yield start, stop
+    for start, stop in clauses_of(utterance.clean_text, *whole, language):
+        inside = [one for one in here if one.start < stop and start < one.stop]
+        slot = next((one.slot for one in inside if _may_change(one.slot)), None)
+        own = any(language.patterns[name].search(utterance.clean_text, start, stop) for name in ("of_speaker", "lasting"))
+        if own if not inside else not _covered(start, stop, inside):
+            yield start, stop, slot and replace(slot, modality=Modality.HOLDS)
 
 
-def _is_covered(start: int, stop: int, fills: Sequence[SlotMention], text: str) -> bool:
-    """Whether slots say what a quotation would: all of it, or what may change, which no old sentence is to keep."""
-    here = [one for one in fills if one.start < stop and start < one.stop]
-    least = REPLACED if any(not one.slot.many for one in here) else COVERED
-    covered = sum(min(stop, end) - max(start, begin) for begin, end in _merged(here))
-    return bool(here) and covered >= least * max(1, stop - start)
+def _covered(start: int, stop: int, fills: Sequence[SlotMention]) -> bool:
+    covered = sum(min(stop, end) - max(start, begin) for begin, end in _merged(fills))
+    return covered >= COVERED * (stop - start)
+
+
+def _may_change(slot: Slot) -> bool:
+    return not slot.many and slot.modality is not Modality.ENDED
 
 
 def _merged(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:

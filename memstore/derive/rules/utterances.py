@@ -157,9 +157,9 @@ LASTING = {(True, False): 1.5, (True, True): 0.7, (False, False): 0.35, (False, 
 REPEATED_TO_ASSISTANT = 0.9
 BRIEF = 80  # words of a message; in what is longer a sentence without "I" and "my" may be from anywhere
 SHORTEST, MOST_WORDS = 3, 60  # words
-FEW = 5  # words, below which a sentence takes the one before it
 WHOLE = 12  # words up to which a sentence is told whole, and a longer one by its clauses
 WHOLE_TO_ASSISTANT = 40
+FEW = 5  # words, below which a sentence may take the one before it
 MOST_JOINED = 24  # words of a sentence with the one before it
 ALIKE = 0.8  # share of stems that two sentences of one message have in common when they say the same
 LOOKED_BACK = 50  # sentences, so that the time of a long message grows with its length only
@@ -241,10 +241,10 @@ def quotations(
 def _begins(text: str, start: int, stop: int, last: Sentence | None, language: Language) -> list[int]:
     """Return where words may begin: with the sentence that they lean on, or alone if they can be understood so."""
     leans = language.patterns["leans"].match(text, start, stop) is not None
-    few = len(text[start:stop].split()) < FEW and not _asks_for(text[start:stop], language)
+    few = SHORTEST <= len(text[start:stop].split()) < FEW and not _asks_for(text[start:stop], language)
     joins = (leans or few) and last and not last.asks and len(text[last.start : stop].split()) <= MOST_JOINED
     alone = [] if leans else [start]
-    return [_begin(text, last.start, last.stop, language), *alone] if last and joins else alone
+    return [*alone, _begin(text, last.start, last.stop, language)] if last and joins else alone
 
 
 def _pieces(
@@ -296,8 +296,8 @@ def _states(words: str, language: Language | None, *, to_friend: bool, brief: bo
         return False
     if to_friend:
         return patterns["no_statement"].match(words) is None
-    own = patterns["of_speaker"].search(words) or patterns["wish"].search(words)
-    return (own is not None or (brief and bool(patterns["of_life"].search(words)))) and not _asks_for(words, language)
+    signs = ("of_speaker", "wish", *(("of_life", "lasting") if brief else ()))
+    return any(patterns[name].search(words) for name in signs) and not _asks_for(words, language)
 
 
 def _count(words: str) -> int:
