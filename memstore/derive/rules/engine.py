@@ -33,6 +33,7 @@ LONGEST = 240  # characters of a clause that are read behind its subject
 MOVED = frozenset(["plan", "dose"])  # slots of which "moved to the 5th", "now at 75" may be said without their names
 FEW = 8  # words of a warning that takes the sentence before it
 APART = 5  # words before a clause that say when: "Next year, …"
+_CAPITALS = re.compile(r"\A\W*(?-i:[A-ZÄÖÜ])|(?<=\w[ ,;])[A-ZÄÖÜ][a-zäöüß]")  # of who writes names with them
 _TOKEN = re.compile(r"[^\W_]+(?:['-][^\W_]+)*|\S")
 
 
@@ -143,7 +144,7 @@ class _Reader:
         # "Not in Berlin but in Bonn" is read as "in Bonn".
         self.text = self.lang.patterns["contrast"].sub(_left, self.spelled.text)
         self.turned = self.corrects = self.text != self.spelled.text
-        self.lower = self.utterance.text == self.utterance.text.lower()  # who types no capitals names with none
+        self.lower = _CAPITALS.search(self.utterance.text) is None  # who types no capitals names with none
         if self._clauses():
             self._anywhere()
             return [*self.found, *(self._caution() if warns else ())]
@@ -290,7 +291,7 @@ class _Reader:
         for rule in self.rules[form]:
             words = f" {plain}" if not rule.dated else f" {whole}" if rule.verbatim else self._without_adverbs(whole)
             found = rule.pattern.match(words)
-            barred = rule.slot.name in taken or rule.unless in taken or (rule.beside and not rule.beside & self.known)
+            barred = rule.slot.name in taken or rule.unless & taken or (rule.beside and not rule.beside & self.known)
             if found is None or barred or (rule.needs is not None and not self._message_has(rule.needs)):
                 continue
             if self._has("unreal", self._clause_of(words, found.end())):
@@ -369,7 +370,7 @@ class _Reader:
             return False
         if not rule.listed and self.lang.patterns["no_value"].match(value):
             return False
-        return not rule.slot.named or self._is_name(without_article(raw, self.lang).split())
+        return rule.listed or not rule.slot.named or self._is_name(without_article(raw, self.lang).split())
 
     def _is_name(self, words: list[str]) -> bool:
         """Whether words are a name by their capitals; of who types none, a few may be one."""

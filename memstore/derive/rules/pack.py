@@ -80,7 +80,7 @@ class Rule:
     excluded: re.Pattern[str] | None  # of a value or a thing
     without: re.Pattern[str] | None  # what may not stand in the clause
     needs: re.Pattern[str] | None  # what must stand in the message
-    unless: str  # a slot that is filled by the same words
+    unless: frozenset[str]  # slots that are filled by the same words
     beside: frozenset[str]  # slots, only behind one of which it holds: "I take statins, so no grapefruit"
     moves: bool  # "moved to Friday": of whatever date it was
     about: bool  # its value is whom it is about
@@ -237,7 +237,7 @@ class _Compiler:
             excluded=self.of(rf"(?:{excluded}){_EDGE}") if excluded else None,
             without=self.of(row["without"]) if "without" in row else None,
             needs=self.of(row["with"]) if "with" in row else None,
-            unless=row.get("unless", ""),
+            unless=frozenset(row.get("unless", "").split()),
             beside=frozenset(row.get("beside", "").split()),
             moves=row.get("moves", False),
             about=row.get("about", False),

@@ -51,6 +51,7 @@ _SINGLE = re.compile(
 _GAP = re.compile(r"\s{6,}")
 _NICKNAME = re.compile(r"\S+(?: \S+)?")  # in quotation marks no speech: call me "Sam"
 _ITEM = re.compile(r"(?<=[:\w,;)])[ \t]*\n\s{0,9}(?:[-*•]|\d{1,2}[.)])[ \t]+")
+_ASKS = re.compile(r"(?<!\bok)(?<!\bokay)[?？][\"')»”\s]*$")  # "…, ok?" asks for nothing
 _NOT_PROSE = re.compile(r"[\\{}<>|]|==|\w_\w|\w\(\w*\)|^\s*(?:import|from|def|class|return) \w")
 
 
@@ -94,7 +95,7 @@ class Utterance:
         if language is not None:
             text = _without_text_to_work_on(text, language)
         found = [
-            Sentence(start, stop, text[start:stop].rstrip("\"')»” ").endswith(("?", "？")))
+            Sentence(start, stop, _ASKS.search(text, max(start, stop - 20), stop) is not None)
             for start, stop in sentences(text)[:MOST_SENTENCES]
             if stop - start <= LONGEST and not _NOT_PROSE.search(text, start, stop)
         ]
@@ -244,7 +245,10 @@ def _begins(text: str, start: int, stop: int, last: Sentence | None, language: L
     few = SHORTEST <= len(text[start:stop].split()) < FEW and not _asks_for(text[start:stop], language)
     joins = (leans or few) and last and not last.asks and len(text[last.start : stop].split()) <= MOST_JOINED
     alone = [] if leans else [start]
-    return [*alone, _begin(text, last.start, last.stop, language)] if last and joins else alone
+    if not (last and joins):
+        return alone
+    before = _begin(text, last.start, last.stop, language)
+    return [before, *alone] if len(text[before : last.stop].split()) < FEW else [*alone, before]
 
 
 def _pieces(
@@ -297,7 +301,8 @@ def _states(words: str, language: Language | None, *, to_friend: bool, brief: bo
     if to_friend:
         return patterns["no_statement"].match(words) is None
     signs = ("of_speaker", "wish", *(("of_life", "lasting") if brief else ()))
-    return any(patterns[name].search(words) for name in signs) and not _asks_for(words, language)
+    own = patterns["bare"].match(words) or any(patterns[name].search(words) for name in signs)
+    return bool(own) and not _asks_for(words, language)
 
 
 def _count(words: str) -> int:
