@@ -108,9 +108,9 @@ def _is_date(date: re.Pattern[str], value: str) -> bool:
 
 
 def _earlier(utterance: Utterance, code: str, before: Sequence[Utterance]) -> Iterator[SlotMention]:
-    for one in before[-2:]:
+    for place, one in enumerate(before):
         if one.speaker == utterance.speaker and one.role == "user":
-            yield from extract_slots(one, code)
+            yield from extract_slots(one, code, before[:place])
 
 
 class _Reader:
