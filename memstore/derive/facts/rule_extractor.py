@@ -26,7 +26,7 @@ from memstore.derive.llm import LLMSession
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
 from memstore.derive.rules.slots import Modality, Slot, SlotMention
-from memstore.derive.rules.utterances import THRESHOLD, Quotation, Utterance, clauses_of, in_quotes, quotations
+from memstore.derive.rules.utterances import SHORTEST, THRESHOLD, Quotation, Utterance, clauses_of, in_quotes, quotations
 from memstore.ingest.validation import TRUST, TRUSTED
 from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, Role, kind_of
 from memstore.providers import Vectors
@@ -91,7 +91,7 @@ def _not_own(message: Message, start: int, stop: int) -> bool:
 __all__ = ["THRESHOLD", "FactDraft", "Utterance", "extract"]
 
 CONFIDENCE, QUOTED = 0.9, 0.6
-COVERED = 0.6  # share of a quotation that fills slots, from which it is left out beside them
+COVERED = 0.7  # share of a quotation that fills slots, from which it is left out beside them
 STATEMENT = "statement"
 SHORT = 100  # characters of a message whose language its words may not tell
 
@@ -146,7 +146,7 @@ def _read(utterance: Utterance, before: Sequence[Utterance], *, to_friend: bool)
     """
     code = pack.language_of(utterance.text)
     short = code == "und" and len(utterance.text) < SHORT
-    for one in pack.LANGUAGES if short else {code}.intersection(pack.LANGUAGES):
+    for one in sorted(pack.LANGUAGES, key="en".__ne__) if short else {code}.intersection(pack.LANGUAGES):
         fills = extract_slots(utterance, one, before, to_friend=to_friend)
         if fills:
             return one, fills
@@ -176,12 +176,25 @@ def _beside(
     if language is None or not here or not (_covered(*whole, here) or any(_may_change(one.slot) for one in here)):
         yield *whole, None
         return
-    for start, stop in clauses_of(utterance.clean_text, *whole, language):
+    text = utterance.clean_text
+    for start, stop, follows in _parts(text, *whole, here, language):
         inside = [one for one in here if one.start < stop and start < one.stop]
         slot = next((one.slot for one in inside if _may_change(one.slot)), None)
-        own = any(language.patterns[name].search(utterance.clean_text, start, stop) for name in ("of_speaker", "lasting"))
+        own = follows or any(language.patterns[name].search(text, start, stop) for name in ("of_speaker", "of_life", "lasting"))
         if own if not inside else not _covered(start, stop, inside):
             yield start, stop, slot and replace(slot, modality=Modality.HOLDS)
+
+
+def _parts(
+    text: str, start: int, stop: int, fills: Sequence[SlotMention], language: pack.Language
+) -> Iterator[tuple[int, int, bool]]:
+    """Return the clauses of words; what follows on a date or a dose stands apart, since it does not end with that."""
+    for begin, end in clauses_of(text, start, stop, language):
+        keyed = [one.stop for one in fills if begin < one.stop <= end and "/" in one.slot.attribute and not one.slot.many]
+        gap = language.patterns["gap"].search(text, max(keyed) - 1, end) if keyed else None
+        yield begin, gap.start() if gap else end, False
+        if gap and len(text[gap.end() : end].split()) >= SHORTEST:
+            yield gap.end(), end, True
 
 
 def _covered(start: int, stop: int, fills: Sequence[SlotMention]) -> bool:

@@ -359,7 +359,7 @@ class _Reader:
             start, stop = self.spelled.span(begin, begin + len(words))
             if not self.text[begin + len(words) :].strip(" .!?"):  # with what stands in quotation marks at its end
                 stop = self.sentence.stop
-            words = " ".join(self.utterance.text[start:stop].split())
+            words = " ".join(self.utterance.text[start:stop].strip().partition("\n")[0].split())
         return words.strip(" .,;:!?-")
 
     def _fits(self, rule: Rule, raw: str) -> bool:

@@ -154,7 +154,7 @@ REPEATED = 0.4  # what the second-best of a message is worth beside the best, th
 # To an assistant people speak of themselves seldom and shortly: what is no request is mostly worth keeping.
 TO_ASSISTANT = 3.5  # times the worth
 # Times that, for words with a sign of what lasts, and with one of what is so today alone.
-LASTING = {(True, False): 1.5, (True, True): 0.7, (False, False): 0.35, (False, True): 0.1}
+LASTING = {(True, False): 1.5, (True, True): 0.25, (False, False): 0.25, (False, True): 0.1}
 REPEATED_TO_ASSISTANT = 0.9
 BRIEF = 80  # words of a message; in what is longer a sentence without "I" and "my" may be from anywhere
 SHORTEST, MOST_WORDS = 3, 60  # words
@@ -314,8 +314,9 @@ def _worth(words: str, language: Language | None, *, to_friend: bool) -> float:
     worth = 1 / (1 + math.exp(-sum(WEIGHTS[name] * amount for name, amount in features(words, language))))
     if to_friend or language is None or "lasting" not in language.patterns:
         return worth if to_friend else min(1.0, worth * TO_ASSISTANT)
-    signs = [language.patterns[name].search(words) is not None for name in ("lasting", "momentary")]
-    return min(1.0, worth * TO_ASSISTANT * LASTING[*signs])
+    lasts = any(language.patterns[name].search(words) for name in ("lasting", "wish"))
+    passes = language.patterns["momentary"].search(words) is not None
+    return min(1.0, worth * TO_ASSISTANT * LASTING[lasts, passes])
 
 
 def features(words: str, language: Language | None) -> Iterator[tuple[str, float]]:
