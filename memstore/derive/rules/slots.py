@@ -110,7 +110,6 @@ def fill(said: Reading, lang: Language) -> SlotMention:
         attribute = _planned(key, lang) if slot.name == "plan" else f"{slot.name}/{key}"
     many = slot.many or (slot.name in _BESIDE and bool(lang.patterns["also"].search(said.clause)))
     instead = lang.patterns["instead"].search(said.clause) is not None
-    many = many or (slot.name == "habit" and not instead)
     moves = rule.moves or (slot.name == "plan" and instead)
     modality = Modality.CORRECTS if said.corrects or moves else Modality.HOLDS
     if slot.many and not (slot.former and said.over):
