@@ -344,6 +344,8 @@ class _Reader:
         denied = self._listed(caught.get("x", ""), rule) if rule.slot.many else []
         whole = self.sentence.start, self.sentence.stop
         words = len(found[0]) if rule.form == "anywhere" else len(said)
+        if slot_types()["plan"] == rule.slot:  # where it is, and with whom, stands behind the day
+            words = min(words, clause.begin - clause.start + len(found[0]))
         place = whole if self.turned else self.spelled.span(clause.start, clause.start + max(1, words))
         for thing, is_so in [*((one, True) for one in things), *((one, False) for one in denied)] or [("", True)]:
             over, moment = rule.ends == is_so, self.utterance.occurred_at

@@ -154,7 +154,7 @@ REPEATED = 0.4  # what the second-best of a message is worth beside the best, th
 # To an assistant people speak of themselves seldom and shortly: what is no request is mostly worth keeping.
 TO_ASSISTANT = 3.5  # times the worth
 # Times that, for words with a sign of what lasts, and with one of what is so today alone.
-LASTING = {(True, False): 1.5, (True, True): 0.25, (False, False): 0.25, (False, True): 0.1}
+LASTING = {(True, False): 1.5, (True, True): 0.25, (False, False): 0.25, (False, True): 0.05}
 REPEATED_TO_ASSISTANT = 0.9
 BRIEF = 80  # words of a message; in what is longer a sentence without "I" and "my" may be from anywhere
 SHORTEST, MOST_WORDS = 3, 60  # words
