@@ -296,12 +296,10 @@ def _states(words: str, language: Language | None, *, to_friend: bool, brief: bo
     if language is None:
         return to_friend or bool(_NAME.search(words)) or any(letter.isdigit() for letter in words)
     patterns = language.patterns
-    if patterns["unmeant"].search(words):
-        return False
     if to_friend:
         return patterns["no_statement"].match(words) is None
-    signs = ("of_speaker", "wish", *(("of_life", "lasting") if brief else ()))
-    own = patterns["bare"].match(words) or any(patterns[name].search(words) for name in signs)
+    own = patterns["bare"].match(words) or any(patterns[name].search(words) for name in ("of_speaker", "wish"))
+    own = own or (brief and (patterns["of_life"].search(words) or (language.lasting and language.lasting.search(words))))
     return bool(own) and not _asks_for(words, language)
 
 
@@ -312,9 +310,9 @@ def _count(words: str) -> int:
 
 def _worth(words: str, language: Language | None, *, to_friend: bool) -> float:
     worth = 1 / (1 + math.exp(-sum(WEIGHTS[name] * amount for name, amount in features(words, language))))
-    if to_friend or language is None or "lasting" not in language.patterns:
+    if to_friend or language is None or language.lasting is None:
         return worth if to_friend else min(1.0, worth * TO_ASSISTANT)
-    lasts = any(language.patterns[name].search(words) for name in ("lasting", "wish"))
+    lasts = language.lasting.search(words) or language.patterns["wish"].search(words) is not None
     passes = language.patterns["momentary"].search(words) is not None
     return min(1.0, worth * TO_ASSISTANT * LASTING[lasts, passes])
 
