@@ -26,7 +26,15 @@ from memstore.derive.llm import LLMSession
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
 from memstore.derive.rules.slots import Modality, Slot, SlotMention
-from memstore.derive.rules.utterances import SHORTEST, THRESHOLD, Quotation, Utterance, clauses_of, in_quotes, quotations
+from memstore.derive.rules.utterances import (
+    SHORTEST,
+    THRESHOLD,
+    Quotation,
+    Utterance,
+    clauses_of,
+    in_quotes,
+    quotations,
+)
 from memstore.ingest.validation import TRUST, TRUSTED
 from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, Role, kind_of
 from memstore.providers import Vectors
@@ -191,7 +199,9 @@ def _parts(
 ) -> Iterator[tuple[int, int, bool]]:
     """Return the clauses of words; what follows on a date or a dose stands apart, since it does not end with that."""
     for begin, end in clauses_of(text, start, stop, language):
-        keyed = [one.stop for one in fills if begin < one.stop <= end and "/" in one.slot.attribute and not one.slot.many]
+        keyed = [
+            one.stop for one in fills if begin < one.stop <= end and "/" in one.slot.attribute and not one.slot.many
+        ]
         gap = language.patterns["gap"].search(text, max(keyed) - 1, end) if keyed else None
         yield begin, gap.start() if gap else end, False
         denied = gap and language.patterns["negation"].match(text, gap.end())  # "on Thursday, not Tuesday"

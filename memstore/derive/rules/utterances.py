@@ -298,9 +298,9 @@ def _states(words: str, language: Language | None, *, to_friend: bool, brief: bo
     patterns = language.patterns
     if to_friend:
         return patterns["no_statement"].match(words) is None
-    own = patterns["bare"].match(words) or any(patterns[name].search(words) for name in ("of_speaker", "wish"))
-    own = own or (brief and (patterns["of_life"].search(words) or (language.lasting and language.lasting.search(words))))
-    return bool(own) and not _asks_for(words, language)
+    own = any(patterns[name].search(words) for name in ("of_speaker", "wish")) or patterns["bare"].match(words)
+    lasts = brief and not own and (patterns["of_life"].search(words) or _lasts(words, language))
+    return bool(own or lasts) and not _asks_for(words, language)
 
 
 def _count(words: str) -> int:
@@ -308,11 +308,15 @@ def _count(words: str) -> int:
     return len(words.split()) + len(_UNPARTED.findall(words)) // 2
 
 
+def _lasts(words: str, language: Language) -> bool:
+    return language.lasting is not None and language.lasting.search(words)
+
+
 def _worth(words: str, language: Language | None, *, to_friend: bool) -> float:
     worth = 1 / (1 + math.exp(-sum(WEIGHTS[name] * amount for name, amount in features(words, language))))
     if to_friend or language is None or language.lasting is None:
         return worth if to_friend else min(1.0, worth * TO_ASSISTANT)
-    lasts = language.lasting.search(words) or language.patterns["wish"].search(words) is not None
+    lasts = _lasts(words, language) or language.patterns["wish"].search(words) is not None
     passes = language.patterns["momentary"].search(words) is not None
     return min(1.0, worth * TO_ASSISTANT * LASTING[lasts, passes])
 
