@@ -226,7 +226,7 @@ def _merged(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
             reached = one.stop
 
 
-RECIPE = "rules/11"
+RECIPE = "rules/12"
 BEFORE = 3  # messages that may be needed to understand one
 MOST = 256  # facts of one message: what says more is a paste, and each one is applied with the user's row locked
 UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}  # speakers without a name
