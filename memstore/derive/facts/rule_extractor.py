@@ -203,9 +203,10 @@ def _parts(
             one.stop for one in fills if begin < one.stop <= end and "/" in one.slot.attribute and not one.slot.many
         ]
         gap = language.patterns["gap"].search(text, max(keyed) - 1, end) if keyed else None
-        yield begin, gap.start() if gap else end, False
+        rest = len(text[gap.end() : end].split()) if gap else 0
         denied = gap and language.patterns["negation"].match(text, gap.end())  # "on Thursday, not Tuesday"
-        if gap and not denied and len(text[gap.end() : end].split()) >= SHORTEST:
+        yield begin, gap.start() if gap and (denied or rest >= SHORTEST) else end, False
+        if gap and not denied and rest >= SHORTEST:
             yield gap.end(), end, True
 
 

@@ -99,7 +99,8 @@ def _meant(
         if one.slot.modality is not Modality.ENDED and not slot.many and same_sort:
             corrected = replace(one.slot, value=canonical(value, lang), modality=Modality.CORRECTS)
             text = render(slot, lang, one.subject, value, one.slot.attribute.partition("/")[2])
-            return [one._replace(start=sentence.start, stop=sentence.stop, slot=corrected, text=text)]
+            stop = sentence.start + moved.end() if moved else sentence.stop
+            return [one._replace(start=sentence.start, stop=stop, slot=corrected, text=text)]
     return []
 
 
@@ -344,7 +345,7 @@ class _Reader:
         denied = self._listed(caught.get("x", ""), rule) if rule.slot.many else []
         whole = self.sentence.start, self.sentence.stop
         words = len(found[0]) if rule.form == "anywhere" else len(said)
-        if slot_types()["plan"] == rule.slot:  # where it is, and with whom, stands behind the day
+        if rule.slot.name in MOVED:  # where it is, with whom or how often stands behind the day and the dose
             words = min(words, clause.begin - clause.start + len(found[0]))
         place = whole if self.turned else self.spelled.span(clause.start, clause.start + max(1, words))
         for thing, is_so in [*((one, True) for one in things), *((one, False) for one in denied)] or [("", True)]:
