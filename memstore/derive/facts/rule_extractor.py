@@ -39,6 +39,7 @@ from memstore.ingest.validation import TRUST, TRUSTED
 from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, Role, kind_of
 from memstore.providers import Vectors
 from memstore.settings import Settings
+from memstore.store.tokenize import terms
 from memstore.text import blank_fenced_blocks
 
 LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}  # of a source
@@ -203,7 +204,7 @@ def _parts(
             one.stop for one in fills if begin < one.stop <= end and "/" in one.slot.attribute and not one.slot.many
         ]
         gap = language.patterns["gap"].search(text, max(keyed) - 1, end) if keyed else None
-        rest = len(text[gap.end() : end].split()) if gap else 0
+        rest = len(terms(text[gap.end() : end])) if gap else 0
         denied = gap and language.patterns["negation"].match(text, gap.end())  # "on Thursday, not Tuesday"
         yield begin, gap.start() if gap and (denied or rest >= SHORTEST) else end, False
         if gap and not denied and rest >= SHORTEST:
