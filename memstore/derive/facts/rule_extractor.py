@@ -189,7 +189,9 @@ def _beside(
     for start, stop, follows in _parts(text, *whole, here, language):
         inside = [one for one in here if one.start < stop and start < one.stop]
         slot = next((one.slot for one in inside if _may_change(one.slot)), None)
-        own = follows or any(language.patterns[name].search(text, start, stop) for name in ("of_speaker", "of_life"))
+        own = follows or any(
+            language.patterns[name].search(text, start, stop) for name in ("of_speaker", "wish", "of_life")
+        )
         own = own or (language.lasting is not None and language.lasting.search(text, start, stop))
         if own if not inside else not _covered(start, stop, inside):
             yield start, stop, slot and replace(slot, modality=Modality.HOLDS)

@@ -31,6 +31,7 @@ from memstore.derive.rules.utterances import Sentence, Utterance, in_quotes
 
 LONGEST = 240  # characters of a clause that are read behind its subject
 MOVED = frozenset(["plan", "dose"])  # slots of which "moved to the 5th", "now at 75" may be said without their names
+FEW_MORE = 3  # words of a clause that a slot may leave
 FEW = 8  # words of a warning that takes the sentence before it
 APART = 5  # words before a clause that say when: "Next year, …"
 _CAPITALS = re.compile(r"\A\W*(?-i:[A-ZÄÖÜ])|(?<=\w[ ,;])[A-ZÄÖÜ][a-zäöüß]")  # of who writes names with them
@@ -345,8 +346,10 @@ class _Reader:
         denied = self._listed(caught.get("x", ""), rule) if rule.slot.many else []
         whole = self.sentence.start, self.sentence.stop
         words = len(found[0]) if rule.form == "anywhere" else len(said)
-        if rule.slot.name in MOVED:  # where it is, with whom or how often stands behind the day and the dose
-            words = min(words, clause.begin - clause.start + len(found[0]))
+        end = clause.begin - clause.start + len(found[0])
+        rest = self.lang.patterns["time"].sub("", f" {said[end:]}").split()
+        if rule.slot.name in MOVED or len(rest) > FEW_MORE:  # where it is, with whom or how often is no slot's
+            words = min(words, end)
         place = whole if self.turned else self.spelled.span(clause.start, clause.start + max(1, words))
         for thing, is_so in [*((one, True) for one in things), *((one, False) for one in denied)] or [("", True)]:
             over, moment = rule.ends == is_so, self.utterance.occurred_at
