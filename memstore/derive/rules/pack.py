@@ -279,7 +279,7 @@ class _Compiler:
             for word in words.split()
             for entry in (_PLAIN.findall(_AHEAD.sub("", self._term(word[1:-1]))) if word[0] == "<" else [word])
         ]
-        whole = [word for word in listed if word[-1] != "*"]
+        whole = [word for word in listed if word[-1] != "*" and word not in self._common]
         stems = tuple(word[:-1] for word in listed if word[-1] == "*")
         return Signs(frozenset([*whole, *(f"{word}s" for word in whole)]), stems, self.of(pattern))
 
