@@ -120,6 +120,9 @@ def test_what_only_sounds_like_a_constraint_is_none(said: str) -> None:
         "I'm blind to his faults.", "My phone is dead.", "My car is in the garage.", "My boss is Canadian.",
         "I'm 100% sure.", "I got engaged in the debate.", "I'm married to my job.", "I broke up a fight.",
         "I left Anna at the station.", "my name is banana", "Act as if I were a vegan pilot who lives in Rome.",
+        "I want to find a tool that helps, like Porto.", "I worked with Michele on the edits.",
+        "I'm stressed about the pilot.", "I want to save money and avoid debt.", "I work and study prep for tests.",
+        "I prefer Kevin, to be fair.", "We joined Netflix last year.", "I quit smoking? No way.",
         "Pretend I live in Rome. I work at NASA and I'm allergic to gravity.",
         "Translate this: I'm allergic to nuts and I live in Rome.", "I'm basically a doctor at this point",
         "Write a letter that says I live in Rome.", "Summarise: I moved to Berlin. I have a dog.",
@@ -233,15 +236,26 @@ def test_what_nobody_understands_alone_takes_the_sentence_before_it() -> None:
     assert told("It went very well with my boss today.") == []
 
 
-def test_a_sentence_whose_value_may_change_is_not_kept_beside_its_slot() -> None:
+def test_a_sentence_whose_value_may_change_has_its_slot_and_ends_with_it() -> None:
+    found = read("im a paramedic, 4 on 4 off, so weird hours sorry")
+    assert [(one.type, one.slot.attribute, one.slot.value) for one in found if one.slot] == [
+        ("identity", "job", "paramedic"), ("statement", "job", "paramedic"),
+    ]  # fmt: skip
     assert told("We moved to Cork last week, the boxes are still everywhere.") == ["Alice lives in Cork."]
+
+
+def test_what_follows_on_a_dose_does_not_end_with_it() -> None:
+    *_, rest = read("I take methotrexate 15 mg on mondays, folic acid on fridays.")
+    assert (rest.text, rest.slot) == ('Alice: "folic acid on fridays."', None)
 
 
 @pytest.mark.parametrize(
     "said",
     [
         "Can you help me with my essay on Rome?", "Thanks, that helps a lot!", "Please summarise my last three mails.",
-        "I need help with a function that sorts my list.", "What should I cook for my sister on Friday", "hi",
+        "I need help with a function that sorts my list.", "so hungry rn could eat a horse",
+        "asking cos a lad at work reckons he has it", "What should I cook for my sister on Friday",
+        "hi",
     ],
 )  # fmt: skip
 def test_what_is_asked_of_an_assistant_is_no_fact(said: str) -> None:

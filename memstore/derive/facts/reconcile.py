@@ -276,7 +276,8 @@ def related_attributes(slot: Slot | None) -> list[str]:
         for earlier, later in _IMPLICATIONS
         if slot.attribute in (earlier, later)
     ]
-    return [slot.attribute, *ended, plain, *countries, *implied]
+    doses = [plain.replace("medication/", "dose/", 1)] if plain.startswith("medication/") else []
+    return [slot.attribute, *ended, plain, *countries, *doses, *implied]
 
 
 def _decide_slot(
@@ -390,6 +391,8 @@ def implies_end(later: FactColumns, earlier: FactColumns) -> bool:
     """Whether what is said later ends a value of another slot that was said earlier."""
     if later.attribute == "appointment/any" and (earlier.attribute or "").startswith("appointment/"):
         return _has_name(f"from {_DAY.sub('', earlier.value or '')}", later.text)  # "it is moved from 21 May"
+    if earlier.attribute == (later.attribute or "").replace("medication/", "dose/", 1) != later.attribute:
+        return later.value == "no"
     implied = _IMPLICATIONS.get((earlier.attribute or "", later.attribute or ""))
     return implied is not None and implied(later, earlier)
 

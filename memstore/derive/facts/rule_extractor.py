@@ -25,12 +25,21 @@ from memstore.derive.dependencies import Dependencies
 from memstore.derive.llm import LLMSession
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
-from memstore.derive.rules.slots import Slot, SlotMention
-from memstore.derive.rules.utterances import THRESHOLD, Utterance, in_quotes, quotations
+from memstore.derive.rules.slots import Modality, Slot, SlotMention
+from memstore.derive.rules.utterances import (
+    SHORTEST,
+    THRESHOLD,
+    Quotation,
+    Utterance,
+    clauses_of,
+    in_quotes,
+    quotations,
+)
 from memstore.ingest.validation import TRUST, TRUSTED
 from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, Role, kind_of
 from memstore.providers import Vectors
 from memstore.settings import Settings
+from memstore.store.tokenize import terms
 from memstore.text import blank_fenced_blocks
 
 LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}  # of a source
@@ -91,8 +100,7 @@ def _not_own(message: Message, start: int, stop: int) -> bool:
 __all__ = ["THRESHOLD", "FactDraft", "Utterance", "extract"]
 
 CONFIDENCE, QUOTED = 0.9, 0.6
-COVERED = 0.6  # share of a quotation that fills slots, from which it is left out beside them
-REPLACED = 0.4  # where the value of one may change, which no old sentence is to keep
+COVERED = 0.7  # share of a quotation that fills slots, from which it is left out beside them
 STATEMENT = "statement"
 SHORT = 100  # characters of a message whose language its words may not tell
 
@@ -133,13 +141,10 @@ def extract(utterance: Utterance, before: Sequence[Utterance] = (), *, worth: fl
     language = pack.language(code) if code in pack.LANGUAGES else None
     facts = [_draft(one, code) for one in fills]
     for quote in quotations(utterance, utterance.asserted(language), language, to_friend=to_friend):
-        if quote.worth >= worth and not _is_covered(quote.start, quote.stop, fills, utterance.text):
-            words = in_quotes(utterance.text[quote.start : quote.stop])
-            text = f'{utterance.subject}: "{words}"'
-            draft = FactDraft(
-                text, STATEMENT, kind_of(STATEMENT), utterance.subject, QUOTED, code, quote.start, quote.stop
-            )
-            facts.append(draft)
+        for start, stop, slot in _beside(quote, fills, utterance, language) if quote.worth >= worth else ():
+            text = f'{utterance.subject}: "{in_quotes(utterance.text[start:stop])}"'
+            said = (utterance.subject, QUOTED, code, start, stop)
+            facts.append(FactDraft(text, STATEMENT, kind_of(STATEMENT), *said, slot=slot))
     return sorted(facts, key=lambda one: one.start)
 
 
@@ -150,7 +155,7 @@ def _read(utterance: Utterance, before: Sequence[Utterance], *, to_friend: bool)
     """
     code = pack.language_of(utterance.text)
     short = code == "und" and len(utterance.text) < SHORT
-    for one in pack.LANGUAGES if short else {code}.intersection(pack.LANGUAGES):
+    for one in sorted(pack.LANGUAGES, key="en".__ne__) if short else {code}.intersection(pack.LANGUAGES):
         fills = extract_slots(utterance, one, before, to_friend=to_friend)
         if fills:
             return one, fills
@@ -168,12 +173,53 @@ def _draft(one: SlotMention, code: str) -> FactDraft:
     return FactDraft(one.text, one.type, kind_of(one.type), one.subject, *said, one.slot)
 
 
-def _is_covered(start: int, stop: int, fills: Sequence[SlotMention], text: str) -> bool:
-    """Whether slots say what a quotation would: all of it, or what may change, which no old sentence is to keep."""
-    here = [one for one in fills if one.start < stop and start < one.stop]
-    least = REPLACED if any(not one.slot.many for one in here) else COVERED
-    covered = sum(min(stop, end) - max(start, begin) for begin, end in _merged(here))
-    return bool(here) and covered >= least * max(1, stop - start)
+def _beside(
+    quote: Quotation, fills: Sequence[SlotMention], utterance: Utterance, language: pack.Language | None
+) -> Iterator[tuple[int, int, Slot | None]]:
+    """Return what of a quotation is told beside slots: all of it, or where they say most, the clauses that they leave.
+
+    Words that say what may change have the slot of that, so that no old sentence outlives it.
+    """
+    here = [one for one in fills if one.start < quote.stop and quote.start < one.stop]
+    whole = (quote.start, quote.stop)
+    if language is None or not here or not (_covered(*whole, here) or any(_may_change(one.slot) for one in here)):
+        yield *whole, None
+        return
+    text = utterance.clean_text
+    for start, stop, follows in _parts(text, *whole, here, language):
+        inside = [one for one in here if one.start < stop and start < one.stop]
+        slot = next((one.slot for one in inside if _may_change(one.slot)), None)
+        own = follows or any(
+            language.patterns[name].search(text, start, stop) for name in ("of_speaker", "wish", "of_life")
+        )
+        own = own or (language.lasting is not None and language.lasting.search(text, start, stop))
+        if own if not inside else not _covered(start, stop, inside):
+            yield start, stop, slot and replace(slot, modality=Modality.HOLDS)
+
+
+def _parts(
+    text: str, start: int, stop: int, fills: Sequence[SlotMention], language: pack.Language
+) -> Iterator[tuple[int, int, bool]]:
+    """Return the clauses of words; what follows on a date or a dose stands apart, since it does not end with that."""
+    for begin, end in clauses_of(text, start, stop, language):
+        keyed = [
+            one.stop for one in fills if begin < one.stop <= end and "/" in one.slot.attribute and not one.slot.many
+        ]
+        gap = language.patterns["gap"].search(text, max(keyed) - 1, end) if keyed else None
+        rest = len(terms(text[gap.end() : end])) if gap else 0
+        denied = gap and language.patterns["negation"].match(text, gap.end())  # "on Thursday, not Tuesday"
+        yield begin, gap.start() if gap and (denied or rest >= SHORTEST) else end, False
+        if gap and not denied and rest >= SHORTEST:
+            yield gap.end(), end, True
+
+
+def _covered(start: int, stop: int, fills: Sequence[SlotMention]) -> bool:
+    covered = sum(min(stop, end) - max(start, begin) for begin, end in _merged(fills))
+    return covered >= COVERED * (stop - start)
+
+
+def _may_change(slot: Slot) -> bool:
+    return not slot.many and slot.modality is not Modality.ENDED
 
 
 def _merged(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
@@ -184,7 +230,7 @@ def _merged(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
             reached = one.stop
 
 
-RECIPE = "rules/11"
+RECIPE = "rules/12"
 BEFORE = 3  # messages that may be needed to understand one
 MOST = 256  # facts of one message: what says more is a paste, and each one is applied with the user's row locked
 UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}  # speakers without a name

@@ -31,8 +31,10 @@ from memstore.derive.rules.utterances import Sentence, Utterance, in_quotes
 
 LONGEST = 240  # characters of a clause that are read behind its subject
 MOVED = frozenset(["plan", "dose"])  # slots of which "moved to the 5th", "now at 75" may be said without their names
+FEW_MORE = 3  # words of a clause that a slot may leave
 FEW = 8  # words of a warning that takes the sentence before it
 APART = 5  # words before a clause that say when: "Next year, …"
+_CAPITALS = re.compile(r"\A\W*(?-i:[A-ZÄÖÜ])|(?<=\w[ ,;])[A-ZÄÖÜ][a-zäöüß]")  # of who writes names with them
 _TOKEN = re.compile(r"[^\W_]+(?:['-][^\W_]+)*|\S")
 
 
@@ -98,7 +100,8 @@ def _meant(
         if one.slot.modality is not Modality.ENDED and not slot.many and same_sort:
             corrected = replace(one.slot, value=canonical(value, lang), modality=Modality.CORRECTS)
             text = render(slot, lang, one.subject, value, one.slot.attribute.partition("/")[2])
-            return [one._replace(start=sentence.start, stop=sentence.stop, slot=corrected, text=text)]
+            stop = sentence.start + moved.end() if moved else sentence.stop
+            return [one._replace(start=sentence.start, stop=stop, slot=corrected, text=text)]
     return []
 
 
@@ -107,9 +110,9 @@ def _is_date(date: re.Pattern[str], value: str) -> bool:
 
 
 def _earlier(utterance: Utterance, code: str, before: Sequence[Utterance]) -> Iterator[SlotMention]:
-    for one in before[-2:]:
+    for place, one in enumerate(before):
         if one.speaker == utterance.speaker and one.role == "user":
-            yield from extract_slots(one, code)
+            yield from extract_slots(one, code, before[:place])
 
 
 class _Reader:
@@ -143,7 +146,7 @@ class _Reader:
         # "Not in Berlin but in Bonn" is read as "in Bonn".
         self.text = self.lang.patterns["contrast"].sub(_left, self.spelled.text)
         self.turned = self.corrects = self.text != self.spelled.text
-        self.lower = self.utterance.text == self.utterance.text.lower()  # who types no capitals names with none
+        self.lower = _CAPITALS.search(self.utterance.text) is None  # who types no capitals names with none
         if self._clauses():
             self._anywhere()
             return [*self.found, *(self._caution() if warns else ())]
@@ -196,7 +199,6 @@ class _Reader:
         """Read one clause: of its own subject, of the one before, or of the speaker where it leaves that out."""
         own = self._subject(begin)
         words = self.text[begin:]
-        bare = number == 0 or self.subject is None
         if own is not None:
             self.subject, begin, words = own
             if self._has("verb_last", self.text[max(0, start - 12) : begin]):
@@ -208,12 +210,22 @@ class _Reader:
             self.opening = self.text[start:stop] if len(self.text[start:stop].split()) < APART else ""
         clause = _Clause(start, begin, words[:LONGEST], self.subject or self.me)
         taken: set[str] = set()
-        if self.subject is not None or (bare and self.lang.patterns["bare"].match(self._without_times(clause.words))):
+        if own is not None or self._goes_on(start, clause.words):
             self._keep(self._ruled("say", clause, taken))
         self._keep(self._owned(start, begin, taken))
         for place in sorted({start, self._led_in(start)}):
             self._keep(self._ruled("any", self._at(place, start), taken))
         return clause
+
+    def _goes_on(self, start: int, words: str) -> bool:
+        """Whether words without a subject are a predicate: of the subject before, or of the speaker, who left it out.
+
+        "I want to bake and like …" states nothing of what is liked, and "…, like Porto" has no verb.
+        """
+        if self.subject is not None and self._has("intends", self.predicate):
+            return False
+        joined = self.subject is not None and self.text[:start].rstrip()[-1:].isalpha()
+        return joined or self.lang.patterns["bare"].match(self._without_times(words)) is not None
 
     def _at(self, place: int, start: int, subject: Subject | None = None) -> _Clause:
         return _Clause(start, place, self.text[place : place + LONGEST], subject or self.me)
@@ -281,7 +293,7 @@ class _Reader:
         for rule in self.rules[form]:
             words = f" {plain}" if not rule.dated else f" {whole}" if rule.verbatim else self._without_adverbs(whole)
             found = rule.pattern.match(words)
-            barred = rule.slot.name in taken or rule.unless in taken or (rule.beside and not rule.beside & self.known)
+            barred = rule.slot.name in taken or rule.unless & taken or (rule.beside and not rule.beside & self.known)
             if found is None or barred or (rule.needs is not None and not self._message_has(rule.needs)):
                 continue
             if self._has("unreal", self._clause_of(words, found.end())):
@@ -316,7 +328,7 @@ class _Reader:
     def _caught(self, rule: Rule, found: re.Match[str], clause: _Clause) -> Iterator[SlotMention]:
         """Return what a rule has caught, each thing of a list apart; nothing where it is no value of the slot."""
         caught = {name[0]: text for name, text in found.groupdict().items() if text}
-        said = self._clause_of(self.text, clause.begin + found.end())[clause.start :]
+        said = self._clause_of(self.text, clause.begin + found.end() - 1)[clause.start :]
         about = f"{self.opening} {self.text[clause.start : clause.begin]} {clause.words[: found.end() + 40]}"
         passes = rule.slot.passing and self._has("passing", about)
         if passes or (rule.without and rule.without.search(about)):
@@ -334,6 +346,10 @@ class _Reader:
         denied = self._listed(caught.get("x", ""), rule) if rule.slot.many else []
         whole = self.sentence.start, self.sentence.stop
         words = len(found[0]) if rule.form == "anywhere" else len(said)
+        end = clause.begin - clause.start + len(found[0])
+        rest = self.lang.patterns["time"].sub("", f" {said[end:]}").split()
+        if rule.slot.name in MOVED or len(rest) > FEW_MORE:  # where it is, with whom or how often is no slot's
+            words = min(words, end)
         place = whole if self.turned else self.spelled.span(clause.start, clause.start + max(1, words))
         for thing, is_so in [*((one, True) for one in things), *((one, False) for one in denied)] or [("", True)]:
             over, moment = rule.ends == is_so, self.utterance.occurred_at
@@ -349,7 +365,7 @@ class _Reader:
             start, stop = self.spelled.span(begin, begin + len(words))
             if not self.text[begin + len(words) :].strip(" .!?"):  # with what stands in quotation marks at its end
                 stop = self.sentence.stop
-            words = " ".join(self.utterance.text[start:stop].split())
+            words = " ".join(self.utterance.text[start:stop].strip().partition("\n")[0].split())
         return words.strip(" .,;:!?-")
 
     def _fits(self, rule: Rule, raw: str) -> bool:
@@ -360,7 +376,7 @@ class _Reader:
             return False
         if not rule.listed and self.lang.patterns["no_value"].match(value):
             return False
-        return not rule.slot.named or self._is_name(without_article(raw, self.lang).split())
+        return rule.listed or not rule.slot.named or self._is_name(without_article(raw, self.lang).split())
 
     def _is_name(self, words: list[str]) -> bool:
         """Whether words are a name by their capitals; of who types none, a few may be one."""
@@ -372,7 +388,8 @@ class _Reader:
         things = [without_article(part, self.lang) for part in parts]
         no_value = self.lang.patterns["no_value"]
         free = not rule.listed_things
-        return [one for one in things if one and not (free and no_value.match(one)) and not rule.excludes(one)]
+        fit = [bool(one) and not (free and no_value.match(one)) and not rule.excludes(one) for one in things]
+        return [one for one, fits in zip(things, fit, strict=True) if fits and fit[0]]  # "quit smoking, 20 a day"
 
     # Warnings. ------------------------------------------------------------------------------------------------------
     def _caution(self) -> list[SlotMention]:

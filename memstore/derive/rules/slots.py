@@ -109,8 +109,9 @@ def fill(said: Reading, lang: Language) -> SlotMention:
         )
         attribute = _planned(key, lang) if slot.name == "plan" else f"{slot.name}/{key}"
     many = slot.many or (slot.name in _BESIDE and bool(lang.patterns["also"].search(said.clause)))
-    many = many or (slot.name == "habit" and not lang.patterns["instead"].search(said.clause))
-    modality = Modality.CORRECTS if said.corrects or rule.moves else Modality.HOLDS
+    instead = lang.patterns["instead"].search(said.clause) is not None
+    moves = rule.moves or (slot.name == "plan" and instead)
+    modality = Modality.CORRECTS if said.corrects or moves else Modality.HOLDS
     if slot.many and not (slot.former and said.over):
         value = "no" if said.over else "yes"
     elif said.over:

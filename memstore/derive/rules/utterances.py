@@ -51,6 +51,7 @@ _SINGLE = re.compile(
 _GAP = re.compile(r"\s{6,}")
 _NICKNAME = re.compile(r"\S+(?: \S+)?")  # in quotation marks no speech: call me "Sam"
 _ITEM = re.compile(r"(?<=[:\w,;)])[ \t]*\n\s{0,9}(?:[-*•]|\d{1,2}[.)])[ \t]+")
+_ASKS = re.compile(r"(?<!\bok)(?<!\bokay)[?？][\"')»”\s]*$")  # "…, ok?" asks for nothing
 _NOT_PROSE = re.compile(r"[\\{}<>|]|==|\w_\w|\w\(\w*\)|^\s*(?:import|from|def|class|return) \w")
 
 
@@ -94,7 +95,7 @@ class Utterance:
         if language is not None:
             text = _without_text_to_work_on(text, language)
         found = [
-            Sentence(start, stop, text[start:stop].rstrip("\"')»” ").endswith(("?", "？")))
+            Sentence(start, stop, _ASKS.search(text, max(start, stop - 20), stop) is not None)
             for start, stop in sentences(text)[:MOST_SENTENCES]
             if stop - start <= LONGEST and not _NOT_PROSE.search(text, start, stop)
         ]
@@ -152,12 +153,14 @@ THRESHOLD = 0.168
 REPEATED = 0.4  # what the second-best of a message is worth beside the best, the third beside the second …
 # To an assistant people speak of themselves seldom and shortly: what is no request is mostly worth keeping.
 TO_ASSISTANT = 3.5  # times the worth
+# Times that, for words with a sign of what lasts, and with one of what is so today alone.
+LASTING = {(True, False): 1.5, (True, True): 0.25, (False, False): 0.25, (False, True): 0.05}
 REPEATED_TO_ASSISTANT = 0.9
 BRIEF = 80  # words of a message; in what is longer a sentence without "I" and "my" may be from anywhere
 SHORTEST, MOST_WORDS = 3, 60  # words
-FEW = 5  # words, below which a sentence takes the one before it
 WHOLE = 12  # words up to which a sentence is told whole, and a longer one by its clauses
 WHOLE_TO_ASSISTANT = 40
+FEW = 5  # words, below which a sentence may take the one before it
 MOST_JOINED = 24  # words of a sentence with the one before it
 ALIKE = 0.8  # share of stems that two sentences of one message have in common when they say the same
 LOOKED_BACK = 50  # sentences, so that the time of a long message grows with its length only
@@ -229,20 +232,23 @@ def quotations(
                 continue
             if found and found[-1].stop > begin:
                 found.pop()
-            found.append(Quotation(begin, stop, _worth(words, language)))
+            found.append(Quotation(begin, stop, _worth(words, language, to_friend=to_friend)))
         last = sentence
     repeated = REPEATED if to_friend else REPEATED_TO_ASSISTANT
-    worths = _ranked([one.worth if to_friend else min(1.0, one.worth * TO_ASSISTANT) for one in found], repeated)
+    worths = _ranked([one.worth for one in found], repeated)
     return [one._replace(worth=worth) for one, worth in zip(found, worths, strict=True)]
 
 
 def _begins(text: str, start: int, stop: int, last: Sentence | None, language: Language) -> list[int]:
     """Return where words may begin: with the sentence that they lean on, or alone if they can be understood so."""
     leans = language.patterns["leans"].match(text, start, stop) is not None
-    few = len(text[start:stop].split()) < FEW and not _asks_for(text[start:stop], language)
+    few = SHORTEST <= len(text[start:stop].split()) < FEW and not _asks_for(text[start:stop], language)
     joins = (leans or few) and last and not last.asks and len(text[last.start : stop].split()) <= MOST_JOINED
     alone = [] if leans else [start]
-    return [_begin(text, last.start, last.stop, language), *alone] if last and joins else alone
+    if not (last and joins):
+        return alone
+    before = _begin(text, last.start, last.stop, language)
+    return [before, *alone] if len(text[before : last.stop].split()) < FEW else [*alone, before]
 
 
 def _pieces(
@@ -259,6 +265,8 @@ def _pieces(
     clauses = list(clauses_of(text, start, stop, language))
     for first, last in clauses[:-1] if sentence.asks else clauses:
         leans = first > start and not to_friend and language.patterns["leans_on"].search(text, first, last) is not None
+        if first > start and asks_for and language.patterns["leans"].match(text, first, last):
+            continue  # on what is asked
         leans = leans and len(text[start:last].split()) <= MOST_JOINED
         asked = bool(leans and asks_for and not _asks_for(text[first:last], language))
         asked = asked and language.patterns["of_speaker"].search(text, start, first) is not None
@@ -267,8 +275,10 @@ def _pieces(
 
 
 def _asks_for(words: str, language: Language) -> bool:
+    """Whether words ask for something now; what is wished for good is a statement."""
     patterns = language.patterns
-    return patterns["request"].search(words) is not None or patterns["no_statement"].match(words) is not None
+    asks = patterns["request"].search(words) or patterns["no_statement"].match(words)
+    return asks is not None and patterns["wish"].search(words) is None
 
 
 def _begin(text: str, place: int, stop: int, language: Language | None) -> int:
@@ -286,13 +296,11 @@ def _states(words: str, language: Language | None, *, to_friend: bool, brief: bo
     if language is None:
         return to_friend or bool(_NAME.search(words)) or any(letter.isdigit() for letter in words)
     patterns = language.patterns
-    if patterns["no_statement"].match(words) or patterns["unmeant"].search(words):
-        return False
     if to_friend:
-        return True
-    own = patterns["of_speaker"].search(words) is not None
-    own = own or (brief and bool(patterns["of_life"].search(words)))
-    return own and not patterns["request"].search(words)
+        return patterns["no_statement"].match(words) is None
+    own = any(patterns[name].search(words) for name in ("of_speaker", "wish")) or patterns["bare"].match(words)
+    lasts = brief and not own and (patterns["of_life"].search(words) or _lasts(words, language))
+    return bool(own or lasts) and not _asks_for(words, language)
 
 
 def _count(words: str) -> int:
@@ -300,9 +308,17 @@ def _count(words: str) -> int:
     return len(words.split()) + len(_UNPARTED.findall(words)) // 2
 
 
-def _worth(words: str, language: Language | None) -> float:
-    total = sum(WEIGHTS[name] * amount for name, amount in features(words, language))
-    return 1 / (1 + math.exp(-total))
+def _lasts(words: str, language: Language) -> bool:
+    return language.lasting is not None and language.lasting.search(words)
+
+
+def _worth(words: str, language: Language | None, *, to_friend: bool) -> float:
+    worth = 1 / (1 + math.exp(-sum(WEIGHTS[name] * amount for name, amount in features(words, language))))
+    if to_friend or language is None or language.lasting is None:
+        return worth if to_friend else min(1.0, worth * TO_ASSISTANT)
+    lasts = _lasts(words, language) or language.patterns["wish"].search(words) is not None
+    passes = language.patterns["momentary"].search(words) is not None
+    return min(1.0, worth * TO_ASSISTANT * LASTING[lasts, passes])
 
 
 def features(words: str, language: Language | None) -> Iterator[tuple[str, float]]:
