@@ -156,7 +156,7 @@ def derive(
     if redo == VECTORS:
         _embed_missing(database, dependencies, only, run)
     run_maintenance(database, run.users, dependencies.settings)
-    kinds = ("units", "summaries", "facts", "redone", "letters", VECTORS, QUARANTINED)
+    kinds = ("units", "summaries", "facts", "redone", "letters", "refused", VECTORS, QUARANTINED)
     counts = {kind: run.made[kind] for kind in kinds}
     return DeriveReport(run.done["embed"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))
 
@@ -263,7 +263,7 @@ def run_step(
         try:
             with erasure.transaction_if_unchanged(database, work.user_id, epoch) as scope:
                 counts = own.save(scope, result)
-                if any(counts.get(kind) for kind in ("summaries", "facts", QUARANTINED)):
+                if any(counts.get(kind) for kind in ("summaries", "facts", "refused", QUARANTINED)):
                     event = _result_event(work, recipe, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
                     scope.events.append(event)
                 # Last: whoever adds messages waits for it.
@@ -426,8 +426,7 @@ def _started_event(work: PendingWork, recipe: str) -> Event:
 def _result_event(work: PendingWork, recipe: str, counts: Mapping[str, int], **body: int) -> Event:
     if work.deriver == FactDeriver.name:
         body = {**body, "facts": counts.get("facts", 0)}
-        if quarantined := counts.get(QUARANTINED):
-            body = {**body, QUARANTINED: quarantined}
+        body |= {kind: counts[kind] for kind in (QUARANTINED, "refused") if counts.get(kind)}
         return Event(work.user_id, EventType.FACTS_EXTRACTED, work.conversation_id, {"recipe": recipe, **body})
     before, after = counts.get("before", 0), counts.get("after", 0)
     sizes = {"summaries": counts.get("summaries", 0), "before": before, "after": after, "saved": before - after}

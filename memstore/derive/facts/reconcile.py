@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
@@ -27,8 +27,9 @@ from uuid import UUID
 from memstore.derive.facts.normalization import NOT, content_words, word_set
 from memstore.derive.facts.rule_extractor import ExtractedFact
 from memstore.derive.rules.slots import COUNTRY, FORMER, PLACES, Modality, Slot, is_country
-from memstore.models import FactColumns, KnownFact, kind_of
+from memstore.models import HAND, FactColumns, KnownFact, kind_of
 
+MODEL_RECIPE = "llm-facts/"
 LIFE = f"{FORMER}life"  # the attribute of a death
 PARTED = ("divorced", "separated", "geschieden", "getrennt")  # values of marital_status
 _PETS = ("pet/", "petname/")
@@ -43,6 +44,7 @@ _KIN = _ANIMALS | word_set(
     " neffe oma opa cousine chef chefin kollege kollegin"
 )
 _NAME = r"[A-ZÀ-ÖØ-Þ][\w'-]{1,40}"
+_OWNED = re.compile(rf"'s (?P<kin>(?:(?!'s ).)+?)(?: (?P<name>{_NAME}))?$")
 _COUPLE = re.compile(rf"({_NAME}) (?:and|und) ")
 
 
@@ -60,14 +62,14 @@ def related_subjects(fact: FactColumns, speaker: str) -> RelatedSubjects | None:
     name = _name(fact) or _partner_name(fact)
     if name is not None and name != speaker:
         own = [speaker] if fact.attribute == LIFE or _kinship(fact.subject) in _PARTNERS else []
-        return RelatedSubjects([name, *own, *_kin_of(speaker, _KIN | _PARTNERS)], name)
+        return RelatedSubjects([name, *own, *_kin_of(speaker, _KIN | _PARTNERS, name)], name)
     if fact.subject != speaker:
         return None
     pet = _called(fact.text) if (fact.attribute or "").startswith(_PETS) else None
     if pet is not None:
-        return RelatedSubjects([pet, *_kin_of(speaker, _KIN)], pet)
+        return RelatedSubjects([pet, *_kin_of(speaker, _KIN, pet)], pet)
     former = _former_partner(fact)
-    return RelatedSubjects(_kin_of(speaker, _PARTNERS), former) if former else None
+    return RelatedSubjects(_kin_of(speaker, _PARTNERS, former), former) if former else None
 
 
 def same_subjects(fact: FactColumns, known: Iterable[FactColumns]) -> set[str]:
@@ -76,7 +78,7 @@ def same_subjects(fact: FactColumns, known: Iterable[FactColumns]) -> set[str]:
     if name is None:
         return set()
     kin = {one.subject for one in (fact, *known) if _kinship(one.subject) and _name(one) == name}
-    return {*kin, name} if len(kin) == 1 else set()
+    return {*kin, name} if len({subject.removesuffix(f" {name}") for subject in kin}) == 1 else set()
 
 
 def is_same_entity(known: FactColumns, fact: FactColumns, subjects: set[str]) -> bool:
@@ -131,12 +133,15 @@ def _former_partner(fact: FactColumns) -> str | None:
 
 
 def _kinship(subject: str) -> str:
-    return subject.rpartition("'s ")[2].casefold() if "'s " in subject else ""
+    """Return what somebody is to another: "daughter" of "Alice's daughter" and of "Alice's daughter Mia"."""
+    match = _OWNED.search(subject)
+    return match["kin"].casefold() if match else ""
 
 
-def _kin_of(speaker: str, kin: Iterable[str]) -> list[str]:
-    """Return what somebody's kin are called as subjects, in German with a capital."""
-    return [f"{speaker}'s {form}" for one in kin for form in (one, one.capitalize())]
+def _kin_of(speaker: str, kin: Iterable[str], name: str) -> list[str]:
+    """Return what somebody's kin of a name are called as subjects, in German with a capital."""
+    forms = [f"{speaker}'s {form}" for one in kin for form in (one, one.capitalize())]
+    return [*forms, *(f"{form} {name}" for form in forms)]
 
 
 def _name(fact: FactColumns) -> str | None:
@@ -144,6 +149,8 @@ def _name(fact: FactColumns) -> str | None:
     kinship = _kinship(fact.subject)
     if not kinship:
         return fact.subject if re.fullmatch(_NAME, fact.subject) else None
+    if (owned := _OWNED.search(fact.subject)) and owned["name"]:
+        return owned["name"]
     match = re.search(rf"(?<!\w)(?i:{re.escape(kinship)}),? ({_NAME})(?!\w)", fact.text)
     return match[1] if match and not match[1].endswith("'s") else None
 
@@ -215,12 +222,17 @@ def reconcile(
         begins_at = fact.valid_from
     said_at = said_at or fact.occurred_at
     known = [one for one in known if one.fact.state != "erased"]
+    if new.ends:
+        return _end_named(new, known, said_at, find_twin=find_twin)
     facts = [one.fact for one in known]
     subjects = same_subjects(fact, facts)
     mates = [one for one in known if is_same_entity(one.fact, fact, subjects)]
     twin = _find_twin(new, mates) if find_twin else None
     if twin is not None:
         return Resolution(begins_at, twin=twin)
+    alike = [one for one in mates if _fills_alike(new, one)]
+    if alike and not _is_by_model(fact):  # which says no less: the rules' sentence waits behind it
+        return Resolution(begins_at, successor=Successor(begins_at, alike[0].fact.id))
     if new.slot is not None:
         # What one says of one's own daughter, by her name alone, is said by the subject too.
         kin = bool(new.speaker) and any(one.startswith(f"{new.speaker}'s ") for one in subjects)
@@ -229,13 +241,21 @@ def reconcile(
         rivals += [one for one in known if one.fact.id not in found and _ends_apart(fact, said_at, one, facts)]
         decision = _decide_slot(new, new.slot, rivals, said_at, begins_at, new.said_by_subject or kin)
         if decision is not None:
-            return decision
+            return replace(decision, ended=(*decision.ended, *alike))
     contradicted = [
         one
         for one in mates
         if one.fact.state == "active" and (new.slot is None or one.fact.attribute is None) and _contradicts(fact, one)
     ]
-    return Resolution(begins_at, contradicted=tuple(contradicted))
+    return Resolution(begins_at, ended=tuple(alike), contradicted=tuple(contradicted))
+
+
+def _end_named(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
+    """Decide as without what the model says that ends; that ends besides, where it was said before."""
+    ends = [one for one in known if one.fact.id in new.ends and one.fact.state == "active" and one.last_said < said_at]
+    others = [one for one in known if one not in ends]
+    decision = reconcile(replace(new, ends=()), others, said_at, find_twin=find_twin)
+    return decision if decision.twin is not None else replace(decision, ended=(*decision.ended, *ends))
 
 
 # -- the same
@@ -259,6 +279,19 @@ def _is_near(new: ExtractedFact, one: KnownFact) -> bool:
         if slot.attribute != fact.attribute or not same_value:
             return False
     return content_words(new.fact.text) == content_words(fact.text)
+
+
+def _fills_alike(new: ExtractedFact, one: KnownFact) -> bool:
+    """Whether one of the two is by a model, and the other by rules, and both fill a slot with the same value."""
+    fact, slot = one.fact, new.slot
+    if slot is None or fact.state != "active" or fact.attribute != slot.attribute or one.by_hand is not None:
+        return False
+    by_both = _is_by_model(fact) != _is_by_model(new.fact) and HAND not in (fact.recipe, new.fact.recipe)
+    return by_both and slot.value.casefold() == (fact.value or "").casefold()
+
+
+def _is_by_model(fact: FactColumns) -> bool:
+    return fact.recipe.startswith(MODEL_RECIPE)
 
 
 # -- of one slot
