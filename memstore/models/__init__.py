@@ -33,6 +33,7 @@ from memstore.models.facts import (
     FactSpan,
     FactType,
     KnownFact,
+    RememberedFact,
     kind_of,
 )
 from memstore.models.messages import Conversation, Json, Message, Role, Summary, Tier, Time, column
@@ -109,6 +110,7 @@ __all__ = [
     "NewDocument",
     "Reason",
     "Receipt",
+    "RememberedFact",
     "Replay",
     "Role",
     "ScanResult",

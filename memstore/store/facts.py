@@ -11,7 +11,7 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore.models import Edge, Fact, FactColumns, FactSpan, KnownFact
+from memstore.models import Edge, Fact, FactColumns, FactSpan, KnownFact, RememberedFact
 from memstore.providers import Vectors
 from memstore.store import chunks, embedding_models
 from memstore.store.database import Read, Transaction
@@ -28,16 +28,6 @@ class Source:
     fact_id: UUID
     span: FactSpan
     recorded_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RememberedFact:
-    """An active fact as a model is shown it: when and by whom of the user's side it was said last, and its vector."""
-
-    fact: FactColumns
-    last_said: datetime
-    speaker: str | None
-    vector: Vectors | None
 
 
 # Sources that were taken back, as facts and messages, and when each was recorded.

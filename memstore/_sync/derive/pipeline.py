@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
 from threading import Event as Flag, Lock
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
 from uuid import UUID
@@ -56,6 +57,7 @@ class BatchResult(Protocol):
 
 B = TypeVar("B")
 R = TypeVar("R", bound=BatchResult)
+W = TypeVar("W", bound=PendingWork)
 
 
 class Deriver(Protocol[B, R]):
@@ -188,8 +190,35 @@ def _derive_pending(database: Database, deriver: Deriver[B, R], only: DeriveScop
         if not page:
             return
         after = page[-1]
-        for group in _group(page, 0 if deriver.producer.uses_llm else deriver.producer.batch_size):
+        if deriver.producer.uses_llm:
+            _step_in_order(database, deriver, page, run)
+            continue
+        for group in _group(page, deriver.producer.batch_size):
             _drain(database, deriver, group, run)
+
+
+def _step_in_order(database: Database, deriver: Deriver[B, R], page: Sequence[PendingWork], run: RunState) -> None:
+    """Step through conversations as things were said: what is known by then is shown to the model."""
+    works = list(page)
+    while works and not run.stop_requested.is_set():
+        work, *works = _sort_by_time(database, works)
+        try:
+            steps = run_step(database, deriver, [work], run)
+        except SHARED_FAILURES:
+            raise
+        except Exception as error:  # one conversation that cannot be derived must not hold up the others
+            record_failure(database, work, read_recipe(deriver), error, run)
+        else:
+            works[:0] = [replace(work, done_seq=step.done_seq) for step in steps if step.done_seq < work.last_seq]
+
+
+def _sort_by_time(database: Database, works: Sequence[W]) -> list[W]:
+    """Return works of one user after the other, in the order in which their next messages were said."""
+    ordered: list[W] = []
+    for user, own in groupby(works, key=lambda work: work.user_id):
+        with database.user_transaction(user) as scope:
+            ordered += watermarks.in_order(scope, list(own))
+    return ordered
 
 
 def _group(page: Sequence[PendingWork], limit: int) -> list[list[PendingWork]]:
@@ -356,7 +385,7 @@ def _rebuild_outdated(database: Database, deriver: Rebuildable[B, R], only: Deri
         if not page:
             return
         after = page[-1]
-        for work in page:
+        for work in _sort_by_time(database, page):
             if run.stop_requested.is_set():
                 return
             try:

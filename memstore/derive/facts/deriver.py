@@ -16,6 +16,7 @@ from uuid import UUID
 
 from memstore.derive.chunks import load_next_messages
 from memstore.derive.dependencies import Dependencies, Producer
+from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.llm_extractor import CONTEXT, LLMExtractor
 from memstore.derive.facts.normalization import adds_nothing, slot_of_fact
 from memstore.derive.facts.reconcile import (
@@ -25,16 +26,15 @@ from memstore.derive.facts.reconcile import (
     Successor,
     reconcile,
     related_attributes,
-    related_subjects,
 )
 from memstore.derive.facts.rule_extractor import BEFORE, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
 from memstore.derive.segmentation import split_segments
-from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, Tier, Unit
+from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact, Tier, Unit
 from memstore.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, tombstones
 from memstore.store.chunks import new_chunk
 from memstore.store.database import Transaction
 from memstore.store.embedding_models import id_of
-from memstore.store.facts import RememberedFact, Source, Taken
+from memstore.store.facts import Source, Taken
 from memstore.store.rows import PendingWork
 
 NEAREST = 3  # facts in other words that a new one is compared with
@@ -206,7 +206,9 @@ async def _execute(
     for one in ended:
         decided = one.by_hand_at is not None and one.by_hand_at >= new.learned_at
         if one.fact.id not in settled and not decided:
-            ends_at = min(decision.begins_at, said_at) if one.fact.id in new.ends else decision.begins_at
+            ends_at = decision.begins_at
+            if one.fact.id in new.ends:  # by then at the latest, whatever is planned; but not before it began
+                ends_at = max(min(ends_at, said_at), one.fact.valid_from or ends_at)
             await _supersede(scope, one.fact, fact.id, ends_at, actor)
     recorded_at = await _activate(scope, new, fact, model)
     if decision.successor is not None:

@@ -14,6 +14,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 from unicodedata import category
 
+from memstore.derive.facts.entities import KIN, PARTNERS
 from memstore.derive.facts.normalization import content_words, is_denied, word_set
 from memstore.derive.llm import Passage
 from memstore.derive.rules.pack import LANGUAGES, language
@@ -299,7 +300,7 @@ def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passa
         others = {passage.speaker.casefold() for passage in shown if passage.role == "user"} - {speaker}
         return speaks_of_self and about in others and speaker not in text.casefold()
     kin = _KIN_QUOTE.match(span.text)
-    if kin and kin["kin"].casefold() in KIN:
+    if kin and kin["kin"].casefold() in _RELATIVES:
         named = [kin["kin"], *filter(None, [kin["name"]])]
         return not any(
             _is_akin(_plain(word.casefold()), _plain(name.casefold()))
@@ -315,10 +316,11 @@ _KIN_QUOTE = re.compile(
     r"\W*(?:my|our|mein|meine|unser|unsere|mon|ma|mi)\s+(?:\w+\s+)??(?P<kin>\w+)(?:,?\s+(?P<name>[A-ZÀ-ÖØ-Þ]\w+))?",
     re.IGNORECASE,
 )
-KIN: Collection[str] = word_set(
-    "daughter son child kid baby mother mom mum father dad sister brother aunt uncle cousin niece nephew grandma"
-    " grandpa grandmother grandfather friend husband wife partner boyfriend girlfriend boss colleague neighbour tochter"
-    " sohn kind mutter mama vater papa schwester bruder tante onkel nichte neffe oma opa freund freundin mann frau chef"
-    " chefin kollege kollegin nachbar nachbarin mère père sœur frère fille fils tante oncle mari femme copain copine"
-    " madre padre hermana hermano hija hijo tía tío marido mujer novio novia"
+_RELATIVES = (
+    KIN
+    | PARTNERS
+    | word_set(
+        "nachbar nachbarin mère père sœur frère fille fils tante oncle mari femme copain copine madre padre hermana"
+        " hermano hija hijo tía tío marido mujer novio novia"
+    )
 )

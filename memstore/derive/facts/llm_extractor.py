@@ -36,10 +36,9 @@ from memstore.derive.facts.rule_extractor import (
 from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window, write_day
 from memstore.derive.rules.pack import language_of
 from memstore.derive.rules.slots import Modality, Slot
-from memstore.errors import ModelAnswerInvalid, PromptTooLong
-from memstore.models import QUARANTINED, FactColumns, FactType, Message, Role, kind_of
+from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
+from memstore.models import QUARANTINED, FactColumns, FactType, Message, RememberedFact, Role, kind_of
 from memstore.providers import ChatMessage, ChatModel, Vectors
-from memstore.store.facts import RememberedFact
 from memstore.text import blank_fenced_blocks, json_line
 
 MOST_MESSAGES = 64  # of a segment
@@ -111,6 +110,7 @@ class Findings:
     facts: list[ModelFact] = field(default_factory=list)
     repeats: list[tuple[RememberedFact, Span]] = field(default_factory=list)
     refusals: list[tuple[str, BaseModel]] = field(default_factory=list)  # why, and what
+    read_to: int | None = None  # where the model went away: the last message that it was asked about
 
 
 def recipe(model: ChatModel) -> str:
@@ -135,14 +135,22 @@ class Inquiry:
     def run(self, session: LLMSession, request: LLMRequest, max_tokens: int = MAX_TOKENS) -> Findings:
         """Ask, and return what was found: one call, or more where the segment or the answer is long.
 
-        Raises `ModelUnavailable` where the model is away, and then nothing of the segment is returned.
+        Raises what `LLMSession.complete` raises for the first call. Where the model goes away later, what was paid for
+        is returned.
         """
         findings = Findings()
         system = llm.load_prompt("facts").text
         own = self._fit(system, session.model, max_tokens)
         make = partial(llm.make_chat, system, background=own._background())
         for shown in split_to_window(make, make_passages(self.segment, self.trusted), session.model, max_tokens):
-            own._ask(shown, make, session, request, max_tokens, findings)
+            try:
+                own._ask(shown, make, session, request, max_tokens, findings)
+            except ModelUnavailable:
+                first = next(each.seq for each in self.segment if each.id == shown[0].item_id)
+                if first == self.segment[0].seq or not session.calls:
+                    raise
+                findings.read_to = first - 1
+                break
         return findings
 
     def _fit(self, system: str, model: ChatModel, max_tokens: int) -> Inquiry:
@@ -385,7 +393,8 @@ class LLMExtractor:
             said = "[" + ",".join(each.model_dump_json(exclude_defaults=True) for _, each in findings.refusals) + "]"
             session.reject(replace(request, part="refused"), f"Not believed: {told}.", said)
         facts = list(self._facts(findings, {each.id: each for each in segment}, recipe, user))
-        return ExtractedBatch(batch.to_seq, facts, session, invalid, len(findings.refusals))
+        to_seq = batch.to_seq if findings.read_to is None else findings.read_to
+        return ExtractedBatch(to_seq, facts, session, invalid, len(findings.refusals))
 
     def _facts(
         self, findings: Findings, messages: dict[UUID, Message], recipe: str, user: str
@@ -394,8 +403,8 @@ class LLMExtractor:
 
         Where a trusted one says it, it is active, and rests on no paste.
         """
-        for one, span in findings.repeats:
-            yield self._said_again(one.fact, span, messages[span.passage.item_id], one.vector)
+        for known, span in findings.repeats:
+            yield self._said_again(known.fact, span, messages[span.passage.item_id], known.vector)
         vectors = self.resources.embed([found.draft.text for found in findings.facts])
         for found, vector in zip(findings.facts, vectors, strict=True):
             made = [

@@ -10,9 +10,6 @@
 
 The decision does not depend on the order of the known facts; and of facts of one slot with different times, the same
 ones are active in the end, whichever comes first. For that, a known fact counts by when it was last said.
-
-"Lily" may be "Alice's daughter Lily", and "Momo" her cat. A bare name is somebody's kin only where one kin of that name
-is known: of a daughter and a friend called Lily neither is meant for sure. Whose kin have names that differ are two.
 """
 
 from __future__ import annotations
@@ -24,149 +21,20 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from memstore.derive.facts.normalization import NOT, content_words, word_set
+from memstore.derive.facts.entities import (
+    PARTED,
+    ends_relationship,
+    has_name,
+    is_another_pet,
+    is_same_entity,
+    same_subjects,
+)
+from memstore.derive.facts.normalization import NOT, content_words
 from memstore.derive.facts.rule_extractor import ExtractedFact
 from memstore.derive.rules.slots import COUNTRY, FORMER, PLACES, Modality, Slot, is_country
 from memstore.models import HAND, FactColumns, KnownFact, kind_of
 
 MODEL_RECIPE = "llm-facts/"
-LIFE = f"{FORMER}life"  # the attribute of a death
-PARTED = ("divorced", "separated", "geschieden", "getrennt")  # values of marital_status
-_PETS = ("pet/", "petname/")
-_PARTNERS = word_set(
-    "husband wife spouse partner boyfriend girlfriend fiancé fiancée fiance fiancee mann frau freund freundin partnerin"
-)
-_ANIMALS = word_set("dog cat puppy kitten rabbit hamster horse parrot hund katze")
-_KIN = _ANIMALS | word_set(
-    "daughter son child kid baby stepson stepdaughter mother mom mum father dad sister brother aunt uncle cousin niece"
-    " nephew grandma grandpa grandmother grandfather granddaughter grandson friend ex flatmate roommate boss manager"
-    " colleague teacher neighbour neighbor tochter sohn kind mutter mama vater papa schwester bruder tante onkel nichte"
-    " neffe oma opa cousine chef chefin kollege kollegin"
-)
-_NAME = r"[A-ZÀ-ÖØ-Þ][\w'-]{1,40}"
-_OWNED = re.compile(rf"'s (?P<kin>(?:(?!'s ).)+?)(?: (?P<name>{_NAME}))?$")
-_COUPLE = re.compile(rf"({_NAME}) (?:and|und) ")
-
-
-class RelatedSubjects(NamedTuple):
-    """Where else facts may stand that a new one has to do with: of these subjects, with this name in their text."""
-
-    subjects: list[str]
-    name: str
-
-
-def related_subjects(fact: FactColumns, speaker: str) -> RelatedSubjects | None:
-    """Return where to look for facts of other subjects, given a new fact that fills a slot; `speaker` says it."""
-    if not speaker:
-        return None
-    name = _name(fact) or _partner_name(fact)
-    if name is not None and name != speaker:
-        own = [speaker] if fact.attribute == LIFE or _kinship(fact.subject) in _PARTNERS else []
-        return RelatedSubjects([name, *own, *_kin_of(speaker, _KIN | _PARTNERS, name)], name)
-    if fact.subject != speaker:
-        return None
-    pet = _called(fact.text) if (fact.attribute or "").startswith(_PETS) else None
-    if pet is not None:
-        return RelatedSubjects([pet, *_kin_of(speaker, _KIN, pet)], pet)
-    former = _former_partner(fact)
-    return RelatedSubjects(_kin_of(speaker, _PARTNERS, former), former) if former else None
-
-
-def same_subjects(fact: FactColumns, known: Iterable[FactColumns]) -> set[str]:
-    """Return the subjects besides a fact's own whose facts of its name are about it: all of them, or none."""
-    name = _name(fact)
-    if name is None:
-        return set()
-    kin = {one.subject for one in (fact, *known) if _kinship(one.subject) and _name(one) == name}
-    return {*kin, name} if len({subject.removesuffix(f" {name}") for subject in kin}) == 1 else set()
-
-
-def is_same_entity(known: FactColumns, fact: FactColumns, subjects: set[str]) -> bool:
-    """Whether a known fact is about whom a new one is about; `subjects` are its `same_subjects`."""
-    name, other = _name(fact), _name(known)
-    if known.subject.casefold() == fact.subject.casefold():
-        return name is None or other is None or name == other
-    return known.subject in subjects and name == other
-
-
-def ends_relationship(later: FactColumns, earlier: FactColumns, known: Iterable[FactColumns]) -> bool:
-    """Whether the later fact ends what another subject was: a husband by a divorce, a cat by its death.
-
-    A pet is not meant for sure where one of the kin among the `known` has its name.
-    """
-    if later.attribute == LIFE:
-        name = _name(later)
-        if name is None or not (earlier.attribute or "").startswith(_PETS) or _called(earlier.text) != name:
-            return False
-        return not any(_kinship(one.subject) not in ("", *_ANIMALS) and _name(one) == name for one in known)
-    owner, _, kinship = earlier.subject.rpartition("'s ")
-    name = _former_partner(later)
-    if owner != later.subject or kinship.casefold() not in _PARTNERS or name is None or earlier.type == "constraint":
-        return False
-    return name in (_name(earlier), _partner_name(earlier))
-
-
-def is_another_pet(attribute: str, text: str, earlier: str) -> bool:
-    """Whether a pet of the kind that `attribute` tells has another name than the one in an earlier text."""
-    kind, name = attribute.rpartition("/")[2], _called(earlier)
-    match = re.search(rf"(?<!\w)(?i:{re.escape(kind)}) ({_NAME})(?!\w)", text)
-    return name is not None and match is not None and match[1] != name
-
-
-def _has_name(name: str | None, text: str) -> bool:
-    return bool(name and _find_name(name, text))
-
-
-def _find_name(name: str, text: str) -> str | None:
-    """Return a name as a text writes it; None where it is not there."""
-    match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
-    return match[0] if match else None
-
-
-def _former_partner(fact: FactColumns) -> str | None:
-    if fact.attribute == f"{FORMER}partner" and fact.value:
-        return _find_name(fact.value, fact.text)
-    if fact.attribute == "marital_status" and fact.value in PARTED:
-        couple = _COUPLE.match(fact.text)
-        return couple[1] if couple and couple[1] != fact.subject else None
-    return None
-
-
-def _kinship(subject: str) -> str:
-    """Return what somebody is to another: "daughter" of "Alice's daughter" and of "Alice's daughter Mia"."""
-    match = _OWNED.search(subject)
-    return match["kin"].casefold() if match else ""
-
-
-def _kin_of(speaker: str, kin: Iterable[str], name: str) -> list[str]:
-    """Return what somebody's kin of a name are called as subjects, in German with a capital."""
-    forms = [f"{speaker}'s {form}" for one in kin for form in (one, one.capitalize())]
-    return [*forms, *(f"{form} {name}" for form in forms)]
-
-
-def _name(fact: FactColumns) -> str | None:
-    """Return the name of whom a fact is about, if that is no more than a name, or stands behind what they are."""
-    kinship = _kinship(fact.subject)
-    if not kinship:
-        return fact.subject if re.fullmatch(_NAME, fact.subject) else None
-    if (owned := _OWNED.search(fact.subject)) and owned["name"]:
-        return owned["name"]
-    match = re.search(rf"(?<!\w)(?i:{re.escape(kinship)}),? ({_NAME})(?!\w)", fact.text)
-    return match[1] if match and not match[1].endswith("'s") else None
-
-
-def _partner_name(fact: FactColumns) -> str | None:
-    """Return the name that a fact tells of somebody's partner: "my girlfriend is called Anna"."""
-    if fact.attribute != "name" or not fact.value or _kinship(fact.subject) not in _PARTNERS:
-        return None
-    return _find_name(fact.value, fact.text)
-
-
-def _called(text: str) -> str | None:
-    match = re.search(rf"\b(?:called|named|is|heißt|namens) ({_NAME})(?!\w)", text)
-    return match[1] if match else None
-
-
 NEAR = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts-dedupe.md
 CONTRARY = 0.80  # cosine from which statements that differ in a negation only speak of one thing
 # "My flight is on Friday", said half a year later, is of another flight. "Moved to Friday" is always of the same one.
@@ -422,7 +290,7 @@ _DAY = re.compile(r"^the | (?:at|um|à|a las)? ?\d{1,2}[:.]\d\d.*$", re.IGNORECA
 def implies_end(later: FactColumns, earlier: FactColumns) -> bool:
     """Whether what is said later ends a value of another slot that was said earlier."""
     if later.attribute == "appointment/any" and (earlier.attribute or "").startswith("appointment/"):
-        return _has_name(f"from {_DAY.sub('', earlier.value or '')}", later.text)  # "it is moved from 21 May"
+        return has_name(f"from {_DAY.sub('', earlier.value or '')}", later.text)  # "it is moved from 21 May"
     implied = _IMPLICATIONS.get((earlier.attribute or "", later.attribute or ""))
     return implied is not None and implied(later, earlier)
 
@@ -433,7 +301,7 @@ def _is_left(later: FactColumns, teaching: FactColumns) -> bool:
 
 def _is_divorced(later: FactColumns, partner: FactColumns) -> bool:
     """Who divorces somebody may love another one by now."""
-    return later.value in PARTED and (_has_name(partner.value, later.text) or bool(_MARRIED.search(partner.text)))
+    return later.value in PARTED and (has_name(partner.value, later.text) or bool(_MARRIED.search(partner.text)))
 
 
 def _is_broken_up(later: FactColumns, state: FactColumns) -> bool:
@@ -442,7 +310,7 @@ def _is_broken_up(later: FactColumns, state: FactColumns) -> bool:
     divorced = state.value in ("married", "verheiratet") and bool(_DIVORCE.search(later.text))
     if not later.value:
         return engaged
-    return divorced or (engaged and _has_name(later.value, state.text))
+    return divorced or (engaged and has_name(later.value, state.text))
 
 
 # Whether a value of the second attribute, said later, ends one of the first.

@@ -28,10 +28,9 @@ from memstore.derive.rules.engine import extract_slots
 from memstore.derive.rules.slots import Slot, SlotMention
 from memstore.derive.rules.utterances import THRESHOLD, Utterance, in_quotes, quotations
 from memstore.ingest.validation import TRUST, TRUSTED
-from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, Role, kind_of
+from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, RememberedFact, Role, kind_of
 from memstore.providers import Vectors
 from memstore.settings import Settings
-from memstore.store.facts import RememberedFact
 from memstore.text import blank_fenced_blocks
 
 LEVELS = {Role.USER: 2, Role.ASSISTANT: 1, Role.TOOL: 0}  # of a source
