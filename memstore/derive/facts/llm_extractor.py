@@ -53,6 +53,10 @@ THE_USER = UNNAMED[Role.USER]
 SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attributes of one value at a time
 ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
 _CHANGING = SINGLE | ALWAYS | frozenset(["phone", "email", "address", "school", "plan", "task", "decision"])
+_INTRODUCTION = (
+    r"\b(?:I['’]m|I am|my name is|call me|ich bin|ich heiße|mein name ist|je m['’]appelle|je suis|c['’]est|me llamo|soy"
+    r"|mi nombre es) ({})\b"
+)
 _DAY = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?")
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
 
@@ -110,6 +114,7 @@ class Findings:
     facts: list[ModelFact] = field(default_factory=list)
     repeats: list[tuple[RememberedFact, Span]] = field(default_factory=list)
     refusals: list[tuple[str, BaseModel]] = field(default_factory=list)  # why, and what
+    user: str = ""  # the name by which a user without one is introduced
     read_to: int | None = None  # where the model went away: the last message that it was asked about
 
 
@@ -219,13 +224,14 @@ class Inquiry:
             else:
                 findings.refusals.append(("nothing repeats it", repeat))
         background = "\n".join(self._background())
+        self._introduce(answer, shown, findings)
         for fact in answer.facts:
             found = [find_source(shown, each.message, each.quote) for each in fact.sources]
             spans = list(dict.fromkeys(span for span in found if span is not None))
             if not any(span.passage.role in self.trusted for span in spans):
                 findings.refusals.append(("its quote stands nowhere", fact))
                 continue
-            subject = self._subject(fact.subject)
+            subject = _name_user(fact.subject, self.user or findings.user)
             doubt = find_doubt(fact.text, subject, spans, shown, background, has_slot=bool(fact.attribute))
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
@@ -233,7 +239,8 @@ class Inquiry:
                     continue
             ends = []
             for k in fact.ends:
-                if k in known and self._may_end(known[k], fact.text, subject, spans[0].passage.said):
+                said = spans[0].passage.said
+                if k in known and self._may_end(known[k], fact.text, subject, said, self.user or findings.user):
                     ends.append(known[k].fact.id)
                 else:
                     findings.refusals.append(("it cannot end what it names", fact))
@@ -241,15 +248,24 @@ class Inquiry:
             draft = _draft(fact, subject, spans[0].passage.said)
             findings.facts.append(ModelFact(draft, attribute, value, spans, tuple(ends), doubt is not None))
 
-    def _subject(self, written: str) -> str:
-        """Return a subject with the user's name in the place of "the user"."""
-        subject = _tidy(written)
-        named = re.match(r"(?:the )?user(?=$|['’]s )", subject, re.IGNORECASE)
-        return (self.user or THE_USER) + subject[named.end() :] if named else subject
+    def _introduce(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
+        """Note the name of a user who has none, where the model calls somebody so who says that it is theirs."""
+        for name in dict.fromkeys(_owner(fact.subject) for fact in answer.facts if not (self.user or findings.user)):
+            pattern = re.compile(_INTRODUCTION.format(re.escape(name)), re.IGNORECASE)
+            for passage in shown:
+                if passage.speaker == "the user" and (found := pattern.search(passage.text)):
+                    findings.user = found[1]
+                    written = _Fact(
+                        sources=[], text=f"The user's name is {found[1]}.", type="identity", subject=found[1]
+                    )
+                    draft = _draft(written, found[1], passage.said)
+                    span = Span(passage, *found.span())
+                    findings.facts.append(ModelFact(draft, "name", found[1], [span], (), False))
+                    break
 
-    def _may_end(self, one: RememberedFact, text: str, subject: str, said: datetime) -> bool:
+    def _may_end(self, one: RememberedFact, text: str, subject: str, said: datetime, user: str) -> bool:
         """Whether a fact may end a known one: said earlier, of whom it is about or names, not of another speaker."""
-        owner, known = _owner(subject), self._subject(one.fact.subject)
+        owner, known = _owner(subject), _name_user(one.fact.subject, user)
         others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - {owner}
         if one.last_said >= said or _owner(known) in others:
             return False
@@ -258,6 +274,13 @@ class Inquiry:
         return _owner(known) == owner or any(
             re.search(rf"(?<!\w){re.escape(name)}", told, re.IGNORECASE) for name in names
         )
+
+
+def _name_user(written: str, user: str) -> str:
+    """Return a subject with the user's name in the place of "the user"."""
+    subject = _tidy(written)
+    named = re.match(r"(?:the )?user(?=$|['’]s )", subject, re.IGNORECASE)
+    return (user or THE_USER) + subject[named.end() :] if named else subject
 
 
 def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:
@@ -320,9 +343,10 @@ def _tidy(text: str) -> str:
 
 
 def find_user_name(messages: Iterable[Message], known: Iterable[RememberedFact]) -> str:
-    """Return the user's name: the only one that the messages of users have, and speakers of known facts; else ""."""
+    """Return the user's name: the only one that users and speakers of known facts have, or that is known; else ""."""
     names = {message.name for message in messages if message.role == Role.USER}
     names |= {one.speaker for one in known if one.speaker and one.fact.subject.partition("'s ")[0] == one.speaker}
+    names |= {one.fact.value for one in known if one.fact.attribute == "name" and one.fact.value == one.fact.subject}
     names.discard(None)
     return str(*names) if len(names) == 1 else ""
 
@@ -392,7 +416,7 @@ class LLMExtractor:
             told = "; ".join(f"{whys.count(why)} because {why}" for why in dict.fromkeys(whys))
             said = "[" + ",".join(each.model_dump_json(exclude_defaults=True) for _, each in findings.refusals) + "]"
             session.reject(replace(request, part="refused"), f"Not believed: {told}.", said)
-        facts = list(self._facts(findings, {each.id: each for each in segment}, recipe, user))
+        facts = list(self._facts(findings, {each.id: each for each in segment}, recipe, user or findings.user))
         to_seq = batch.to_seq if findings.read_to is None else findings.read_to
         return ExtractedBatch(to_seq, facts, session, invalid, len(findings.refusals))
 
