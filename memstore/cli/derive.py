@@ -57,7 +57,7 @@ def derive(
     memstore --verbose derive shows the tracebacks. Where a chat model is away, or has used up its day's tokens, what is
     for it waits and is no failure; stderr says so.
 
-    JSON: {"messages", "units", "summaries", "facts", "redone", "letters", "vectors",
+    JSON: {"messages", "units", "summaries", "facts", "redone", "letters", "refused", "vectors",
     "quarantined": integers, "failed", "waiting": [texts]}.
     """
     with open_store() as store:
@@ -69,7 +69,9 @@ def derive(
     for waiting in report.waiting:
         echo_hint(f"waiting: {waiting}")
     if report.letters:
-        echo_hint(f"{report.letters} answers of a chat model could not be used, and rules stood in: memstore doctor")
+        echo_hint(f"{report.letters} answers of a chat model could not be used: memstore doctor; --redo asks again")
+    if report.refused:
+        echo_hint(f"{report.refused} things that a chat model said were not believed: memstore doctor says why")
     if report.failed:
         echo_hint(f"failed for {len(report.failed)}; memstore --verbose derive shows where")
     raise typer.Exit(1 if report.failed else 0)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memstore import MemoryStore, Settings
     from memstore.store.roles import Capabilities
 
-UNUSABLE = "answers of chat models could not be used, and rules stood in"
+UNUSABLE = "answers of chat models could not be used, or not all that they say was believed"
 
 
 def stats(
@@ -232,7 +232,7 @@ def _vectors(counts: dict[str, int], embedder: str) -> str | None:
 
 
 def _unusable_answers(store: MemoryStore) -> Check:
-    """Report answers of chat models that could not be used: no failure, as rules stood in, but worth another try."""
+    """Report answers of chat models that could not be used: no failure, but worth another try."""
     lines, total = [], 0
     for user in store.users():
         if answers := store.user(user).dead_letters():

@@ -120,10 +120,6 @@ class ChatEndpoint(Protocol):
     def stream(self, request: ChatRequest, show: Callable[[str], object]) -> RawAnswer:
         """Return the whole answer, each piece shown as it comes."""
 
-    @property
-    def connections(self) -> Connections:
-        """The connections to its server."""
-
 
 class ServedChatModel:
     """A ChatModel on a server, which can also be chatted with. Safe to share by threads.
@@ -153,6 +149,8 @@ class ServedChatModel:
         self._known: ModelInfo | None = None
         self._given: int | None = None
         self._rates: deque[float] = deque(maxlen=16)
+        # An endpoint that shows none is not hung up on: it is asked nothing more.
+        self._connections: Connections = getattr(endpoint, "connections", None) or Connections()
 
     def __repr__(self) -> str:
         return f"<ServedChatModel {self._endpoint.service}>"
@@ -218,11 +216,11 @@ class ServedChatModel:
 
     def pause(self) -> None:
         """Hang up on what `complete` asks, and let it raise `ModelUnavailable`: the server is free for others."""
-        self._endpoint.connections.pause()
+        self._connections.pause()
 
     def resume(self) -> None:
         """Let `complete` ask again."""
-        self._endpoint.connections.is_paused = False
+        self._connections.is_paused = False
 
     def stream(
         self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, show: Callable[[str], object]
@@ -260,7 +258,7 @@ class ServedChatModel:
 
     def _ask(self, request: ChatRequest) -> RawAnswer:
         def call(seconds: float) -> RawAnswer:
-            if self._endpoint.connections.is_paused:
+            if self._connections.is_paused:
                 raise ModelUnavailable(f"{self._endpoint.service} is wanted for something else first.")
             return self._endpoint.answer(replace(request, seconds=seconds))
 
