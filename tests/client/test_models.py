@@ -220,6 +220,21 @@ async def test_known_facts_are_shown_and_end_or_gain_a_source(store: AsyncMemory
     assert str(pills["text"]) in {fact.text for fact in await trip.user.facts()}, "it can be taken back"
 
 
+async def test_what_a_model_ended_is_decided_anew_by_a_redo(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("c")
+    await talk(trip, ["I take iron pills."], ["I am through with the pills."])
+    pills = found("The user takes iron pills.", (1, "I take iron pills"), type="constraint")
+    over = found("The user is through with iron pills.", (1, "I am through with the pills"))
+    states = []
+    for name, ends in (("a", ["k1"]), ("b", ["k1"]), ("c", []), ("d", ["k1"])):
+        answers = [facts(pills), facts(over | {"ends": ends})]
+        use(store, facts=ScriptedChatModel(answers, name=name, context_tokens=16_384))
+        await store.derive(redo="facts")
+        [state] = [fact.state for fact in await trip.user.facts(state="all") if fact.text == pills["text"]]
+        states.append(state)
+    assert states == ["superseded", "superseded", "active", "superseded"]
+
+
 @pytest.mark.parametrize(("roles", "believed"), [("", set()), ("assistant", {"The assistant likes tea."})])
 async def test_a_model_believes_whom_the_setting_names_and_nobody_else(
     url: str, roles: str, believed: set[str]

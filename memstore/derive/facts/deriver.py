@@ -20,6 +20,7 @@ from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.llm_extractor import CONTEXT, LLMExtractor
 from memstore.derive.facts.normalization import adds_nothing, slot_of_fact
 from memstore.derive.facts.reconcile import (
+    MODEL_RECIPE,
     ONE_PLAN,
     PLANS,
     Resolution,
@@ -315,6 +316,16 @@ async def reactivate_superseded(
         await fact_history.change(scope, fact, action, actor=done.actor, other=other, at=at, **columns)
 
 
+async def _restore_spared(scope: Transaction, new: ExtractedFact, *, actor: str) -> None:
+    """Restore what this fact had ended by a model's word, and ends no longer; what its slot ends is decided anew."""
+    for done in await fact_history.superseded_by(scope, new.fact.id):
+        fact = await facts.fact(scope, done.fact_id) if done.actor.startswith(MODEL_RECIPE) else None
+        if fact is None or fact.id in new.ends or fact.attribute == new.fact.attribute is not None:
+            continue
+        if fact_history.is_as_left(done, fact):
+            await fact_history.reverse(scope, done, fact, actor=actor)
+
+
 async def supersede_again(scope: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
     """Undo what the retraction of a fact had reactivated, of those facts that are still as it left them."""
     for done in await fact_history.given_up(scope, fact_id, retracted_at):
@@ -407,6 +418,8 @@ class FactDeriver:
         staying = less_said & active
         await facts.remove_unsaid(scope, sorted(less_said - staying))
         restored = await fact_history.restore_orphaned(scope, actor=recipe)
+        for one in new:
+            await _restore_spared(scope, one, actor=recipe)
         counts = await self._write(scope, made, taken=taken)
         await facts.remove_unsaid(scope, sorted(staying))  # what is said in other words now, by another fact
         restored += await fact_history.restore_orphaned(scope, actor=recipe)

@@ -25,7 +25,15 @@ from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.llm_extractor import CONTEXT, LLMExtractor
 from memstore.derive.facts.normalization import adds_nothing, slot_of_fact
-from memstore.derive.facts.reconcile import ONE_PLAN, PLANS, Resolution, Successor, reconcile, related_attributes
+from memstore.derive.facts.reconcile import (
+    MODEL_RECIPE,
+    ONE_PLAN,
+    PLANS,
+    Resolution,
+    Successor,
+    reconcile,
+    related_attributes,
+)
 from memstore.derive.facts.rule_extractor import BEFORE, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
 from memstore.derive.segmentation import split_segments
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact, Tier, Unit
@@ -305,6 +313,16 @@ def reactivate_superseded(scope: Transaction, fact_id: UUID, at: datetime, *, si
         fact_history.change(scope, fact, action, actor=done.actor, other=other, at=at, **columns)
 
 
+def _restore_spared(scope: Transaction, new: ExtractedFact, *, actor: str) -> None:
+    """Restore what this fact had ended by a model's word, and ends no longer; what its slot ends is decided anew."""
+    for done in fact_history.superseded_by(scope, new.fact.id):
+        fact = facts.fact(scope, done.fact_id) if done.actor.startswith(MODEL_RECIPE) else None
+        if fact is None or fact.id in new.ends or fact.attribute == new.fact.attribute is not None:
+            continue
+        if fact_history.is_as_left(done, fact):
+            fact_history.reverse(scope, done, fact, actor=actor)
+
+
 def supersede_again(scope: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
     """Undo what the retraction of a fact had reactivated, of those facts that are still as it left them."""
     for done in fact_history.given_up(scope, fact_id, retracted_at):
@@ -395,6 +413,8 @@ class FactDeriver:
         staying = less_said & active
         facts.remove_unsaid(scope, sorted(less_said - staying))
         restored = fact_history.restore_orphaned(scope, actor=recipe)
+        for one in new:
+            _restore_spared(scope, one, actor=recipe)
         counts = self._write(scope, made, taken=taken)
         facts.remove_unsaid(scope, sorted(staying))  # what is said in other words now, by another fact
         restored += fact_history.restore_orphaned(scope, actor=recipe)
