@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from memstore.derive.llm import load_prompt
-from tests.ollama_server import Behaviour, Json, ScriptedOllama, says
+from tests.ollama_server import Behaviour, Json, ScriptedOllama, hangs_before_headers, says
 
 FOLDER = Path(__file__).parent / "data" / "model"
 WINDOW = 16_384
@@ -30,6 +31,8 @@ class RecordedModel(ScriptedOllama):
         self.recording: Json = json.loads(self.path.read_text("utf-8"))
         self.trained = self.allotted = WINDOW
         self.lost: list[str] = []  # known facts that a recorded answer names, and that are not shown today
+        self.hangs = False  # at every second call
+        self.is_hanging = threading.Event()
         self.tokens = 0  # of all prompts and answers, in the vocabulary of o200k
         if not os.environ.get("MEMSTORE_RECORD"):
             said = "The prompt has changed: record its answers anew (tests/data/model/README.md)."
@@ -41,6 +44,9 @@ class RecordedModel(ScriptedOllama):
         return list(self.recording["messages"])
 
     def next(self, body: Json) -> Behaviour:
+        if self.hangs and len(self.asked()) % 2 == 0:
+            self.is_hanging.set()
+            return hangs_before_headers
         raw = json.dumps([body["messages"], body["format"]], sort_keys=True, ensure_ascii=False)
         key, shown = sha256(raw.encode()).hexdigest()[:10], body["messages"][-1]["content"]
         asked = sha256(shown.partition("The messages:")[2].encode()).hexdigest()[:10]

@@ -18,7 +18,7 @@ from memstore.models.messages import Json, Time, column
 
 
 class DeadLetter(SQLModel):
-    """An answer of a chat model that could not be used. The messages it is about are not lost."""
+    """An answer of a chat model that could not be used, or what of it was not believed. The messages are not lost."""
 
     user_id: UUID = Field(primary_key=True)
     id: UUID = Field(primary_key=True)

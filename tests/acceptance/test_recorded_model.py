@@ -5,11 +5,15 @@ How they were made, and the figures that were judged by hand, is told in tests/d
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
+from itertools import groupby
+
+import pytest
 
 import memstore
 from memstore import Fact
-from tests.command_line import EMBEDDER
+from tests.command_line import EMBEDDER, SCRIPT, environment
 from tests.ollama_server import Json
 from tests.recorded_model import WINDOW, RecordedModel
 
@@ -60,13 +64,17 @@ first video game tournament | main hobbies are playing video games and watching 
 """
 
 
+def add(store: memstore.MemoryStore, said: Sequence[Json]) -> None:
+    for (user, conversation), rows in groupby(said, key=lambda one: (one["user"], one["conversation"])):
+        own = [{key: value for key, value in one.items() if key not in ("user", "conversation")} for one in rows]
+        store.user(user).conversation(conversation).add_many(own)
+
+
 def derive(url: str, server: RecordedModel, said: Sequence[Json]) -> list[Fact]:
     """Derive what was said; return the user's facts of whatever state."""
     settings = {"embedder": EMBEDDER, "facts_model": "ollama:qwen3:4b", "ollama_url": server.url}
     with memstore.open(url, settings=settings | {"ollama_num_ctx": WINDOW}) as store:
-        for one in said:
-            message = {key: value for key, value in one.items() if key not in ("user", "conversation")}
-            store.user(one["user"]).conversation(one["conversation"]).add_many([message])
+        add(store, said)
         report = store.derive()
         assert (report.failed, report.waiting, report.letters, report.refused) == ((), (), 0, 0)
         assert server.lost == []
@@ -110,6 +118,25 @@ def test_omar_s_year(url: str) -> None:
     assert {fact.text for fact in facts if fact.state == "active" and fact.valid_to} >= OVER
     [brother] = [fact.text for fact in facts if fact.subject == "The user's brother Karim"]
     assert brother == "The user's brother Karim lives in Oran."
+
+
+@pytest.mark.slow
+def test_whoever_is_killed_while_the_model_answers_has_lost_one_call(url: str) -> None:
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store, RecordedModel("omar") as server:
+        add(store, server.messages)
+        own = {"MEMSTORE_OLLAMA_URL": server.url, "MEMSTORE_OLLAMA_NUM_CTX": str(WINDOW)}
+        env = environment(MEMSTORE_EMBEDDER=EMBEDDER, MEMSTORE_FACTS_MODEL="ollama:qwen3:4b", **own)
+        calls = len(server.recording["answers"])
+        server.hangs = True
+        for _ in range(calls):
+            server.is_hanging.clear()
+            with subprocess.Popen([SCRIPT, "derive", "-d", url], env=env, stdout=-1, stderr=-1) as process:
+                while process.poll() is None and not server.is_hanging.wait(0.05):
+                    pass
+                process.kill()
+        facts = store.user("omar").facts(state="all")
+        assert len(server.asked()) == 2 * calls - 1, "each but the first was under way once"
+    assert (len(facts), ended(facts)) == (33, OMAR_ENDED)
 
 
 def test_a_chat_in_which_a_user_without_a_name_says_one(url: str) -> None:

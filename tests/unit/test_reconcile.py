@@ -113,6 +113,23 @@ def test_of_rules_and_a_model_that_say_one_thing_the_model_s_is_active():
 
 
 @pytest.mark.parametrize(
+    ("text", "value", "cosine", "kind"),
+    [
+        ("Alice works in Leeds as a nurse.", "nurse", 0.95, "same"),
+        ("Alice works in Leeds as a nurse.", "Nurse", 0.5, "new"),
+        ("Alice works in Leeds as a cook.", "cook", 0.95, "new"),
+        ("Alice has worked as a nurse for 3 years.", "nurse", 0.95, "new"),
+        ("Alice does not work as a nurse.", "nurse", 0.95, "conflict"),
+    ],
+)
+def test_facts_of_a_model_with_one_value_are_one_where_they_are_near(text, value, cosine, kind):
+    stored = old("Alice works as a nurse.", "task", "nurse", cosine=cosine, recipe="llm-facts/3/m")
+    fact = extracted(text, None, NOON)
+    fact.fact.attribute, fact.fact.value, fact.fact.recipe = "task", value, "llm-facts/3/m"
+    assert reconcile(fact, [stored]).kind == kind
+
+
+@pytest.mark.parametrize(
     ("subject", "text", "other", "same"),
     [
         ("Alice's daughter Mia", "Mia is five.", "Alice's daughter", True),

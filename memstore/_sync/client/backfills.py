@@ -28,7 +28,7 @@ from memstore.providers import TokenCounter
 
 DERIVERS_BY_NAME = {"embed": "embed", "summaries": "summarize", "facts": "facts"}  # as users name them
 ASSUMED, MEASURED = "assumed", "known"  # how the tokens of answers are known
-ANSWER_TOKENS = {"summarize": 120.0, "facts": 150.0}  # of an answer, until calls of the model were measured
+ANSWER_TOKENS = {"summarize": 120.0, "facts": 600.0}  # of an answer, until calls of the model were measured
 LINE_TOKENS = 25  # of a prompt for each message beside its text: number, day, speaker
 PROMPTS = {"summarize": "summary", "facts": "facts"}
 

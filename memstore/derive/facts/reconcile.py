@@ -29,7 +29,7 @@ from memstore.derive.facts.entities import (
     is_same_entity,
     same_subjects,
 )
-from memstore.derive.facts.normalization import NOT, content_words
+from memstore.derive.facts.normalization import NOT, content_words, is_denied
 from memstore.derive.facts.rule_extractor import ExtractedFact
 from memstore.derive.rules.slots import COUNTRY, FORMER, PLACES, Modality, Slot, is_country
 from memstore.models import HAND, FactColumns, KnownFact, kind_of
@@ -146,7 +146,16 @@ def _is_near(new: ExtractedFact, one: KnownFact) -> bool:
         same_value = slot.value.casefold() == (fact.value or "").casefold()
         if slot.attribute != fact.attribute or not same_value:
             return False
-    return content_words(new.fact.text) == content_words(fact.text)
+    return content_words(new.fact.text) == content_words(fact.text) or _has_same_value(new.fact, fact)
+
+
+def _has_same_value(fact: FactColumns, other: FactColumns) -> bool:
+    """Whether two facts by models give one attribute the same value, in other words."""
+    if not (_is_by_model(fact) and _is_by_model(other)) or fact.value is None or fact.attribute != other.attribute:
+        return False
+    numbers = (sorted(_NUMBER.findall(text)) for text in (fact.text, other.text))
+    same = fact.value.casefold() == (other.value or "").casefold() and is_denied(fact.text) == is_denied(other.text)
+    return same and next(numbers) == next(numbers)
 
 
 def _fills_alike(new: ExtractedFact, one: KnownFact) -> bool:
