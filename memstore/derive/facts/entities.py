@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from memstore.derive.facts.normalization import word_set
+from memstore.derive.facts.rule_extractor import UNNAMED
 from memstore.derive.rules.slots import FORMER
-from memstore.models import FactColumns
+from memstore.models import FactColumns, Message, RememberedFact, Role
 
 LIFE = f"{FORMER}life"  # the attribute of a death
 PARTED = ("divorced", "separated", "geschieden", "getrennt")  # values of marital_status
@@ -150,3 +151,37 @@ def _partner_name(fact: FactColumns) -> str | None:
 def _called(text: str) -> str | None:
     match = re.search(rf"\b(?:called|named|is|heißt|namens) ({_NAME})(?!\w)", text)
     return match[1] if match else None
+
+
+# -- the user
+
+THE_USER = UNNAMED[Role.USER]
+_INTRODUCTION = (
+    r"\b(?:I['’]m|I am|my name is|call me|ich bin|ich heiße|mein name ist|je m['’]appelle|je suis|c['’]est|me llamo|soy"
+    r"|mi nombre es) ({})\b"
+)
+
+
+def find_user_name(messages: Iterable[Message], known: Iterable[RememberedFact]) -> str:
+    """Return the user's name: the only one that users and speakers of known facts have, or that is known; else ""."""
+    names = {message.name for message in messages if message.role == Role.USER}
+    names |= {one.speaker for one in known if one.speaker and one.fact.subject.partition("'s ")[0] == one.speaker}
+    names |= {one.fact.value for one in known if one.fact.attribute == "name" and one.fact.value == one.fact.subject}
+    names.discard(None)
+    return str(*names) if len(names) == 1 else ""
+
+
+def name_user(subject: str, user: str) -> str:
+    """Return a subject with the user's name in the place of "the user"."""
+    named = re.match(r"(?:the )?user(?=$|['’]s )", subject, re.IGNORECASE)
+    return (user or THE_USER) + subject[named.end() :] if named else subject
+
+
+def owner_of(subject: str) -> str:
+    """Return whose kin or thing a subject is, or the subject, in small letters."""
+    return subject.partition("'s ")[0].casefold()
+
+
+def find_introduction(name: str, text: str) -> re.Match[str] | None:
+    """Return where somebody says that this is their name, which is the first group."""
+    return re.search(_INTRODUCTION.format(re.escape(name)), text, re.IGNORECASE)

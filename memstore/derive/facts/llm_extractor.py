@@ -8,7 +8,7 @@ be used in the end is recorded, and asked again by `--redo`.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,11 +20,11 @@ from pydantic import AfterValidator, BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
+from memstore.derive.facts.entities import THE_USER, find_introduction, find_user_name, name_user, owner_of
 from memstore.derive.facts.grounding import Span, find_doubt, find_source
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
     CONFIDENCE,
-    UNNAMED,
     UNTRUSTED,
     ExtractedBatch,
     ExtractedFact,
@@ -49,14 +49,9 @@ MAX_PARTS = 6  # answers about one segment, where each was cut
 NEAREST = 20  # known facts that are shown
 SHOWN = 300  # characters of a known fact, and of a message before
 
-THE_USER = UNNAMED[Role.USER]
 SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attributes of one value at a time
 ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
 _CHANGING = SINGLE | ALWAYS | frozenset(["phone", "email", "address", "school", "plan", "task", "decision"])
-_INTRODUCTION = (
-    r"\b(?:I['’]m|I am|my name is|call me|ich bin|ich heiße|mein name ist|je m['’]appelle|je suis|c['’]est|me llamo|soy"
-    r"|mi nombre es) ({})\b"
-)
 _DAY = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?")
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
 
@@ -231,7 +226,7 @@ class Inquiry:
             if not any(span.passage.role in self.trusted for span in spans):
                 findings.refusals.append(("its quote stands nowhere", fact))
                 continue
-            subject = _name_user(fact.subject, self.user or findings.user)
+            subject = name_user(_tidy(fact.subject), self.user or findings.user)
             doubt = find_doubt(fact.text, subject, spans, shown, background, has_slot=bool(fact.attribute))
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
@@ -250,10 +245,9 @@ class Inquiry:
 
     def _introduce(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
         """Note the name of a user who has none, where the model calls somebody so who says that it is theirs."""
-        for name in dict.fromkeys(_owner(fact.subject) for fact in answer.facts if not (self.user or findings.user)):
-            pattern = re.compile(_INTRODUCTION.format(re.escape(name)), re.IGNORECASE)
+        for name in dict.fromkeys(owner_of(fact.subject) for fact in answer.facts if not (self.user or findings.user)):
             for passage in shown:
-                if passage.speaker == "the user" and (found := pattern.search(passage.text)):
+                if passage.speaker == "the user" and (found := find_introduction(name, passage.text)):
                     findings.user = found[1]
                     written = _Fact(
                         sources=[], text=f"The user's name is {found[1]}.", type="identity", subject=found[1]
@@ -265,22 +259,15 @@ class Inquiry:
 
     def _may_end(self, one: RememberedFact, text: str, subject: str, said: datetime, user: str) -> bool:
         """Whether a fact may end a known one: said earlier, of whom it is about or names, not of another speaker."""
-        owner, known = _owner(subject), _name_user(one.fact.subject, user)
+        owner, known = owner_of(subject), name_user(one.fact.subject, user)
         others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - {owner}
-        if one.last_said >= said or _owner(known) in others:
+        if one.last_said >= said or owner_of(known) in others:
             return False
         names = re.findall(r"[^\W\d_]{3,}", known.rpartition("'s ")[2])
         told = f"{subject} {text}"
-        return _owner(known) == owner or any(
+        return owner_of(known) == owner or any(
             re.search(rf"(?<!\w){re.escape(name)}", told, re.IGNORECASE) for name in names
         )
-
-
-def _name_user(written: str, user: str) -> str:
-    """Return a subject with the user's name in the place of "the user"."""
-    subject = _tidy(written)
-    named = re.match(r"(?:the )?user(?=$|['’]s )", subject, re.IGNORECASE)
-    return (user or THE_USER) + subject[named.end() :] if named else subject
 
 
 def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:
@@ -319,10 +306,6 @@ def _attribute(written: str | None) -> str | None:
     return None if name in ("", "other", "null", "none") else name
 
 
-def _owner(subject: str) -> str:
-    return subject.partition("'s ")[0].casefold()
-
-
 def _day(written: str | None, said: datetime) -> datetime | None:
     """Return the start of a day, month or year that the model wrote; None for anything else."""
     found = _DAY.match((written or "").strip())
@@ -340,15 +323,6 @@ def _tidy(text: str) -> str:
 
 
 # -- what is known
-
-
-def find_user_name(messages: Iterable[Message], known: Iterable[RememberedFact]) -> str:
-    """Return the user's name: the only one that users and speakers of known facts have, or that is known; else ""."""
-    names = {message.name for message in messages if message.role == Role.USER}
-    names |= {one.speaker for one in known if one.speaker and one.fact.subject.partition("'s ")[0] == one.speaker}
-    names |= {one.fact.value for one in known if one.fact.attribute == "name" and one.fact.value == one.fact.subject}
-    names.discard(None)
-    return str(*names) if len(names) == 1 else ""
 
 
 def choose_known(
