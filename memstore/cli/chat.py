@@ -186,7 +186,11 @@ class _Session:
         """The models that derivation asks on a server."""
         from memstore.providers.services import ServedChatModel
 
-        return [model for model in self.store._runtime.chat_models if isinstance(model, ServedChatModel)]
+        try:
+            models = self.store._runtime.chat_models
+        except ProviderError:  # derivation says which one is missing
+            return []
+        return [model for model in models if isinstance(model, ServedChatModel)]
 
     def _pause(self) -> None:
         """Stop the derivation, at once where a model is asked for it."""
