@@ -123,6 +123,21 @@ def test_slips_of_copying_are_forgiven_and_little_that_is_wrong_is_believed(plac
     assert believed(recorded["wrong"]) <= most
 
 
+@pytest.mark.parametrize(
+    ("said", "text", "doubted"),
+    [
+        ("I am twenty-five and I swim at half past five", "Alice is 25 and swims at 5:30 p.m.", False),
+        ("Ich zahle zweihundert Euro und bin fünfunddreißig", "Alice zahlt 200 Euro und ist 35.", False),
+        ("We dine at 9 pm on the 3rd for 1.450 €", "Alice dines at 21:00 on 3 May 2026 for 1,450 €.", False),
+        ("I pay 450 € for two of us", "Alice pays 4,500 € for two.", True),
+        ("I swim at five", "Alice swims at 6 p.m.", True),
+    ],
+)
+def test_numbers_are_those_that_were_said(said: str, text: str, doubted: bool) -> None:
+    (one,) = found([message(1, "user", said, "Alice")], fact(text, (1, said)))
+    assert one.is_doubted is doubted
+
+
 def test_invented_sources_are_dropped_and_the_others_kept() -> None:
     talk_of = [(1, "walnuts"), (3, "I moved to Porto"), (3, "I moved to Porto"), (2, "peanuts")]
     findings, session = ask(

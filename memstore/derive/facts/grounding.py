@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import pairwise
 from typing import NamedTuple
 from unicodedata import category
 
@@ -52,6 +53,7 @@ _CLAUSE = re.compile(r"[.,;:!?()\n]|\b(?:and|but|so|und|aber|et|mais|y|pero)\b",
 _ENDING = re.compile(
     r"\b(?:stop|quit|cancel|avoid|former|left|leav|lost|free|refus|reject|dropp|end|over\b|g[ai]v\w* up|broke"
     r"|unable|unemploy|undecided|dislik|hate|must skip|abge|gekündig|beend|aufgehör|aufgegeb|verzicht|vermeid|meide"
+    r"|(?:neither|nor|nobody|wrong|false|mistaken|falsch|weder|niemand|faux|personne|ni|nadie|falso)\b"
     r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin)",
     re.IGNORECASE,
 )
@@ -65,7 +67,7 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _NUMBER_WORDS = {
-    word: str(number)
+    word.casefold(): str(number)
     for words, start, step in (
         ("one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen", 1, 1),
         ("eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn", 1, 1),
@@ -79,6 +81,11 @@ _NUMBER_WORDS = {
     )
     for number, word in zip(range(start, 200, step), words.split(), strict=False)
 } | dict.fromkeys(["a", "an", "ein", "eine", "einen", "einem", "einer", "une", "una", "another", "single"], "1")
+
+
+_UNIT = "ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun"
+_COMPOUND = re.compile(rf"\b({_UNIT})(?:und(zwanzig|dreissig|(?:vier|fünf|sech|sieb|acht|neun)zig)|hundert)\b")
+_PART_OF_HOUR = re.compile(r"\b(?:half|quarter|halb|(?:drei)?viertel|y media|y cuarto|demie|quart)\b", re.IGNORECASE)
 
 
 class Token(NamedTuple):
@@ -216,17 +223,17 @@ def find_doubt(
         return Doubt("its text begins with a pronoun", is_refused=True)
     material = "\n".join([background, *(f"{passage.speaker}: {passage.text}" for passage in shown)])
     if (number := _find_strange_number(_DATE.sub(" ", text), _numbers(material))) is not None:
-        return Doubt(f"nobody has said the number {number}", is_refused=True)
+        return Doubt(f"nobody has said the number {number}")
     names = [name for name in _NAME.findall(subject) if name != "The"]
     if names and not any(name.casefold().removesuffix("'s") in material.casefold() for name in names):
-        return Doubt("nobody has named whom it is about", is_refused=True)
+        return Doubt("nobody has named whom it is about")
     quotes = [span.text for span in spans]
     if not _share_word(text, " ".join(quotes), subject):
         return Doubt("it shares no word with its quote")
-    if not is_denied(text) and not _ENDING.search(text) and any(_denies(quote, text, subject) for quote in quotes):
+    if not _is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
     said = " ".join(span.passage.text for span in spans)
-    if has_slot and is_denied(text) and not is_denied(said) and not _ENDING.search(said):
+    if has_slot and is_denied(text) and not _is_negative(said):
         return Doubt("it denies what nobody has denied")
     if all(_is_about_another(span, text, subject, shown) for span in spans):
         return Doubt("its quote is about somebody else")
@@ -236,7 +243,21 @@ def find_doubt(
 def _numbers(text: str) -> set[str]:
     """Return the numbers of a text, in digits alone."""
     keys = [token.key for token in _tokens(text)]
-    return {_NUMBER_WORDS.get(key, key.lstrip("0") or "0") for key in keys if key[0].isdigit() or key in _NUMBER_WORDS}
+    found = {_NUMBER_WORDS.get(key, key.lstrip("0") or "0") for key in keys if key[0].isdigit() or key in _NUMBER_WORDS}
+    values = [int(_NUMBER_WORDS.get(key, 0)) for key in keys if key not in ("y", "et", "and", "und")]
+    for value, following in pairwise(values):  # twenty-five, two hundred
+        if 0 < following < 10 and value in range(20, 101, 10):
+            found.add(str(value + following))
+        elif following == 100 and 0 < value < 10:
+            found.add(str(value * 100))
+    for unit, tens in _COMPOUND.findall(text.casefold()):  # fünfundzwanzig, zweihundert
+        value = int(_NUMBER_WORDS[unit])
+        found.add(str(value + int(_NUMBER_WORDS[tens]) if tens else value * 100))
+    return found | ({"30", "15", "45"} if _PART_OF_HOUR.search(text) else set())
+
+
+def _is_negative(text: str) -> bool:
+    return is_denied(text) or _ENDING.search(text) is not None
 
 
 def _find_strange_number(text: str, said: Collection[str]) -> str | None:
