@@ -50,6 +50,20 @@ OMAR_ENDED = {
     "The user's sister Salma is pregnant, the baby is due in June 2026.",
     "The user has a colleague in the kitchen team called Karim, who wants to run with the user.",
 }  # fmt: skip
+ANA_ENDED = {
+    "Joan, el marido de Ana, es piloto.",
+    "Ana's husband Joan has lost his job as a pilot because the airline closed.",
+    "Ana es enfermera en el turno de noche, quince noches al mes.",
+    "Ana wants answers in English, even when she writes Spanish.",
+    "Ana's mother is moving in with Ana's family in March 2026.",
+    "Ana's landlord wants to raise her rent to 1.600 € from July 2026.",
+    "Ana wants a letter to her landlord about the rent increase drafted that does not mention her mother.",
+    "Ana's mother has a parrot called Lola, who swears.",
+    "Ana's twin Nil is allergic to penicillin.",
+    "The swimming course that Ana's family has booked is on Tuesdays at half past five.",
+    "Ana takes one tablet of Ferogradumet each morning, not with coffee.",
+    "Ana has low iron, according to her doctor.",
+}
 OVER = {  # by the date that was told
     "The user is training for the Annecy marathon on 17 May 2026.",
     "The user's driving test, the third try, is on 3 March 2026.",
@@ -118,6 +132,13 @@ def test_omar_s_year(url: str) -> None:
     assert {fact.text for fact in facts if fact.state == "active" and fact.valid_to} >= OVER
     [brother] = [fact.text for fact in facts if fact.subject == "The user's brother Karim"]
     assert brother == "The user's brother Karim lives in Oran."
+
+
+def test_ana_s_half_year(url: str) -> None:
+    with RecordedModel("ana") as server:
+        facts = derive(url, server, server.messages)
+    assert ended(facts) == ANA_ENDED
+    assert not [fact.text for fact in facts if fact.state == "quarantined"]
 
 
 @pytest.mark.slow
