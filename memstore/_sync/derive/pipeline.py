@@ -116,7 +116,6 @@ class RunState:
     waiting: list[str] = field(default_factory=list)
     users: set[UUID] = field(default_factory=set)
     stop_requested: Flag = field(default_factory=Flag)  # what runs at the same time has failed
-
     lock: Lock = field(default_factory=Lock)  # derivers run in threads
 
     def advance(self, work: PendingWork, to_seq: int, counts: Mapping[str, int]) -> None:
@@ -190,26 +189,13 @@ def _derive_pending(database: Database, deriver: Deriver[B, R], only: DeriveScop
         if not page:
             return
         after = page[-1]
-        if deriver.producer.uses_llm:
-            _step_in_order(database, deriver, page, run)
-            continue
-        for group in _group(page, deriver.producer.batch_size):
-            _drain(database, deriver, group, run)
-
-
-def _step_in_order(database: Database, deriver: Deriver[B, R], page: Sequence[PendingWork], run: RunState) -> None:
-    """Step through conversations as things were said: what is known by then is shown to the model."""
-    works = list(page)
-    while works and not run.stop_requested.is_set():
-        work, *works = _sort_by_time(database, works)
-        try:
-            steps = run_step(database, deriver, [work], run)
-        except SHARED_FAILURES:
-            raise
-        except Exception as error:  # one conversation that cannot be derived must not hold up the others
-            record_failure(database, work, read_recipe(deriver), error, run)
-        else:
-            works[:0] = [replace(work, done_seq=step.done_seq) for step in steps if step.done_seq < work.last_seq]
+        works = list(page) if deriver.producer.uses_llm else []
+        while works and not run.stop_requested.is_set():  # in order: a model is shown what is known by then
+            work, *works = _sort_by_time(database, works)
+            works[:0] = _advance(database, deriver, [work], run)
+        for group in [] if deriver.producer.uses_llm else _group(page, deriver.producer.batch_size):
+            while group and not run.stop_requested.is_set():
+                group = _advance(database, deriver, group, run)
 
 
 def _sort_by_time(database: Database, works: Sequence[W]) -> list[W]:
@@ -234,22 +220,19 @@ def _group(page: Sequence[PendingWork], limit: int) -> list[list[PendingWork]]:
     return groups
 
 
-def _drain(database: Database, deriver: Deriver[B, R], group: list[PendingWork], run: RunState) -> None:
-    """Step until nothing of the group is left; if a step fails, go on with each conversation by itself."""
-    while group and not run.stop_requested.is_set():
-        try:
-            steps = run_step(database, deriver, group, run)
-            # What is said meanwhile is for the next run: it would go on for as long as somebody talks.
-            group = [replace(step.work, done_seq=step.done_seq) for step in steps if step.done_seq < step.work.last_seq]
-        except SHARED_FAILURES:
-            raise
-        except Exception as error:  # one conversation that cannot be derived must not hold up the others
-            if len(group) == 1:
-                record_failure(database, group[0], read_recipe(deriver), error, run)
-                return
-            for work in group:
-                _drain(database, deriver, [work], run)
-            return
+def _advance(database: Database, deriver: Deriver[B, R], group: list[PendingWork], run: RunState) -> list[PendingWork]:
+    """Take a step in each conversation; return what is left of them. If it fails, each takes it by itself."""
+    try:
+        steps = run_step(database, deriver, group, run)
+    except SHARED_FAILURES:
+        raise
+    except Exception as error:  # one conversation that cannot be derived must not hold up the others
+        if len(group) > 1:
+            return [left for work in group for left in _advance(database, deriver, [work], run)]
+        record_failure(database, group[0], read_recipe(deriver), error, run)
+        return []
+    # What is said meanwhile is for the next run.
+    return [replace(step.work, done_seq=step.done_seq) for step in steps if step.done_seq < step.work.last_seq]
 
 
 class StepResult(NamedTuple):
@@ -458,6 +441,5 @@ def _result_event(work: PendingWork, recipe: str, counts: Mapping[str, int], **b
         body |= {kind: counts[kind] for kind in (QUARANTINED, "refused") if counts.get(kind)}
         return Event(work.user_id, EventType.FACTS_EXTRACTED, work.conversation_id, {"recipe": recipe, **body})
     before, after = counts.get("before", 0), counts.get("after", 0)
-    sizes = {"summaries": counts.get("summaries", 0), "before": before, "after": after, "saved": before - after}
-    body = {**body, **sizes}
+    body |= {"summaries": counts.get("summaries", 0), "before": before, "after": after, "saved": before - after}
     return Event(work.user_id, EventType.SUMMARIZATION_COMPLETED, work.conversation_id, {"strategy": recipe, **body})
