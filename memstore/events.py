@@ -10,7 +10,7 @@ counted, and read from the outbox.
 | `summarization_started`, `summarization_progress` | strategy, from_seq, to_seq; not in the outbox |
 | `summarization_completed` | strategy, from_seq, to_seq, summaries, before, after, saved (tokens) |
 | `summarization_failed` | strategy, from_seq, error (its type) |
-| `facts_extracted` | recipe, from_seq, to_seq, facts (how many are new), quarantined (how many of them, if any) |
+| `facts_extracted` | recipe, from_seq, to_seq, facts (new ones); if any, quarantined and refused |
 | `fact_superseded` | fact, by, action |
 | `context_assembled` | receipt, budget, tokens, sections |
 | `erased` | erasure (the certificate's id, which has the ids), scope, counts; not in the outbox for a whole user |

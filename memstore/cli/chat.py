@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import date
+from threading import Timer
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 CONVERSATION = "chat"
 PROMPT = "> "
+TURNS, SILENCE = 6, 20.0  # after so many turns, or seconds without one, a model is asked for facts
 MAX_MARGIN = 4  # at most the window's fourth part is kept free because the server counts otherwise
 UNANSWERED = (ProviderError, BudgetTooSmall, InvalidInput)  # errors that end a turn, and not the chat
 HELP = """\
@@ -66,7 +69,7 @@ def chat(
         str | None, typer.Option(metavar="TEXT", help="Say only this; else lines are read from stdin.")
     ] = None,
 ) -> None:
-    """Talk to a model that remembers what was said, in this session and in those before.
+    """Talk to a model that remembers what was said, in this session and in those before. It is told today's date.
 
     Each line is a message; /help names the commands. Ctrl-C stops an answer, at the prompt it ends the chat. What was
     said is stored before the model is asked, an answer once it came to its end. Where lines come from a pipe and one
@@ -126,6 +129,9 @@ class _Session:
     refused: int = 0  # tokens to keep free since the server refused a prompt
     line_open: bool = False
     paused: bool = False
+    pauses: int = 0
+    turns: int = 0  # since the last derivation
+    timer: Timer | None = None
     errors: set[str] = field(default_factory=set)  # of derivation, each printed once
 
     def answer_one(self, text: str) -> None:
@@ -142,7 +148,11 @@ class _Session:
         self._derive()
 
     def talk(self) -> None:
-        """Answer each line. Derive in a thread: at a terminal while the next one is typed, on a pipe before it."""
+        """Answer each line, and derive in a thread between them; on a pipe, before the next one.
+
+        A model that facts or summaries are asked of is asked after a silence or some turns, and hung up on where the
+        next line comes first: a server that answers one at a time is free for the answer.
+        """
         at_terminal, all_answered = sys.stdin.isatty() and sys.stdout.isatty(), True
         with ThreadPoolExecutor(1, "memstore-derive") as background:
             try:
@@ -154,15 +164,46 @@ class _Session:
                         break
                     if not text or self._run_command(text):
                         continue
-                    self.paused = True
+                    self._pause()
                     all_answered &= self._try_answer(text, may_stop=at_terminal)
-                    self.paused = False
-                    derivation = background.submit(self._derive)
-                    if not at_terminal:
-                        derivation.result()
+                    self._resume()
+                    self.turns += 1
+                    if not self._asking or self.turns >= TURNS:
+                        derivation = background.submit(self._derive)
+                        if not at_terminal:
+                            derivation.result()
+                    elif at_terminal:
+                        self.timer = Timer(SILENCE, background.submit, [self._derive])
+                        self.timer.start()
+                if not at_terminal and self.turns:
+                    self._derive()
             finally:
-                self.paused = True
+                self._pause()
         raise typer.Exit(0 if at_terminal or all_answered else 1)
+
+    @property
+    def _asking(self) -> list[ServedChatModel]:
+        """The models that derivation asks on a server."""
+        from memstore.providers.services import ServedChatModel
+
+        try:
+            models = self.store._runtime.chat_models
+        except ProviderError:  # derivation says which one is missing
+            return []
+        return [model for model in models if isinstance(model, ServedChatModel)]
+
+    def _pause(self) -> None:
+        """Stop the derivation, at once where a model is asked for it."""
+        self.paused, self.pauses = True, self.pauses + 1
+        if self.timer is not None:
+            self.timer.cancel()
+        for model in self._asking:
+            model.pause()
+
+    def _resume(self) -> None:
+        self.paused = False
+        for model in self._asking:
+            model.resume()
 
     def _welcome(self) -> None:
         with suppress(ImportError):  # not everywhere; it lets a line be edited
@@ -193,8 +234,9 @@ class _Session:
         self.scope.add("user", text)
         name, max_tokens = self.model.counter_name, self._window // 4 if self.reserve is None else self.reserve
         margin = self._margin()
+        system = "\n\n".join(filter(None, [self.system, f"Today is {date.today():%Y-%m-%d, %A}."]))
         context = self.scope.context(
-            budget=self._window - margin, reserve=max_tokens, system=self.system, model=name, format=_format(name)
+            budget=self._window - margin, reserve=max_tokens, system=system, model=name, format=_format(name)
         )
         try:
             answer = self.model.stream(context.messages, max_tokens=max_tokens, show=show)
@@ -237,14 +279,18 @@ class _Session:
         self.line_open = False
 
     def _derive(self) -> None:
+        if self.paused:
+            return
+        began = self.pauses
         try:
             report = self.store.derive(user=self.scope.user.name, progress=self._stop_if_paused)
             errors = [f"not derived yet: {text}" for text in (*report.failed, *report.waiting)]
+            self.turns = self.turns if report.waiting else 0
         except _Paused:
             return
         except Exception as error:  # whatever it is: it costs the chat what it would have found, and nothing else
             errors = [f"not derived: {error}"]
-        for text in errors:
+        for text in errors if self.pauses == began else ():  # it was not stopped by the next line
             if text not in self.errors:
                 self.errors.add(text)
                 echo_hint(text)

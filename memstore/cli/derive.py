@@ -61,7 +61,9 @@ def derive(
     for waiting in report.waiting:
         echo_hint(f"waiting: {waiting}")
     if report.letters:
-        echo_hint(f"{report.letters} answers of a chat model could not be used, and rules stood in: memstore doctor")
+        echo_hint(f"{report.letters} answers of a chat model could not be used: memstore doctor; --redo asks again")
+    if report.refused:
+        echo_hint(f"{report.refused} things that a chat model said were not believed: memstore doctor says why")
     if report.failed:
         echo_hint(f"failed for {len(report.failed)}; memstore --verbose derive shows where")
     raise typer.Exit(1 if report.failed else 0)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memstore import MemoryStore, Settings
     from memstore.store.roles import Capabilities
 
-UNUSABLE = "answers of chat models could not be used, and rules stood in"
+UNUSABLE = "answers of chat models could not be used, or not all that they say was believed"
 
 
 def stats(
@@ -193,7 +193,7 @@ def _vectors(counts: dict[str, int], embedder: str) -> str | None:
 
 
 def _unusable_answers(store: MemoryStore) -> Check:
-    """Report answers of chat models that could not be used: no failure, as rules stood in, but worth another try."""
+    """Report answers of chat models that could not be used: no failure, but worth another try."""
     answers = {user: found for user in store.users() if (found := store.user(user).dead_letters())}
     lines = [
         f"{len(found)} of {user!r}, the last of {found[-1].deriver}: {found[-1].error}"

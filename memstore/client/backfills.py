@@ -27,7 +27,7 @@ from memstore.store.watermarks import DERIVERS, PendingMessages
 
 DERIVERS_BY_NAME = {"embed": "embed", "summaries": "summarize", "facts": "facts"}  # as users name them
 ASSUMED, MEASURED = "assumed", "known"  # how the tokens of answers are known
-ANSWER_TOKENS = {"summarize": 120.0, "facts": 150.0}  # of an answer, until calls of the model were measured
+ANSWER_TOKENS = {"summarize": 120.0, "facts": 600.0}  # of an answer, until calls of the model were measured
 LINE_TOKENS = 25  # of a prompt for each message beside its text: number, day, speaker
 PROMPTS = {"summarize": "summary", "facts": "facts"}
 
@@ -206,10 +206,10 @@ def _add_calls(
 
 def _count_calls(pending: PendingMessages) -> int:
     """Return about how many calls a deriver makes: the segments are known but for shifts of topic."""
-    from memstore.derive.facts.llm_extractor import BATCH_MESSAGES
+    from memstore.derive.facts.llm_extractor import MOST_MESSAGES
     from memstore.derive.summaries.extractive import GROUP
 
     if pending.deriver == "facts":
-        return max(pending.segments, ceil(pending.messages / BATCH_MESSAGES))
+        return max(pending.segments, ceil(pending.messages / MOST_MESSAGES))
     closed = pending.segments - pending.conversations  # the last segment of a conversation waits for more
     return closed + closed // (GROUP - 1)  # and every four summaries are summarized again

@@ -6,14 +6,14 @@ A message goes to the model as a line of JSON, out of which no text can break.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from string import Template
-from typing import Any, Protocol, TypeVar
+from typing import Any
 from uuid import UUID
 
 from memstore import ids
@@ -24,7 +24,6 @@ from memstore.providers import ChatMessage, ChatModel, Completion, T
 from memstore.text import json_line, replace_invalid_chars
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-MAX_PARTS = 6  # answers to one chat, where each was cut
 MIN_ROOM = 64  # tokens of text to a call; a window with less room than that is too small for the prompt
 
 
@@ -74,113 +73,62 @@ def make_passages(segment: Sequence[Message], trusted: Collection[str] = ()) -> 
     ]
 
 
-def make_chat(system: str, passages: Sequence[Passage]) -> list[ChatMessage]:
-    """Return the chat that asks about these passages, numbered from 1."""
-    lines = [
-        json_line(
-            {
-                "message": number,
-                "day": f"{passage.said.date().isoformat()} {WEEKDAYS[passage.said.weekday()]}",
-                "from": passage.speaker,
-                "text": passage.text,
-            }
-        )
-        for number, passage in enumerate(passages, 1)
-    ]
-    data = "\n".join(["The messages:", *lines, "That were the messages. Answer with the JSON object."])
+def make_chat(system: str, passages: Sequence[Passage], background: Sequence[str] = ()) -> list[ChatMessage]:
+    """Return the chat that asks about these passages, numbered from 1. `background` are lines that stand before them.
+
+    A day is told where it is another one than that of the line before.
+    """
+    lines, day = [], ""
+    for number, passage in enumerate(passages, 1):
+        fields: dict[str, object] = {"message": number}
+        if (said := write_day(passage.said)) != day:
+            fields["day"] = day = said
+        lines.append(json_line(fields | {"from": passage.speaker, "text": passage.text}))
+    data = "\n".join([*background, "The messages:", *lines, "That were the messages. Answer with the JSON object."])
     return [{"role": "system", "content": system}, {"role": "user", "content": data}]
 
 
-def split_to_window(system: str, passages: Sequence[Passage], model: ChatModel, max_tokens: int) -> list[list[Passage]]:
+def write_day(moment: datetime) -> str:
+    """Return a day as prompts write it: 2026-03-02 Monday."""
+    return f"{moment.date().isoformat()} {WEEKDAYS[moment.weekday()]}"
+
+
+ChatMaker = Callable[[Sequence[Passage]], list[ChatMessage]]
+
+
+def split_to_window(
+    make: ChatMaker, passages: Sequence[Passage], model: ChatModel, max_tokens: int
+) -> list[list[Passage]]:
     """Return the passages in groups that fit into one call each, answer included; long ones are cut between sentences.
 
-    Raises `PromptTooLong` if the window leaves less than `MIN_ROOM` tokens for text.
+    `make` returns the chat about a group. Raises `PromptTooLong` if the window leaves less than `MIN_ROOM` tokens for
+    text.
     """
     room = model.context_tokens - max_tokens
-    if room - model.max_prompt_tokens(make_chat(system, [])) < MIN_ROOM:
+    if room - model.max_prompt_tokens(make([])) < MIN_ROOM:
         raise PromptTooLong(
             f"{model.name} has a window of {model.context_tokens} tokens: the prompt and an answer of {max_tokens} "
             "leave no room for messages. Give it a larger window."
         )
     groups: list[list[Passage]] = []
     for passage in passages:
-        for part in _split_passage(passage, system, model, room):
-            if groups and model.max_prompt_tokens(make_chat(system, [*groups[-1], part])) <= room:
+        for part in _split_passage(passage, make, model, room):
+            if groups and model.max_prompt_tokens(make([*groups[-1], part])) <= room:
                 groups[-1].append(part)
             else:
                 groups.append([part])
     return groups
 
 
-def _split_passage(passage: Passage, system: str, model: ChatModel, room: int) -> list[Passage]:
+def _split_passage(passage: Passage, make: ChatMaker, model: ChatModel, room: int) -> list[Passage]:
     def cost(text: str) -> int:
-        return model.max_prompt_tokens(make_chat(system, [replace(passage, text=text)]))
+        return model.max_prompt_tokens(make([replace(passage, text=text)]))
 
     frame = cost("")  # what is around the text
     if cost(passage.text) <= room:
         return [passage]
     spans = split_text(passage.text, max(1, room - frame), lambda text: cost(text) - frame, 0)
     return [replace(passage, start=start, text=passage.text[start:stop]) for start, stop in spans]
-
-
-def complete_all(
-    model: ChatModel,
-    chats: Sequence[Sequence[ChatMessage]],
-    schema: type[T],
-    max_tokens: int,
-    ask_rest: Callable[[T], str] | None = None,
-) -> list[list[Completion[T]]]:
-    """Return the answers to each chat: one, or where it was cut those that follow it.
-
-    `ask_rest` returns what is put behind the chat to have what an answer lacks. Raises what `ChatModel.complete`
-    raises, at the cost of all calls, and `ModelAnswerInvalid` where the rest cannot be had.
-    """
-    completions: list[list[Completion[T]]] = []
-    for chat in chats:
-        completions.append([])
-        try:
-            for completion in _complete_in_parts(model, chat, schema, max_tokens, ask_rest):
-                completions[-1].append(completion)
-        except ModelAnswerInvalid as error:
-            calls, prompt_tokens, completion_tokens = total_usage([each for parts in completions for each in parts])
-            error.calls += calls
-            error.prompt_tokens += prompt_tokens
-            error.completion_tokens += completion_tokens
-            raise
-    return completions
-
-
-def _complete_in_parts(
-    model: ChatModel,
-    chat: Sequence[ChatMessage],
-    schema: type[T],
-    max_tokens: int,
-    ask_rest: Callable[[T], str] | None,
-) -> Iterator[Completion[T]]:
-    for part in range(MAX_PARTS):
-        try:
-            completion = model.complete(chat, schema, max_tokens=max_tokens)
-        except PromptTooLong as error:
-            if part == 0:
-                raise
-            raise ModelAnswerInvalid(
-                f"The answer was cut, and its rest cannot be asked for: {error}", "", calls=0
-            ) from error
-        yield completion
-        if completion.is_whole or ask_rest is None:
-            return
-        *before, last = chat
-        chat = [*before, {**last, "content": f"{last['content']}\n\n{ask_rest(completion.answer)}"}]
-    raise ModelAnswerInvalid(f"{model.name} came to no end in {MAX_PARTS} answers of {max_tokens} tokens.", "", calls=0)
-
-
-def total_usage(completions: Sequence[Completion[Any]]) -> tuple[int, int, int]:
-    """Return the calls of these answers, their prompt tokens and their completion tokens."""
-    return (
-        sum(completion.calls for completion in completions),
-        sum(completion.prompt_tokens for completion in completions),
-        sum(completion.completion_tokens for completion in completions),
-    )
 
 
 @dataclass(slots=True)
@@ -200,39 +148,26 @@ class TokenBudget:
 
 @dataclass(frozen=True, slots=True)
 class LLMRequest:
-    """A request about a range of a conversation, by a deriver and its recipe."""
+    """A request about a range of a conversation, by a deriver and its recipe; `part` tells two answers to it apart."""
 
     conversation_id: UUID
     deriver: str
     from_seq: int
     to_seq: int
     recipe: str
+    part: str = ""
 
     @property
     def id(self) -> UUID:
         """The id of the invalid response to this request: repeated, it is the same one."""
-        return ids.letter_id(self.conversation_id, self.deriver, self.from_seq, self.to_seq, self.recipe)
-
-
-class _Answer(Protocol):
-    @property
-    def calls(self) -> int: ...
-
-    @property
-    def prompt_tokens(self) -> int: ...
-
-    @property
-    def completion_tokens(self) -> int: ...
-
-
-A = TypeVar("A", bound=_Answer)
+        return ids.letter_id(self.conversation_id, self.deriver + self.part, self.from_seq, self.to_seq, self.recipe)
 
 
 @dataclass(slots=True)
 class LLMSession:
     """The calls for a batch: their cost, and the responses that could not be used."""
 
-    model: str
+    model: ChatModel
     budget: TokenBudget
     calls: int = 0
     prompt_tokens: int = 0
@@ -240,36 +175,37 @@ class LLMSession:
     seconds: float = 0.0
     invalid_responses: list[DeadLetter] = field(default_factory=list)
 
-    def ask(self, request: LLMRequest, call: Callable[[], A | None]) -> A | None:
-        """Return the model's answer, and count its cost; None if it is unusable, which is recorded.
+    def complete(self, chat: Sequence[ChatMessage], schema: type[T], max_tokens: int) -> Completion[T]:
+        """Return the model's answer; what it cost is counted, of one that cannot be used too.
 
-        `call` may return None if there is nothing to ask about. Raises `ModelUnavailable` if the model is away or the
-        day's tokens are used up.
+        Raises what `ChatModel.complete` raises, and `ModelUnavailable` if the day's tokens are used up.
         """
         self.budget.check()
         began = time.monotonic()
         try:
-            answer = call()
+            answer = self.model.complete(chat, schema, max_tokens=max_tokens)
         except ModelAnswerInvalid as error:
             self._spend(error, time.monotonic() - began)
-            self.invalid_responses.append(
-                DeadLetter.model_construct(
-                    id=request.id,
-                    conversation_id=request.conversation_id,
-                    deriver=request.deriver,
-                    from_seq=request.from_seq,
-                    to_seq=request.to_seq,
-                    recipe=request.recipe,
-                    error=replace_invalid_chars(str(error)),
-                    payload=replace_invalid_chars(error.payload),
-                )
-            )
-            return None
-        if answer is not None:
-            self._spend(answer, time.monotonic() - began)
+            raise
+        self._spend(answer, time.monotonic() - began)
         return answer
 
-    def _spend(self, answer: _Answer, seconds: float) -> None:
+    def reject(self, request: LLMRequest, error: str, payload: str) -> None:
+        """Record an answer that cannot be used, or what of it cannot."""
+        self.invalid_responses.append(
+            DeadLetter.model_construct(
+                id=request.id,
+                conversation_id=request.conversation_id,
+                deriver=request.deriver,
+                from_seq=request.from_seq,
+                to_seq=request.to_seq,
+                recipe=request.recipe,
+                error=replace_invalid_chars(error),
+                payload=replace_invalid_chars(payload),
+            )
+        )
+
+    def _spend(self, answer: Completion[Any] | ModelAnswerInvalid, seconds: float) -> None:
         self.seconds += seconds
         self.calls += answer.calls
         self.prompt_tokens += answer.prompt_tokens
@@ -280,4 +216,4 @@ class LLMSession:
     @property
     def usage(self) -> Usage:
         """What the calls cost."""
-        return Usage(self.model, self.calls, self.prompt_tokens, self.completion_tokens, self.seconds)
+        return Usage(self.model.name, self.calls, self.prompt_tokens, self.completion_tokens, self.seconds)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, groupby
 from threading import Event as Flag, Lock
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from memstore._compat import run_all, to_thread
@@ -34,6 +34,7 @@ from memstore.store.rows import PendingWork, StaleWork
 
 logger = logging.getLogger("memstore")
 
+W = TypeVar("W", bound=PendingWork)
 Progress = Callable[[str, int, int], None]
 SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
 VECTORS = "vectors"
@@ -133,7 +134,7 @@ async def derive(
     if redo == VECTORS:
         await _embed_missing(database, dependencies, only, run)
     await run_maintenance(database, run.users, dependencies.settings)
-    kinds = ("units", "summaries", "facts", "redone", "letters", VECTORS, QUARANTINED)
+    kinds = ("units", "summaries", "facts", "redone", "letters", "refused", VECTORS, QUARANTINED)
     counts = {kind: run.made[kind] for kind in kinds}
     return DeriveReport(run.done["embed"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))
 
@@ -166,27 +167,41 @@ async def _derive_pending(database: Database, deriver: Deriver, only: DeriveScop
         if not page:
             return
         after = page[-1]
+        if deriver.producer.uses_llm:  # one by one, in order: a model is shown what is known by then
+            works = list(page)
+            while works and not run.stop_requested.is_set():
+                work, *works = await _sort_by_time(database, works)
+                works[:0] = await _advance(database, deriver, [work], run)
+            continue
         # Short conversations in groups, so that the encoder is not fed them one by one.
         sizes = accumulate(work.last_seq - work.done_seq for work in page)
-        for _, group in groupby(zip(page, sizes, strict=True), lambda pair: pair[1] // limit):
-            await _drain(database, deriver, [work for work, _ in group], run)
+        for _, sized in groupby(zip(page, sizes, strict=True), lambda pair: pair[1] // limit):
+            group = [work for work, _ in sized]
+            while group and not run.stop_requested.is_set():
+                group = await _advance(database, deriver, group, run)
 
 
-async def _drain(database: Database, deriver: Deriver, group: list[PendingWork], run: RunState) -> None:
-    """Step until nothing of the group is left; if a step fails, go on with each conversation by itself."""
-    while group and not run.stop_requested.is_set():
-        try:
-            # What is said meanwhile is for the next run: it would go on for as long as somebody talks.
-            group = [rest for rest, _ in await run_step(database, deriver, group, run) if rest.done_seq < rest.last_seq]
-        except SHARED_FAILURES:
-            raise
-        except Exception as error:  # one conversation that cannot be derived must not hold up the others
-            if len(group) == 1:
-                return await record_failure(database, group[0], await read_recipe(deriver), error, run)
-            for work in group:
-                await _drain(database, deriver, [work], run)
-            return None
-    return None
+async def _sort_by_time(database: Database, works: Sequence[W]) -> list[W]:
+    """Return works of one user after the other, in the order in which their next messages were said."""
+    ordered: list[W] = []
+    for user, own in groupby(works, key=lambda work: work.user_id):
+        async with database.user_transaction(user) as scope:
+            ordered += await watermarks.in_order(scope, list(own))
+    return ordered
+
+
+async def _advance(database: Database, deriver: Deriver, group: list[PendingWork], run: RunState) -> list[PendingWork]:
+    """Take a step in each conversation; return what is left of them. If it fails, each takes it by itself."""
+    try:
+        # What is said meanwhile is for the next run: it would go on for as long as somebody talks.
+        return [rest for rest, _ in await run_step(database, deriver, group, run) if rest.done_seq < rest.last_seq]
+    except SHARED_FAILURES:
+        raise
+    except Exception as error:  # one conversation that cannot be derived must not hold up the others
+        if len(group) > 1:
+            return [left for work in group for left in await _advance(database, deriver, [work], run)]
+        await record_failure(database, group[0], await read_recipe(deriver), error, run)
+        return []
 
 
 class Step(NamedTuple):
@@ -221,7 +236,7 @@ async def run_step(
         try:
             async with erasure.transaction_if_unchanged(database, work.user_id, step.state[0]) as scope:
                 counts = await step.deriver.save(scope, result)
-                if any(counts.get(kind) for kind in ("summaries", "facts", QUARANTINED)):
+                if any(counts.get(kind) for kind in ("summaries", "facts", "refused", QUARANTINED)):
                     event = _result_event(work, recipe, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
                     scope.events.append(event)
                 # Last: whoever adds messages waits for it.
@@ -298,7 +313,7 @@ async def _rebuild_outdated(database: Database, deriver: Deriver, only: DeriveSc
         if not page:
             return
         after = page[-1]
-        for work in page:
+        for work in await _sort_by_time(database, page):
             if run.stop_requested.is_set():
                 return
             try:
@@ -363,7 +378,7 @@ def _result_event(work: PendingWork, recipe: str, counts: Mapping[str, int], **b
     if work.deriver == FactDeriver.name:
         kind, made_by = EventType.FACTS_EXTRACTED, "recipe"
         body |= {"facts": counts.get("facts", 0)}
-        body |= {QUARANTINED: counts[QUARANTINED]} if counts.get(QUARANTINED) else {}
+        body |= {name: counts[name] for name in (QUARANTINED, "refused") if counts.get(name)}
     else:
         before, after = counts.get("before", 0), counts.get("after", 0)
         body |= {"summaries": counts.get("summaries", 0), "before": before, "after": after, "saved": before - after}

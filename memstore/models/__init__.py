@@ -32,6 +32,7 @@ from memstore.models.facts import (
     FactSpan as FactSpan,
     FactType as FactType,
     KnownFact as KnownFact,
+    RememberedFact as RememberedFact,
     kind_of as kind_of,
 )
 from memstore.models.messages import (

@@ -133,6 +133,16 @@ class KnownFact:
 
 
 @dataclass(frozen=True, slots=True)
+class RememberedFact:
+    """An active fact as a chat model is shown it: when and by which user it was said last, and its vector."""
+
+    fact: FactColumns
+    last_said: datetime
+    speaker: str | None
+    vector: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Edge:
     """A relation that a fact states, "subject attribute value"."""
 

@@ -18,7 +18,7 @@ from memstore.models.messages import Json, Time, column
 
 
 class DeadLetter(SQLModel):
-    """An answer of a chat model that could not be used. The messages it is about are not lost."""
+    """An answer of a chat model that could not be used, or what of it was not believed. The messages are not lost."""
 
     user_id: UUID = Field(primary_key=True)
     id: UUID = Field(primary_key=True)
@@ -66,9 +66,10 @@ class DeriveReport:
     """What `derive` made.
 
     `redone` are conversations that were made anew, `vectors` those of units that had none, `quarantined` facts that
-    wait for `confirm_fact`. `letters` are unusable answers of a chat model, for which the rules stepped in. `failed`
-    names the conversations that could not be derived, and why; `waiting` the derivers whose chat model is unavailable
-    or has used up its tokens: their messages stay pending.
+    wait for `confirm_fact`. `letters` are unusable answers of a chat model, which `redo` asks again, and `refused` what
+    of its answers was not believed; `user.dead_letters()` has both. `failed` names the conversations that could not be
+    derived, and why; `waiting` the derivers whose chat model is unavailable or has used up its tokens: their messages
+    stay pending.
     """
 
     messages: int = 0
@@ -77,6 +78,7 @@ class DeriveReport:
     facts: int = 0
     redone: int = 0
     letters: int = 0
+    refused: int = 0
     vectors: int = 0
     quarantined: int = 0
     failed: tuple[str, ...] = ()

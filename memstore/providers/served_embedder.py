@@ -12,7 +12,7 @@ import numpy as np
 
 from memstore.errors import ProviderError
 from memstore.providers import Vectors
-from memstore.providers.services import Retries
+from memstore.providers.connections import Retries
 from memstore.settings import Settings
 from memstore.text import replace_surrogates
 

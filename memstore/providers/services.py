@@ -6,32 +6,26 @@ A provider (`openai`, `ollama`) writes a `ChatEndpoint`: one request, one answer
 
 from __future__ import annotations
 
-import random
 import re
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from itertools import count
 from math import ceil
 from typing import Any, Protocol, TypeVar
-from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from memstore._compat import with_timeout
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
 from memstore.providers import ChatMessage, Completion, T
+from memstore.providers.connections import Connections, Retries, TransientError
 from memstore.text import replace_surrogates
 
 R = TypeVar("R")
 Json = dict[str, Any]
 Prompt = list[dict[str, str]]
 
-TRIES = 4
 FEEDBACK = 500  # bytes of what is wrong with an answer, to be kept free in the window for the second try
 ASIDE = 10.0  # seconds for a question about the model, which a server answers from memory
 
@@ -54,82 +48,10 @@ _TOO_LONG = re.compile(
 )
 
 
-class TransientError(Exception):
-    """A failure that may pass, and the seconds to wait for that where the server says so."""
-
-    def __init__(self, why: str, wait: float | None = None) -> None:
-        super().__init__(why)
-        self.wait = wait
-
-
-@dataclass(frozen=True, slots=True)
-class Retries:
-    """Asks a service again for what may pass: `TRIES` times within `seconds`, with pauses that grow from `backoff`.
-
-    Pauses double and differ by chance, or are as long as the server asks for.
-    """
-
-    service: str  # as it is called in errors
-    seconds: float
-    backoff: float = 0.5
-    advice: str = ""  # what to do about a service that does not answer in time
-
-    def run(self, call: Callable[[float], R]) -> R:
-        """Return what `call` does within the seconds that it is given; raise `ModelUnavailable` after the last try."""
-        end = time.monotonic() + self.seconds
-        for attempt in count(1):
-            try:
-                return call(max(0.001, end - time.monotonic()))
-            except TransientError as failure:
-                self.pause(attempt, failure, end)
-        raise AssertionError("count() has no end")
-
-    def run_in_time(self, call: Callable[[float], R]) -> R:
-        """Do as `run`, and wait no longer than the seconds, whatever the call does.
-
-        A server's library limits the silence between two bytes, not the whole: its thread is not waited for.
-        """
-        return self.run(lambda seconds: self.in_time(seconds, lambda: with_timeout(seconds, lambda: call(seconds))))
-
-    def in_time(self, seconds: float, call: Callable[[], R]) -> R:
-        """Return what `call` does; raise `ModelUnavailable` for its TimeoutError."""
-        try:
-            return call()
-        except TimeoutError as error:
-            raise ModelUnavailable(f"{self.service} did not answer within {seconds:.0f} s.{self.advice}") from error
-
-    def pause(self, attempt: int, failure: TransientError, end: float) -> None:
-        """Wait for the next attempt; raise `ModelUnavailable` where there is none, or not before the end."""
-        wait = self.backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.5) if failure.wait is None else failure.wait
-        if attempt == TRIES or time.monotonic() + wait >= end:
-            raise ModelUnavailable(f"{self.service} is away: {failure}") from failure
-        time.sleep(wait)
-
-
-def retry_after(header: str | None) -> float | None:
-    """Return the seconds that a Retry-After asks for, by number or by date; None where it says nothing of use."""
-    if header is None:
-        return None
-    try:
-        return max(0.0, float(header))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError):
-        return None
-
-
 def raise_if_too_long(model: str, why: str) -> None:
     """Raise `PromptTooLong` if a server's refusal says that the prompt does not fit."""
     if _TOO_LONG.search(why):
         raise PromptTooLong(f"The prompt does not fit into the window of {model}: {why[:300]}")
-
-
-def is_local(url: str) -> bool:
-    """Return whether a URL is of this machine, for which no proxy of the environment is asked."""
-    host = urlsplit(url).hostname or ""
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def count_in(answer: object, key: str) -> int | None:
@@ -227,6 +149,8 @@ class ServedChatModel:
         self._known: ModelInfo | None = None
         self._given: int | None = None
         self._rates: deque[float] = deque(maxlen=16)
+        # An endpoint that shows none is not hung up on: it is asked nothing more.
+        self._connections: Connections = getattr(endpoint, "connections", None) or Connections()
 
     def __repr__(self) -> str:
         return f"<ServedChatModel {self._endpoint.service}>"
@@ -290,6 +214,14 @@ class ServedChatModel:
                 f"{self.name} answered twice with what cannot be used: {wrong}", second.text, *_spent(first, second), 2
             ) from None
 
+    def pause(self) -> None:
+        """Hang up on what `complete` asks, and let it raise `ModelUnavailable`: the server is free for others."""
+        self._connections.pause()
+
+    def resume(self) -> None:
+        """Let `complete` ask again."""
+        self._connections.is_paused = False
+
     def stream(
         self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, show: Callable[[str], object]
     ) -> RawAnswer:
@@ -325,10 +257,13 @@ class ServedChatModel:
         return answer
 
     def _ask(self, request: ChatRequest) -> RawAnswer:
+        def call(seconds: float) -> RawAnswer:
+            if self._connections.is_paused:
+                raise ModelUnavailable(f"{self._endpoint.service} is wanted for something else first.")
+            return self._endpoint.answer(replace(request, seconds=seconds))
+
         try:
-            answer = self._retries(request.seconds).run_in_time(
-                lambda seconds: self._endpoint.answer(replace(request, seconds=seconds))
-            )
+            answer = self._retries(request.seconds).run_in_time(call)
         except ModelReplaced:
             self._known = None
             raise
@@ -406,12 +341,12 @@ def parse_answer(answer: RawAnswer, schema: type[T]) -> T:
 
 
 def _parse_cut(text: str, schema: type[T]) -> T:
-    """Return the items of the one list that came whole; the last one may have been cut within a number."""
+    """Return the items of lists that came whole; the last one may have been cut within a number."""
     read = from_json(text, allow_partial=True)
-    lists = [value for value in read.values() if isinstance(value, list) and value]
-    if len(lists) != 1:
-        raise ValueError("it has no list")
-    lists[0].pop()
+    *_, last = read.values() or [None]
+    if not isinstance(last, list) or not last:
+        raise ValueError("it was cut where no list is")
+    last.pop()
     return schema.model_validate(read)
 
 

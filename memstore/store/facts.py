@@ -9,13 +9,16 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memstore.models import Edge, Fact, FactColumns, FactSpan, KnownFact
+import numpy as np
+
+from memstore.models import Edge, Fact, FactColumns, FactSpan, KnownFact, RememberedFact
 from memstore.providers import Vectors
 from memstore.store import chunks, embedding_models
 from memstore.store.database import Read, Transaction
 from memstore.store.sql import statements
 
 SQL = statements("facts")
+MOST_REMEMBERED = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +124,13 @@ async def known(
     *,
     nearest: int,
     aside: tuple[list[str], str] | None = None,
+    alias: str = "",
+    named: Sequence[UUID] = (),
 ) -> list[KnownFact]:
     """Return what a new fact is judged by: itself, what it has these attributes in common with, the `nearest` ones.
 
-    And of the subjects `aside` what fills a slot and has that name in it.
+    And of the subjects `aside` what fills a slot and has that name in it, and those that are `named`. `alias` is
+    another name of its subject.
 
     Facts of any state, but of a slot's past only what held when it was said, and what came next. `span` is where it is
     said, `query` and `model` its vector and who made that.
@@ -132,8 +138,20 @@ async def known(
     values: dict[str, Any] = {name: getattr(new, name) for name in ("id", "subject", "type", "occurred_at")}
     values |= {"attributes": list(attributes), "query": query, "model_id": model, "limit": nearest}
     values |= {"subjects": aside[0] if aside else [], "called": aside[1] if aside else ""}
+    values |= {"own": [new.subject, alias] if alias else [new.subject], "named": list(named)}
     place = {"message_id": None, "start": None, "stop": None} if span is None else asdict(span)
     return await scope.all(SQL["known"], _known, **values, **place)
+
+
+async def remembered(
+    scope: Transaction, model: UUID, until: datetime, *, aside: UUID | None = None, recipe: str = ""
+) -> list[RememberedFact]:
+    """Return the latest active facts that were said by a moment and hold then.
+
+    Of a redo they are those of this recipe and of people that other conversations than the one `aside` say.
+    """
+    values = {"model_id": model, "until": until, "aside": aside, "recipe": recipe, "limit": MOST_REMEMBERED}
+    return await scope.all(SQL["remembered"], _remembered, **values)
 
 
 async def edges(scope: Transaction, name: str) -> list[Edge]:
@@ -193,3 +211,8 @@ def _known(
     **columns: Any,
 ) -> KnownFact:
     return KnownFact(FactColumns.model_construct(**columns), last_said, by_hand, by_hand_at, cosine, same_words)
+
+
+def _remembered(last_said: datetime, speaker: str | None, vector: bytes | None, **columns: Any) -> RememberedFact:
+    read = None if vector is None else np.frombuffer(vector, ">f4", offset=4).astype(np.float32)
+    return RememberedFact(FactColumns.model_construct(**columns), last_said, speaker, read)

@@ -7,7 +7,8 @@ the transaction of the rows that it covers, and no transaction is open while a m
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from datetime import UTC, datetime
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from memstore.models import HAND
@@ -18,7 +19,8 @@ from memstore.store.sql import statements
 
 SQL = statements("watermarks")
 DERIVERS = ("embed", "summarize", "facts")
-FIRST = UUID(int=0)
+FIRST, LATEST = UUID(int=0), datetime.max.replace(tzinfo=UTC)
+W = TypeVar("W", bound=PendingWork)
 
 
 class ConversationKey(NamedTuple):
@@ -66,6 +68,14 @@ async def pending_work(
     """Return conversations in which a deriver is behind, in the order of ids; those of one user with `only`."""
     values = {"deriver": deriver, "only": only, "conversation_id": conversation, "limit": limit}
     return await scope.all(SQL["pending"], PendingWork, **values, **_after(after))
+
+
+async def in_order(scope: Transaction, works: Sequence[W]) -> list[W]:
+    """Return works of the user by when their next messages were said; what is made anew begins with its first one."""
+    done = [0 if isinstance(work, StaleWork) else work.done_seq for work in works]
+    rows = await scope.tuples(SQL["next_said"], conversations=[work.conversation_id for work in works], done=done)
+    places = dict(rows)  # where all is erased there is none
+    return sorted(works, key=lambda work: places.get(work.conversation_id, LATEST))
 
 
 async def lagging_work(scope: Transaction, user: UUID, conversation: UUID) -> list[LaggingWork]:

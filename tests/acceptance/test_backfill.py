@@ -153,7 +153,7 @@ async def test_a_plan_estimates_calls_and_takes_rates_from_what_was_measured(url
     calls, prompts, answers = (now - then for now, then in zip(model_usage(url), before, strict=True))
     assert sum(one.calls for one in plan.derivers.values()) == pytest.approx(calls, rel=0.25)
     assert plan.model_tokens == pytest.approx(prompts + answers, rel=0.25)
-    assert BYTES_A_TOKEN * assumed.model_tokens / 2 == pytest.approx(prompts + answers, rel=0.5)
+    assert 0.5 < BYTES_A_TOKEN * assumed.model_tokens / 2 / (prompts + answers) < 2, "a real model says more than these"
     assert (found.backfill.taken_tokens, found.backfill.spent_tokens) == (0, prompts + answers)
 
 

@@ -11,15 +11,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import date
 from typing import Any
 
 import pytest
 
 import memstore
+from memstore.cli.chat import TURNS
 from tests import ollama_server as does
 from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, environment
 from tests.helpers.tokenizers import as_gguf, byte_level
-from tests.ollama_server import Behaviour, Handler, ReadingOllama, streams
+from tests.ollama_server import Behaviour, Handler, ReadingOllama, ScriptedOllama, streams
 
 NUM_CTX, RESERVE = 2048, 200
 MODEL = "qwen3:4b"
@@ -50,7 +52,7 @@ def answers(prompt: str) -> Behaviour:
     if not prompt.rpartition("<|im_start|>user")[2].strip().startswith(ASKED):
         talk = chatter(random.Random(len(prompt)), 30).split(" ")
         return streams(*(f"{word} " for word in talk))
-    found = re.search(r"\d\d-\d\d-\d\d", prompt)
+    found = re.search(r"\b\d\d-\d\d-\d\d\b", prompt)
     return streams("It is ", found[0] + "." if found else "not known to me.")
 
 
@@ -126,7 +128,8 @@ def test_an_answer_is_shown_kept_and_remembered_in_the_next_session(chat: Run, u
 def test_a_program_is_told_the_answer_and_its_cost(chat: Run, server: ReadingOllama) -> None:
     server.script.append(streams("Hello ", "there", done_reason="length"))
     given = chat("--message", "Hello?", "--json", "--system", "Be kind.", "--budget", "1000", "--reserve", "100")
-    assert server.asked()[-1]["messages"][0] == {"role": "system", "content": "Be kind."}
+    today = f"Today is {date.today():%Y-%m-%d, %A}."
+    assert server.asked()[-1]["messages"][0] == {"role": "system", "content": f"Be kind.\n\n{today}"}
     told = given.json
     assert (told["answer"], told["ended"], told["window"]) == ("Hello there", "length", 1000)
     assert told["tokens"] == told["prompt_tokens"] == server.read[-1].tokens <= 900
@@ -312,13 +315,13 @@ class Terminal:
 
 
 @contextmanager
-def terminal(url: str, server: ReadingOllama) -> Iterator[Terminal]:
+def terminal(url: str, server: ReadingOllama, **settings: str) -> Iterator[Terminal]:
     import pty
 
     ours, theirs = pty.openpty()
     own = {"MEMSTORE_OLLAMA_URL": server.url, "MEMSTORE_OLLAMA_NUM_CTX": str(NUM_CTX)}
     command = [SCRIPT, "chat", "-u", "alice", "-m", MODEL, "-d", url]
-    env = environment(TERM="dumb", NO_COLOR="1", **own)
+    env = environment(TERM="dumb", NO_COLOR="1", **own, **settings)
     with subprocess.Popen(command, env=env, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
         try:
@@ -369,6 +372,43 @@ def test_what_was_said_is_derived_while_the_person_reads(url: str, server: Readi
         person.expect("> ", 3)
         person.type("\x04")
         assert person.ended() == 0
+
+
+def test_a_model_is_asked_for_facts_after_some_turns_and_never_in_the_way_of_an_answer(
+    url: str, server: ReadingOllama
+) -> None:
+    asked, gone = threading.Event(), threading.Event()
+
+    def work(handler: Handler) -> None:
+        asked.set()
+        if handler.connection.recv(1) == b"":
+            gone.set()
+        handler.close_connection = True
+
+    source = {"message": 1, "quote": "I keep bees on the roof"}
+    bees = {"sources": [source], "text": "The user keeps bees on the roof.", "type": "statement", "subject": "the user"}
+    found, nothing = (does.says({"facts": each}, prompt_eval_count=None) for each in ([bees], []))
+    with ScriptedOllama([work, found, nothing, nothing]) as facts:
+        own = {"MEMSTORE_FACTS_MODEL": "openai:tiny", "MEMSTORE_OPENAI_URL": f"{facts.url}/v1"}
+        with terminal(url, server, **own) as person:
+            for turn in range(TURNS):
+                server.script.append(streams(f"Answer {turn}."))
+                person.expect("> ", turn + 1)
+                assert not facts.asked()
+                person.type("I keep bees on the roof.\n" if turn == 0 else f"Line {turn}.\n")
+                person.expect(f"Answer {turn}.")
+            assert asked.wait(20)
+            server.script.append(streams("At once."))
+            person.type("And now?\n")
+            assert gone.wait(20), "the server works on facts while an answer is awaited"
+            person.expect("At once.")
+            until = time.monotonic() + 30
+            while "The user keeps bees" not in person.shown and time.monotonic() < until:
+                person.type("/facts\n")
+                time.sleep(0.5)
+            person.expect("The user keeps bees on the roof.")
+            assert "not derived" not in person.shown
+            assert "I keep bees" in facts.asked()[0]["messages"][-1]["content"]
 
 
 # A long life

@@ -34,5 +34,6 @@ def known(
 
 def columns(text: str, attribute: str | None, value: str | None, at: datetime, **more: Any) -> FactColumns:
     """Return the columns of a fact."""
-    more = {"type": "identity", "subject": "Alice", "state": "active", "valid_from": None, "valid_to": None} | more
+    usual = {"type": "identity", "subject": "Alice", "state": "active", "recipe": "rules/1"}
+    more = usual | {"valid_from": None, "valid_to": None} | more
     return FactColumns.model_construct(text=text, attribute=attribute, value=value, occurred_at=at, **more)

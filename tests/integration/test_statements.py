@@ -432,6 +432,8 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         "subject": "user",
         "type": "trait",
         "attributes": ["residence"],
+        "own": ["user"],
+        "named": some[:2],
         "subjects": ["user's sister"],
         "called": "Clara",
         "occurred_at": datetime(2024, 1, 3, tzinfo=UTC),
@@ -462,6 +464,11 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("postings", "unposted", late(u) | {"limit": 1000}),
         ("postings", "reach", {}),
         ("facts", "known", like | {"query": vector(), "model_id": MODEL, "limit": 3}),
+        (
+            "facts",
+            "remembered",
+            {"model_id": MODEL, "until": datetime.now(UTC), "aside": None, "recipe": "", "limit": 20},
+        ),
         ("facts", "facts", dict.fromkeys(("state", "type", "kind", "subject", "as_of")) | {"ids": some}),
         ("facts", "standing_facts", {"types": ["trait"], "limit": 8, "as_of": None}),
         ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
@@ -536,7 +543,7 @@ async def test_a_session_is_found_without_reading_the_conversation(url: str, sta
 
 async def test_a_new_fact_is_put_beside_those_of_its_subject_without_reading_other_vectors(seeded: Database) -> None:
     (values,) = (values for _, known, values in hot(0) if known == "known")
-    plan = await explained(seeded, HEAVY, "facts", "known", **(values | {"subject": "user 1"}))
+    plan = await explained(seeded, HEAVY, "facts", "known", **(values | {"own": ["user 1"]}))
     read = [scan for scan in scans(plan) if scan["Relation Name"] == "item_vectors"]
     assert 0 < sum(rows_read(scan) for scan in read) <= 100
 

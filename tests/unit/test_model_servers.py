@@ -7,6 +7,7 @@ import pickle
 import socket
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Iterator
@@ -15,13 +16,15 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pytest
 from pydantic import BaseModel, Field
 
 from memstore import settings
-from memstore.derive.facts.llm_extractor import ask_for_facts
+from memstore.derive.facts.llm_extractor import Inquiry
+from memstore.derive.llm import LLMRequest, LLMSession, TokenBudget
 from memstore.errors import (
     ConfigurationError,
     EmbedderMismatch,
@@ -769,35 +772,66 @@ def test_a_function_of_ones_own_is_a_provider() -> None:
 
 
 def told(text: str) -> dict[str, Any]:
-    return {
-        "sources": [{"message": 1, "quote": text}], "text": f"Alice: {text}", "type": "statement", "kind": "semantic",
-        "subject": "Alice", "attribute": None, "value": None, "confidence": 1, "language": "en", "valid_from": None,
-        "valid_to": None,
-    }  # fmt: skip
+    sources = [{"message": 1, "quote": text}]
+    return {"sources": sources, "text": f"Alice says: {text}", "type": "statement", "subject": "Alice"}
 
 
 SAID = [message(1, "user", "I sail. I row. I swim.", "Alice")]
+CUT = json.dumps({"repeats": [{"k": "k1", "message": 1, "quote": "x"}], "facts": [told("I sail"), told("I row")]})[:-60]
+
+
+def find(model: ServedChatModel) -> tuple[list[str], LLMSession]:
+    session = LLMSession(model, TokenBudget())
+    findings = Inquiry(SAID).run(session, LLMRequest(UUID(int=1), "facts", 1, 1, "recipe"))
+    return [fact.draft.text for fact in findings.facts], session
 
 
 def test_the_rest_of_an_answer_that_was_cut_is_asked_for(server: ScriptedOllama) -> None:
     server.trained = 40_960
-    cut = json.dumps({"facts": [told("I sail"), told("I row")]})[:-60]
     server.script += [
-        says(cut, done_reason="length", prompt_eval_count=900),
+        says(CUT, done_reason="length", prompt_eval_count=900),
         says({"facts": [told("I row"), told("I swim")]}, prompt_eval_count=900),
     ]
-    found = ask_for_facts(SAID, model_of(server))
-    assert [fact.text for fact in found.facts] == ["Alice: I sail", "Alice: I row", "Alice: I swim"]
-    assert (found.calls, found.completion_tokens) == (2, 40)
+    texts, session = find(model_of(server))
+    assert texts == ["Alice says: I sail", "Alice says: I row", "Alice says: I swim"]
+    assert (session.calls, session.completion_tokens) == (2, 40)
     first, second = (body["messages"][-1]["content"] for body in server.asked())
     assert second.startswith(first)
-    assert '{"text":"Alice: I sail"}' in second.removeprefix(first).replace(': "A', ':"A')
+    assert '{"text": "Alice says: I sail"}' in second.removeprefix(first)
     assert "I row" not in second.removeprefix(first)
 
 
-def test_a_model_that_comes_to_no_end_is_an_answer_that_cannot_be_used(server: ScriptedOllama) -> None:
-    cut = json.dumps({"facts": [told("I sail"), told("I row")]})[:-60]
-    server.script += [says(cut, done_reason="length", prompt_eval_count=900)] * 10
-    with pytest.raises(ModelAnswerInvalid, match="came to no end") as raised:
-        ask_for_facts(SAID, model_of(server, window=40_960))
-    assert raised.value.calls == len(server.asked()) == 6
+def test_a_model_that_comes_to_no_end_is_recorded_with_what_it_said(server: ScriptedOllama) -> None:
+    server.script += [says(CUT, done_reason="length", prompt_eval_count=900)] * 10
+    texts, session = find(model_of(server, window=40_960))
+    assert set(texts) == {"Alice says: I sail"}
+    assert ["came to no end" in letter.error for letter in session.invalid_responses] == [True]
+    assert session.calls == len(server.asked()) == 6
+
+
+# A server that is wanted for something else
+
+
+def test_what_is_asked_is_hung_up_on_and_asked_again_later(server: ScriptedOllama) -> None:
+    asked, gone = threading.Event(), threading.Event()
+
+    def work(handler: Any) -> None:
+        asked.set()
+        if handler.connection.recv(1) == b"":  # the client hangs up
+            gone.set()
+        handler.close_connection = True
+
+    server.script += [work, says(GOOD)]
+    model = model_of(server)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(ask, model)
+        assert asked.wait(10)
+        model.pause()
+        assert gone.wait(10)
+        with pytest.raises(ModelUnavailable, match="wanted for something else"):
+            answer.result(10)
+    with pytest.raises(ModelUnavailable):
+        ask(model)
+    assert len(server.asked()) == 1
+    model.resume()
+    assert ask(model).city == "Lisbon"

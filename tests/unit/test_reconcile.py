@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given, strategies as st
 
+from memstore.derive.facts.entities import is_same_entity, same_subjects
 from memstore.derive.facts.normalization import parse_slot
 from memstore.derive.facts.reconcile import implies_end, reconcile
 from memstore.derive.rules.slots import Modality, Slot
@@ -86,6 +87,62 @@ def test_the_decision(incoming, stored, kind):
         "conflict": decision.contradicted and decision.contradicted[0],
     }
     assert touched[kind] is (None if kind == "new" else stored)
+
+
+def test_what_a_model_says_that_ends_was_said_before_and_is_active():
+    stored = [
+        old("Alice drinks no milk.", None, None, number=1),
+        old("Alice drinks no tea.", None, None, number=2, state="retracted"),
+        old("Alice drinks no wine.", None, None, number=3, day=9),
+        old("Alice is thirsty.", None, None, number=4),
+    ]
+    fact = replace(new("Alice drinks everything.", None), ends=tuple(one.fact.id for one in stored[:3]))
+    assert reconcile(fact, stored).ended == (stored[0],)
+    contrary = old("Alice drinks anything.", None, None, cosine=0.99, number=5)
+    assert reconcile(replace(fact, ends=(contrary.fact.id,)), [contrary]).ended == (contrary,), "and is no twin"
+
+
+def test_of_rules_and_a_model_that_say_one_thing_the_model_s_is_active():
+    model = {"recipe": "llm-facts/3/m"}
+    known = old("Alice has a flat in Porto.", value="porto", **model)
+    assert reconcile(new(day=9), [known]).successor.id == known.fact.id
+    incoming = new("Alice has a flat in Porto.", day=9)
+    incoming.fact.recipe = model["recipe"]
+    assert reconcile(incoming, [old("Alice lives in Porto.", value="porto")]).ended
+    assert reconcile(incoming, [old("Alice lives in Porto.", value="porto", recipe="hand")]).kind == "new"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "cosine", "kind"),
+    [
+        ("Alice works in Leeds as a nurse.", "nurse", 0.95, "same"),
+        ("Alice works in Leeds as a nurse.", "Nurse", 0.5, "new"),
+        ("Alice works in Leeds as a cook.", "cook", 0.95, "new"),
+        ("Alice has worked as a nurse for 3 years.", "nurse", 0.95, "new"),
+        ("Alice does not work as a nurse.", "nurse", 0.95, "conflict"),
+    ],
+)
+def test_facts_of_a_model_with_one_value_are_one_where_they_are_near(text, value, cosine, kind):
+    stored = old("Alice works as a nurse.", "task", "nurse", cosine=cosine, recipe="llm-facts/3/m")
+    fact = extracted(text, None, NOON)
+    fact.fact.attribute, fact.fact.value, fact.fact.recipe = "task", value, "llm-facts/3/m"
+    assert reconcile(fact, [stored]).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("subject", "text", "other", "same"),
+    [
+        ("Alice's daughter Mia", "Mia is five.", "Alice's daughter", True),
+        ("Alice's daughter Mia", "Mia is five.", "Alice's daughter Mia", True),
+        ("Alice's daughter Mia", "Mia is five.", "Mia", True),
+        ("Alice's daughter Mia", "Mia is five.", "Alice's daughter Ida", False),
+        ("Alice's Tochter Mia", "Mia ist fünf.", "Alice", False),
+    ],
+)
+def test_somebody_s_kin_is_known_by_kinship_and_name(subject, text, other, same):
+    fact = columns(text, None, None, NOON, subject=subject)
+    known = columns("Alice's daughter Mia is four." if same else "Ida is four.", None, None, NOON, subject=other)
+    assert is_same_entity(known, fact, same_subjects(fact, [known])) is same
 
 
 def test_what_is_outdated_ends_with_the_next_value_and_ends_those_before_it():

@@ -1,60 +1,63 @@
-"""Facts by a chat model: one call for each segment. Where its answer is of no use, the rules read the segment.
+"""Facts by a chat model: a segment of a conversation at a time, shown with what is known and what was said before it.
 
-A model may invent a fact; it cannot invent its source. Every quote must stand in the message that it names, word for
-word, white space apart, and one of them must be from a trusted role: what the assistant says is shown for
-understanding, and makes no fact alone.
+The model says what is new, what is said again, and which known facts end. What `grounding` refuses is kept with its
+reason where answers are that cannot be used. A segment whose answer is of no use is asked about in halves; what cannot
+be used in the end is recorded, and asked again by `--redo`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated, NamedTuple
-from unicodedata import category
+from typing import Annotated
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, Field
+import numpy as np
+from pydantic import AfterValidator, BaseModel
 
 from memstore.derive import llm
-from memstore.derive.chunking import split_segments
 from memstore.derive.dependencies import Dependencies
+from memstore.derive.facts.entities import THE_USER, find_introduction, find_user_name, name_user, owner_of
+from memstore.derive.facts.grounding import Span, find_doubt, find_source
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
+    CONFIDENCE,
     UNTRUSTED,
     ExtractedBatch,
     ExtractedFact,
     FactBatch,
     FactDraft,
-    RuleExtractor,
+    TrustPolicy,
     to_fact,
 )
-from memstore.derive.llm import (
-    LLMRequest,
-    LLMSession,
-    Passage,
-    complete_all,
-    make_passages,
-    split_to_window,
-    total_usage,
-)
+from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window, write_day
+from memstore.derive.rules.pack import language_of
 from memstore.derive.rules.slots import Modality, Slot
-from memstore.models import QUARANTINED, FactKind, FactType, Message, Role, kind_of
-from memstore.providers import ChatModel
+from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
+from memstore.models import QUARANTINED, FactColumns, FactType, Message, RememberedFact, Role, kind_of
+from memstore.providers import ChatMessage, ChatModel, Vectors
 from memstore.text import blank_fenced_blocks, json_line
 
-BATCH_MESSAGES = 64  # thought about at once: what is lost when the model goes away in the middle
-VERSION = 2
-MAX_TOKENS = 1024  # of an answer: about twelve facts with their quotes
+MOST_MESSAGES = 64  # of a segment
+CONTEXT, CONTEXT_TIME = 6, timedelta(days=1)  # messages before it that are shown, and how old they may be
+VERSION = 3
+MAX_TOKENS = 1400  # of an answer: the fifteen facts that the prompt allows, of 60 to 90 tokens each
+MAX_PARTS = 6  # answers about one segment, where each was cut
+NEAREST = 20  # known facts that are shown
+SHOWN = 300  # characters of a known fact, and of a message before
 
+SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attributes of one value at a time
+ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
+_CHANGING = SINGLE | ALWAYS | frozenset(["phone", "email", "address", "school", "plan", "task", "decision"])
 _DAY = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?")
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
 
 
 def _not_blank(text: str) -> str:
-    if not _folded(text):
+    if not _tidy(text):
         raise ValueError("it is blank")
     return text
 
@@ -64,71 +67,50 @@ class _Quote(BaseModel):
     quote: str
 
 
+class _Repeat(_Quote):
+    k: str
+
+
 class _Fact(BaseModel):
     """A fact as the model writes it: first the words, then what follows from them."""
 
     sources: list[_Quote]
     text: Annotated[str, AfterValidator(_not_blank)]
     type: FactType
-    kind: FactKind
     subject: Annotated[str, AfterValidator(_not_blank)]
-    attribute: str | None
-    value: str | None
-    single: bool = False  # of a model that leaves it out nothing is superseded by what it calls an attribute
-    confidence: Annotated[float, Field(ge=0, le=1)]
-    language: str | None
-    valid_from: str | None
-    valid_to: str | None
+    attribute: str | None = None
+    value: str | None = None
+    valid_from: str | None = None
+    valid_to: str | None = None
+    ends: list[str] = []
 
 
 class _Facts(BaseModel):
+    repeats: list[_Repeat] = []
     facts: list[_Fact]
-
-
-class SourceSpan(NamedTuple):
-    """Where a fact is said: a message, and the characters `start` to `stop` of its text."""
-
-    message_id: UUID
-    start: int
-    stop: int
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFact:
-    """A fact as a model found it, with at least one source that was checked.
+    """A fact as a model found it: where it is said, which known facts it ends, and whether it waits to be confirmed."""
 
-    `attribute` and `value` say the same in two phrases, where it can be said so, and it is `single` where a later value
-    ends it. `valid_from` and `valid_to` (the first moment at which it no longer holds) are days, in the time zone of
-    the first source.
-    """
-
-    text: str
-    type: str
-    kind: str
-    subject: str
+    draft: FactDraft
     attribute: str | None
     value: str | None
-    single: bool
-    confidence: float
-    language: str | None
-    valid_from: datetime | None
-    valid_to: datetime | None
-    sources: tuple[SourceSpan, ...]
-
-    def draft(self, said: SourceSpan) -> FactDraft:
-        """Return the fact as one of its sources says it."""
-        columns = (self.text, self.type, self.kind, self.subject, self.confidence, self.language or "und")
-        return FactDraft(*columns, said.start, said.stop, self.valid_from, self.valid_to)
+    spans: Sequence[Span]
+    ends: tuple[UUID, ...]
+    is_doubted: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFacts:
-    """The facts of a segment, and what the calls cost."""
+@dataclass(slots=True)
+class Findings:
+    """What a model has found in a segment: facts, known ones that are said again, and what of it is not believed."""
 
-    facts: tuple[ModelFact, ...]
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
+    facts: list[ModelFact] = field(default_factory=list)
+    repeats: list[tuple[RememberedFact, Span]] = field(default_factory=list)
+    refusals: list[tuple[str, BaseModel]] = field(default_factory=list)  # why, and what
+    user: str = ""  # the name by which a user without one is introduced
+    read_to: int | None = None  # where the model went away: the last message that it was asked about
 
 
 def recipe(model: ChatModel) -> str:
@@ -136,85 +118,192 @@ def recipe(model: ChatModel) -> str:
     return llm.make_recipe("llm-facts", VERSION, model, llm.load_prompt("facts"))
 
 
-def ask_for_facts(
-    segment: Sequence[Message],
-    model: ChatModel,
-    *,
-    trusted: Collection[str] = (Role.USER,),
-    max_tokens: int = MAX_TOKENS,
-) -> FoundFacts:
-    """Ask what a segment of a conversation says that lasts: one call, or more where it is longer than the window.
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """A segment to be asked about: the messages, those before it, what is known, and the user's name if there is one.
 
     `trusted` are the roles that facts are taken from. Users and assistants are always shown; system prompts and the
-    output of tools are kept from the model otherwise. `max_tokens` limits the answer to one call. Raises what
-    `ChatModel.complete` raises, and then nothing of the segment is returned.
+    output of tools are kept from the model otherwise.
     """
-    system = llm.load_prompt("facts").text
-    rows = split_to_window(system, make_passages(segment, trusted), model, max_tokens)
-    asked = [shown for shown in rows if any(passage.role in trusted for passage in shown)]
-    made = complete_all(model, [llm.make_chat(system, shown) for shown in asked], _Facts, max_tokens, _ask_rest)
-    checked = [
-        _checked(fact, shown, trusted)
-        for shown, parts in zip(asked, made, strict=True)
-        for part in parts
-        for fact in part.answer.facts
-    ]
-    usage = total_usage([part for parts in made for part in parts])
-    return FoundFacts(tuple(fact for fact in checked if fact is not None), *usage)
+
+    segment: Sequence[Message]
+    before: Sequence[Message] = ()
+    known: Sequence[RememberedFact] = ()
+    user: str = ""
+    trusted: Collection[str] = (Role.USER,)
+
+    def run(self, session: LLMSession, request: LLMRequest, max_tokens: int = MAX_TOKENS) -> Findings:
+        """Ask, and return what was found: one call, or more where the segment or the answer is long.
+
+        Raises what `LLMSession.complete` raises for the first call. Where the model goes away later, what was paid for
+        is returned.
+        """
+        findings = Findings()
+        system = llm.load_prompt("facts").text
+        own = self._fit(system, session.model, max_tokens)
+        make = partial(llm.make_chat, system, background=own._background())
+        for shown in split_to_window(make, make_passages(self.segment, self.trusted), session.model, max_tokens):
+            try:
+                own._ask(shown, make, session, request, max_tokens, findings)
+            except ModelUnavailable:
+                first = next(each.seq for each in self.segment if each.id == shown[0].item_id)
+                if first == self.segment[0].seq or not session.calls:
+                    raise
+                findings.read_to = first - 1
+                break
+        return findings
+
+    def _fit(self, system: str, model: ChatModel, max_tokens: int) -> Inquiry:
+        """Return the inquiry with less around the segment, where that would take more than half of the window."""
+        own = self
+        while own.known or own.before:
+            chat = llm.make_chat(system, [], background=own._background())
+            if model.max_prompt_tokens(chat) + max_tokens <= (model.context_tokens + max_tokens) // 2:
+                break
+            own = replace(own, known=own.known[: len(own.known) // 2], before=own.before[len(own.before) // 2 + 1 :])
+        return own
+
+    def _background(self) -> list[str]:
+        lines = [json_line({"user": self.user})] if self.user else []
+        for number, one in enumerate(self.known, 1):
+            since = (one.fact.valid_from or one.fact.occurred_at).date().isoformat()
+            lines.append(json_line({f"k{number}": one.fact.text[:SHOWN], "since": since}))
+        if lines:
+            lines.insert(0, "What is known:")
+        if passages := make_passages(self.before, self.trusted):
+            lines.append(f"Before, on {write_day(passages[-1].said)}:")
+            lines += [json_line({"from": each.speaker, "text": each.text[-SHOWN:]}) for each in passages]
+        return lines
+
+    def _ask(
+        self,
+        shown: Sequence[Passage],
+        make: llm.ChatMaker,
+        session: LLMSession,
+        request: LLMRequest,
+        max_tokens: int,
+        findings: Findings,
+    ) -> None:
+        if not any(passage.role in self.trusted for passage in shown):
+            return
+        chat, written = make(shown), 0
+        try:
+            for _ in range(MAX_PARTS):
+                completion = session.complete(chat, _Facts, max_tokens)
+                answer = completion.answer
+                self._read(answer, shown, findings)
+                written += len(answer.facts)
+                if completion.is_whole:
+                    return
+                if not answer.facts:
+                    raise ModelAnswerInvalid("An answer was cut within its first fact.", "", calls=0)
+                chat = _ask_rest(chat, answer)
+            error: Exception = ModelAnswerInvalid(f"It came to no end in {MAX_PARTS} answers.", "", calls=0)
+        except (ModelAnswerInvalid, PromptTooLong) as wrong:
+            error = wrong
+        if not written and len(shown) > 1:
+            middle = len(shown) // 2
+            for half in (shown[:middle], shown[middle:]):
+                self._ask(half, make, session, request, max_tokens, findings)
+            return
+        numbers = {message.id: message.seq for message in self.segment}
+        part = replace(request, from_seq=numbers[shown[0].item_id], to_seq=numbers[shown[-1].item_id])
+        session.reject(part, str(error), getattr(error, "payload", ""))
+
+    def _read(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
+        known = {f"k{number}": one for number, one in enumerate(self.known, 1)}
+        for repeat in answer.repeats:
+            span = find_source(shown, repeat.message, repeat.quote)
+            if repeat.k in known and span is not None and span.passage.role in self.trusted:
+                findings.repeats.append((known[repeat.k], span))
+            else:
+                findings.refusals.append(("nothing repeats it", repeat))
+        background = "\n".join(self._background())
+        self._introduce(answer, shown, findings)
+        for fact in answer.facts:
+            found = [find_source(shown, each.message, each.quote) for each in fact.sources]
+            spans = list(dict.fromkeys(span for span in found if span is not None))
+            if not any(span.passage.role in self.trusted for span in spans):
+                findings.refusals.append(("its quote stands nowhere", fact))
+                continue
+            subject = name_user(_tidy(fact.subject), self.user or findings.user)
+            doubt = find_doubt(fact.text, subject, spans, shown, background, has_slot=bool(fact.attribute))
+            if doubt is not None:
+                findings.refusals.append((doubt.why, fact))
+                if doubt.is_refused:
+                    continue
+            ends = []
+            for k in fact.ends:
+                said = spans[0].passage.said
+                if k in known and self._may_end(known[k], fact.text, subject, said, self.user or findings.user):
+                    ends.append(known[k].fact.id)
+                else:
+                    findings.refusals.append(("it cannot end what it names", fact))
+            attribute, value = _attribute(fact.attribute), _tidy(fact.value or "") or None
+            draft = _draft(fact, subject, spans[0].passage.said)
+            findings.facts.append(ModelFact(draft, attribute, value, spans, tuple(ends), doubt is not None))
+
+    def _introduce(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
+        """Note the name of a user who has none, where the model calls somebody so who says that it is theirs."""
+        for name in dict.fromkeys(owner_of(fact.subject) for fact in answer.facts if not (self.user or findings.user)):
+            for passage in shown:
+                if passage.speaker == "the user" and (found := find_introduction(name, passage.text)):
+                    findings.user = found[1]
+                    written = _Fact(
+                        sources=[], text=f"The user's name is {found[1]}.", type="identity", subject=found[1]
+                    )
+                    draft = _draft(written, found[1], passage.said)
+                    span = Span(passage, *found.span())
+                    findings.facts.append(ModelFact(draft, "name", found[1], [span], (), False))
+                    break
+
+    def _may_end(self, one: RememberedFact, text: str, subject: str, said: datetime, user: str) -> bool:
+        """Whether a fact may end a known one: said earlier, of whom it is about or names, not of another speaker."""
+        owner, known = owner_of(subject), name_user(one.fact.subject, user)
+        others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - {owner}
+        if one.last_said >= said or owner_of(known) in others:
+            return False
+        names = re.findall(r"[^\W\d_]{3,}", known.rpartition("'s ")[2])
+        told = f"{subject} {text}"
+        return owner_of(known) == owner or any(
+            re.search(rf"(?<!\w){re.escape(name)}", told, re.IGNORECASE) for name in names
+        )
 
 
-def _ask_rest(answer: _Facts) -> str:
+def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:
     known = "\n".join(json_line({"text": fact.text}) for fact in answer.facts)
-    return f"These facts are written down already; give the others alone, or an empty list:\n{known}"
+    more = f"These facts are written down already; give the others alone, or an empty list:\n{known}"
+    *before, last = chat
+    return [*before, {**last, "content": f"{last['content']}\n\n{more}"}]
 
 
-def _checked(fact: _Fact, shown: Sequence[Passage], trusted: Collection[str]) -> ModelFact | None:
-    """Return the fact with the sources that stand; None where none of a trusted role does."""
-    cited = [(shown[each.message - 1], each.quote) for each in fact.sources if 0 < each.message <= len(shown)]
-    found = [
-        (passage, SourceSpan(passage.item_id, passage.start + span[0], passage.start + span[1]))
-        for passage, quote in cited
-        if (span := find_quote(passage.text, quote)) is not None
-    ]
-    if not any(passage.role in trusted for passage, _ in found):
-        return None
-    said = found[0][0].said
+def _draft(fact: _Fact, subject: str, said: datetime) -> FactDraft:
     begins, ends = _day(fact.valid_from, said), _day(fact.valid_to, said)
-    return ModelFact(
-        text=_folded(fact.text),
-        type=fact.type,
-        kind=fact.kind,
-        subject=_subject(fact.subject),
-        attribute=_folded(fact.attribute or "") or None,
-        value=_folded(fact.value or "") or None,
-        single=fact.single,
-        confidence=fact.confidence,
-        language=_language(fact.language),
-        valid_from=begins,
-        valid_to=ends if ends and not (begins and ends <= begins) else None,
-        sources=tuple(dict.fromkeys(span for _, span in found)),
-    )
+    ends = ends if ends and not (begins and ends <= begins) else None
+    columns = (_tidy(fact.text), fact.type, kind_of(fact.type), subject, CONFIDENCE, language_of(fact.text))
+    return FactDraft(*columns, 0, 0, begins, ends, slot_of(fact, subject))
 
 
-def find_quote(text: str, quote: str) -> tuple[int, int] | None:
-    """Return where a text has these words, in characters, or None. White space of any kind is alike.
+def slot_of(fact: _Fact, subject: str) -> Slot | None:
+    """Return the slot that the rules read in a fact's sentence, so that it meets theirs; else the model's own.
 
-    The words must be whole: "ate" is not said in "I hate it". In scripts without upper and lower case, which hardly
-    part their words, any place will do.
+    Where the rules read no more than yes or no, such as that somebody takes a medicine, the model's value says more.
     """
-    words = quote.split()
-    if not any(each.isalnum() or category(each) == "So" for each in quote):  # a word or an emoji
-        return None
-    for found in re.finditer(r"\s+".join(map(re.escape, words)), text):
-        start, stop = found.span()
-        if not (_joined(text[start - 1 : start + 1] if start else "") or _joined(text[stop - 1 : stop + 1])):
-            return start, stop
-    return None
+    read = parse_slot(fact.text, subject, language_of(fact.text))
+    attribute, value = _attribute(fact.attribute), _tidy(fact.value or "")
+    single = attribute is not None and (attribute in SINGLE or attribute.startswith("medication/"))
+    root = (attribute or "").partition("/")[0]
+    says_more = read is None or (read.value == "yes" and read.attribute.partition("/")[0] == root)
+    if not (attribute and value and single and says_more) or fact.valid_to or is_denied(fact.text):
+        return read
+    if kind_of(fact.type) == "episodic":  # what is planned or has happened is no value yet
+        return read
+    return Slot(attribute, value.casefold(), False, Modality.HOLDS)
 
 
-def _joined(pair: str) -> bool:
-    """Whether two neighbours are of one word."""
-    return len(pair) == 2 and all(each.isdigit() or each.lower() != each.upper() for each in pair)
+def _attribute(written: str | None) -> str | None:
+    name = _tidy(written or "").casefold().replace(":", "/").replace("/ ", "/")
+    return None if name in ("", "other", "null", "none") else name
 
 
 def _day(written: str | None, said: datetime) -> datetime | None:
@@ -229,105 +318,123 @@ def _day(written: str | None, said: datetime) -> datetime | None:
         return None
 
 
-def _subject(written: str) -> str:
-    return "The user" if _folded(written).casefold() in ("user", "the user") else _folded(written)
-
-
-def _language(written: str | None) -> str | None:
-    code = (written or "").strip().lower()
-    return code if re.fullmatch("[a-z]{2}", code) else None
-
-
-def _folded(text: str) -> str:
+def _tidy(text: str) -> str:
     return _SPACES.sub(" ", text).strip()
+
+
+# -- what is known
+
+
+def choose_known(
+    known: Sequence[RememberedFact], texts: Sequence[str], vectors: Sequence[Vectors | None]
+) -> list[RememberedFact]:
+    """Return the known facts that a segment has most to do with, the earliest first.
+
+    What always holds comes first, and what may change of people who are named; then what is nearest in meaning.
+    """
+    said = " ".join(texts).casefold()
+    asked = [vector / (np.linalg.norm(vector) or 1) for vector in vectors if vector is not None]
+
+    def weigh(one: RememberedFact) -> float:
+        cosine = 0.0
+        if one.vector is not None and asked and len(one.vector) == len(asked[0]):
+            own = one.vector / (np.linalg.norm(one.vector) or 1)
+            cosine = max(float(own @ vector) for vector in asked)
+        who = one.fact.subject.rpartition("'s ")[2].rpartition(" ")[2].casefold()
+        root = (one.fact.attribute or "").partition("/")[0]
+        weight = cosine + 0.2 * (one.fact.subject != one.speaker and len(who) > 2 and who in said)
+        return (
+            weight
+            + 0.3 * (one.fact.type == "constraint" or root in ALWAYS)
+            + 0.15 * (root in _CHANGING or root in ("medication", "appointment", "pet"))
+        )
+
+    chosen = sorted(known, key=lambda one: (-weigh(one), one.fact.id))[:NEAREST]
+    return sorted(chosen, key=lambda one: (one.fact.occurred_at, one.fact.id))
 
 
 class LLMExtractor:
     """Extracts facts by asking a chat model."""
 
-    batch_size = BATCH_MESSAGES
+    batch_size = MOST_MESSAGES
     uses_llm = True
 
     def __init__(self, resources: Dependencies, model: ChatModel) -> None:
         self.resources, self.model = resources, model
-        self.rules = RuleExtractor(resources)
+        self.trust = TrustPolicy.of(resources.settings)
 
     @property
     def recipe(self) -> str:
         """The model, its prompt, and the roles that are read and trusted. Raises `ModelUnavailable`."""
-        return self.rules.trust.recipe(recipe(self.model))
+        return self.trust.recipe(recipe(self.model))
 
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
-        """Return the facts of each batch: one question for each of its segments."""
+        """Return the facts of each batch, which is one segment."""
         return [self._extract(batch, self.recipe) for batch in batches]
 
     def _extract(self, batch: FactBatch, recipe: str) -> ExtractedBatch:
-        asked = LLMSession(self.model.name, self.resources.token_budget)
-        facts: list[ExtractedFact] = []
-        for begin, segment in self._segments(batch):
-            inquiry = LLMRequest(segment[0].conversation_id, "facts", segment[0].seq, segment[-1].seq, recipe)
-            try:
-                answer = asked.ask(inquiry, partial(self._ask, segment))
-            except Exception:  # what was paid for is kept; asked from here on, the model fails again, and that is told
-                if begin == batch.before:
-                    raise
-                return ExtractedBatch(segment[0].seq - 1, facts, asked)
-            if answer is None:
-                read = batch.messages[: begin + len(segment)]
-                facts += self.rules.extract([FactBatch(segment[-1].seq, read, begin)])[0].facts
-            else:
-                facts += self._facts(answer.facts, segment, recipe)
-        return ExtractedBatch(batch.to_seq, facts, asked)
+        session = LLMSession(self.model, self.resources.token_budget)
+        read = [each.model_copy(update={"text": blank_fenced_blocks(each.text or "")}) for each in batch.messages]
+        before, segment = read[: batch.before], read[batch.before :]
+        before = [each for each in before if segment and segment[0].occurred_at - each.occurred_at < CONTEXT_TIME]
+        texts = [each.text for each in segment if each.role in self.trust.roles and each.text and each.text.strip()]
+        if not texts:
+            return ExtractedBatch(batch.to_seq, [], session)
+        known = choose_known(batch.known, texts, self.resources.embed(texts) if batch.known else ())
+        user = find_user_name(read, batch.known)
+        request = LLMRequest(segment[0].conversation_id, "facts", segment[0].seq, segment[-1].seq, recipe)
+        findings = Inquiry(segment, before, known, user, self.trust.roles).run(session, request)
+        invalid = len(session.invalid_responses)
+        if findings.refusals:
+            whys = [why for why, _ in findings.refusals]
+            told = "; ".join(f"{whys.count(why)} because {why}" for why in dict.fromkeys(whys))
+            said = "[" + ",".join(each.model_dump_json(exclude_defaults=True) for _, each in findings.refusals) + "]"
+            session.reject(replace(request, part="refused"), f"Not believed: {told}.", said)
+        facts = list(self._facts(findings, {each.id: each for each in segment}, recipe, user or findings.user))
+        to_seq = batch.to_seq if findings.read_to is None else findings.read_to
+        return ExtractedBatch(to_seq, facts, session, invalid, len(findings.refusals))
 
-    def _segments(self, batch: FactBatch) -> Iterator[tuple[int, Sequence[Message]]]:
-        """Return the segments of a batch, the one that is still open too, and where each begins."""
-        settings, begin = self.resources.settings, batch.before
-        gap = timedelta(hours=settings.session_gap_hours)
-        for segment in split_segments(batch.messages[begin:], gap, settings.segment_tokens):
-            yield begin, segment
-            begin += len(segment)
-        if begin < len(batch.messages):
-            yield begin, batch.messages[begin:]
-
-    def _ask(self, segment: Sequence[Message]) -> FoundFacts:
-        shown = [message.model_copy(update={"text": blank_fenced_blocks(message.text or "")}) for message in segment]
-        return ask_for_facts(shown, self.model, trusted=self.rules.trust.roles)
-
-    def _facts(self, found: Sequence[ModelFact], segment: Sequence[Message], recipe: str) -> Iterator[ExtractedFact]:
+    def _facts(
+        self, findings: Findings, messages: dict[UUID, Message], recipe: str, user: str
+    ) -> Iterator[ExtractedFact]:
         """Return each fact once for each message that says it: the first makes it, the others are further sources.
 
         Where a trusted one says it, it is active, and rests on no paste.
         """
-        messages = {message.id: message for message in segment}
-        for fact, vector in zip(found, self.resources.embed([fact.text for fact in found]), strict=True):
-            slot = slot_of(fact)
+        for known, span in findings.repeats:
+            yield self._said_again(known.fact, span, messages[span.passage.item_id], known.vector)
+        vectors = self.resources.embed([found.draft.text for found in findings.facts])
+        for found, vector in zip(findings.facts, vectors, strict=True):
             made = [
-                to_fact(
-                    replace(fact.draft(said), slot=slot), messages[said.message_id], vector, recipe, self.rules.trust
-                )
-                for said in fact.sources
+                to_fact(_at(found.draft, span), messages[span.passage.item_id], vector, recipe, self.trust)
+                for span in found.spans
             ]
-            active = any(one.fact.state != QUARANTINED for one in made)
+            active = any(one.fact.state != QUARANTINED for one in made) and not found.is_doubted
             for one in made:
-                if slot is None:
-                    one.fact.attribute, one.fact.value = fact.attribute, fact.value
                 if active and one.spans[0].trust == UNTRUSTED:
                     continue
-                if active:
-                    one.fact.state = "active"
-                yield one
+                one.fact.state = "active" if active else QUARANTINED
+                if one.fact.attribute is None:
+                    one.fact.attribute, one.fact.value = found.attribute, found.value
+                yield _with_user(one, user, found.ends)
+
+    def _said_again(self, fact: FactColumns, span: Span, message: Message, vector: Vectors | None) -> ExtractedFact:
+        """Return a known fact as a message says it again."""
+        columns = (fact.text, fact.type, fact.kind, fact.subject, fact.confidence, fact.language, 0, 0)
+        again = to_fact(_at(FactDraft(*columns), span), message, vector, fact.recipe, self.trust)
+        same = {"occurred_at": message.occurred_at, "state": again.fact.state}
+        return replace(again, fact=fact.model_copy(update=same))
 
 
-def slot_of(fact: ModelFact) -> Slot | None:
-    """Return the slot that the rules read in a fact's sentence; else the model's own, unless that is denied.
+def _at(draft: FactDraft, span: Span) -> FactDraft:
+    start = span.passage.start
+    return replace(draft, start=start + span.start, stop=start + span.stop)
 
-    A model names attributes as it likes: its "home city" of today would never meet its "residence" of tomorrow, nor
-    what the rules have read. "hobby: chess" takes nothing from "hobby: go", as no hobby is `single`.
-    """
-    read = parse_slot(fact.text, fact.subject, fact.language or "und")
-    if read is not None or fact.valid_to is not None:
-        return read
-    if not fact.attribute or not fact.value or is_denied(fact.text):  # "no longer in Leeds" is no residence
-        return None
-    single = fact.single and kind_of(fact.type) != "episodic"
-    return Slot(fact.attribute.casefold(), fact.value, not single, Modality.HOLDS)
+
+def _with_user(new: ExtractedFact, user: str, ends: Sequence[UUID]) -> ExtractedFact:
+    """Return a fact with what it ends; where the user has a name, what is known of "the user" is about them too."""
+    subject, about = new.fact.subject, new.fact.subject.casefold()
+    own = about.partition("'s ")[0] in (user.casefold(), new.speaker.casefold()) if user else new.said_by_subject
+    speaker = user if user and new.speaker == THE_USER else new.speaker
+    alias = THE_USER + subject[len(user) :] if user and about.startswith(user.casefold()) else ""
+    return replace(new, ends=tuple(ends), said_by_subject=own, speaker=speaker, alias=alias)

@@ -10,156 +10,31 @@
 
 The decision does not depend on the order of the known facts; and of facts of one slot with different times, the same
 ones are active in the end, whichever comes first. For that, a known fact counts by when it was last said.
-
-"Lily" may be "Alice's daughter Lily", and "Momo" her cat. A bare name is somebody's kin only where one kin of that name
-is known: of a daughter and a friend called Lily neither is meant for sure. Whose kin have names that differ are two.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from memstore.derive.facts.normalization import NOT, content_words, word_set
+from memstore.derive.facts.entities import (
+    PARTED,
+    ends_relationship,
+    has_name,
+    is_another_pet,
+    is_same_entity,
+    same_subjects,
+)
+from memstore.derive.facts.normalization import NOT, content_words, is_denied
 from memstore.derive.facts.rule_extractor import ExtractedFact
 from memstore.derive.rules.slots import COUNTRY, FORMER, PLACES, Modality, Slot, is_country
-from memstore.models import FactColumns, KnownFact, kind_of
+from memstore.models import HAND, FactColumns, KnownFact, kind_of
 
-LIFE = f"{FORMER}life"  # the attribute of a death
-PARTED = ("divorced", "separated", "geschieden", "getrennt")  # values of marital_status
-_PETS = ("pet/", "petname/")
-_PARTNERS = word_set(
-    "husband wife spouse partner boyfriend girlfriend fiancé fiancée fiance fiancee mann frau freund freundin partnerin"
-)
-_ANIMALS = word_set("dog cat puppy kitten rabbit hamster horse parrot hund katze")
-_KIN = _ANIMALS | word_set(
-    "daughter son child kid baby stepson stepdaughter mother mom mum father dad sister brother aunt uncle cousin niece"
-    " nephew grandma grandpa grandmother grandfather granddaughter grandson friend ex flatmate roommate boss manager"
-    " colleague teacher neighbour neighbor tochter sohn kind mutter mama vater papa schwester bruder tante onkel nichte"
-    " neffe oma opa cousine chef chefin kollege kollegin"
-)
-_NAME = r"[A-ZÀ-ÖØ-Þ][\w'-]{1,40}"
-_COUPLE = re.compile(rf"({_NAME}) (?:and|und) ")
-
-
-class RelatedSubjects(NamedTuple):
-    """Where else facts may stand that a new one has to do with: of these subjects, with this name in their text."""
-
-    subjects: list[str]
-    name: str
-
-
-def related_subjects(fact: FactColumns, speaker: str) -> RelatedSubjects | None:
-    """Return where to look for facts of other subjects, given a new fact that fills a slot; `speaker` says it."""
-    if not speaker:
-        return None
-    name = _name(fact) or _partner_name(fact)
-    if name is not None and name != speaker:
-        own = [speaker] if fact.attribute == LIFE or _kinship(fact.subject) in _PARTNERS else []
-        return RelatedSubjects([name, *own, *_kin_of(speaker, _KIN | _PARTNERS)], name)
-    if fact.subject != speaker:
-        return None
-    pet = _called(fact.text) if (fact.attribute or "").startswith(_PETS) else None
-    if pet is not None:
-        return RelatedSubjects([pet, *_kin_of(speaker, _KIN)], pet)
-    former = _former_partner(fact)
-    return RelatedSubjects(_kin_of(speaker, _PARTNERS), former) if former else None
-
-
-def same_subjects(fact: FactColumns, known: Iterable[FactColumns]) -> set[str]:
-    """Return the subjects besides a fact's own whose facts of its name are about it: all of them, or none."""
-    name = _name(fact)
-    if name is None:
-        return set()
-    kin = {one.subject for one in (fact, *known) if _kinship(one.subject) and _name(one) == name}
-    return {*kin, name} if len(kin) == 1 else set()
-
-
-def is_same_entity(known: FactColumns, fact: FactColumns, subjects: set[str]) -> bool:
-    """Whether a known fact is about whom a new one is about; `subjects` are its `same_subjects`."""
-    name, other = _name(fact), _name(known)
-    if known.subject.casefold() == fact.subject.casefold():
-        return name is None or other is None or name == other
-    return known.subject in subjects and name == other
-
-
-def ends_relationship(later: FactColumns, earlier: FactColumns, known: Iterable[FactColumns]) -> bool:
-    """Whether the later fact ends what another subject was: a husband by a divorce, a cat by its death.
-
-    A pet is not meant for sure where one of the kin among the `known` has its name.
-    """
-    if later.attribute == LIFE:
-        name = _name(later)
-        if name is None or not (earlier.attribute or "").startswith(_PETS) or _called(earlier.text) != name:
-            return False
-        return not any(_kinship(one.subject) not in ("", *_ANIMALS) and _name(one) == name for one in known)
-    owner, _, kinship = earlier.subject.rpartition("'s ")
-    name = _former_partner(later)
-    if owner != later.subject or kinship.casefold() not in _PARTNERS or name is None or earlier.type == "constraint":
-        return False
-    return name in (_name(earlier), _partner_name(earlier))
-
-
-def is_another_pet(attribute: str, text: str, earlier: str) -> bool:
-    """Whether a pet of the kind that `attribute` tells has another name than the one in an earlier text."""
-    kind, name = attribute.rpartition("/")[2], _called(earlier)
-    match = re.search(rf"(?<!\w)(?i:{re.escape(kind)}) ({_NAME})(?!\w)", text)
-    return name is not None and match is not None and match[1] != name
-
-
-def _has_name(name: str | None, text: str) -> bool:
-    return bool(name and _find_name(name, text))
-
-
-def _find_name(name: str, text: str) -> str | None:
-    """Return a name as a text writes it; None where it is not there."""
-    match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
-    return match[0] if match else None
-
-
-def _former_partner(fact: FactColumns) -> str | None:
-    if fact.attribute == f"{FORMER}partner" and fact.value:
-        return _find_name(fact.value, fact.text)
-    if fact.attribute == "marital_status" and fact.value in PARTED:
-        couple = _COUPLE.match(fact.text)
-        return couple[1] if couple and couple[1] != fact.subject else None
-    return None
-
-
-def _kinship(subject: str) -> str:
-    return subject.rpartition("'s ")[2].casefold() if "'s " in subject else ""
-
-
-def _kin_of(speaker: str, kin: Iterable[str]) -> list[str]:
-    """Return what somebody's kin are called as subjects, in German with a capital."""
-    return [f"{speaker}'s {form}" for one in kin for form in (one, one.capitalize())]
-
-
-def _name(fact: FactColumns) -> str | None:
-    """Return the name of whom a fact is about, if that is no more than a name, or stands behind what they are."""
-    kinship = _kinship(fact.subject)
-    if not kinship:
-        return fact.subject if re.fullmatch(_NAME, fact.subject) else None
-    match = re.search(rf"(?<!\w)(?i:{re.escape(kinship)}),? ({_NAME})(?!\w)", fact.text)
-    return match[1] if match and not match[1].endswith("'s") else None
-
-
-def _partner_name(fact: FactColumns) -> str | None:
-    """Return the name that a fact tells of somebody's partner: "my girlfriend is called Anna"."""
-    if fact.attribute != "name" or not fact.value or _kinship(fact.subject) not in _PARTNERS:
-        return None
-    return _find_name(fact.value, fact.text)
-
-
-def _called(text: str) -> str | None:
-    match = re.search(rf"\b(?:called|named|is|heißt|namens) ({_NAME})(?!\w)", text)
-    return match[1] if match else None
-
-
+MODEL_RECIPE = "llm-facts/"
 NEAR = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts-dedupe.md
 CONTRARY = 0.80  # cosine from which statements that differ in a negation only speak of one thing
 # "My flight is on Friday", said half a year later, is of another flight. "Moved to Friday" is always of the same one.
@@ -215,12 +90,17 @@ def reconcile(
         begins_at = fact.valid_from
     said_at = said_at or fact.occurred_at
     known = [one for one in known if one.fact.state != "erased"]
+    if new.ends:
+        return _end_named(new, known, said_at, find_twin=find_twin)
     facts = [one.fact for one in known]
     subjects = same_subjects(fact, facts)
     mates = [one for one in known if is_same_entity(one.fact, fact, subjects)]
     twin = _find_twin(new, mates) if find_twin else None
     if twin is not None:
         return Resolution(begins_at, twin=twin)
+    alike = [one for one in mates if _fills_alike(new, one)]
+    if alike and not _is_by_model(fact):  # which says no less: the rules' sentence waits behind it
+        return Resolution(begins_at, successor=Successor(begins_at, alike[0].fact.id))
     if new.slot is not None:
         # What one says of one's own daughter, by her name alone, is said by the subject too.
         kin = bool(new.speaker) and any(one.startswith(f"{new.speaker}'s ") for one in subjects)
@@ -229,13 +109,21 @@ def reconcile(
         rivals += [one for one in known if one.fact.id not in found and _ends_apart(fact, said_at, one, facts)]
         decision = _decide_slot(new, new.slot, rivals, said_at, begins_at, new.said_by_subject or kin)
         if decision is not None:
-            return decision
+            return replace(decision, ended=(*decision.ended, *alike))
     contradicted = [
         one
         for one in mates
         if one.fact.state == "active" and (new.slot is None or one.fact.attribute is None) and _contradicts(fact, one)
     ]
-    return Resolution(begins_at, contradicted=tuple(contradicted))
+    return Resolution(begins_at, ended=tuple(alike), contradicted=tuple(contradicted))
+
+
+def _end_named(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
+    """Decide as without what the model says that ends; that ends besides, where it was said before."""
+    ends = [one for one in known if one.fact.id in new.ends and one.fact.state == "active" and one.last_said < said_at]
+    others = [one for one in known if one not in ends]
+    decision = reconcile(replace(new, ends=()), others, said_at, find_twin=find_twin)
+    return decision if decision.twin is not None else replace(decision, ended=(*decision.ended, *ends))
 
 
 # -- the same
@@ -258,7 +146,29 @@ def _is_near(new: ExtractedFact, one: KnownFact) -> bool:
         same_value = slot.value.casefold() == (fact.value or "").casefold()
         if slot.attribute != fact.attribute or not same_value:
             return False
-    return content_words(new.fact.text) == content_words(fact.text)
+    return content_words(new.fact.text) == content_words(fact.text) or _has_same_value(new.fact, fact)
+
+
+def _has_same_value(fact: FactColumns, other: FactColumns) -> bool:
+    """Whether two facts by models give one attribute the same value, in other words."""
+    if not (_is_by_model(fact) and _is_by_model(other)) or fact.value is None or fact.attribute != other.attribute:
+        return False
+    numbers = (sorted(_NUMBER.findall(text)) for text in (fact.text, other.text))
+    same = fact.value.casefold() == (other.value or "").casefold() and is_denied(fact.text) == is_denied(other.text)
+    return same and next(numbers) == next(numbers)
+
+
+def _fills_alike(new: ExtractedFact, one: KnownFact) -> bool:
+    """Whether one of the two is by a model, and the other by rules, and both fill a slot with the same value."""
+    fact, slot = one.fact, new.slot
+    if slot is None or fact.state != "active" or fact.attribute != slot.attribute or one.by_hand is not None:
+        return False
+    by_both = _is_by_model(fact) != _is_by_model(new.fact) and HAND not in (fact.recipe, new.fact.recipe)
+    return by_both and slot.value.casefold() == (fact.value or "").casefold()
+
+
+def _is_by_model(fact: FactColumns) -> bool:
+    return fact.recipe.startswith(MODEL_RECIPE)
 
 
 # -- of one slot
@@ -390,7 +300,7 @@ _DAY = re.compile(r"^the | (?:at|um|à|a las)? ?\d{1,2}[:.]\d\d.*$", re.IGNORECA
 def implies_end(later: FactColumns, earlier: FactColumns) -> bool:
     """Whether what is said later ends a value of another slot that was said earlier."""
     if later.attribute == "appointment/any" and (earlier.attribute or "").startswith("appointment/"):
-        return _has_name(f"from {_DAY.sub('', earlier.value or '')}", later.text)  # "it is moved from 21 May"
+        return has_name(f"from {_DAY.sub('', earlier.value or '')}", later.text)  # "it is moved from 21 May"
     if earlier.attribute == (later.attribute or "").replace("medication/", "dose/", 1) != later.attribute:
         return later.value == "no"
     implied = _IMPLICATIONS.get((earlier.attribute or "", later.attribute or ""))
@@ -403,7 +313,7 @@ def _is_left(later: FactColumns, teaching: FactColumns) -> bool:
 
 def _is_divorced(later: FactColumns, partner: FactColumns) -> bool:
     """Who divorces somebody may love another one by now."""
-    return later.value in PARTED and (_has_name(partner.value, later.text) or bool(_MARRIED.search(partner.text)))
+    return later.value in PARTED and (has_name(partner.value, later.text) or bool(_MARRIED.search(partner.text)))
 
 
 def _is_broken_up(later: FactColumns, state: FactColumns) -> bool:
@@ -412,7 +322,7 @@ def _is_broken_up(later: FactColumns, state: FactColumns) -> bool:
     divorced = state.value in ("married", "verheiratet") and bool(_DIVORCE.search(later.text))
     if not later.value:
         return engaged
-    return divorced or (engaged and _has_name(later.value, state.text))
+    return divorced or (engaged and has_name(later.value, state.text))
 
 
 # Whether a value of the second attribute, said later, ends one of the first.

@@ -36,7 +36,7 @@ from memstore.derive.rules.utterances import (
     quotations,
 )
 from memstore.ingest.validation import TRUST, TRUSTED
-from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, Role, kind_of
+from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, RememberedFact, Role, kind_of
 from memstore.providers import Vectors
 from memstore.settings import Settings
 from memstore.store.tokenize import terms
@@ -238,11 +238,15 @@ UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "T
 
 @dataclass(frozen=True, slots=True)
 class FactBatch:
-    """Messages to be read; the first `before` of them were read already. `to_seq` is the last one."""
+    """Messages to be read; the first `before` of them were read already. `to_seq` is the last one.
+
+    `known` is what a model is shown of the user's facts.
+    """
 
     to_seq: int
     messages: list[Message]
     before: int
+    known: Sequence[RememberedFact] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,15 +266,22 @@ class ExtractedFact:
     conversation_id: UUID | None = None
     spans: tuple[FactSpan, ...] = ()
     vector: Vectors | None = None
+    ends: tuple[UUID, ...] = ()  # known facts that no longer hold, by a model
+    alias: str = ""  # another name of the subject, under which facts may be known
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractedBatch:
-    """The facts of the messages up to `to_seq`, and where a model was asked for them, what that cost."""
+    """The facts of the messages up to `to_seq`, and where a model was asked for them, what that cost.
+
+    Of its answers so many could not be used, and so much of the others was not believed.
+    """
 
     to_seq: int
     facts: list[ExtractedFact]
     llm_session: LLMSession | None = None
+    invalid: int = 0
+    refused: int = 0
 
 
 class RuleExtractor:

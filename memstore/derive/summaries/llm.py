@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
@@ -15,13 +14,11 @@ from memstore.derive.llm import (
     LLMRequest,
     LLMSession,
     Passage,
-    complete_all,
     load_prompt,
     make_chat,
     make_passages,
     make_recipe,
     split_to_window,
-    total_usage,
 )
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY, ExtractiveSummarizer, Segment
 from memstore.errors import ModelAnswerInvalid
@@ -53,39 +50,31 @@ class LLMSummarizer:
 
     def start_session(self) -> LLMSession:
         """Return a new session for a batch."""
-        return LLMSession(self.model.name, self.dependencies.token_budget)
+        return LLMSession(self.model, self.dependencies.token_budget)
 
     def summarize(self, segments: Sequence[Segment], tokens: int, session: LLMSession | None) -> Iterator[Summary]:
         """Yield a summary of at most `tokens` tokens for each segment, asked for in the session."""
         for segment in segments:
-            recipe, answer = self.recipe, None
+            recipe, text = self.recipe, None
             if session and len(segment.messages) <= MOST_MESSAGES:  # more are summarized by their sentences
-                request = make_request(segment, recipe)
-                answer = session.ask(request, partial(self._write, segment, tokens))
-            if answer is None:  # of no use, or there were no words
+                try:
+                    text = self._write(segment, tokens, session)
+                except ModelAnswerInvalid as error:
+                    session.reject(make_request(segment, recipe), str(error), error.payload)
+            if text is None:  # of no use, or there were no words
                 yield from self.extractive.summarize([segment], tokens)
             else:
-                yield segment.make_summary(answer.text, recipe, self.dependencies.counter)
+                yield segment.make_summary(text, recipe, self.dependencies.counter)
 
-    def _write(self, segment: Segment, tokens: int) -> WrittenSummary | None:
+    def _write(self, segment: Segment, tokens: int, session: LLMSession) -> str | None:
         passages = passages_of_summaries(segment.below) if segment.below else make_passages(segment.messages)
-        return write_summary(passages, self.model, tokens, self.dependencies.counter.count)
+        return write_summary(passages, session, tokens, self.dependencies.counter.count)
 
 
 def make_request(segment: Segment, recipe: str) -> LLMRequest:
     """Return the request for a summary; level 0 is one on demand."""
     deriver = "summarize" if segment.level else "summary"
     return LLMRequest(segment.conversation_id, deriver, segment.from_seq, segment.to_seq, recipe)
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenSummary:
-    """A summary that a model wrote, and the calls with their cost in the model's tokens."""
-
-    text: str
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
 
 
 def _check_not_blank(text: str) -> str:
@@ -108,33 +97,27 @@ def passages_of_summaries(summaries: Sequence[Summary]) -> list[Passage]:
 
 
 def write_summary(
-    passages: Sequence[Passage], model: ChatModel, max_tokens: int, count: Callable[[str], int]
-) -> WrittenSummary | None:
+    passages: Sequence[Passage], session: LLMSession, max_tokens: int, count: Callable[[str], int]
+) -> str | None:
     """Return a summary of at most `max_tokens` tokens of `count`; None without passages.
 
     Passages that exceed the model's window are summarized in parts, which share the tokens. A summary that is too long
     ends after the last sentence that fits; raises `ModelAnswerInvalid` if not even the first one does, and whatever
-    `ChatModel.complete` raises.
+    `LLMSession.complete` raises.
     """
     if not passages:
         return None
     limit = 2 * max_tokens + SLACK  # the model's tokens may be shorter than the counter's
-    groups = split_to_window(_system_prompt(max_tokens), passages, model, limit)
+    groups = split_to_window(partial(make_chat, _system_prompt(max_tokens)), passages, session.model, limit)
     share = max(MIN_PART, max_tokens // len(groups))
     chats = [make_chat(_system_prompt(share), group) for group in groups]
-    completions = [answer for [answer] in complete_all(model, chats, _Summary, 2 * share + SLACK)]
-    calls, prompt_tokens, completion_tokens = total_usage(completions)
-    answer = "\n".join(" ".join(completion.answer.summary.split()) for completion in completions)
+    answers = [session.complete(chat, _Summary, 2 * share + SLACK).answer.summary for chat in chats]
+    answer = "\n".join(" ".join(summary.split()) for summary in answers)
     text = _truncate_to_sentence(answer, max_tokens, count)
     if not text:
-        raise ModelAnswerInvalid(
-            f"{model.name} wrote a first sentence of more than {max_tokens} tokens. A larger model may do better.",
-            answer,
-            prompt_tokens,
-            completion_tokens,
-            calls,
-        )
-    return WrittenSummary(text, calls, prompt_tokens, completion_tokens)
+        why = f"{session.model.name} wrote a first sentence of more than {max_tokens} tokens."
+        raise ModelAnswerInvalid(f"{why} A larger model may do better.", answer, calls=0)
+    return text
 
 
 def _system_prompt(tokens: int) -> str:

@@ -90,7 +90,7 @@ WITH near AS (
     FROM facts f
     CROSS JOIN LATERAL (SELECT embedding <=> %(query)s::vector AS distance FROM item_vectors
                         WHERE user_id = %(user_id)s AND item_id = f.id AND model_id = %(model_id)s OFFSET 0) AS v
-    WHERE f.user_id = %(user_id)s AND f.subject = %(subject)s AND %(query)s::vector IS NOT NULL
+    WHERE f.user_id = %(user_id)s AND f.subject = ANY(%(own)s::text[]) AND %(query)s::vector IS NOT NULL
     ORDER BY v.distance, f.id
     LIMIT %(limit)s
 ), same_words AS (
@@ -109,13 +109,14 @@ WITH near AS (
     UNION SELECT id FROM same_words
     UNION SELECT %(id)s::uuid
     UNION SELECT id FROM facts
-          WHERE user_id = %(user_id)s AND subject = %(subject)s AND attribute = ANY(%(attributes)s::text[])
+          WHERE user_id = %(user_id)s AND subject = ANY(%(own)s::text[]) AND attribute = ANY(%(attributes)s::text[])
             AND state = 'active'
+    UNION SELECT id FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(named)s::uuid[])  -- what it ends, by a model
     UNION SELECT id FROM facts  -- of others who may be the same, by the name
           WHERE user_id = %(user_id)s AND subject = ANY(%(subjects)s::text[]) AND attribute IS NOT NULL
             AND state IN ('active', 'superseded') AND position(%(called)s IN text) > 0
     UNION SELECT id FROM (SELECT id FROM facts  -- of a slot's past what held at that time, and what came next
-                          WHERE user_id = %(user_id)s AND subject = %(subject)s
+                          WHERE user_id = %(user_id)s AND subject = ANY(%(own)s::text[])
                             AND attribute = ANY(%(attributes)s::text[]) AND state = 'superseded'
                             AND valid_to > %(occurred_at)s
                           ORDER BY valid_to, id LIMIT 4) AS past
@@ -135,6 +136,26 @@ LEFT JOIN LATERAL (SELECT c.action, c.recorded_at FROM fact_changes c
                    ORDER BY c.recorded_at DESC, c.id LIMIT 1) AS done ON true
 WHERE f.user_id = %(user_id)s
 ORDER BY f.id
+
+-- remembered --
+-- Active facts that were said by a moment and hold then, the latest first; when and by whom each was said last.
+-- In a redo those of this recipe and of people, that other conversations say.
+SELECT f.*, coalesce(said.at, f.occurred_at) AS last_said, said.speaker,
+       (SELECT vector_send(v.embedding) FROM item_vectors v
+        WHERE v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk = 0 AND v.model_id = %(model_id)s) AS vector
+FROM facts f
+LEFT JOIN LATERAL (SELECT m.occurred_at AS at, CASE WHEN m.role = 'user' THEN m.name END AS speaker
+                   FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                   WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
+                   ORDER BY m.occurred_at DESC, m.id LIMIT 1) AS said ON true
+WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.occurred_at <= %(until)s
+  AND coalesce(f.valid_to, 'infinity') > %(until)s
+  AND (%(aside)s::uuid IS NULL OR f.recipe = 'hand'
+       OR (f.recipe = %(recipe)s
+           AND EXISTS (SELECT FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+                       WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND m.conversation_id <> %(aside)s)))
+ORDER BY f.occurred_at DESC, f.id
+LIMIT %(limit)s
 
 -- entity_edges --
 -- The relations of an entity to others: from it to its values, and from others of whom it is a value.

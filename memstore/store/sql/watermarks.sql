@@ -8,6 +8,14 @@ WHERE done_seq < last_seq AND (%(only)s::uuid IS NULL OR user_id = %(only)s)
 ORDER BY user_id, conversation_id
 LIMIT %(limit)s
 
+-- next_said --
+-- When the next message was said that a deriver has to read, of some conversations of a user.
+SELECT k.conversation_id, m.occurred_at
+FROM unnest(%(conversations)s::uuid[], %(done)s::bigint[]) AS k (conversation_id, done_seq)
+CROSS JOIN LATERAL (SELECT occurred_at FROM messages
+                    WHERE user_id = %(user_id)s AND conversation_id = k.conversation_id AND seq > k.done_seq
+                    ORDER BY seq LIMIT 1) AS m
+
 -- advance --
 -- Compare and set: who lost the race changes nothing and rolls back.
 -- A conversation that several recipes derived has none: that is one to be made anew.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 from uuid import UUID
 
@@ -19,21 +19,24 @@ from memstore._sync.derive.chunks import load_next_messages
 from memstore._sync.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, tombstones
 from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Transaction
+from memstore._sync.store.embedding_models import id_of
 from memstore._sync.store.facts import Source, Taken
+from memstore.derive.chunking import split_segments
 from memstore.derive.dependencies import Dependencies, Producer
-from memstore.derive.facts.llm_extractor import LLMExtractor
+from memstore.derive.facts.entities import related_subjects
+from memstore.derive.facts.llm_extractor import CONTEXT, LLMExtractor
 from memstore.derive.facts.normalization import adds_nothing, slot_of_fact
 from memstore.derive.facts.reconcile import (
+    MODEL_RECIPE,
     ONE_PLAN,
     PLANS,
     Resolution,
     Successor,
     reconcile,
     related_attributes,
-    related_subjects,
 )
 from memstore.derive.facts.rule_extractor import BEFORE, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
-from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, Tier, Unit
+from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact, Tier, Unit
 from memstore.store.rows import PendingWork
 
 NEAREST = 3  # facts in other words that a new one is compared with
@@ -49,7 +52,12 @@ def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None, *, ta
     fact = new.fact
     aside = related_subjects(fact, new.speaker) if new.slot is not None else None
     attributes = related_attributes(new.slot)
-    known = facts.known(scope, fact, attributes, new.spans[0], new.vector, model, nearest=NEAREST, aside=aside)
+    known = facts.known(
+        scope, fact, attributes, new.spans[0], new.vector, model,
+        nearest=NEAREST, aside=aside, alias=new.alias, named=new.ends,
+    )  # fmt: skip
+    if new.alias:  # whatever the user was called: one entity
+        known = [_rename(one, new.alias, fact.subject) for one in known]
     if fact.state == QUARANTINED:
         return _quarantine(scope, new, known)
     waiting = next((one.fact for one in known if one.fact.state == QUARANTINED), None)  # in the same words, if any
@@ -58,6 +66,7 @@ def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None, *, ta
     others = [one for one in known if one is not twin]
     if taken is not None:
         anew = {one.fact.id for one in others if one.by_hand is None and one.fact.recipe not in (HAND, fact.recipe)}
+        anew -= set(new.ends)
         others = [replace(one, cosine=None) if one.fact.id in anew else one for one in others]
         others = [one for one in others if one.fact.id not in anew or one.fact.attribute is not None]
     if twin is None:
@@ -72,6 +81,12 @@ def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None, *, ta
     facts.add_sources(scope, sources)
     _reinforce(scope, new, twin, others, model)
     return False
+
+
+def _rename(one: KnownFact, alias: str, subject: str) -> KnownFact:
+    if one.fact.subject != alias:
+        return one
+    return replace(one, fact=one.fact.model_copy(update={"subject": subject}))
 
 
 def _quarantine(scope: Transaction, new: ExtractedFact, known: Sequence[KnownFact]) -> bool:
@@ -107,13 +122,14 @@ def _reinforce(
     refreshed = _refresh(scope, new, twin)
     if twin.fact.state == "superseded" and twin.by_hand != "edited":
         executed = {"new", "supersedes", "conflict"}
-    elif twin.fact.state == "active" and refreshed:
+    elif twin.fact.state == "active" and (refreshed or new.ends):
         executed = {"supersedes", "outdated"}
     else:
         return
     said_at = max(new.fact.occurred_at, twin.last_said)
     decision = reconcile(new, others, said_at)
-    if decision.kind in executed:
+    ended_later = decision.kind == "new" and twin.fact.valid_to is not None and said_at < twin.fact.valid_to
+    if decision.kind in executed and not ended_later:
         _execute(scope, new, twin.fact, decision, said_at, model)
 
 
@@ -190,7 +206,10 @@ def _execute(
     for one in ended:
         decided = one.by_hand_at is not None and one.by_hand_at >= new.learned_at
         if one.fact.id not in settled and not decided:
-            _supersede(scope, one.fact, fact.id, decision.begins_at, actor)
+            ends_at = decision.begins_at
+            if one.fact.id in new.ends:  # by then at the latest, whatever is planned; but not before it began
+                ends_at = max(min(ends_at, said_at), one.fact.valid_from or ends_at)
+            _supersede(scope, one.fact, fact.id, ends_at, actor)
     recorded_at = _activate(scope, new, fact, model)
     if decision.successor is not None:
         _supersede(scope, fact, decision.successor.id, decision.successor.begins_at, actor, recorded_at)
@@ -294,6 +313,16 @@ def reactivate_superseded(scope: Transaction, fact_id: UUID, at: datetime, *, si
         fact_history.change(scope, fact, action, actor=done.actor, other=other, at=at, **columns)
 
 
+def _restore_spared(scope: Transaction, new: ExtractedFact, *, actor: str) -> None:
+    """Restore what this fact had ended by a model's word, and ends no longer; what its slot ends is decided anew."""
+    for done in fact_history.superseded_by(scope, new.fact.id):
+        fact = facts.fact(scope, done.fact_id) if done.actor.startswith(MODEL_RECIPE) else None
+        if fact is None or fact.id in new.ends or fact.attribute == new.fact.attribute is not None:
+            continue
+        if fact_history.is_as_left(done, fact):
+            fact_history.reverse(scope, done, fact, actor=actor)
+
+
 def supersede_again(scope: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
     """Undo what the retraction of a fact had reactivated, of those facts that are still as it left them."""
     for done in fact_history.given_up(scope, fact_id, retracted_at):
@@ -321,10 +350,24 @@ class FactDeriver:
         self.producer: FactExtractor = RuleExtractor(resources) if model is None else LLMExtractor(resources, model)
 
     def load(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
-        """Return the next messages, and those just before them."""
+        """Return the next messages, and those just before them; for a model a segment, with what is known by then."""
+        batch = self._load_messages(scope, work, limit)
+        if not self.producer.uses_llm or len(batch.messages) == batch.before:
+            return batch
+        until = max(message.occurred_at for message in batch.messages)
+        return replace(batch, known=facts.remembered(scope, id_of(self.dependencies.embedder), until))
+
+    def _load_messages(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
         new = load_next_messages(scope, work, limit)
-        before = messages.newest(scope, work.conversation_id, limit=BEFORE, before=work.done_seq + 1)
-        return FactBatch(new.to_seq, [*reversed(before), *new.messages], len(before))
+        count = CONTEXT if self.producer.uses_llm else BEFORE
+        before = messages.newest(scope, work.conversation_id, limit=count, before=work.done_seq + 1)
+        read, to_seq = new.messages, new.to_seq
+        if self.producer.uses_llm:
+            settings = self.dependencies.settings
+            gap = timedelta(hours=settings.session_gap_hours)
+            if (first := next(split_segments(read, gap, settings.segment_tokens), None)) and len(first) < len(read):
+                read, to_seq = list(first), first[-1].seq
+        return FactBatch(to_seq, [*reversed(before), *read], len(before))
 
     def compute(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Extract, and embed what was extracted."""
@@ -335,8 +378,19 @@ class FactDeriver:
         return self._write(scope, [made])
 
     def reload(self, scope: Transaction, work: PendingWork, limit: int, made: Sequence[ExtractedBatch]) -> FactBatch:
-        """Return the next messages, as `load` does."""
-        return self.load(scope, work, limit)
+        """Return the next messages, as `load` does, and of what is known what others say and what was made so far."""
+        batch = self._load_messages(scope, work, limit)
+        if not self.producer.uses_llm or len(batch.messages) == batch.before:
+            return batch
+        until, embedder = max(message.occurred_at for message in batch.messages), id_of(self.dependencies.embedder)
+        conversation, recipe = work.conversation_id, self.producer.recipe
+        stored = facts.remembered(scope, embedder, until, aside=conversation, recipe=recipe)
+        known = {one.fact.id: one for one in stored}
+        for one in (fact for results in made for fact in results.facts if fact.fact.state != QUARANTINED):
+            known[one.fact.id] = RememberedFact(one.fact, one.fact.occurred_at, one.speaker, one.vector)
+            for ended in one.ends:
+                known.pop(ended, None)
+        return replace(batch, known=list(known.values()))
 
     def replace(
         self, scope: Transaction, conversation: UUID, made: Sequence[ExtractedBatch], recipe: str
@@ -359,6 +413,8 @@ class FactDeriver:
         staying = less_said & active
         facts.remove_unsaid(scope, sorted(less_said - staying))
         restored = fact_history.restore_orphaned(scope, actor=recipe)
+        for one in new:
+            _restore_spared(scope, one, actor=recipe)
         counts = self._write(scope, made, taken=taken)
         facts.remove_unsaid(scope, sorted(staying))  # what is said in other words now, by another fact
         restored += fact_history.restore_orphaned(scope, actor=recipe)
@@ -371,7 +427,7 @@ class FactDeriver:
     ) -> dict[str, int]:
         new = [one for batch in made for one in batch.facts]
         asked = [batch.llm_session for batch in made if batch.llm_session]
-        counts = {"letters": sum(len(calls.invalid_responses) for calls in asked)}
+        counts = {"letters": sum(batch.invalid for batch in made), "refused": sum(batch.refused for batch in made)}
         if new:
             facts.lock(scope)
             erased = tombstones.erased_items(scope, [one.fact.id for one in new])

@@ -1,0 +1,187 @@
+"""Whom facts are about: who is the same, by name and by kinship. Pure.
+
+"Lily" may be "Alice's daughter Lily", and "Momo" her cat. A bare name is somebody's kin only where one kin of that name
+is known: of a daughter and a friend called Lily neither is meant for sure. Whose kin have names that differ are two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from memstore.derive.facts.normalization import word_set
+from memstore.derive.facts.rule_extractor import UNNAMED
+from memstore.derive.rules.slots import FORMER
+from memstore.models import FactColumns, Message, RememberedFact, Role
+
+LIFE = f"{FORMER}life"  # the attribute of a death
+PARTED = ("divorced", "separated", "geschieden", "getrennt")  # values of marital_status
+_PETS = ("pet/", "petname/")
+PARTNERS = word_set(
+    "husband wife spouse partner boyfriend girlfriend fiancé fiancée fiance fiancee mann frau freund freundin partnerin"
+)
+_ANIMALS = word_set("dog cat puppy kitten rabbit hamster horse parrot hund katze")
+KIN = _ANIMALS | word_set(
+    "daughter son child kid baby stepson stepdaughter mother mom mum father dad sister brother aunt uncle cousin niece"
+    " nephew grandma grandpa grandmother grandfather granddaughter grandson friend ex flatmate roommate boss manager"
+    " colleague teacher neighbour neighbor tochter sohn kind mutter mama vater papa schwester bruder tante onkel nichte"
+    " neffe oma opa cousine chef chefin kollege kollegin"
+)
+_NAME = r"[A-ZÀ-ÖØ-Þ][\w'-]{1,40}"
+_OWNED = re.compile(rf"'s (?P<kin>(?:(?!'s ).)+?)(?: (?P<name>{_NAME}))?$")
+_COUPLE = re.compile(rf"({_NAME}) (?:and|und) ")
+
+
+class RelatedSubjects(NamedTuple):
+    """Where else facts may stand that a new one has to do with: of these subjects, with this name in their text."""
+
+    subjects: list[str]
+    name: str
+
+
+def related_subjects(fact: FactColumns, speaker: str) -> RelatedSubjects | None:
+    """Return where to look for facts of other subjects, given a new fact that fills a slot; `speaker` says it."""
+    if not speaker:
+        return None
+    name = _name(fact) or _partner_name(fact)
+    if name is not None and name != speaker:
+        own = [speaker] if fact.attribute == LIFE or _kinship(fact.subject) in PARTNERS else []
+        return RelatedSubjects([name, *own, *_kin_of(speaker, KIN | PARTNERS, name)], name)
+    if fact.subject != speaker:
+        return None
+    pet = _called(fact.text) if (fact.attribute or "").startswith(_PETS) else None
+    if pet is not None:
+        return RelatedSubjects([pet, *_kin_of(speaker, KIN, pet)], pet)
+    former = _former_partner(fact)
+    return RelatedSubjects(_kin_of(speaker, PARTNERS, former), former) if former else None
+
+
+def same_subjects(fact: FactColumns, known: Iterable[FactColumns]) -> set[str]:
+    """Return the subjects besides a fact's own whose facts of its name are about it: all of them, or none."""
+    name = _name(fact)
+    if name is None:
+        return set()
+    kin = {one.subject for one in (fact, *known) if _kinship(one.subject) and _name(one) == name}
+    return {*kin, name} if len({subject.removesuffix(f" {name}") for subject in kin}) == 1 else set()
+
+
+def is_same_entity(known: FactColumns, fact: FactColumns, subjects: set[str]) -> bool:
+    """Whether a known fact is about whom a new one is about; `subjects` are its `same_subjects`."""
+    name, other = _name(fact), _name(known)
+    if known.subject.casefold() == fact.subject.casefold():
+        return name is None or other is None or name == other
+    return known.subject in subjects and name == other
+
+
+def ends_relationship(later: FactColumns, earlier: FactColumns, known: Iterable[FactColumns]) -> bool:
+    """Whether the later fact ends what another subject was: a husband by a divorce, a cat by its death.
+
+    A pet is not meant for sure where one of the kin among the `known` has its name.
+    """
+    if later.attribute == LIFE:
+        name = _name(later)
+        if name is None or not (earlier.attribute or "").startswith(_PETS) or _called(earlier.text) != name:
+            return False
+        return not any(_kinship(one.subject) not in ("", *_ANIMALS) and _name(one) == name for one in known)
+    owner, _, kinship = earlier.subject.rpartition("'s ")
+    name = _former_partner(later)
+    if owner != later.subject or kinship.casefold() not in PARTNERS or name is None or earlier.type == "constraint":
+        return False
+    return name in (_name(earlier), _partner_name(earlier))
+
+
+def is_another_pet(attribute: str, text: str, earlier: str) -> bool:
+    """Whether a pet of the kind that `attribute` tells has another name than the one in an earlier text."""
+    kind, name = attribute.rpartition("/")[2], _called(earlier)
+    match = re.search(rf"(?<!\w)(?i:{re.escape(kind)}) ({_NAME})(?!\w)", text)
+    return name is not None and match is not None and match[1] != name
+
+
+def has_name(name: str | None, text: str) -> bool:
+    """Return whether a text names somebody."""
+    return bool(name and _find_name(name, text))
+
+
+def _find_name(name: str, text: str) -> str | None:
+    """Return a name as a text writes it; None where it is not there."""
+    match = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
+    return match[0] if match else None
+
+
+def _former_partner(fact: FactColumns) -> str | None:
+    if fact.attribute == f"{FORMER}partner" and fact.value:
+        return _find_name(fact.value, fact.text)
+    if fact.attribute == "marital_status" and fact.value in PARTED:
+        couple = _COUPLE.match(fact.text)
+        return couple[1] if couple and couple[1] != fact.subject else None
+    return None
+
+
+def _kinship(subject: str) -> str:
+    """Return what somebody is to another: "daughter" of "Alice's daughter" and of "Alice's daughter Mia"."""
+    match = _OWNED.search(subject)
+    return match["kin"].casefold() if match else ""
+
+
+def _kin_of(speaker: str, kin: Iterable[str], name: str) -> list[str]:
+    """Return what somebody's kin of a name are called as subjects, in German with a capital."""
+    forms = [f"{speaker}'s {form}" for one in kin for form in (one, one.capitalize())]
+    return [*forms, *(f"{form} {name}" for form in forms)]
+
+
+def _name(fact: FactColumns) -> str | None:
+    """Return the name of whom a fact is about, if that is no more than a name, or stands behind what they are."""
+    kinship = _kinship(fact.subject)
+    if not kinship:
+        return fact.subject if re.fullmatch(_NAME, fact.subject) else None
+    if (owned := _OWNED.search(fact.subject)) and owned["name"]:
+        return owned["name"]
+    match = re.search(rf"(?<!\w)(?i:{re.escape(kinship)}),? ({_NAME})(?!\w)", fact.text)
+    return match[1] if match and not match[1].endswith("'s") else None
+
+
+def _partner_name(fact: FactColumns) -> str | None:
+    """Return the name that a fact tells of somebody's partner: "my girlfriend is called Anna"."""
+    if fact.attribute != "name" or not fact.value or _kinship(fact.subject) not in PARTNERS:
+        return None
+    return _find_name(fact.value, fact.text)
+
+
+def _called(text: str) -> str | None:
+    match = re.search(rf"\b(?:called|named|is|heißt|namens) ({_NAME})(?!\w)", text)
+    return match[1] if match else None
+
+
+# -- the user
+
+THE_USER = UNNAMED[Role.USER]
+_INTRODUCTION = (
+    r"\b(?:I['’]m|I am|my name is|call me|ich bin|ich heiße|mein name ist|je m['’]appelle|je suis|c['’]est|me llamo|soy"
+    r"|mi nombre es) ({})\b"
+)
+
+
+def find_user_name(messages: Iterable[Message], known: Iterable[RememberedFact]) -> str:
+    """Return the user's name: the only one that users and speakers of known facts have, or that is known; else ""."""
+    names = {message.name for message in messages if message.role == Role.USER}
+    names |= {one.speaker for one in known if one.speaker and one.fact.subject.partition("'s ")[0] == one.speaker}
+    names |= {one.fact.value for one in known if one.fact.attribute == "name" and one.fact.value == one.fact.subject}
+    names.discard(None)
+    return str(*names) if len(names) == 1 else ""
+
+
+def name_user(subject: str, user: str) -> str:
+    """Return a subject with the user's name in the place of "the user"."""
+    named = re.match(r"(?:the )?user(?=$|['’]s )", subject, re.IGNORECASE)
+    return (user or THE_USER) + subject[named.end() :] if named else subject
+
+
+def owner_of(subject: str) -> str:
+    """Return whose kin or thing a subject is, or the subject, in small letters."""
+    return subject.partition("'s ")[0].casefold()
+
+
+def find_introduction(name: str, text: str) -> re.Match[str] | None:
+    """Return where somebody says that this is their name, which is the first group."""
+    return re.search(_INTRODUCTION.format(re.escape(name)), text, re.IGNORECASE)

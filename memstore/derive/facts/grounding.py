@@ -1,0 +1,347 @@
+"""Whether what a chat model says is grounded in the messages that it cites. Pure.
+
+A model may invent a fact; it cannot invent its source. Each quote must stand in a message, but for the slips of one who
+copies: quotation marks, dashes, case, punctuation, a corrected typing error, a left out middle, a wrong number of the
+message. Then the sentence is compared with its quotes: what is surely wrong is refused, what may be wrong is doubted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import NamedTuple
+from unicodedata import category
+
+from memstore.derive.facts.entities import KIN, PARTNERS
+from memstore.derive.facts.normalization import content_words, is_denied, word_set
+from memstore.derive.llm import Passage
+from memstore.derive.rules.pack import LANGUAGES, language
+
+ALIKE = 0.9  # of the letters of a quote, where it was not copied to the letter
+MIN_WORDS = 3  # of a quote that is looked for in other messages than its own, or with another letter in it
+STEM = 4  # letters that two words of one meaning begin with
+
+_APOSTROPHES = "'’ʼ`´"
+_TOKEN = re.compile(
+    rf"\d+(?:[.,:]\d+)*|(?:[^\W\d_]\.){{2,}}|[^\W\d_]+(?:[{_APOSTROPHES}][^\W\d_]+)*",  # 4,500 · p.m. · don't
+)
+_MARKS = re.compile(rf"[{_APOSTROPHES}.,:]")
+_ELLIPSIS = re.compile(r"\[?(?:\.{3,}|…)\]?")
+_SPEAKER = re.compile(r"\s*([^:\n]{1,60}):\s+(?=\S)")
+_NAME = re.compile(r"[A-ZÀ-ÖØ-Þ][\w'’-]+")
+
+_FIRST = word_set(
+    "i i'm i've i'd i'll my me mine myself we we're we've our us ich mein meine meinen meinem meiner mir mich wir unser"
+    " unsere unseren unserem uns je j'ai mon ma mes moi nous notre nos yo mi mis me nosotros nuestro nuestra"
+)
+_THIRD = word_set("he he's she she's er sie il elle él ella")
+_PRONOUNS = _THIRD | word_set(
+    "i i'm i've my we we're our they their you your it its his her hers ich mein meine wir unser unsere ihr ihre sein"
+    " seine du dein deine es je j'ai mon ma mes nous notre ils elles leur son sa yo mi nosotros su sus ellos ellas"
+)
+_CONTRACTED = re.compile(rf"n[{_APOSTROPHES}]t$|^cannot$")
+_IDLE_DENIAL = re.compile(
+    r"\b(?:not (?:only|just|to mention)|nicht (?:nur|bloß)|(?:do not|don['’]t|nicht) (?:forget|worry|vergessen)"
+    r"|no (?:problem|worries|doubt|thanks)|why not|can['’]t wait|keine sorge|pas seulement|no solo)\b",
+    re.IGNORECASE,
+)
+_CLAUSE = re.compile(r"[.,;:!?()\n]|\b(?:and|but|so|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
+# Words by which a sentence denies without a "not".
+_ENDING = re.compile(
+    r"\b(?:stop|quit|cancel|avoid|former|left|leav|lost|free|refus|reject|dropp|end|over\b|g[ai]v\w* up|broke"
+    r"|unable|unemploy|undecided|dislik|hate|must skip|abge|gekündig|beend|aufgehör|aufgegeb|verzicht|vermeid|meide"
+    r"|(?:neither|nor|nobody|wrong|false|mistaken|falsch|weder|niemand|faux|personne|ni|nadie|falso)\b"
+    r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin)",
+    re.IGNORECASE,
+)
+_HOLLOW = word_set("any anymore more longer mehr plus yet noch even all after either again wieder please bitte no nein")
+_MONTHS = "|".join(
+    name for code in LANGUAGES for name in str(language(code).data.get("months", "")).split() if len(name) > 2
+)
+_DATE = re.compile(
+    rf"\b(?:19|20)\d\d(?:-\d\d){{0,2}}\b|\b\d{{1,2}}(?:\.|st|nd|rd|th|er|º)?\s+(?:of |de )?(?:{_MONTHS})\b"
+    rf"|\b(?:{_MONTHS})\s+\d{{1,2}}(?:st|nd|rd|th)?\b|\b\d{{1,2}}[./]\d{{1,2}}[./](?:\d\d)?\d\d\b",
+    re.IGNORECASE,
+)
+_NUMBER_WORDS = {
+    word.casefold(): str(number)
+    for words, start, step in (
+        ("one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen", 1, 1),
+        ("eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn", 1, 1),
+        ("un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize", 1, 1),
+        ("uno dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis", 1, 1),
+        ("twenty thirty forty fifty sixty seventy eighty ninety hundred", 20, 10),
+        ("zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert", 20, 10),
+        ("vingt trente quarante cinquante soixante", 20, 10),
+        ("veinte treinta cuarenta cincuenta sesenta setenta ochenta noventa cien", 20, 10),
+        ("once twice thrice", 1, 1),
+    )
+    for number, word in zip(range(start, 200, step), words.split(), strict=False)
+} | dict.fromkeys(["a", "an", "ein", "eine", "einen", "einem", "einer", "une", "una", "another", "single"], "1")
+
+
+_UNIT = "ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun"
+_COMPOUND = re.compile(rf"\b({_UNIT})(?:und(zwanzig|dreissig|(?:vier|fünf|sech|sieb|acht|neun)zig)|hundert)\b")
+_PART_OF_HOUR = re.compile(r"\b(?:half|quarter|halb|(?:drei)?viertel|y media|y cuarto|demie|quart)\b", re.IGNORECASE)
+
+
+class Token(NamedTuple):
+    """A word of a text as quotes are compared, and where it stands."""
+
+    key: str
+    start: int
+    stop: int
+
+
+class Span(NamedTuple):
+    """The characters `start` to `stop` of a passage."""
+
+    passage: Passage
+    start: int
+    stop: int
+
+    @property
+    def text(self) -> str:
+        """The words as they were said."""
+        return self.passage.text[self.start : self.stop]
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """What speaks against a fact: one that `is_refused` is not stored, any other waits to be confirmed."""
+
+    why: str
+    is_refused: bool = False
+
+
+# -- quotes
+
+
+def find_source(shown: Sequence[Passage], number: int, quote: str) -> Span | None:
+    """Return where a quote stands: in the message of this number, or else in the nearest other one."""
+    place = number - 1
+    own = find_quote(shown[place].text, quote, shown[place].speaker) if 0 <= place < len(shown) else None
+    if own is not None:
+        return Span(shown[place], *own)
+    if sum(1 for _ in _tokens(quote)) < MIN_WORDS:
+        return None
+    for _, passage in sorted(enumerate(shown), key=lambda other: abs(other[0] - place)):
+        if (found := find_quote(passage.text, quote, passage.speaker)) is not None:
+            return Span(passage, *found)
+    return None
+
+
+def find_quote(text: str, quote: str, speaker: str = "") -> tuple[int, int] | None:
+    """Return where a text has these words, in characters, or None.
+
+    The words must be whole: "ate" is not said in "I hate it". In scripts that hardly part their words any place will
+    do. One that was not copied to the letter must agree in its numbers and denials.
+    """
+    if not any(each.isalnum() or category(each) == "So" for each in quote):  # a word or an emoji
+        return None
+    for found in re.finditer(r"\s+".join(map(re.escape, quote.split())), text):
+        start, stop = found.span()
+        if not (_is_joined(text[start - 1 : start + 1] if start else "") or _is_joined(text[stop - 1 : stop + 1])):
+            return start, stop
+    words = list(_tokens(text))
+    named = _SPEAKER.match(quote)
+    if named and named[1].casefold() in (speaker.casefold(), "user", "the user"):
+        quote = quote[named.end() :]
+    wanted = [token.key for token in _tokens(quote)]
+    if not wanted:
+        return None
+    parts = [[token.key for token in _tokens(part)] for part in _ELLIPSIS.split(quote)]
+    return _find_words(words, [wanted]) or _find_words(words, parts) or _find_nearly(words, wanted)
+
+
+def _is_joined(pair: str) -> bool:
+    """Whether two neighbours are of one word."""
+    return len(pair) == 2 and all(each.isdigit() or each.lower() != each.upper() for each in pair)
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    for found in _TOKEN.finditer(text):
+        word = found[0]
+        if word[0].isdigit() or word.lower() != word.upper():
+            yield Token(_MARKS.sub("", word).casefold(), *found.span())
+        else:  # a script without capitals, which hardly parts its words
+            for place, character in enumerate(word, found.start()):
+                yield Token(character, place, place + 1)
+
+
+def _find_words(words: Sequence[Token], parts: Iterable[Sequence[str]]) -> tuple[int, int] | None:
+    """Return where all the parts stand, one after the other."""
+    keys, place, first = [token.key for token in words], 0, None
+    for part in filter(None, parts):
+        size = len(part)
+        found = next((at for at in range(place, len(keys) - size + 1) if keys[at : at + size] == part), None)
+        if found is None:
+            return None
+        first, place = found if first is None else first, found + size
+    return None if first is None else (words[first].start, words[place - 1].stop)
+
+
+def _find_nearly(words: Sequence[Token], wanted: Sequence[str]) -> tuple[int, int] | None:
+    if len(wanted) < MIN_WORDS:
+        return None
+    matcher = SequenceMatcher(None, "", " ".join(wanted), autojunk=False)
+    fixed = _fixed(wanted)
+    best, place = ALIKE, None
+    for size in range(len(wanted) - 1, len(wanted) + 2):
+        for at in range(len(words) - size + 1):
+            window = words[at : at + size]
+            matcher.set_seq1(" ".join(token.key for token in window))
+            if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best or (ratio := matcher.ratio()) < best:
+                continue
+            if _fixed([token.key for token in window]) == fixed and (ratio > best or place is None):
+                best, place = ratio, (window[0].start, window[-1].stop)
+    return place
+
+
+def _fixed(keys: Sequence[str]) -> list[str]:
+    """Return what no typing error is: the numbers, and how often something is denied."""
+    denied = sum(is_denied(key) or key.endswith("nt") for key in keys)
+    return [*(key for key in keys if key[0].isdigit()), f"denied {denied}"]
+
+
+# -- sentences
+
+
+def find_doubt(
+    text: str, subject: str, spans: Sequence[Span], shown: Sequence[Passage], background: str, *, has_slot: bool
+) -> Doubt | None:
+    """Return what speaks against a fact with these sources; None where nothing does.
+
+    `background` is what the model has read besides the messages `shown`.
+    """
+    first = next(_tokens(text), None)
+    opening = text[first.start : first.stop].casefold().replace("’", "'") if first else ""
+    if opening in _PRONOUNS and not text.casefold().startswith(subject.casefold()):
+        return Doubt("its text begins with a pronoun", is_refused=True)
+    material = "\n".join([background, *(f"{passage.speaker}: {passage.text}" for passage in shown)])
+    if (number := _find_strange_number(_DATE.sub(" ", text), _numbers(material))) is not None:
+        return Doubt(f"nobody has said the number {number}")
+    names = [name for name in _NAME.findall(subject) if name != "The"]
+    if names and not any(name.casefold().removesuffix("'s") in material.casefold() for name in names):
+        return Doubt("nobody has named whom it is about")
+    quotes = [span.text for span in spans]
+    if not _share_word(text, " ".join(quotes), subject):
+        return Doubt("it shares no word with its quote")
+    if not _is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
+        return Doubt("its quote denies what it says")
+    said = " ".join(span.passage.text for span in spans)
+    if has_slot and is_denied(text) and not _is_negative(said):
+        return Doubt("it denies what nobody has denied")
+    if all(_is_about_another(span, text, subject, shown) for span in spans):
+        return Doubt("its quote is about somebody else")
+    return None
+
+
+def _numbers(text: str) -> set[str]:
+    """Return the numbers of a text, in digits alone."""
+    keys = [token.key for token in _tokens(text)]
+    found = {_NUMBER_WORDS.get(key, key.lstrip("0") or "0") for key in keys if key[0].isdigit() or key in _NUMBER_WORDS}
+    values = [int(_NUMBER_WORDS.get(key, 0)) for key in keys if key not in ("y", "et", "and", "und")]
+    for value, following in pairwise(values):  # twenty-five, two hundred
+        if 0 < following < 10 and value in range(20, 101, 10):
+            found.add(str(value + following))
+        elif following == 100 and 0 < value < 10:
+            found.add(str(value * 100))
+    for unit, tens in _COMPOUND.findall(text.casefold()):  # fünfundzwanzig, zweihundert
+        value = int(_NUMBER_WORDS[unit])
+        found.add(str(value + int(_NUMBER_WORDS[tens]) if tens else value * 100))
+    return found | ({"30", "15", "45"} if _PART_OF_HOUR.search(text) else set())
+
+
+def _is_negative(text: str) -> bool:
+    return is_denied(text) or _ENDING.search(text) is not None
+
+
+def _find_strange_number(text: str, said: Collection[str]) -> str | None:
+    """Return a number that nobody has said; hours may be counted to 12 or to 24."""
+    for found in re.finditer(r"\d+(?:[.,:]\d+)*", text):
+        number, rest = found[0], text[found.end() : found.end() + 5]
+        key = _MARKS.sub("", number).lstrip("0") or "0"
+        time = re.fullmatch(r"(\d{1,2})[:.](\d\d)", number)
+        hours, minutes = (int(time[1]), time[2].lstrip("0")) if time else (int(key), "")
+        is_hour = hours <= 24 and (time or re.match(r"\s?(?:[ap]\.?m|uhr|h\b|o.cl)", rest, re.IGNORECASE))
+        same_hour = is_hour and any(str(hour) in said for hour in (hours, hours - 12, hours + 12))
+        if key not in said and not (same_hour and (not minutes or minutes in said)):
+            return number
+    return None
+
+
+def _share_word(text: str, quote: str, subject: str) -> bool:
+    """Whether a sentence and its quote have a word in common, but for the name of the subject."""
+    own = {token.key for token in _tokens(subject)}
+    said = {_plain(word) for word in content_words(quote)} | {token.key for token in _tokens(quote)}
+    words = {_plain(word) for word in content_words(text) if word.casefold() not in own}
+    characters = [
+        token.key for token in _tokens(text) if len(token.key) == 1 and token.key.lower() == token.key.upper()
+    ]
+    if sum(character in said for character in characters) > 1:
+        return True
+    return any(_is_akin(word, other) for word in words for other in said)
+
+
+def _plain(word: str) -> str:
+    return word.translate(str.maketrans("äöüß", "aous"))
+
+
+def _is_akin(word: str, other: str) -> bool:
+    other = _plain(other)
+    return word == other or (len(word) >= STEM and len(other) >= STEM and word[:STEM] == other[:STEM])
+
+
+def _denies(quote: str, text: str, subject: str) -> bool:
+    """Whether a clause of the quote denies what the text says in its words."""
+    own = {token.key for token in _tokens(subject)}
+    said = {word for word in content_words(text) if word not in own}
+    for clause in _CLAUSE.split(_IDLE_DENIAL.sub(" ", quote)):
+        words = content_words(clause)
+        if words[-1:] == ("not",):
+            told = {word for word in words[:-1] if word not in _HOLLOW and word not in own}
+            if told and {word for word in said if any(_is_akin(_plain(word), each) for each in told)}:
+                # "No nuts, I'm allergic": what the text says beside it is in the quote as well.
+                rest = {word for word in content_words(quote) if word != "not"} - told
+                if not {word for word in said if any(_is_akin(_plain(word), each) for each in rest)}:
+                    return True
+    return False
+
+
+def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passage]) -> bool:
+    """Whether a quote speaks of somebody else: another speaker of themselves, or the speaker of another person."""
+    words = [token.key for token in _tokens(span.text)]
+    speaker, about = span.passage.speaker.casefold(), subject.casefold()
+    speaks_of_self = any(word in _FIRST_KEYS for word in words)
+    if about != speaker:
+        others = {passage.speaker.casefold() for passage in shown if passage.role == "user"} - {speaker}
+        return speaks_of_self and about in others and speaker not in text.casefold()
+    kin = _KIN_QUOTE.match(span.text)
+    if kin and kin["kin"].casefold() in _RELATIVES:
+        named = [kin["kin"], *filter(None, [kin["name"]])]
+        return not any(
+            _is_akin(_plain(word.casefold()), _plain(name.casefold()))
+            for word in re.findall(r"\w+", text)
+            for name in named
+        )
+    return not speaks_of_self and any(word in _THIRD_KEYS for word in words[:2])
+
+
+_FIRST_KEYS = frozenset(_MARKS.sub("", word) for word in _FIRST)
+_THIRD_KEYS = frozenset(_MARKS.sub("", word) for word in _THIRD)
+_KIN_QUOTE = re.compile(
+    r"\W*(?:my|our|mein|meine|unser|unsere|mon|ma|mi)\s+(?:\w+\s+)??(?P<kin>\w+)(?:,?\s+(?P<name>[A-ZÀ-ÖØ-Þ]\w+))?",
+    re.IGNORECASE,
+)
+_RELATIVES = (
+    KIN
+    | PARTNERS
+    | word_set(
+        "nachbar nachbarin mère père sœur frère fille fils tante oncle mari femme copain copine madre padre hermana"
+        " hermano hija hijo tía tío marido mujer novio novia"
+    )
+)

@@ -1,0 +1,180 @@
+"""What a real language model finds in whole histories, by recorded answers to the prompts as they are now.
+
+How they were made, and the figures that were judged by hand, is told in tests/data/model/README.md.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from itertools import groupby
+
+import pytest
+
+import memstore
+from memstore import Fact
+from tests.command_line import EMBEDDER, SCRIPT, environment
+from tests.ollama_server import Json
+from tests.recorded_model import WINDOW, RecordedModel
+
+LASTING = """
+36 Jahre | Südvorstadt | Lenas Mann | eine Tochter, Mia | Produktmanagerin bei Brandt | kick-off | höchstens fünf Sätze
+| Petersen | Haselnussallergie. | Notaufnahme | Sertralin 50 mg | grapefruit juice | 14. April | 28. April
+| Findus died | Nordfracht project was stopped | thinks about quitting | Sertralin 100 mg | is vegetarian
+| without meat | gekündigt | Kelvin Robotics | Bahrenfelder Straße | Kita place | abgesetzt | wieder in Ordnung
+| 18 July | broke her hip | Kassel | all nuts | travelling backwards | ICE 1708 | BahnCard 50 | lena.h@posteo.example
+"""  # of March to June, in whatever state; the issue that asked for it counts 32
+ENDED = {  # what is ended, and by what
+    "Lena ist Produktmanagerin bei Brandt Logistik in Leipzig.": "gekündigt",
+    "Lena wohnt mit Jonas und Mia in Leipzig, in der Südvorstadt.": "in Hamburg-Altona.",
+    "Lena hat am 14. April 2026 um 9 Uhr einen Zahnarzttermin und kann da keine Meetings machen.": "28. April",
+    "Lena has been taking Sertralin 50 mg since January 2026.": "100 mg",
+    "Lena has been taking Sertralin 100 mg since 6 April 2026.": "abgesetzt",
+    "Lena hat das Sertralin im Juni 2026 nach Absprache mit der Ärztin abgesetzt.": "keine Medikamente",
+    "Lena must not drink grapefruit juice, because she takes Sertralin.": "wieder in Ordnung",
+    "Lena's husband Jonas is vegetarian.": "eats fish",
+    "Lena und Jonas haben eine Tochter, Mia, vier Jahre alt.": "fünf geworden",
+    "Lena thinks about quitting Brandt, but has not decided yet.": "gekündigt",
+    "Lena hat eine Haselnussallergie.": "all nuts",
+    "Lena fängt am 1. Juli 2026 als Head of Product bei Kelvin Robotics in Hamburg an.": "works as Head of Product",
+    "Lena, Jonas and Mia move to a flat in the Bahrenfelder Straße in Hamburg-Altona on 27 June 2026.": "seit Ende",
+    "Lena's daughter Mia has a Kita place from 1 August 2026.": "Sonnenblume",
+}
+OMAR_ENDED = {
+    "The user lives in Lyon, in the Croix-Rousse.", "The user works as a waiter at the Café des Halles.",
+    "The user wants plans shown as tables.", "The user is vegan.",
+    "The user takes ibuprofen 400 mg twice a day for a hurting knee.",
+    "The user takes 600 mg ibuprofen, since the knee is worse.",
+    "The user has been allergic to penicillin since childhood.", "The user smokes a pack of cigarettes a day.",
+    "The user's girlfriend Inès works nights at the hospital.", "The user's phone number is 06 11 22 33 44.",
+    "The user's sister Salma is pregnant, the baby is due in June 2026.",
+    "The user has a colleague in the kitchen team called Karim, who wants to run with the user.",
+}  # fmt: skip
+ANA_ENDED = {
+    "Joan, el marido de Ana, es piloto.",
+    "Ana's husband Joan has lost his job as a pilot because the airline closed.",
+    "Ana es enfermera en el turno de noche, quince noches al mes.",
+    "Ana wants answers in English, even when she writes Spanish.",
+    "Ana's mother is moving in with Ana's family in March 2026.",
+    "Ana's landlord wants to raise her rent to 1.600 € from July 2026.",
+    "Ana wants a letter to her landlord about the rent increase drafted that does not mention her mother.",
+    "Ana's mother has a parrot called Lola, who swears.",
+    "Ana's twin Nil is allergic to penicillin.",
+    "The swimming course that Ana's family has booked is on Tuesdays at half past five.",
+    "Ana takes one tablet of Ferogradumet each morning, not with coffee.",
+    "Ana has low iron, according to her doctor.",
+}
+OVER = {  # by the date that was told
+    "The user is training for the Annecy marathon on 17 May 2026.",
+    "The user's driving test, the third try, is on 3 March 2026.",
+}
+GOLD = """
+first video game tournament | main hobbies are playing video games and watching movies | action and sci-fi movies
+| working on a project | writing, reading, watching movies and exploring nature | dramas and romcoms
+| that Joanna recommended | first watched around 2019 | finished her first full screenplay, a mix of drama and romance
+| submit her screenplay to film festivals | allergic to most reptiles and animals with fur
+| Spending time with friends brings Joanna joy | writing, which is how she expresses her feelings | turtles as pets
+| people outside his circle at the tournament | chill people | does not expect to win big
+"""
+
+
+def add(store: memstore.MemoryStore, said: Sequence[Json]) -> None:
+    for (user, conversation), rows in groupby(said, key=lambda one: (one["user"], one["conversation"])):
+        own = [{key: value for key, value in one.items() if key not in ("user", "conversation")} for one in rows]
+        store.user(user).conversation(conversation).add_many(own)
+
+
+def derive(url: str, server: RecordedModel, said: Sequence[Json]) -> list[Fact]:
+    """Derive what was said; return the user's facts of whatever state."""
+    settings = {"embedder": EMBEDDER, "facts_model": "ollama:qwen3:4b", "ollama_url": server.url}
+    with memstore.open(url, settings=settings | {"ollama_num_ctx": WINDOW}) as store:
+        add(store, said)
+        report = store.derive()
+        assert (report.failed, report.waiting, report.letters, report.refused) == ((), (), 0, 0)
+        assert server.lost == []
+        return store.user(said[0]["user"]).facts(state="all")
+
+
+def count(wanted: str, facts: Sequence[Fact]) -> int:
+    texts = [fact.text for fact in facts]
+    return sum(any(part.strip() in text for text in texts) for part in wanted.split("|"))
+
+
+def ended(facts: Sequence[Fact]) -> set[str]:
+    return {fact.text for fact in facts if fact.state == "superseded"}
+
+
+def test_lena_s_year(url: str) -> None:
+    with RecordedModel("lena") as server:
+        facts = derive(url, server, server.messages[:36])
+        assert count(LASTING, facts) >= 32
+        assert len(facts) <= 36, "none twice"
+        assert server.tokens / 36 <= 260
+        facts = derive(url, server, server.messages[36:])
+        assert server.tokens / 50 <= 260
+    assert ended(facts) == set(ENDED), "all that has changed, and nothing else"
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        by_id = {fact.id: fact.text for fact in facts}
+        for fact in (fact for fact in facts if fact.state == "superseded"):
+            changes = [one for one in store.user("lena").fact_history(fact) if one.action == "superseded"]
+            assert ENDED[fact.text] in by_id[changes[-1].other_id], fact.text  # type: ignore[index]
+    active = [fact.text for fact in facts if fact.state == "active"]
+    assert [text for text in active if "fünf Sätze" in text] == [
+        "Lena möchte immer kurze Antworten, höchstens fünf Sätze."
+    ], "said again in English"
+
+
+def test_omar_s_year(url: str) -> None:
+    with RecordedModel("omar") as server:
+        facts = derive(url, server, server.messages)
+        assert server.tokens / 40 <= 260
+    assert ended(facts) == OMAR_ENDED, "whatever he is called"
+    assert {fact.text for fact in facts if fact.state == "active" and fact.valid_to} >= OVER
+    [brother] = [fact.text for fact in facts if fact.subject == "The user's brother Karim"]
+    assert brother == "The user's brother Karim lives in Oran."
+
+
+def test_ana_s_half_year(url: str) -> None:
+    with RecordedModel("ana") as server:
+        facts = derive(url, server, server.messages)
+    assert ended(facts) == ANA_ENDED
+    assert not [fact.text for fact in facts if fact.state == "quarantined"]
+
+
+@pytest.mark.slow
+def test_whoever_is_killed_while_the_model_answers_has_lost_one_call(url: str) -> None:
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store, RecordedModel("omar") as server:
+        add(store, server.messages)
+        own = {"MEMSTORE_OLLAMA_URL": server.url, "MEMSTORE_OLLAMA_NUM_CTX": str(WINDOW)}
+        env = environment(MEMSTORE_EMBEDDER=EMBEDDER, MEMSTORE_FACTS_MODEL="ollama:qwen3:4b", **own)
+        calls = len(server.recording["answers"])
+        server.hangs = True
+        for _ in range(calls):
+            server.is_hanging.clear()
+            with subprocess.Popen([SCRIPT, "derive", "-d", url], env=env, stdout=-1, stderr=-1) as process:
+                while process.poll() is None and not server.is_hanging.wait(0.05):
+                    pass
+                process.kill()
+        facts = store.user("omar").facts(state="all")
+        assert len(server.asked()) == 2 * calls - 1, "each but the first was under way once"
+    assert (len(facts), ended(facts)) == (33, OMAR_ENDED)
+
+
+def test_a_chat_in_which_a_user_without_a_name_says_one(url: str) -> None:
+    with RecordedModel("chat") as server:
+        derive(url, server, server.messages[:12])
+        facts = derive(url, server, server.messages[12:])
+    assert ended(facts) == {
+        "Peter lives in Munich in a tiny flat with one hob.",
+        "Peter takes metformin for his blood sugar.",
+        "Peter drives to Lake Garda with Eva on Friday, 8 May 2026.",
+    }
+    assert {fact.subject for fact in facts} == {"Peter"}
+
+
+def test_two_sessions_of_locomo(url: str) -> None:
+    with RecordedModel("locomo") as server:
+        facts = derive(url, server, server.messages)
+        assert server.tokens / 51 <= 260
+    assert count(GOLD, facts) >= 16
+    assert ended(facts) == {"Joanna was working on a project in January 2022."}, "the screenplay is done"
