@@ -11,17 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from memstore.derive.llm import load_prompt
+from memstore.providers.tiktoken import load as load_counter
 from tests.ollama_server import Behaviour, Json, ScriptedOllama, hangs_before_headers, says
 
 FOLDER = Path(__file__).parent / "data" / "model"
 WINDOW = 16_384
+COUNTER = load_counter("o200k_base")
 
 
 class RecordedModel(ScriptedOllama):
     """Answers from tests/data/model/NAME.json.
 
     A prompt is known by its messages and schema; where what is known has changed a little, by the messages that it asks
-    about, and the numbers of known facts are set to those of today. With MEMSTORE_RECORD an answer that is not there is
+    about, and the numbers of known facts are set to those of today. With RECORD_ANSWERS an answer that is not there is
     asked of whoever writes FOLDER/HASH.answer beside FOLDER/HASH.json, and recorded.
     """
 
@@ -34,7 +36,7 @@ class RecordedModel(ScriptedOllama):
         self.hangs = False  # at every second call
         self.is_hanging = threading.Event()
         self.tokens = 0  # of all prompts and answers, in the vocabulary of o200k
-        if not os.environ.get("MEMSTORE_RECORD"):
+        if not os.environ.get("RECORD_ANSWERS"):
             said = "The prompt has changed: record its answers anew (tests/data/model/README.md)."
             assert self.recording["prompt"] == load_prompt("facts").digest, said
 
@@ -79,13 +81,14 @@ class RecordedModel(ScriptedOllama):
         return answer
 
     def _record(self, key: str, body: Json) -> Json:
-        folder = Path(os.environ["MEMSTORE_RECORD"])
+        folder = Path(os.environ["RECORD_ANSWERS"])
         (folder / f"{key}.json").write_text(json.dumps(body, ensure_ascii=False, indent=1), "utf-8")
         written = folder / f"{key}.answer"
         while not written.exists():
             time.sleep(0.2)
         answer = json.loads(written.read_text("utf-8"))
-        sizes = len(str(body["messages"])) // 4, len(json.dumps(answer)) // 4
+        said = "".join(one["content"] for one in body["messages"])
+        sizes = [COUNTER.count(text) for text in (said, json.dumps(answer, ensure_ascii=False, separators=(",", ":")))]
         return {"answer": answer, "tokens": sizes}
 
 

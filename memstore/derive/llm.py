@@ -84,7 +84,7 @@ def make_chat(system: str, passages: Sequence[Passage], background: Sequence[str
         if (said := write_day(passage.said)) != day:
             fields["day"] = day = said
         lines.append(json_line(fields | {"from": passage.speaker, "text": passage.text}))
-    data = "\n".join([*background, "The messages:", *lines, "That were the messages. Answer with the JSON object."])
+    data = "\n".join([*background, "The messages:", *lines, "Those were the messages. Answer with the JSON object."])
     return [{"role": "system", "content": system}, {"role": "user", "content": data}]
 
 
