@@ -1,8 +1,7 @@
-"""`stats`, `settings` and `doctor`: how much is stored, how it is set, and whether memstore can work here."""
+"""`stats` and `doctor`: how much is stored, and whether memstore can work here."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,27 +33,6 @@ def stats(
     if counts["dead_letters"]:
         echo_hint(f"{counts['dead_letters']} {UNUSABLE}: memstore doctor says why")
     print_rows(counts, ("what", "how many"), counts.items())
-
-
-def settings() -> None:
-    """List every setting with its value and where that comes from."""
-    from memstore.settings import describe
-    from memstore.store.errors import redact_url
-
-    listed = [
-        {
-            "name": each.name,
-            "source": each.source,
-            "value": redact_url(each.value) if each.name == "database_url" else each.value,
-        }
-        for each in describe()
-    ]
-    rows = [(each["name"], each["source"], _text(each["value"])) for each in listed]
-    print_rows(listed, ("name", "from", "value"), rows)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +70,6 @@ def run_checks() -> Iterator[Check]:
     from memstore.providers import load_counter, load_embedder, load_reranker
     from memstore.settings import load
 
-    version = sys.version_info
-    yield Check("python", f"{version.major}.{version.minor}.{version.micro} on {sys.platform}")
     try:
         settings = load({})
     except MemstoreError as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from memstore.cli.options import flag, given, name_option, option
-from memstore.cli.output import echo, echo_hint, one_line, print_json, print_result, print_rows, show_progress
+from memstore.cli.output import echo, echo_hint, one_line, print_json, print_result, show_progress
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
 from memstore.serialization import to_json
@@ -36,7 +36,7 @@ def import_(
     ] = None,
     all_branches: Annotated[bool, flag("--all-branches", "Also what was edited or retried: chatgpt, claude.")] = False,
     untrusted: Annotated[bool, flag("--untrusted", "Facts that only it says wait to be confirmed.")] = False,
-    dry_run: Annotated[bool, flag("--dry-run", "Store nothing; show what would come in.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Store nothing; say what would come in.")] = False,
 ) -> None:
     """Take history in: memstore-jsonl, or an export of ChatGPT, Claude, Gemini, OpenAI, LangChain, Slack, WhatsApp…
 
@@ -45,8 +45,8 @@ def import_(
     What is known is not taken twice. What cannot be read is skipped and named, a file that cannot be read at all as
     one; the rest is stored, and the exit code is 1.
 
-    JSON: {"new", "known", "skipped", "files": [one for each, with --dry-run with a "preview"], "reasons": [{"file",
-    "where", "reason"} of what was skipped]}.
+    JSON: {"new", "known", "skipped", "files": [one for each], "reasons": [{"file", "where", "reason"} of what was
+    skipped]}.
     """
     from memstore.ingest.importers import IMPORTERS
 
@@ -60,7 +60,7 @@ def import_(
     with open_store() as store:
         for file in files:
             done = _import_file(store, file, **how)
-            counts.append(_counts(file, done, dry_run))
+            counts.append(_counts(file, done))
             skipped = [{"file": str(file), "where": skip.where, "reason": str(skip.reason)} for skip in done.skipped]
             reasons += skipped
             if not given.as_json:
@@ -85,13 +85,13 @@ def _import_file(store: MemoryStore, file: Path, **how: Any) -> Imported:
         return Imported(passed_by=1, skipped=[Skipped(str(file), str(error))])
 
 
-def _counts(file: Path, done: Imported, dry_run: bool) -> Json:
-    """Return a file's line of the report; after a dry run with its first 10,000 conversations."""
+def _counts(file: Path, done: Imported) -> Json:
+    """Return a file's line of the report."""
     names = ("format", "new", "known", "left_out", "masked", "conversations")
     counts: Json = {"file": str(file), "skipped": done.passed_by} | {name: getattr(done, name) for name in names}
     if done.format == OWN:
         counts["restored"] = {kind: done.restored[kind] for kind in RESTORED}
-    return counts | {"preview": done.spans} if dry_run else counts
+    return counts
 
 
 def _print_file(file: Path, done: Imported, dry_run: bool) -> None:
@@ -101,17 +101,13 @@ def _print_file(file: Path, done: Imported, dry_run: bool) -> None:
     if any(done.restored.values()):
         new = ", ".join(f"{done.restored[kind]:,} {kind}" for kind in RESTORED)
         echo(f"  with what was derived from them:{would} new {new}")
-    if dry_run:
-        spans = done.spans[:MAX_SHOWN]
-        rows = [(each.user, each.messages, each.first, each.last, each.title, each.conversation) for each in spans]
-        print_rows(None, ("user", "messages", "from", "to", "title", "conversation"), rows)
     if done.masked:
         echo_hint(f"secrets masked in {done.masked} messages")
     for what, count in done.left_out.most_common():
         echo_hint(f"left out: {count:,} {what}")
     for skip in done.skipped[:MAX_SHOWN]:
         echo_hint(f"skipped {skip.where}: {skip.reason}", "yellow")
-    if max(done.passed_by, len(done.spans) if dry_run else 0) > MAX_SHOWN:
+    if done.passed_by > MAX_SHOWN:
         echo_hint("… and more; --json names them")
 
 

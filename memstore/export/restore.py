@@ -178,7 +178,7 @@ class _Restore:
         row, changes, problem = self.builder.conversation(line)
         if problem is not None:
             self.report.skip(Skipped(where, problem))
-        self.report.span(line.id, line.user, line.conversation, row.title)
+        self.report.conversation_ids.add(line.id)
         async with self.database.user_transaction(line.user_id) as scope:
             known = [told async for told in archive.read_conversations(scope, line.id)]
             if not known and await erasure.last_erasure(scope, line.id) is not None:
@@ -209,9 +209,7 @@ class _Restore:
             if first.conversation_id != self.declared:  # its line could not be read: it is derived here
                 self.diverged.add(first.conversation_id)
         if isinstance(first, MessageLine):
-            span = self.report.span(first.conversation_id, first.user, first.conversation)
-            for entry in entries:
-                span.add(entry.item.occurred_at)
+            self.report.conversation_ids.add(first.conversation_id)
         async with self.database.user_transaction(self.user_id) as scope:
             fresh = await find_new(scope, entries)
         count = await self._store(fresh, first, find_new) if fresh and not self.dry_run else len(fresh)

@@ -136,7 +136,7 @@ async def test_what_comes_in_again_is_row_for_row_what_went_out(
     done = await other.import_file(tmp_path / "all.jsonl", dry_run=True)
     assert (counts(done), done.format) == ((told.messages, 0, 0), "memstore")
     assert done.restored == {name: getattr(told, name) for name in EVERYTHING}
-    assert done.conversations == told.conversations == len(done.spans)
+    assert done.conversations == told.conversations
     assert not any(stored(twin).values())
     monkeypatch.setattr(HashingEmbedder, "embed_documents", lambda *_: pytest.fail("the file has vectors"))
     done = await other.import_file(tmp_path / "all.jsonl")

@@ -158,13 +158,6 @@ async def test_a_dry_run_stores_nothing_and_tells_what_would_come(store: AsyncMe
     done = await store.import_file(path, dry_run=True)
     assert counts(done) == (3, 1, 1)
     assert done.conversations == 2
-    first, second = done.spans
-    assert (first.user, first.conversation, first.messages) == ("ann", "c", 3)
-    assert (first.first, first.last) == (
-        datetime(2024, 5, 1, 12, 0, 1, tzinfo=UTC),
-        datetime(2024, 5, 1, 12, 0, 2, tzinfo=UTC),
-    )
-    assert (second.user, second.messages) == ("bob", 1)
     assert [name async for name in store.users()] == []
     assert counts(await store.import_file(path)) == counts(done)
     assert counts(await store.import_file(path, dry_run=True)) == (0, 4, 1)

@@ -177,7 +177,4 @@ def _store(database: Database, counter: TokenCounter | None, batch: _Batch, repo
     report.new += len(result.new)
     report.known += len(taken) - len(result.new)
     report.masked += sum(item.masked for item in taken)
-    for item in taken:
-        place = item.conversation
-        span = report.span(place.id, place.user_name, place.name, place.title)
-        span.add(item.record.message.get("occurred_at"))
+    report.conversation_ids.update(item.conversation.id for item in taken)
