@@ -30,12 +30,10 @@ MCP_TIMEOUT_SHARE = 0.9  # of a request's timeout: a call of MCP says that it wa
 
 
 class GracefulServer(uvicorn.Server):
-    """Stops gracefully: no new connections, streams end, requests under way are finished."""
+    """Stops gracefully: no new connections, requests under way are finished."""
 
     def stop(self) -> None:
         """Begin to stop."""
-        assert isinstance(self.config.app, FastAPI)
-        self.config.app.state.stopping.set()
         self.should_exit = True
 
     @contextmanager

@@ -95,8 +95,6 @@ async def test_one_user_s_token_opens_nothing_of_another_and_does_not_say_whethe
             ("GET", ("facts", str(fact.id)), None),
             ("DELETE", ("facts", str(fact.id)), None),
             ("GET", ("receipts", str(receipt)), None),
-            ("GET", ("events",), None),
-            ("GET", ("events", "stream"), None),
             ("POST", ("derive",), None),
         ):
             answers = [await client.request(method, path(name, *rest), json=body) for name in ("bob", "nobody")]

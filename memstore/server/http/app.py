@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from http import HTTPMethod
@@ -40,7 +39,6 @@ ROUTERS = (
     conversations.messages,
     memory.contexts,
     memory.facts,
-    operations.events,
     operations.derive,
 )
 SUMMARY = "Persistent, hierarchical memory for LLM assistants: messages in, contexts within a token budget out."
@@ -79,7 +77,7 @@ def create_app(
         lifespan=lifespan,
         exception_handlers=dict.fromkeys((MemstoreError, HTTPException, RequestValidationError), handle_error),
     )
-    app.state.store, app.state.stopping, app.state.authenticator = store, asyncio.Event(), authenticator
+    app.state.store, app.state.authenticator = store, authenticator
     authenticated: list[Any] = [Depends(BEARER), Depends(get_principal)]
     api = APIRouter(prefix=API, dependencies=authenticated, responses=ERROR_RESPONSES)
     for router in ROUTERS:

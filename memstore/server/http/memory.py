@@ -8,15 +8,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 from pydantic import AfterValidator, BaseModel, Field, StrictBool, StrictFloat, StrictInt
-from starlette.responses import PlainTextResponse
 
 from memstore.client.user import Grouping, Order
-from memstore.models import Entity, Fact, FactChange, FactKind, FactType, Hit, HitGroup, Json, Role, Tier
+from memstore.models import Fact, FactChange, FactKind, FactType, Hit, HitGroup, Json, Role, Tier
 from memstore.server.http.dependencies import (
     MAX_LIMIT,
     USER,
     ConversationDep,
-    NamePart,
     Page,
     PageParams,
     StrictModel,
@@ -131,12 +129,6 @@ async def get_receipt(user: UserDep, receipt: UUID) -> Json:
     return (await user.receipt(receipt)).as_dict()
 
 
-@contexts.get("/receipts/{receipt}/explain", response_class=PlainTextResponse)
-async def explain_receipt(user: UserDep, receipt: UUID) -> str:
-    """Return a receipt for people."""
-    return (await user.receipt(receipt)).explain()
-
-
 @contexts.get("/receipts/{receipt}/replay")
 async def replay_context(user: UserDep, receipt: UUID) -> Json:
     """Return a context again: `exact` says whether these are the bytes that were sent."""
@@ -243,9 +235,3 @@ async def get_fact_history(user: UserDep, fact: UUID) -> list[FactChange]:
 async def undo_change(user: UserDep, change: UUID) -> FactChange:
     """Undo a change of a fact exactly; 409 where the fact was changed again since."""
     return await user.undo(change)
-
-
-@facts.get("/entities/{entity:name}")
-async def get_entity(user: UserDep, entity: NamePart) -> Entity:
-    """Return the facts about somebody or something, and how it is related to others."""
-    return await user.entity(entity)
