@@ -23,7 +23,6 @@ from memstore.export.entries import (
     Entry,
     EntryBuilder,
     describe_difference,
-    describe_fact_difference,
     hash_units,
 )
 from memstore.export.reader import LocatedLine, batch_lines, open_export, read_lines
@@ -191,8 +190,6 @@ class _Restore:
                     await messages.make_user(scope, line.user)
                     await archive.add_conversation(scope, row, marks, changes)
                 return
-        if reason := describe_difference("conversation", known[0].conversation, row):
-            self.report.skip(Skipped(where, reason))
         if line.watermarks is not None and known[0].watermarks != marks:
             self.diverged.add(line.id)
 
@@ -238,38 +235,35 @@ class _Restore:
                 known[message.id] = message
                 taken.add(message.seq)
                 new.append(one if message.seq <= mark else replace(one, units=[]))  # else the deriver makes units
-            elif reason := describe_difference("message", stored, message):
+            elif reason := describe_difference(stored, message):
                 self.report.skip(Skipped(one.where, reason))
             else:
                 self.report.known += 1
         return new
 
     async def _new_summaries(self, scope: Transaction, rows: Sequence[Entry[Summary]]) -> list[Entry[Summary]]:
-        """Return the summaries that are not there; report those in conflict.
+        """Return the summaries that are not there.
 
         Where something of the user's was erased, new ones whose messages are not all there are left out: what is left
         of those is summarized here. Summaries stand before messages: nobody knows yet which will come.
         """
-        known = {one.id: one for one in await summaries.some(scope, [one.item.id for one in rows])}
+        known = {one.id for one in await summaries.some(scope, [one.item.id for one in rows])}
         conversation = rows[0].item.conversation_id
         anything_erased = conversation != self.new and await tombstones.exist(scope)
         new = []
         for one in rows:
-            summary, stored = one.item, known.get(one.item.id)
-            reason = None if stored is None else describe_difference("summary", stored, summary)
+            summary = one.item
             first, last = summary.from_seq, summary.to_seq
-            if stored is not None and reason is None:
+            if summary.id in known:
                 continue
             if anything_erased and not await messages.whole(scope, summary.conversation_id, first, last):
                 self.report.left_out[ERASED] += 1
                 if summary.level == 1 and not self.dry_run:
                     await erasure.rewind_watermark(scope, summary.conversation_id, "summarize", first - 1)
-            elif reason is not None:
-                self.report.skip(Skipped(one.where, reason))
             elif conversation in self.diverged:
                 self.report.left_out["summaries of conversations that are derived here"] += 1
             else:
-                known[summary.id] = summary
+                known.add(summary.id)
                 new.append(one)
         return new
 
@@ -284,12 +278,9 @@ class _Restore:
         for one in rows:
             fact, said_in = one.item.fact, [span.message_id for span, _ in one.item.sources]
             missing = [] if self.dry_run else [message for message in said_in if message not in places]
-            if fact.id in known:
-                if reason := describe_fact_difference(known[fact.id], one.item):
-                    self.report.skip(Skipped(one.where, reason))
-            elif fact.id in new:
+            if fact.id in known or fact.id in new:
                 continue
-            elif not erased.isdisjoint((fact.id, *said_in)) or (since and fact.recorded_at <= since):
+            if not erased.isdisjoint((fact.id, *said_in)) or (since and fact.recorded_at <= since):
                 self.report.left_out[ERASED] += 1
             elif missing:
                 self.report.skip(Skipped(one.where, NO_SOURCE.format(missing[0])))
