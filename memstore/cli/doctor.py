@@ -148,7 +148,8 @@ def _store(store: MemoryStore) -> Iterator[Check]:
     if advised := _vectors(counts, store.settings.embedder):
         yield Check("vectors", advised)
     if counts["dead_letters"]:
-        yield _unusable_answers(store)
+        again = "memstore derive --redo facts or summaries asks again; user.dead_letters() has them"
+        yield Check("chat answers", f"{counts['dead_letters']} {UNUSABLE}: {again}")
 
 
 def _describe_role(able: Capabilities) -> str:
@@ -166,16 +167,3 @@ def _vectors(counts: dict[str, int], embedder: str) -> str | None:
     if embedder != "none" and without:
         return f"{without} units have none and are found by words alone: memstore derive --redo vectors"
     return None
-
-
-def _unusable_answers(store: MemoryStore) -> Check:
-    """Report answers of chat models that could not be used: no failure, as rules stood in, but worth another try."""
-    answers = {user: found for user in store.users() if (found := store.user(user).dead_letters())}
-    lines = [
-        f"{len(found)} of {user!r}, the last of {found[-1].deriver}: {found[-1].error}"
-        for user, found in answers.items()
-    ]
-    total = sum(map(len, answers.values()))
-    return Check(
-        "chat answers", f"{total} {UNUSABLE} ({'; '.join(lines)}): memstore derive --redo facts or summaries asks again"
-    )

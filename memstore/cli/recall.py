@@ -13,7 +13,6 @@ from memstore.cli.options import (
     ConversationOption,
     LimitOption,
     UserOption,
-    ViewerOption,
     flag,
     given,
     name_option,
@@ -46,7 +45,6 @@ def recall(
     since: Annotated[datetime | None, time_option("Said at or after, in ISO 8601.")] = None,
     until: Annotated[datetime | None, time_option("Said before.")] = None,
     as_of: AsOfOption = None,
-    viewer: ViewerOption = None,
 ) -> None:
     """Find what was said about something, the best first."""
     with open_store() as store:
@@ -60,7 +58,6 @@ def recall(
             since=since,
             until=until,
             as_of=as_of,
-            viewer=viewer,
         )
         if not hits:
             hint_why_little(store, user, conversation)
@@ -82,7 +79,6 @@ def context(
     strategy: Annotated[list[str] | None, option("NAME", "Compress by it; may be repeated. none: by nothing.")] = None,
     model: Annotated[str | None, option("NAME", "Count as this model does, such as gpt-4o.")] = None,
     as_of: AsOfOption = None,
-    viewer: ViewerOption = None,
     format: Annotated[
         Literal["openai", "ollama", "anthropic", "text"], typer.Option(help="How it is written.")
     ] = "openai",
@@ -103,7 +99,6 @@ def context(
                 reserve=reserve,
                 strategy=[name for name in strategy if name != "none"] if strategy else None,
                 model=model,
-                viewer=viewer,
                 as_of=as_of,
                 format=format,
             )

@@ -34,7 +34,7 @@ def looking(store: AsyncMemoryStore, *, writes: bool = False, **more: Any) -> An
 async def test_every_page_is_reached_and_has_nothing_that_was_stored_as_script(store: AsyncMemoryStore) -> None:
     await hostile(store)
     async with looking(store, writes=True) as client:
-        asked = [{"q": SCRIPT, "conversation": NAMES[0]}, {"q": "tea", "viewer": SCRIPT}]
+        asked = [{"q": SCRIPT, "conversation": NAMES[0]}, {"q": "tea", "conversation": SCRIPT}]
         found = await crawled(client, "/ui/", *(url_to("users", NAMES[0], "recall", **one) for one in asked))
         assert [(path, page.wrong) for path, page in found.items() if page.wrong] == []
         assert [path for path, page in found.items() if len(page.ids) != len(set(page.ids))] == []

@@ -176,16 +176,12 @@ class FactParams(PageParams):
 
 @facts.get("/facts")
 async def list_facts(user: UserDep, params: Annotated[FactParams, Query()]) -> Page[Fact]:
-    """Return facts, the latest first, as they are or as they were known at a moment."""
-    rows = await user.facts(**params.model_dump(exclude={"cursor", "limit"}))
-    last = params.position(tuple[datetime, UUID])
-    if last is not None:
-        rows = [fact for fact in rows if _sort_key(fact.occurred_at, fact.id) > _sort_key(*last)]
+    """Return facts, the latest first: a page as they are, or all as they were known at a moment."""
+    filters = params.model_dump(exclude={"cursor", "limit"})
+    if params.as_of is not None:
+        return Page(items=await user.facts(**filters))
+    rows = await user.facts(**filters, before=params.position(tuple[datetime, UUID]), limit=params.limit + 1)
     return params.page(rows, lambda fact: [fact.occurred_at, fact.id])
-
-
-def _sort_key(at: datetime, id: UUID) -> tuple[float, UUID]:
-    return -at.timestamp(), id
 
 
 @facts.post("/facts", status_code=201)
