@@ -36,7 +36,6 @@ def import_(
     ] = None,
     all_branches: Annotated[bool, flag("--all-branches", "Also what was edited or retried: chatgpt, claude.")] = False,
     untrusted: Annotated[bool, flag("--untrusted", "Facts that only it says wait to be confirmed.")] = False,
-    dry_run: Annotated[bool, flag("--dry-run", "Store nothing; say what would come in.")] = False,
 ) -> None:
     """Take history in: memstore-jsonl, or an export of ChatGPT, Claude, Gemini, OpenAI, LangChain, Slack, WhatsApp…
 
@@ -54,7 +53,7 @@ def import_(
     if format not in known:
         raise typer.BadParameter(f"{format!r} is none of {', '.join(map(repr, known))}", param_hint="--format")
     how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches}
-    how |= {"user": user, "format": format, "untrusted": untrusted, "dry_run": dry_run}
+    how |= {"user": user, "format": format, "untrusted": untrusted}
     counts: list[Json] = []
     reasons: list[Json] = []
     with open_store() as store:
@@ -64,11 +63,11 @@ def import_(
             skipped = [{"file": str(file), "where": skip.where, "reason": str(skip.reason)} for skip in done.skipped]
             reasons += skipped
             if not given.as_json:
-                _print_file(file, done, dry_run)
+                _print_file(file, done)
     if given.as_json:
         totals = {name: sum(each[name] for each in counts) for name in ("new", "known", "skipped")}
         print_json(totals | {"files": counts, "reasons": reasons})
-    elif not dry_run and any(each["new"] and each["format"] != OWN for each in counts):
+    elif any(each["new"] and each["format"] != OWN for each in counts):
         echo_hint("next: memstore derive makes them findable")
     raise typer.Exit(1 if reasons else 0)
 
@@ -94,13 +93,12 @@ def _counts(file: Path, done: Imported) -> Json:
     return counts
 
 
-def _print_file(file: Path, done: Imported, dry_run: bool) -> None:
-    would = " would be" if dry_run else ""
+def _print_file(file: Path, done: Imported) -> None:
     result = f"{done.new} new, {done.known} known, {done.passed_by} skipped"
-    echo((one_line(file), "bold"), f":{would} {result}, in {done.conversations} conversations")
+    echo((one_line(file), "bold"), f": {result}, in {done.conversations} conversations")
     if any(done.restored.values()):
         new = ", ".join(f"{done.restored[kind]:,} {kind}" for kind in RESTORED)
-        echo(f"  with what was derived from them:{would} new {new}")
+        echo(f"  with what was derived from them: new {new}")
     if done.masked:
         echo_hint(f"secrets masked in {done.masked} messages")
     for what, count in done.left_out.most_common():

@@ -71,17 +71,15 @@ async def restore(
     redactor: Redactor,
     counter: TokenCounter,
     only: str | None = None,
-    dry_run: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
     """Store what an export holds; a line that cannot be stored is reported, and the rest is.
 
-    Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none. With
-    `dry_run` nothing is stored, and the same is reported. `resources` are asked for where units come. `progress` is
-    called with the bytes read so far and those of the file; of a stream nobody knows them. Raises `InvalidInput` for
-    what is no export.
+    Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none.
+    `resources` are asked for where units come. `progress` is called with the bytes read so far and those of the file;
+    of a stream nobody knows them. Raises `InvalidInput` for what is no export.
     """
-    running = _Restore(database, resources, EntryBuilder(max_message_bytes, redactor, counter), dry_run)
+    running = _Restore(database, resources, EntryBuilder(max_message_bytes, redactor, counter))
     report = running.report
     size = size_of(source) if isinstance(source, Path) else 0
     name = source.name if isinstance(source, Path) else "the export"
@@ -112,7 +110,6 @@ class _Restore:
     database: Database
     resources: Callable[[], Dependencies]
     builder: EntryBuilder
-    dry_run: bool
     report: Imported = field(default_factory=lambda: Imported(NAME))
     read: int = 0  # bytes, as they lie on disk
     user: str | None = None
@@ -159,7 +156,7 @@ class _Restore:
 
         Only now: facts that are derived meanwhile would be settled without those that the file has.
         """
-        if self.user is not None and not self.dry_run:
+        if self.user is not None:
             async with self.database.user_transaction(self.user_id) as scope:
                 await archive.pend(scope)
 
@@ -168,8 +165,7 @@ class _Restore:
         async with self.database.user_transaction(line.user_id) as scope:
             if await archive.owner(scope) is None and await erasure.last_erasure(scope) is None:
                 self.report.restored["users"] += 1
-                if not self.dry_run:
-                    await archive.add_user(scope, line.user, line.settings, line.created_at)
+                await archive.add_user(scope, line.user, line.settings, line.created_at)
 
     async def _conversation(self, where: str, line: Any) -> None:
         self.declared = line.id
@@ -186,9 +182,8 @@ class _Restore:
             if not known:
                 self.new = line.id
                 self.report.restored["conversations"] += 1
-                if not self.dry_run:
-                    await messages.make_user(scope, line.user)
-                    await archive.add_conversation(scope, row, marks, changes)
+                await messages.make_user(scope, line.user)
+                await archive.add_conversation(scope, row, marks, changes)
                 return
         if line.watermarks is not None and known[0].watermarks != marks:
             self.diverged.add(line.id)
@@ -209,7 +204,7 @@ class _Restore:
             self.report.conversation_ids.add(first.conversation_id)
         async with self.database.user_transaction(self.user_id) as scope:
             fresh = await find_new(scope, entries)
-        count = await self._store(fresh, first, find_new) if fresh and not self.dry_run else len(fresh)
+        count = await self._store(fresh, first, find_new) if fresh else 0
         if isinstance(first, MessageLine):
             self.report.new += count
         else:
@@ -258,7 +253,7 @@ class _Restore:
                 continue
             if anything_erased and not await messages.whole(scope, summary.conversation_id, first, last):
                 self.report.left_out[ERASED] += 1
-                if summary.level == 1 and not self.dry_run:
+                if summary.level == 1:
                     await erasure.rewind_watermark(scope, summary.conversation_id, "summarize", first - 1)
             elif conversation in self.diverged:
                 self.report.left_out["summaries of conversations that are derived here"] += 1
@@ -277,7 +272,7 @@ class _Restore:
         new: dict[UUID, Entry[FactWithHistory]] = {}
         for one in rows:
             fact, said_in = one.item.fact, [span.message_id for span, _ in one.item.sources]
-            missing = [] if self.dry_run else [message for message in said_in if message not in places]
+            missing = [message for message in said_in if message not in places]
             if fact.id in known or fact.id in new:
                 continue
             if not erased.isdisjoint((fact.id, *said_in)) or (since and fact.recorded_at <= since):
@@ -311,7 +306,7 @@ class _Restore:
                     known.add(line.id)
                     rows.append(row)
                     vectors += own
-            if rows and not self.dry_run:
+            if rows:
                 await messages.make_user(scope, batch[0].line.user)
                 await archive.add_documents(scope, rows, vectors)
         self.report.restored["documents"] += len(rows)

@@ -130,14 +130,9 @@ async def test_what_comes_in_again_is_row_for_row_what_went_out(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A dry run tells the same and stores nothing. No text is embedded again."""
+    """No text is embedded again."""
     await lived_in(store)
     told = await store.export(tmp_path / "all.jsonl")
-    done = await other.import_file(tmp_path / "all.jsonl", dry_run=True)
-    assert (counts(done), done.format) == ((told.messages, 0, 0), "memstore")
-    assert done.restored == {name: getattr(told, name) for name in EVERYTHING}
-    assert done.conversations == told.conversations
-    assert not any(stored(twin).values())
     monkeypatch.setattr(HashingEmbedder, "embed_documents", lambda *_: pytest.fail("the file has vectors"))
     done = await other.import_file(tmp_path / "all.jsonl")
     assert (counts(done), done.format) == ((told.messages, 0, 0), "memstore")
@@ -194,9 +189,8 @@ async def test_a_second_import_adds_nothing_also_where_the_store_has_gone_on(
     alice = await lived_in(store)
     await alice.export(tmp_path / "a.jsonl")
     first = await other.import_file(tmp_path / "a.jsonl")
-    for dry_run in (True, False):
-        again = await other.import_file(tmp_path / "a.jsonl", dry_run=dry_run)
-        assert (counts(again), again.restored) == ((0, first.new, 0), {})
+    again = await other.import_file(tmp_path / "a.jsonl")
+    assert (counts(again), again.restored) == ((0, first.new, 0), {})
     bob = other.user("alice")
     await bob.conversation("weeks").add("user", "I live in Faro now.")
     await other.derive()
@@ -393,13 +387,12 @@ async def test_what_was_erased_does_not_come_back_with_an_export(
         certificate = await (place.erase() if erased == "conversation" else alice.erase())
     await store.derive()
     before = stored(url)
-    for dry_run in (True, False):
-        done = await store.import_file(tmp_path / "all.jsonl", dry_run=dry_run)
-        assert (done.new, done.known) == (0, told.messages - certificate.counts["messages"])
-        gone = [certificate.counts[table] for table in ("messages", "summaries", "facts")]
-        assert all(gone)
-        assert done.left_out["erased before"] == sum(gone) + certificate.counts.get("documents", 0)
-        assert (done.restored, reasons(done)) == ({}, [])
+    done = await store.import_file(tmp_path / "all.jsonl")
+    assert (done.new, done.known) == (0, told.messages - certificate.counts["messages"])
+    gone = [certificate.counts[table] for table in ("messages", "summaries", "facts")]
+    assert all(gone)
+    assert done.left_out["erased before"] == sum(gone) + certificate.counts.get("documents", 0)
+    assert (done.restored, reasons(done)) == ({}, [])
     await store.derive()
     assert stored(url) == before
     assert (await store.verify_erasure(certificate)).is_clean

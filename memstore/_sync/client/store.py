@@ -238,7 +238,6 @@ class MemoryStore:
         date_order: str | None = None,
         all_branches: bool = False,
         untrusted: bool = False,
-        dry_run: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> Imported:
         """Import a history from a file, or from the folder of a chat export; known messages are not stored twice.
@@ -249,8 +248,8 @@ class MemoryStore:
         `user` owns what the file names no user for; of memstore's own exports, only that user is imported. What some
         formats do not say (docs/reference/importing.md): `me` is the importing person's name in a chat between people,
         `timezone` ("Europe/Berlin") that of times without one, `date_order` "dmy", "mdy" or "ymd"; `all_branches`
-        imports edited and repeated answers too. Facts that only `untrusted` messages say are quarantined. With
-        `dry_run` nothing is stored. `progress(done, total)` counts bytes of the file.
+        imports edited and repeated answers too. Facts that only `untrusted` messages say are quarantined.
+        `progress(done, total)` counts bytes of the file.
         """
         from memstore._sync.ingest.history import import_file
         from memstore.export.reader import is_export
@@ -274,7 +273,6 @@ class MemoryStore:
                 redactor=runtime.redactor,
                 counter=self.counter,
                 only=user,
-                dry_run=dry_run,
                 progress=progress,
             )
         options = parse_options(me=me, timezone=timezone, date_order=date_order, all_branches=all_branches)
@@ -286,7 +284,6 @@ class MemoryStore:
             options=options,
             user=user,
             format=format,
-            dry_run=dry_run,
             untrusted=untrusted,
             progress=progress,
         )

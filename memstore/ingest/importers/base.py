@@ -183,7 +183,7 @@ class Importer:
 
 @dataclass(slots=True)
 class Imported:
-    """What an import did, or with `dry_run` would do.
+    """What an import did.
 
     `passed_by` is how many messages could not be taken, of which `skipped` names the first 10,000; `left_out` counts
     what is no part of the history, by what it is. `restored` counts what else came new from an export of memstore's. In

@@ -117,22 +117,10 @@ async def build_context(conversation: ConversationDep, body: ContextRequest) -> 
     )
 
 
-@contexts.get("/conversations/{conversation:name}/receipts")
-async def list_receipts(conversation: ConversationDep, limit: Annotated[int, Query(ge=1, le=100)] = 20) -> list[Json]:
-    """Return the receipts of a conversation's contexts, the latest first."""
-    return [receipt.as_dict() for receipt in await conversation.receipts(limit=limit)]
-
-
 @contexts.get("/receipts/{receipt}")
 async def get_receipt(user: UserDep, receipt: UUID) -> Json:
     """Return a receipt: what was in a context, what was left out and why."""
     return (await user.receipt(receipt)).as_dict()
-
-
-@contexts.get("/receipts/{receipt}/replay")
-async def replay_context(user: UserDep, receipt: UUID) -> Json:
-    """Return a context again: `exact` says whether these are the bytes that were sent."""
-    return (await user.replay(receipt)).as_dict()
 
 
 class FactFields(StrictModel):
