@@ -122,13 +122,11 @@ def _load(name: str, load: Callable[[str], object]) -> None:
 
 def _store(store: MemoryStore) -> Iterator[Check]:
     from memstore.store.errors import describe_url
-    from memstore.store.migrations import status
     from memstore.store.roles import capabilities
 
     able = capabilities(store.url)
-    yield Check("database", describe_url(store.url))
-    yield Check("server", f"PostgreSQL {able.server_version // 10000}, pgvector {able.pgvector}")
-    yield Check("schema", f"revision {status(store.url).revision}")
+    server = f"PostgreSQL {able.server_version // 10000}, pgvector {able.pgvector}"
+    yield Check("database", f"{describe_url(store.url)}, {server}")
     if able.role is None and able.ignores_policies:
         yield Check("isolation", "this login ignores row-level security; give one that is no superuser", 1)
     else:

@@ -49,7 +49,6 @@ async def serve(
     host: str,
     port: int,
     settings: Settings | Mapping[str, Any] | None = None,
-    ui: bool = True,
     ui_writes: bool = False,
     on_start: Callable[[str, bool], None],
 ) -> None:
@@ -72,7 +71,7 @@ async def serve(
         bracketed = f"[{host}]" if ":" in host else host
         hosts = (bracketed, *LOCAL_HOSTS, *named_hosts) if is_local or named_hosts else ()
         collect_metrics()
-        app = create_app(store, allow_local=allow_local, hosts=hosts, mcp=load_mcp(store), ui=ui, ui_writes=ui_writes)
+        app = create_app(store, allow_local=allow_local, hosts=hosts, mcp=load_mcp(store), ui_writes=ui_writes)
         with open_socket(host, port) as listener:
             on_start(f"http://{bracketed}:{listener.getsockname()[1]}", not has_tokens)
             await GracefulServer(uvicorn_config(app, store.settings)).serve(sockets=[listener])

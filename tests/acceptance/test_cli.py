@@ -388,7 +388,7 @@ def test_doctor_finds_all_well_and_keeps_secrets(of_sample: Run) -> None:
     looked_at = [one["what"] for one in told.json["checks"]]
     expected = ["settings", "token counter", "embedder", "facts model", "summary model", "database"]
     assert looked_at[:6] == expected
-    assert {"server", "schema", "isolation", "derivations"} <= set(looked_at)
+    assert {"isolation", "derivations"} <= set(looked_at)
     assert told.json["checks"][0]["detail"] == f"embedder={EMBEDDER}"
     told = of_sample("doctor", "-d", NOWHERE.replace("nobody@", "nobody:secret@"))
     assert "secret" not in told.out + told.err

@@ -9,8 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import AfterValidator, BaseModel, Field, StrictBool, StrictFloat, StrictInt
 
-from memstore.client.user import Grouping, Order
-from memstore.models import Fact, FactChange, FactKind, FactType, Hit, HitGroup, Json, Role, Tier
+from memstore.models import Fact, FactChange, FactKind, FactType, Hit, Json, Role, Tier
 from memstore.server.http.dependencies import (
     MAX_LIMIT,
     USER,
@@ -44,15 +43,13 @@ class RecallRequest(StrictModel):
     min_score: StrictFloat | None = Field(None, allow_inf_nan=False)
     viewer: str | None = Field(None, min_length=1)
     visibility: str | None = None
-    order: Order = "score"
-    group_by: Grouping | None = None
 
 
 @contexts.post("/recall")
-async def recall(user: UserDep, body: RecallRequest) -> list[Hit] | list[HitGroup]:
-    """Return what is remembered, the best first: hits, or with `group_by` groups of them."""
-    found: list[Hit] | list[HitGroup] = await user.recall(**dict(body))
-    return found
+async def recall(user: UserDep, body: RecallRequest) -> list[Hit]:
+    """Return what is remembered, the best first."""
+    hits: list[Hit] = await user.recall(**dict(body))
+    return hits
 
 
 def _refuse_file(model: str) -> str:
