@@ -64,17 +64,3 @@ async def serving(store: AsyncMemoryStore, **options: Any) -> AsyncIterator[tupl
         finally:
             server.stop()
             await task
-
-
-async def events(response: httpx.Response) -> AsyncIterator[dict[str, str]]:
-    """Give the events of a stream, each as its fields."""
-    fields: dict[str, str] = {}
-    async for line in response.aiter_lines():
-        if line.startswith(":"):
-            continue
-        if not line and fields:
-            yield fields
-            fields = {}
-        elif line:
-            name, _, value = line.partition(": ")
-            fields[name] = f"{fields[name]}\n{value}" if name in fields else value  # data may be of several lines

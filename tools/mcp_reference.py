@@ -27,7 +27,6 @@ async def describe() -> str:
     lines = [line for tool in await server.list_tools() for line in _tool(tool)]
     lines += ["", "### Resources", "", "| address | what |", "|---|---|"]
     lines += [f"| `{resource.uri}` | {resource.description} |" for resource in await server.list_resources()]
-    lines += [f"| `{one.uri_template}` | {one.description} |" for one in await server.list_resource_templates()]
     return "\n".join(lines) + "\n"
 
 

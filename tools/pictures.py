@@ -93,7 +93,7 @@ async def take(folder: Path, settings: dict[str, Any]) -> None:
         async with await AsyncMemoryStore.open(f"embedded:{home}/store", settings=settings) as store:
             receipt = await prepared(store)
             shown = await pages(store, receipt)
-            async with serving(store, ui=True, ui_writes=True) as (client, _):
+            async with serving(store, ui_writes=True) as (client, _):
                 base = str(client.base_url)
                 for scheme in ("light", "dark"):
                     async with opened(base, viewport=WIDE, color_scheme=scheme) as page:

@@ -39,14 +39,12 @@ app = typer.Typer(
 )
 command(app, takes_database=False)(demo.demo)
 for function in (  # in the order of --help
-    import_export.import_, import_export.export, derive.derive, derive.worker, server.serve,
-    recall.recall, recall.context, chat.chat, facts.facts, recall.summaries, recall.receipts, recall.receipt,
-    recall.replay, server.mcp, recall.users, recall.conversations, erase.erase, erase.erasures, erase.verify_erasure,
-    erase.retention, doctor.stats, doctor.settings, doctor.doctor,
+    import_export.import_, import_export.export, derive.derive, derive.worker, derive.jobs, server.serve,
+    recall.recall, recall.context, chat.chat, facts.facts, server.mcp, recall.users, recall.conversations,
+    erase.erase, erase.erasures, erase.verify_erasure, doctor.stats, doctor.doctor,
 ):  # fmt: skip
     command(app, function.__name__.strip("_").replace("_", "-"))(function)
 app.add_typer(derive.backfill_app, name="backfill")
-app.add_typer(derive.jobs_app, name="jobs")
 app.add_typer(db.embeddings_app, name="embeddings")
 app.add_typer(facts.app, name="fact")
 app.add_typer(server.token_app, name="token")

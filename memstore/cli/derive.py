@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from memstore.client.worker import WorkingStore
     from memstore.models import BackfillStatus
 
-jobs_app = group("See what waits for the workers.")
 ConcurrencyOption = Annotated[
     int, typer.Option("--concurrency", "-c", min=1, max=256, metavar="N", help="Conversations at a time.")
 ]
@@ -96,9 +95,9 @@ def worker(concurrency: ConcurrencyOption = 4) -> None:
     print_result(made, ", ".join(f"{count:,} {name}" for name, count in made.items()))
 
 
-@command(jobs_app, "list")
 def jobs(
     failed: Annotated[bool, flag("--failed", "Those that were given up.")] = False,
+    retry: Annotated[bool, flag("--retry", "Let those that were given up wait again, first.")] = False,
     limit: LimitOption = 1000,
 ) -> None:
     """List the jobs that wait or run, or those that were given up.
@@ -106,20 +105,12 @@ def jobs(
     JSON: {"counts": {state: integer}, "jobs": [as rows]}.
     """
     with open_store() as store:
+        if retry:
+            store.retry_jobs()
         counts, rows = store.job_counts(), store.jobs(failed=failed, limit=limit)
     cells = [(job.id, job.status, job.attempts, job.conversation_id, job.error) for job in rows]
     print_rows({"counts": counts, "jobs": rows}, ("job", "status", "attempts", "conversation", "went wrong"), cells)
     echo_hint(f"{counts.waiting} waiting, {counts.running} running, {counts.failed} failed; {counts.workers} workers")
-
-
-@command(jobs_app)
-def retry(
-    ids: Annotated[list[int] | None, typer.Argument(metavar="JOB…", help="As jobs list shows them; else all.")] = None,
-) -> None:
-    """Try jobs again that were given up: these, or all."""
-    with open_store() as store:
-        retried = store.retry_jobs(ids or None)
-    print_result({"retried": retried}, f"{retried} jobs wait again")
 
 
 @command(backfill_app)
@@ -149,8 +140,6 @@ def plan(
         echo_hint("how long it takes is known after a first backfill; while one runs, it shows the time left")
     else:
         echo_hint(f"{_time(plan.seconds)} at the rate of this store's earlier backfills")
-    if plan.model_seconds is not None:
-        echo_hint(f"one call of a chat model after the other takes {_time(plan.model_seconds)}")
     if any(each.answers == "assumed" for each in plan.derivers.values()):
         echo_hint("the tokens of calls are assumed: no call of this model was measured yet")
 

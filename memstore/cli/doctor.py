@@ -1,8 +1,7 @@
-"""`stats`, `settings` and `doctor`: how much is stored, how it is set, and whether memstore can work here."""
+"""`stats` and `doctor`: how much is stored, and whether memstore can work here."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -34,27 +33,6 @@ def stats(
     if counts["dead_letters"]:
         echo_hint(f"{counts['dead_letters']} {UNUSABLE}: memstore doctor says why")
     print_rows(counts, ("what", "how many"), counts.items())
-
-
-def settings() -> None:
-    """List every setting with its value and where that comes from."""
-    from memstore.settings import describe
-    from memstore.store.errors import redact_url
-
-    listed = [
-        {
-            "name": each.name,
-            "source": each.source,
-            "value": redact_url(each.value) if each.name == "database_url" else each.value,
-        }
-        for each in describe()
-    ]
-    rows = [(each["name"], each["source"], _text(each["value"])) for each in listed]
-    print_rows(listed, ("name", "from", "value"), rows)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +70,6 @@ def run_checks() -> Iterator[Check]:
     from memstore.providers import load_counter, load_embedder, load_reranker
     from memstore.settings import load
 
-    version = sys.version_info
-    yield Check("python", f"{version.major}.{version.minor}.{version.micro} on {sys.platform}")
     try:
         settings = load({})
     except MemstoreError as error:
@@ -146,13 +122,11 @@ def _load(name: str, load: Callable[[str], object]) -> None:
 
 def _store(store: MemoryStore) -> Iterator[Check]:
     from memstore.store.errors import describe_url
-    from memstore.store.migrations import status
     from memstore.store.roles import capabilities
 
     able = capabilities(store.url)
-    yield Check("database", describe_url(store.url))
-    yield Check("server", f"PostgreSQL {able.server_version // 10000}, pgvector {able.pgvector}")
-    yield Check("schema", f"revision {status(store.url).revision}")
+    server = f"PostgreSQL {able.server_version // 10000}, pgvector {able.pgvector}"
+    yield Check("database", f"{describe_url(store.url)}, {server}")
     if able.role is None and able.ignores_policies:
         yield Check("isolation", "this login ignores row-level security; give one that is no superuser", 1)
     else:
@@ -172,7 +146,8 @@ def _store(store: MemoryStore) -> Iterator[Check]:
     if advised := _vectors(counts, store.settings.embedder):
         yield Check("vectors", advised)
     if counts["dead_letters"]:
-        yield _unusable_answers(store)
+        again = "memstore derive --redo facts or summaries asks again; user.dead_letters() has them"
+        yield Check("chat answers", f"{counts['dead_letters']} {UNUSABLE}: {again}")
 
 
 def _describe_role(able: Capabilities) -> str:
@@ -190,16 +165,3 @@ def _vectors(counts: dict[str, int], embedder: str) -> str | None:
     if embedder != "none" and without:
         return f"{without} units have none and are found by words alone: memstore derive --redo vectors"
     return None
-
-
-def _unusable_answers(store: MemoryStore) -> Check:
-    """Report answers of chat models that could not be used: no failure, but worth another try."""
-    answers = {user: found for user in store.users() if (found := store.user(user).dead_letters())}
-    lines = [
-        f"{len(found)} of {user!r}, the last of {found[-1].deriver}: {found[-1].error}"
-        for user, found in answers.items()
-    ]
-    total = sum(map(len, answers.values()))
-    return Check(
-        "chat answers", f"{total} {UNUSABLE} ({'; '.join(lines)}): memstore derive --redo facts or summaries asks again"
-    )

@@ -1,4 +1,4 @@
-"""`erase`, `erasures`, `verify-erasure` and `retention`."""
+"""`erase`, `erasures` and `verify-erasure`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from memstore.cli.options import OnlyUserOption, UserOption, flag, given, option
-from memstore.cli.output import echo, echo_hint, print_json, print_result, print_rows
+from memstore.cli.output import echo, echo_hint, print_json, print_rows
 from memstore.cli.session import hint_why_little, open_store
 
 if TYPE_CHECKING:
@@ -89,14 +89,6 @@ def verify_erasure(
             echo_hint(hint)
     if not all(remains.is_clean for _, remains in results):
         raise typer.Exit(1)
-
-
-def retention(user: OnlyUserOption = None) -> None:
-    """Erase messages older than message_retention_days of their conversation, of their user or of the settings."""
-    with open_store() as store:
-        erased = store.apply_retention(user=user)
-    text = f"{erased:,} messages were older than they are kept, and are erased"
-    print_result({"messages": erased}, text)
 
 
 def _read(path: Path) -> list[Certificate]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memstore.cli.options import AsOfOption, UserOption, command, group, id_argument, name_option, option, time_option
+from memstore.cli.options import AsOfOption, UserOption, command, group, id_argument, name_option, option
 from memstore.cli.output import one_line, print_result, print_rows, short_id
 from memstore.cli.session import hint_why_little, open_store
 
@@ -17,13 +16,6 @@ if TYPE_CHECKING:
 
 app = group("Look after facts by hand.")
 FactArgument = Annotated[str, id_argument("fact")]
-TYPE = option("TYPE", "What it is, such as preference, identity, constraint or plan.")
-SubjectOption = Annotated[str | None, name_option("Whom it is about.")]
-AttributeOption = Annotated[str | None, option("NAME", "What it tells, such as residence.")]
-ValueOption = Annotated[str | None, option("TEXT", "What it says that the attribute is.")]
-ConfidenceOption = Annotated[float | None, option("N", "How sure it is, from 0 to 1.")]
-FromOption = Annotated[datetime | None, time_option("Since when it holds, in ISO 8601.", "--from")]
-ToOption = Annotated[datetime | None, time_option("Until when it holds, in ISO 8601.", "--to")]
 
 
 def facts(
@@ -53,50 +45,6 @@ def print_facts(facts: Sequence[Fact]) -> None:
         (short_id(each.id), each.type, state_of(each), each.occurred_at, each.confidence, each.text) for each in facts
     ]
     print_rows(facts, columns, rows)
-
-
-@command(app)
-def add(
-    text: Annotated[str, typer.Argument(help="A sentence that stands for itself: who, what, when.")],
-    user: UserOption,
-    type: Annotated[str, TYPE],
-    subject: SubjectOption = None,
-    attribute: AttributeOption = None,
-    value: ValueOption = None,
-    confidence: ConfidenceOption = None,
-    begin: FromOption = None,
-    end: ToOption = None,
-) -> None:
-    """Enter a fact; recall finds it at once."""
-    columns = _columns(None, None, subject, attribute, value, confidence, begin, end)
-    with open_store() as store:
-        _print_fact(store.user(user).add_fact(text, type=type, **columns))
-
-
-@command(app)
-def edit(
-    fact: FactArgument,
-    user: UserOption,
-    text: Annotated[str | None, option("TEXT", "Other words.")] = None,
-    type: Annotated[str | None, TYPE] = None,
-    subject: SubjectOption = None,
-    attribute: AttributeOption = None,
-    value: ValueOption = None,
-    confidence: ConfidenceOption = None,
-    begin: FromOption = None,
-    end: ToOption = None,
-) -> None:
-    """Put another fact in the place of an active one; what is not given stays."""
-    with open_store() as store:
-        scope = store.user(user)
-        id = scope.resolve_id(fact, kind="fact")
-        _print_fact(scope.edit_fact(id, **_columns(text, type, subject, attribute, value, confidence, begin, end)))
-
-
-def _columns(*values: object) -> dict[str, Any]:
-    """Return the columns of a fact that options give."""
-    names = ("text", "type", "subject", "attribute", "value", "confidence", "valid_from", "valid_to")
-    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
 
 @command(app)

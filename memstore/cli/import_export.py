@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from memstore.cli.options import flag, given, name_option, option
-from memstore.cli.output import echo, echo_hint, one_line, print_json, print_result, print_rows, show_progress
+from memstore.cli.output import echo, echo_hint, one_line, print_json, print_result, show_progress
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
 from memstore.serialization import to_json
@@ -36,7 +36,6 @@ def import_(
     ] = None,
     all_branches: Annotated[bool, flag("--all-branches", "Also what was edited or retried: chatgpt, claude.")] = False,
     untrusted: Annotated[bool, flag("--untrusted", "Facts that only it says wait to be confirmed.")] = False,
-    dry_run: Annotated[bool, flag("--dry-run", "Store nothing; show what would come in.")] = False,
 ) -> None:
     """Take history in: memstore-jsonl, or an export of ChatGPT, Claude, Gemini, OpenAI, LangChain, Slack, WhatsApp…
 
@@ -45,8 +44,8 @@ def import_(
     What is known is not taken twice. What cannot be read is skipped and named, a file that cannot be read at all as
     one; the rest is stored, and the exit code is 1.
 
-    JSON: {"new", "known", "skipped", "files": [one for each, with --dry-run with a "preview"], "reasons": [{"file",
-    "where", "reason"} of what was skipped]}.
+    JSON: {"new", "known", "skipped", "files": [one for each], "reasons": [{"file", "where", "reason"} of what was
+    skipped]}.
     """
     from memstore.ingest.importers import IMPORTERS
 
@@ -54,21 +53,21 @@ def import_(
     if format not in known:
         raise typer.BadParameter(f"{format!r} is none of {', '.join(map(repr, known))}", param_hint="--format")
     how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches}
-    how |= {"user": user, "format": format, "untrusted": untrusted, "dry_run": dry_run}
+    how |= {"user": user, "format": format, "untrusted": untrusted}
     counts: list[Json] = []
     reasons: list[Json] = []
     with open_store() as store:
         for file in files:
             done = _import_file(store, file, **how)
-            counts.append(_counts(file, done, dry_run))
+            counts.append(_counts(file, done))
             skipped = [{"file": str(file), "where": skip.where, "reason": str(skip.reason)} for skip in done.skipped]
             reasons += skipped
             if not given.as_json:
-                _print_file(file, done, dry_run)
+                _print_file(file, done)
     if given.as_json:
         totals = {name: sum(each[name] for each in counts) for name in ("new", "known", "skipped")}
         print_json(totals | {"files": counts, "reasons": reasons})
-    elif not dry_run and any(each["new"] and each["format"] != OWN for each in counts):
+    elif any(each["new"] and each["format"] != OWN for each in counts):
         echo_hint("next: memstore derive makes them findable")
     raise typer.Exit(1 if reasons else 0)
 
@@ -85,33 +84,28 @@ def _import_file(store: MemoryStore, file: Path, **how: Any) -> Imported:
         return Imported(passed_by=1, skipped=[Skipped(str(file), str(error))])
 
 
-def _counts(file: Path, done: Imported, dry_run: bool) -> Json:
-    """Return a file's line of the report; after a dry run with its first 10,000 conversations."""
+def _counts(file: Path, done: Imported) -> Json:
+    """Return a file's line of the report."""
     names = ("format", "new", "known", "left_out", "masked", "conversations")
     counts: Json = {"file": str(file), "skipped": done.passed_by} | {name: getattr(done, name) for name in names}
     if done.format == OWN:
         counts["restored"] = {kind: done.restored[kind] for kind in RESTORED}
-    return counts | {"preview": done.spans} if dry_run else counts
+    return counts
 
 
-def _print_file(file: Path, done: Imported, dry_run: bool) -> None:
-    would = " would be" if dry_run else ""
+def _print_file(file: Path, done: Imported) -> None:
     result = f"{done.new} new, {done.known} known, {done.passed_by} skipped"
-    echo((one_line(file), "bold"), f":{would} {result}, in {done.conversations} conversations")
+    echo((one_line(file), "bold"), f": {result}, in {done.conversations} conversations")
     if any(done.restored.values()):
         new = ", ".join(f"{done.restored[kind]:,} {kind}" for kind in RESTORED)
-        echo(f"  with what was derived from them:{would} new {new}")
-    if dry_run:
-        spans = done.spans[:MAX_SHOWN]
-        rows = [(each.user, each.messages, each.first, each.last, each.title, each.conversation) for each in spans]
-        print_rows(None, ("user", "messages", "from", "to", "title", "conversation"), rows)
+        echo(f"  with what was derived from them: new {new}")
     if done.masked:
         echo_hint(f"secrets masked in {done.masked} messages")
     for what, count in done.left_out.most_common():
         echo_hint(f"left out: {count:,} {what}")
     for skip in done.skipped[:MAX_SHOWN]:
         echo_hint(f"skipped {skip.where}: {skip.reason}", "yellow")
-    if max(done.passed_by, len(done.spans) if dry_run else 0) > MAX_SHOWN:
+    if done.passed_by > MAX_SHOWN:
         echo_hint("… and more; --json names them")
 
 
@@ -120,9 +114,7 @@ def export(
         str, typer.Argument(metavar="[PATH|-]", help="A file, gzipped where it ends in .gz; - is stdout.")
     ] = STDOUT,
     user: Annotated[list[str] | None, name_option("Of this user; may be repeated.", "--user", "-u")] = None,
-    conversation: Annotated[str | None, name_option("Only this one of the user's.", "--conversation", "-c")] = None,
     no_derived: Annotated[bool, flag("--no-derived", "Without what was made of messages: to be made there.")] = False,
-    no_vectors: Annotated[bool, flag("--no-vectors", "Without vectors, most of the size: to be made there.")] = False,
 ) -> None:
     """Write memory to a file: messages, summaries, facts with their history, documents, settings; a JSON object a line.
 
@@ -131,10 +123,7 @@ def export(
     """
     if path == STDOUT and given.as_json:
         raise typer.BadParameter("stdout has the export; give a file to have the counts there.")
-    if conversation is not None and len(user or ()) != 1:
-        raise typer.BadParameter("a conversation is of one user: give --user once.", param_hint="--conversation")
-    scope: Json = {"users": user or None, "conversation": conversation}
-    options = scope | {"derived": not no_derived, "vectors": not no_vectors}
+    options: Json = {"users": user or None, "derived": not no_derived}
     with open_store() as store:
         if path == STDOUT:  # on a terminal a bar would stand between the lines
             done = store.export(sys.stdout.buffer, **options)

@@ -100,7 +100,6 @@ def parse_time(value: str) -> datetime:
 UserOption = Annotated[str, name_option("Whose memory.", "--user", "-u")]
 OnlyUserOption = Annotated[str | None, name_option("Of this user only.", "--user", "-u")]
 ConversationOption = Annotated[str, name_option("The conversation.", "--conversation", "-c")]
-ViewerOption = Annotated[str | None, name_option("Show what this one sees; else the settings' context_viewer.")]
 AsOfOption = Annotated[datetime | None, time_option("What was known then, in ISO 8601.", "--as-of")]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many.")]
 

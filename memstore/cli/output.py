@@ -23,7 +23,7 @@ from memstore.cli.options import given
 from memstore.serialization import to_json
 
 if TYPE_CHECKING:
-    from memstore.models import Context, Json, Replay
+    from memstore.models import Context, Json
 
 ROLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
 CELL = 24  # columns at most for what stands beside a row's text
@@ -199,7 +199,7 @@ def print_context(context: Context) -> None:
     echo((f"\n{receipt.tokens:,} of {receipt.budget:,} tokens", "bold"), f": {sections}")
 
 
-def print_messages(context: Context | Replay) -> None:
+def print_messages(context: Context) -> None:
     """Print the messages of a context for people, or its text as it is."""
     if context.text is not None:
         print(escape(context.text))

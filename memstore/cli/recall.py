@@ -13,24 +13,17 @@ from memstore.cli.options import (
     ConversationOption,
     LimitOption,
     UserOption,
-    ViewerOption,
     flag,
     given,
-    id_argument,
     name_option,
     option,
     time_option,
 )
 from memstore.cli.output import (
-    echo_error,
     echo_hint,
     escape,
-    out,
     print_context,
-    print_json,
-    print_messages,
     print_models,
-    print_result,
     print_rows,
 )
 from memstore.cli.session import hint_why_little, open_store
@@ -39,7 +32,6 @@ if TYPE_CHECKING:
     from memstore.models import Hit
 
 TIERS = ("messages", "summaries", "facts")
-ReceiptArgument = Annotated[str, id_argument("receipt")]
 
 
 def recall(
@@ -53,7 +45,6 @@ def recall(
     since: Annotated[datetime | None, time_option("Said at or after, in ISO 8601.")] = None,
     until: Annotated[datetime | None, time_option("Said before.")] = None,
     as_of: AsOfOption = None,
-    viewer: ViewerOption = None,
 ) -> None:
     """Find what was said about something, the best first."""
     with open_store() as store:
@@ -67,7 +58,6 @@ def recall(
             since=since,
             until=until,
             as_of=as_of,
-            viewer=viewer,
         )
         if not hits:
             hint_why_little(store, user, conversation)
@@ -89,7 +79,6 @@ def context(
     strategy: Annotated[list[str] | None, option("NAME", "Compress by it; may be repeated. none: by nothing.")] = None,
     model: Annotated[str | None, option("NAME", "Count as this model does, such as gpt-4o.")] = None,
     as_of: AsOfOption = None,
-    viewer: ViewerOption = None,
     format: Annotated[
         Literal["openai", "ollama", "anthropic", "text"], typer.Option(help="How it is written.")
     ] = "openai",
@@ -110,7 +99,6 @@ def context(
                 reserve=reserve,
                 strategy=[name for name in strategy if name != "none"] if strategy else None,
                 model=model,
-                viewer=viewer,
                 as_of=as_of,
                 format=format,
             )
@@ -123,49 +111,6 @@ def context(
     print_context(result)
     if explain and not given.as_json:
         print(escape(result.explain()))
-
-
-def receipts(
-    user: UserOption,
-    conversation: ConversationOption,
-    limit: LimitOption = 20,
-) -> None:
-    """List the receipts of a conversation's contexts, the latest first; they are kept for some days."""
-    with open_store() as store:
-        rows = store.user(user).conversation(conversation).receipts(limit=limit)
-        if not rows:
-            hint_why_little(store, user, conversation)
-    cells = [
-        (each.recorded_at, each.id, each.tokens, each.budget, each.cacheable, each.texts.get("query")) for each in rows
-    ]
-    print_rows(rows, ("made", "id", "tokens", "budget", "cacheable", "question"), cells)
-
-
-def receipt(receipt: ReceiptArgument, user: UserOption) -> None:
-    """Say what a context was made of, and what was left out and why."""
-    with open_store() as store:
-        scope = store.user(user)
-        row = scope.receipt(scope.resolve_id(receipt, kind="receipt"))
-    print_result(row, row.explain())
-
-
-def replay(receipt: ReceiptArgument, user: UserOption) -> None:
-    """Make a context again from its receipt: the same bytes, or what is left and what is missing.
-
-    Where something is missing, the exit code is 1, and stderr says what.
-    """
-    with open_store() as store:
-        scope = store.user(user)
-        result = scope.replay(scope.resolve_id(receipt, kind="receipt"))
-    if given.as_json:
-        print_json(result)
-    else:
-        print_messages(result)
-        out.print(f"the bytes that were sent, by their SHA-256: {'yes' if result.exact else 'no'}")
-    for part in result.missing:
-        echo_error(f"{' '.join(filter(None, [part.section, part.kind, str(part.id or '')]))}: {part.why}")
-    if not result.exact:
-        raise typer.Exit(1)
 
 
 def users() -> None:
@@ -186,19 +131,3 @@ def conversations(
         if not listed:
             hint_why_little(store, user)
     print_models(listed, "last_seq", "created_at", "updated_at", "channel", "title", "name")
-
-
-def summaries(
-    user: UserOption,
-    conversation: ConversationOption,
-    level: Annotated[int | None, option("N", "Of this level only; 0: those that were asked for.", min=0)] = None,
-) -> None:
-    """List the summaries of a conversation, by level and in order.
-
-    Level 1 is of stretches of the conversation, each further one of several summaries of the level below.
-    """
-    with open_store() as store:
-        listed = store.user(user).conversation(conversation).summaries(level=level)
-        if not listed:
-            hint_why_little(store, user, conversation)
-    print_models(listed, "level", "from_seq", "to_seq", "occurred_at", "occurred_until", "tokens", "text")

@@ -25,8 +25,7 @@ token_app = group("Say who may ask a server.")
 def serve(
     host: Annotated[str, option("ADDRESS", "Where it listens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes one that is free.")] = 8377,
-    ui: Annotated[bool, flag("--ui/--no-ui", "Pages for people, at /ui.")] = True,
-    allow_writes_in_ui: Annotated[bool, flag("--allow-writes-in-ui", "Let these pages change something.")] = False,
+    allow_writes_in_ui: Annotated[bool, flag("--allow-writes-in-ui", "Let the pages at /ui change something.")] = False,
 ) -> None:
     """Serve the store over HTTP until Ctrl-C or SIGTERM; requests under way are finished first.
 
@@ -43,13 +42,12 @@ def serve(
         from memstore.server.serve import serve as run
 
     def announce(url: str, is_open: bool) -> None:
-        pages = f", and {url}/ui for people" if ui else ""
-        print_result({"url": url, "open": is_open}, f"serving {url}/v1 (Ctrl-C stops it){pages}")
+        print_result({"url": url, "open": is_open}, f"serving {url}/v1, and {url}/ui for people (Ctrl-C stops it)")
         flush()
         if is_open:
             echo_hint("whoever uses this machine may ask: no token was made yet (memstore token create)")
 
-    asyncio.run(run(given.database, host=host, port=port, ui=ui, ui_writes=allow_writes_in_ui, on_start=announce))
+    asyncio.run(run(given.database, host=host, port=port, ui_writes=allow_writes_in_ui, on_start=announce))
 
 
 def mcp(user: UserOption) -> None:

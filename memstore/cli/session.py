@@ -45,12 +45,12 @@ def open_store(**settings: Any) -> MemoryStore:
 
 def hint_why_little(store: MemoryStore, user: str, conversation: str | None = None) -> None:
     """Hint at a user or conversation that nobody knows, else at what is not derived yet."""
-    scope = store.user(user)
-    if not scope.conversations(limit=1) and not store.stats(user=user)["units"]:  # facts by hand are of no conversation
+    counts = store.stats(user=user)
+    if not counts["conversations"] + counts["units"]:  # facts by hand are of no conversation
         echo_hint(f"no user {user!r}; memstore users lists those that are known")
-    elif conversation is not None and scope.conversation(conversation).info() is None:
+    elif conversation is not None and store.user(user).conversation(conversation).info() is None:
         echo_hint(f"no conversation {conversation!r}; memstore conversations --user {user} lists those that are known")
-    elif store.stats(user=user)["pending"]:
+    elif counts["pending"]:
         echo_hint(f"not everything of {user!r} is derived yet: memstore derive")
 
 

@@ -208,9 +208,7 @@ class AsyncMemoryStore:
         target: Target,
         *,
         users: Sequence[str] | None = None,
-        conversation: str | None = None,
         derived: bool = True,
-        vectors: bool = True,
         progress: Callable[[str, int, int], None] | None = None,
     ) -> ExportReport:
         """Write the memory of all users, or of some, to a file or a binary stream (docs/reference/exporting.md).
@@ -218,27 +216,15 @@ class AsyncMemoryStore:
         `import_file` restores it elsewhere, with equal ids and equal recall. A path that ends in ".gz" is gzipped; the
         file appears when all of it is written. Each user is exported as of one moment.
 
-        `conversation` exports only that one, of one user. Without `derived`, summaries and facts are left out, without
-        `vectors` the vectors; the other store makes them. `progress(user, done, total)` counts messages. Raises
-        `InvalidInput` for unknown names.
+        Without `derived`, summaries, facts and vectors are left out; the other store makes them.
+        `progress(user, done, total)` counts messages. Raises `InvalidInput` for unknown names.
         """
         from memstore.export.writer import write_export
 
-        check_names(conversation=conversation)
-        if conversation is not None and (users is None or len(users) != 1):
-            raise InvalidInput(f"conversation={conversation!r} is of one user: give users=[NAME], one name.")
         for name in users or ():
             check_name(name, "user")
         names = self.users() if users is None else list(dict.fromkeys(users))
-        return await write_export(
-            self._database,
-            target,
-            names,
-            conversation=conversation,
-            derived=derived,
-            vectors=vectors,
-            progress=progress or _ignore,
-        )
+        return await write_export(self._database, target, names, derived=derived, progress=progress or _ignore)
 
     async def import_file(
         self,
@@ -251,7 +237,6 @@ class AsyncMemoryStore:
         date_order: str | None = None,
         all_branches: bool = False,
         untrusted: bool = False,
-        dry_run: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> Imported:
         """Import a history from a file, or from the folder of a chat export; known messages are not stored twice.
@@ -262,8 +247,8 @@ class AsyncMemoryStore:
         `user` owns what the file names no user for; of memstore's own exports, only that user is imported. What some
         formats do not say (docs/reference/importing.md): `me` is the importing person's name in a chat between people,
         `timezone` ("Europe/Berlin") that of times without one, `date_order` "dmy", "mdy" or "ymd"; `all_branches`
-        imports edited and repeated answers too. Facts that only `untrusted` messages say are quarantined. With
-        `dry_run` nothing is stored. `progress(done, total)` counts bytes of the file.
+        imports edited and repeated answers too. Facts that only `untrusted` messages say are quarantined.
+        `progress(done, total)` counts bytes of the file.
         """
         from memstore.export.reader import is_export
         from memstore.ingest.history import import_file
@@ -291,7 +276,6 @@ class AsyncMemoryStore:
                 redactor=runtime.redactor,
                 counter=self.counter,
                 only=user,
-                dry_run=dry_run,
                 progress=progress,
             )
         options = parse_options(me=me, timezone=timezone, date_order=date_order, all_branches=all_branches)
@@ -303,7 +287,6 @@ class AsyncMemoryStore:
             options=options,
             user=user,
             format=format,
-            dry_run=dry_run,
             untrusted=untrusted,
             progress=progress,
         )

@@ -31,16 +31,15 @@ from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import validate_message
 from memstore.models import Conversation, FactSpan, Json, Message, Summary, Tier, Unit
 from memstore.providers import TokenCounter, Vectors
-from memstore.store.fact_history import recorded
 from memstore.store.messages import CLEARED
-from memstore.store.rows import ChunkRow, FactOnRecord, FactWithHistory, NewChunk, Row
+from memstore.store.rows import ChunkRow, FactWithHistory, NewChunk, Row
 from memstore.store.tokenize import hash_terms
 
 NOT_MASKED = (
     "it holds what looks like a secret, which this store masks before it stores anything, and what was derived of it "
     "is in the file: memstore export --no-derived writes messages alone, which are masked as they come in"
 )
-NOT_COMPARED = {"recorded_at", "created_at", "updated_at", "last_seq", "tokens", "counter"}
+NOT_COMPARED = {"recorded_at", "tokens", "counter"}
 VECTOR_TOLERANCE = 1e-3  # how far from 1 the length of a vector may be
 
 Item = TypeVar("Item", Message, Summary, FactWithHistory)
@@ -194,24 +193,10 @@ def hash_units(entries: Sequence[Entry[Any]], resources: Dependencies | None) ->
     return hashed
 
 
-def describe_difference(kind: str, stored: Any, given: Any) -> str | None:
-    """Say where a stored message, summary or conversation differs from one of the same id; None where it does not."""
-    names = type(given).model_fields.keys() - NOT_COMPARED
-    return _known_with_another(kind, [name for name in sorted(names) if getattr(stored, name) != getattr(given, name)])
-
-
-def describe_fact_difference(stored: FactOnRecord, given: FactWithHistory) -> str | None:
-    """Say where a stored fact differs from one of the same id; one that went on from there does not."""
-    changes = {change["id"] for change in given.history}
-    if not changes <= stored.changes:
-        return _known_with_another("fact", ["history"])
-    if changes < stored.changes:
-        return None
-    before, after = (recorded(fact) | {"confidence": np.float32(fact.confidence)} for fact in (stored.fact, given.fact))
-    return _known_with_another("fact", [name for name in before if before[name] != after[name]])
-
-
-def _known_with_another(kind: str, names: Sequence[str]) -> str | None:
+def describe_difference(stored: Message, given: Message) -> str | None:
+    """Say where a stored message differs from one of the same id; None where it does not."""
+    names = sorted(type(given).model_fields.keys() - NOT_COMPARED)
+    names = [name for name in names if getattr(stored, name) != getattr(given, name)]
     if not names:
         return None
-    return f"the {kind} is known with another {', another '.join(names)}; what is stored stays as it is"
+    return f"the message is known with another {', another '.join(names)}; what is stored stays as it is"

@@ -30,12 +30,10 @@ MCP_TIMEOUT_SHARE = 0.9  # of a request's timeout: a call of MCP says that it wa
 
 
 class GracefulServer(uvicorn.Server):
-    """Stops gracefully: no new connections, streams end, requests under way are finished."""
+    """Stops gracefully: no new connections, requests under way are finished."""
 
     def stop(self) -> None:
         """Begin to stop."""
-        assert isinstance(self.config.app, FastAPI)
-        self.config.app.state.stopping.set()
         self.should_exit = True
 
     @contextmanager
@@ -51,7 +49,6 @@ async def serve(
     host: str,
     port: int,
     settings: Settings | Mapping[str, Any] | None = None,
-    ui: bool = True,
     ui_writes: bool = False,
     on_start: Callable[[str, bool], None],
 ) -> None:
@@ -74,7 +71,7 @@ async def serve(
         bracketed = f"[{host}]" if ":" in host else host
         hosts = (bracketed, *LOCAL_HOSTS, *named_hosts) if is_local or named_hosts else ()
         collect_metrics()
-        app = create_app(store, allow_local=allow_local, hosts=hosts, mcp=load_mcp(store), ui=ui, ui_writes=ui_writes)
+        app = create_app(store, allow_local=allow_local, hosts=hosts, mcp=load_mcp(store), ui_writes=ui_writes)
         with open_socket(host, port) as listener:
             on_start(f"http://{bracketed}:{listener.getsockname()[1]}", not has_tokens)
             await GracefulServer(uvicorn_config(app, store.settings)).serve(sockets=[listener])

@@ -17,7 +17,7 @@ from memstore.models import Conversation, FactColumns, Json, Message
 from memstore.store import documents, fact_history, facts, messages, summaries
 from memstore.store.database import Transaction, row_builder
 from memstore.store.facts import Source
-from memstore.store.rows import ConversationRow, ExportedChunk, FactOnRecord, FactWithHistory, ItemRow, Owner
+from memstore.store.rows import ConversationRow, ExportedChunk, FactWithHistory, ItemRow, Owner
 from memstore.store.sql import statements
 from memstore.store.watermarks import DERIVERS
 
@@ -59,17 +59,15 @@ async def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted)
         yield _item(summaries.SUMMARY, row)
 
 
-async def read_facts(
-    scope: Transaction, wanted: Wanted, *, only: UUID | None = None, by_hand: bool = False
-) -> AsyncGenerator[ItemRow]:
-    """Return the facts in the order of ids: those that a conversation says, those `by_hand`; nothing else meanwhile."""
-    async for row in scope.stream(SQL["facts"], dict[str, Any], only=only, by_hand=by_hand, **wanted):
+async def read_facts(scope: Transaction, wanted: Wanted, *, by_hand: bool) -> AsyncGenerator[ItemRow]:
+    """Return the facts, or those `by_hand` alone, in the order of ids; nothing else is to be asked meanwhile."""
+    async for row in scope.stream(SQL["facts"], dict[str, Any], by_hand=by_hand, **wanted):
         yield _item(FACT, row)
 
 
-async def read_documents(scope: Transaction, *, vectors: bool) -> AsyncGenerator[dict[str, Any]]:
+async def read_documents(scope: Transaction) -> AsyncGenerator[dict[str, Any]]:
     """Return the documents by id, with vectors as [path, model, vector, text]; nothing else is to be asked."""
-    async for row in scope.stream(SQL["documents"], dict[str, Any], with_vectors=vectors):
+    async for row in scope.stream(SQL["documents"], dict[str, Any]):
         yield row
 
 
@@ -137,10 +135,9 @@ async def pend(scope: Transaction) -> None:
     await scope.run(SQL["pend"])
 
 
-async def known_facts(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, FactOnRecord]:
-    """Return those of these facts that are stored, by id."""
-    found = await scope.all(SQL["known_facts"], _known, ids=list(ids))
-    return {one.fact.id: one for one in found}
+async def known_facts(scope: Transaction, ids: Sequence[UUID]) -> set[UUID]:
+    """Return those of these facts that are stored."""
+    return set(await scope.column(SQL["known_facts"], ids=list(ids)))
 
 
 async def places(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
@@ -160,7 +157,3 @@ async def add_documents(scope: Transaction, new: Sequence[Json], vectors: Sequen
     """Store documents that are not there, with their vectors."""
     await scope.run_many(SQL["add_document"], new)
     await scope.run_many(documents.SQL["add_vector"], vectors)
-
-
-def _known(changes: list[UUID], **row: Any) -> FactOnRecord:
-    return FactOnRecord(FactColumns.model_construct(**row), frozenset(changes))

@@ -81,14 +81,6 @@ class ItemRow:
 
 
 @dataclass(frozen=True, slots=True)
-class FactOnRecord:
-    """A stored fact, and the ids of what was done to it."""
-
-    fact: FactColumns
-    changes: frozenset[UUID]
-
-
-@dataclass(frozen=True, slots=True)
 class FactWithHistory:
     """A fact with where and when messages say it, and what was done to it as columns of the log."""
 

@@ -127,10 +127,3 @@ def test_mistakes_are_told(place: str, cli: Run, tmp_path: Path) -> None:
         assert (done.code, done.out, why in " ".join(done.err.split())) == (2, "", True)
     unknown = cli("erase", "message", str(ids.uuid7()), "-u", "alice", "-y", "-d", place)
     assert (unknown.code, "no message" in unknown.err) == (2, True)
-
-
-def test_old_messages_are_erased_by_a_setting(place: str, cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert cli("retention", "--json", "-d", place).json == {"messages": 0}
-    monkeypatch.setenv("MEMSTORE_MESSAGE_RETENTION_DAYS", "30")
-    assert cli("retention", "-u", "alice", "--json", "-d", place).json == {"messages": 12}
-    assert holding(place, "alicelisbon2ville") == {}

@@ -23,8 +23,7 @@ COMMANDS = (
     "db status", "db grant postgres --role reader", "db grant nobody_here", "db index", "db stop",
     "recall Porto --user alice", "context Porto --user alice --conversation c --budget 400 --explain",
     "facts --user alice",
-    "receipts --user alice --conversation c", "summaries --user alice --conversation c", "jobs list", "backfill plan",
-    "backfill status", "settings", "recall Porto --user nobody",
+    "jobs", "backfill plan", "backfill status", "recall Porto --user nobody",
     "context Porto --user alice --conversation c --budget 1",
     "fact retract 0000 --user alice", "facts --user alice --type nonsense",
 )  # fmt: skip

@@ -154,7 +154,6 @@ async def test_what_is_said_is_found_with_its_source_and_its_neighbours(url: str
         assert (message["speaker"], message["said_at"]) == ("user", "2026-11-20T08:00:00Z")
         in_full = await model.call("get_memory", id=fact["id"])
         assert [one["id"] for one in in_full["sources"]] == ["message:lisbon#1"]
-        assert in_full["history"][0]["action"] == "added"
         around = await model.call("get_memory", id=message["id"])
         assert [one["text"] for one in around["around"]] == ["Noted: no peanuts."]
         kept = await model.call("add_memory", text="It is bad.", type="constraint", sources=[message["id"]])
@@ -171,7 +170,6 @@ async def test_a_fact_is_added_corrected_and_deleted(url: str) -> None:
         paris = await model.call(
             "add_memory", text="The user lives in Paris.", type="identity", valid_from="2026-05-01"
         )
-        assert [one["text"] for one in paris["superseded"]] == ["The user lives in Berlin."]
         assert paris["memory"]["valid_from"] == "2026-05-01T00:00:00Z"
         assert (await model.call("get_memory", id=berlin["memory"]["id"]))["state"] == "superseded"
         lyon = await model.call("update_memory", id=paris["memory"]["id"], text="The user lives in Lyon.")
@@ -189,7 +187,7 @@ async def test_what_a_model_remembers_may_have_to_wait_for_its_user(url: str) ->
         store.user("alice").add_fact("The user lives in Leeds.", type="identity")
     async with model_of(url, mcp_memories="quarantined") as model:
         kept = await model.call("add_memory", text="The user banks with Evil Corp.", type="identity")
-        assert (kept["memory"]["state"], kept["superseded"]) == ("quarantined", [])
+        assert kept["memory"]["state"] == "quarantined"
         assert "once its user confirms it" in kept["note"]
         [leeds] = (await model.call("list_memories"))["memories"]
         moved = await model.call("update_memory", id=leeds["id"], text="The user lives in Porto.")
@@ -232,7 +230,7 @@ async def test_the_list_goes_on_where_the_page_before_ended(url: str) -> None:
         assert (await model.call("list_memories", type="preference"))["memories"] == []
 
 
-async def test_a_context_is_within_its_budget_and_made_again_from_its_receipt(url: str) -> None:
+async def test_a_context_is_within_its_budget(url: str) -> None:
     async with model_of(url) as model:
         await model.call("remember_messages", conversation="lisbon", messages=[{"role": "user", "content": PEANUTS}])
         await model.found("peanuts")
@@ -240,10 +238,6 @@ async def test_a_context_is_within_its_budget_and_made_again_from_its_receipt(ur
         assert "allergic to peanuts" in context["text"]
         assert context["text"].endswith("What should I avoid eating?")
         assert context["tokens"] <= 300
-        again = json.loads(await model.read(f"memstore://contexts/{context['receipt']}"))
-        assert again["exact"]
-        assert again["text"] == context["text"]
-        assert "tokens" in again["explanation"]
         small = await model.call("get_context", query="What should I avoid?", budget=50)
         assert small["tokens"] <= 50
         assert "give a larger budget" in small["note"]
@@ -253,17 +247,14 @@ async def test_a_context_is_within_its_budget_and_made_again_from_its_receipt(ur
 
 async def test_resources_are_of_this_user(url: str) -> None:
     async with model_of(url) as model:
-        kept = await model.call("add_memory", text="The user likes tea.", type="preference")
+        await model.call("add_memory", text="The user likes tea.", type="preference")
         listed = [one.uri for one in (await model.client.list_resources()).resources]
         assert [str(one) for one in listed] == ["memstore://facts"]
-        assert len((await model.client.list_resource_templates()).resource_templates) == 2
-        id = kept["memory"]["id"].removeprefix("fact:")
         assert "The user likes tea." in await model.read("memstore://facts")
-        assert json.loads(await model.read(f"memstore://facts/{id}"))["type"] == "preference"
     async with model_of(url, "bob") as model:
         assert "tea" not in await model.read("memstore://facts")
-        for uri in (f"memstore://facts/{id}", "memstore://contexts/0000", "memstore://x/1", "file:///etc/passwd"):
-            with pytest.raises(MCPError, match=r"no fact|no receipt|Unknown resource"):
+        for uri in ("memstore://x/1", "file:///etc/passwd"):
+            with pytest.raises(MCPError, match="Unknown resource"):
                 await model.read(uri)
 
 
@@ -272,7 +263,6 @@ async def test_ids_of_another_user_are_unknown(url: str) -> None:
     async with model_of(url) as alice:
         fact = (await alice.call("add_memory", text="Alice likes tea.", type="preference"))["memory"]["id"]
         await alice.call("remember_messages", conversation="c", messages=[{"role": "user", "content": "Tea."}])
-        receipt = (await alice.call("get_context", query="tea"))["receipt"]
         async with model_of(url, "bob") as bob:
             for tool, given in (
                 ("get_memory", {"id": fact}),
@@ -282,8 +272,6 @@ async def test_ids_of_another_user_are_unknown(url: str) -> None:
                 ("add_memory", {"text": "x", "type": "event", "sources": ["message:c#1"]}),
             ):
                 assert "This user has no" in await bob.is_refused(tool, **given)
-            with pytest.raises(MCPError, match="no receipt"):
-                await bob.read(f"memstore://contexts/{receipt}")
             assert await bob.found("tea") == []
             for name in ("user", "user_id"):
                 refused = await bob.is_refused("search_memories", query="tea", **{name: "alice"})

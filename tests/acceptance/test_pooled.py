@@ -72,7 +72,7 @@ def test_everything_works_and_the_session_keeps_nothing(url: str, twin: str, cli
             assert "user0talk1" in user.recall("What is the plan for user0talk1?", limit=1)[0].text
             context = user.conversation("user0talk0").context("Where do I live?", budget=600)
             assert user.receipt(context).tokens == context.tokens
-            assert cli("jobs", "list", "--json", "-d", through).json["counts"]["failed"] == 0
+            assert cli("jobs", "--json", "-d", through).json["counts"]["failed"] == 0
         with memstore.open(twin, settings=HASHING) as store:
             store.derive()
             same = store.user("user0").conversation("user0talk0").context("Where do I live?", budget=600)

@@ -89,14 +89,11 @@ async def test_one_user_s_token_opens_nothing_of_another_and_does_not_say_whethe
             ("POST", ("conversations", "c", "messages"), said("x")),
             ("POST", ("conversations", "c", "context"), asked),
             ("GET", ("conversations", "c", "summaries"), None),
-            ("GET", ("conversations", "c", "receipts"), None),
             ("POST", ("recall",), {"query": "peanuts"}),
             ("GET", ("facts",), None),
             ("GET", ("facts", str(fact.id)), None),
             ("DELETE", ("facts", str(fact.id)), None),
             ("GET", ("receipts", str(receipt)), None),
-            ("GET", ("events",), None),
-            ("GET", ("events", "stream"), None),
             ("POST", ("derive",), None),
         ):
             answers = [await client.request(method, path(name, *rest), json=body) for name in ("bob", "nobody")]

@@ -65,7 +65,7 @@ async def test_nothing_stored_runs_and_everybody_can_use_every_page(store: Async
         url_to(*of, "messages", fact.sources[0]) if fact.sources else hard,
         url_to(*of, "facts", state="all"),
         url_to(*of, "facts", fact.id),
-        url_to(*of, "recall", q=SCRIPT, viewer=SCRIPT),
+        url_to(*of, "recall", q=SCRIPT, conversation=SCRIPT),
         url_to(*of, "contexts"),
         url_to(*of, "contexts", receipt.id),
         url_to(*of, "contexts", receipt.id, "replay"),
@@ -73,7 +73,7 @@ async def test_nothing_stored_runs_and_everybody_can_use_every_page(store: Async
         url_to(*of, "erasures", gone.id),
         url_to("nothing"),
     ]
-    async with serving(store, ui=True, ui_writes=True) as (client, server):
+    async with serving(store, ui_writes=True) as (client, server):
         for scheme in ("light", "dark"):
             async with browsing(str(client.base_url).rstrip("/"), color_scheme=scheme, bypass_csp=False) as page:
                 for path in paths:
@@ -107,7 +107,7 @@ async def test_all_can_be_done_by_keyboard_and_without_script(store: AsyncMemory
     await alice.conversation("lisbon").add("user", "I'm allergic to peanuts, and I live in Porto.")
     await store.derive()
     token = await store.tokens.create()
-    async with serving(store, ui=True, ui_writes=True) as (client, server):
+    async with serving(store, ui_writes=True) as (client, server):
         base = str(client.base_url).rstrip("/")
         async with browsing(base, java_script_enabled=False, color_scheme="dark") as page:
             await page.goto("/ui/users/alice/facts")

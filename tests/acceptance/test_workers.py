@@ -60,7 +60,7 @@ def test_workers_make_the_rows_of_one_run_and_leave_in_order(url: str, twin: str
             process.send_signal(signal.SIGTERM)
         assert [process.wait(30) for process in (one, other)] == [0, 0], (tmp_path / "worker.log").read_text()
     assert rows(url, *users) == rows(twin, *users)
-    counts = cli("jobs", "list", "--json", "-d", url).json["counts"]
+    counts = cli("jobs", "--json", "-d", url).json["counts"]
     assert counts == dict.fromkeys(counts, 0), "no job and no worker is left"
 
 

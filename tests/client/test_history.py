@@ -75,11 +75,10 @@ async def test_conflicts_in_several_conversations_are_each_named_and_hold_up_not
     changed = {3: "changed", 11: "changed too"}
     again = [said(n % 5, changed.get(n, f"say {n}"), conversation=f"c{n // 5}") for n in range(20)]
     path = write(*again)
-    for dry_run in (True, False):
-        done = await store.import_file(path, dry_run=dry_run)
-        assert (counts(done), done.conversations) == ((5, 13, 2), 4)
-        assert [skip.where for skip in done.skipped] == ["history.jsonl, line 4", "history.jsonl, line 12"]
-        assert all("known with other content" in skip.reason for skip in done.skipped)
+    done = await store.import_file(path)
+    assert (counts(done), done.conversations) == ((5, 13, 2), 4)
+    assert [skip.where for skip in done.skipped] == ["history.jsonl, line 4", "history.jsonl, line 12"]
+    assert all("known with other content" in skip.reason for skip in done.skipped)
     for number in range(4):
         assert await contents(store, f"c{number}") == [f"say {n}" for n in range(number * 5, number * 5 + 5)]
 
@@ -151,23 +150,6 @@ async def test_what_somebody_else_stores_while_a_batch_is_counted_is_stored_once
         ["changed", "by somebody else", *(f"say {n}" for n in range(8) if n != 2)]
     )
     assert [message.seq for message in stored] == list(range(1, 10))
-
-
-async def test_a_dry_run_stores_nothing_and_tells_what_would_come(store: AsyncMemoryStore, write: Write) -> None:
-    path = write(said(1), said(2), "nonsense", said(1), said(30, conversation="d", user="bob"))
-    done = await store.import_file(path, dry_run=True)
-    assert counts(done) == (3, 1, 1)
-    assert done.conversations == 2
-    first, second = done.spans
-    assert (first.user, first.conversation, first.messages) == ("ann", "c", 3)
-    assert (first.first, first.last) == (
-        datetime(2024, 5, 1, 12, 0, 1, tzinfo=UTC),
-        datetime(2024, 5, 1, 12, 0, 2, tzinfo=UTC),
-    )
-    assert (second.user, second.messages) == ("bob", 1)
-    assert [name async for name in store.users()] == []
-    assert counts(await store.import_file(path)) == counts(done)
-    assert counts(await store.import_file(path, dry_run=True)) == (0, 4, 1)
 
 
 async def test_conversations_that_a_file_mixes_keep_their_order(

@@ -33,7 +33,7 @@ from memstore._sync.store.embedding_models import id_of
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
-from memstore.export.entries import Entry, EntryBuilder, describe_difference, describe_fact_difference, hash_units
+from memstore.export.entries import Entry, EntryBuilder, describe_difference, hash_units
 from memstore.export.reader import LocatedLine, batch_lines, open_export, read_lines
 from memstore.export.schema import (
     ConversationLine,
@@ -66,17 +66,15 @@ def restore(
     redactor: Redactor,
     counter: TokenCounter,
     only: str | None = None,
-    dry_run: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
     """Store what an export holds; a line that cannot be stored is reported, and the rest is.
 
-    Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none. With
-    `dry_run` nothing is stored, and the same is reported. `resources` are asked for where units come. `progress` is
-    called with the bytes read so far and those of the file; of a stream nobody knows them. Raises `InvalidInput` for
-    what is no export.
+    Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none.
+    `resources` are asked for where units come. `progress` is called with the bytes read so far and those of the file;
+    of a stream nobody knows them. Raises `InvalidInput` for what is no export.
     """
-    running = _Restore(database, resources, EntryBuilder(max_message_bytes, redactor, counter), dry_run)
+    running = _Restore(database, resources, EntryBuilder(max_message_bytes, redactor, counter))
     report = running.report
     size = size_of(source) if isinstance(source, Path) else 0
     name = source.name if isinstance(source, Path) else "the export"
@@ -107,7 +105,6 @@ class _Restore:
     database: Database
     resources: Callable[[], Dependencies]
     builder: EntryBuilder
-    dry_run: bool
     report: Imported = field(default_factory=lambda: Imported(NAME))
     read: int = 0  # bytes, as they lie on disk
     user: str | None = None
@@ -154,7 +151,7 @@ class _Restore:
 
         Only now: facts that are derived meanwhile would be settled without those that the file has.
         """
-        if self.user is not None and not self.dry_run:
+        if self.user is not None:
             with self.database.user_transaction(self.user_id) as scope:
                 archive.pend(scope)
 
@@ -163,8 +160,7 @@ class _Restore:
         with self.database.user_transaction(line.user_id) as scope:
             if archive.owner(scope) is None and erasure.last_erasure(scope) is None:
                 self.report.restored["users"] += 1
-                if not self.dry_run:
-                    archive.add_user(scope, line.user, line.settings, line.created_at)
+                archive.add_user(scope, line.user, line.settings, line.created_at)
 
     def _conversation(self, where: str, line: Any) -> None:
         self.declared = line.id
@@ -172,7 +168,7 @@ class _Restore:
         row, changes, problem = self.builder.conversation(line)
         if problem is not None:
             self.report.skip(Skipped(where, problem))
-        self.report.span(line.id, line.user, line.conversation, row.title)
+        self.report.conversation_ids.add(line.id)
         with self.database.user_transaction(line.user_id) as scope:
             known = [told for told in archive.read_conversations(scope, line.id)]
             if not known and erasure.last_erasure(scope, line.id) is not None:
@@ -181,12 +177,9 @@ class _Restore:
             if not known:
                 self.new = line.id
                 self.report.restored["conversations"] += 1
-                if not self.dry_run:
-                    messages.make_user(scope, line.user)
-                    archive.add_conversation(scope, row, marks, changes)
+                messages.make_user(scope, line.user)
+                archive.add_conversation(scope, row, marks, changes)
                 return
-        if reason := describe_difference("conversation", known[0].conversation, row):
-            self.report.skip(Skipped(where, reason))
         if line.watermarks is not None and known[0].watermarks != marks:
             self.diverged.add(line.id)
 
@@ -203,12 +196,10 @@ class _Restore:
             if first.conversation_id != self.declared:  # its line could not be read: it is derived here
                 self.diverged.add(first.conversation_id)
         if isinstance(first, MessageLine):
-            span = self.report.span(first.conversation_id, first.user, first.conversation)
-            for entry in entries:
-                span.add(entry.item.occurred_at)
+            self.report.conversation_ids.add(first.conversation_id)
         with self.database.user_transaction(self.user_id) as scope:
             fresh = find_new(scope, entries)
-        count = self._store(fresh, first, find_new) if fresh and not self.dry_run else len(fresh)
+        count = self._store(fresh, first, find_new) if fresh else 0
         if isinstance(first, MessageLine):
             self.report.new += count
         else:
@@ -234,38 +225,35 @@ class _Restore:
                 known[message.id] = message
                 taken.add(message.seq)
                 new.append(one if message.seq <= mark else replace(one, units=[]))  # else the deriver makes units
-            elif reason := describe_difference("message", stored, message):
+            elif reason := describe_difference(stored, message):
                 self.report.skip(Skipped(one.where, reason))
             else:
                 self.report.known += 1
         return new
 
     def _new_summaries(self, scope: Transaction, rows: Sequence[Entry[Summary]]) -> list[Entry[Summary]]:
-        """Return the summaries that are not there; report those in conflict.
+        """Return the summaries that are not there.
 
         Where something of the user's was erased, new ones whose messages are not all there are left out: what is left
         of those is summarized here. Summaries stand before messages: nobody knows yet which will come.
         """
-        known = {one.id: one for one in summaries.some(scope, [one.item.id for one in rows])}
+        known = {one.id for one in summaries.some(scope, [one.item.id for one in rows])}
         conversation = rows[0].item.conversation_id
         anything_erased = conversation != self.new and tombstones.exist(scope)
         new = []
         for one in rows:
-            summary, stored = one.item, known.get(one.item.id)
-            reason = None if stored is None else describe_difference("summary", stored, summary)
+            summary = one.item
             first, last = summary.from_seq, summary.to_seq
-            if stored is not None and reason is None:
+            if summary.id in known:
                 continue
             if anything_erased and not messages.whole(scope, summary.conversation_id, first, last):
                 self.report.left_out[ERASED] += 1
-                if summary.level == 1 and not self.dry_run:
+                if summary.level == 1:
                     erasure.rewind_watermark(scope, summary.conversation_id, "summarize", first - 1)
-            elif reason is not None:
-                self.report.skip(Skipped(one.where, reason))
             elif conversation in self.diverged:
                 self.report.left_out["summaries of conversations that are derived here"] += 1
             else:
-                known[summary.id] = summary
+                known.add(summary.id)
                 new.append(one)
         return new
 
@@ -279,13 +267,10 @@ class _Restore:
         new: dict[UUID, Entry[FactWithHistory]] = {}
         for one in rows:
             fact, said_in = one.item.fact, [span.message_id for span, _ in one.item.sources]
-            missing = [] if self.dry_run else [message for message in said_in if message not in places]
-            if fact.id in known:
-                if reason := describe_fact_difference(known[fact.id], one.item):
-                    self.report.skip(Skipped(one.where, reason))
-            elif fact.id in new:
+            missing = [message for message in said_in if message not in places]
+            if fact.id in known or fact.id in new:
                 continue
-            elif not erased.isdisjoint((fact.id, *said_in)) or (since and fact.recorded_at <= since):
+            if not erased.isdisjoint((fact.id, *said_in)) or (since and fact.recorded_at <= since):
                 self.report.left_out[ERASED] += 1
             elif missing:
                 self.report.skip(Skipped(one.where, NO_SOURCE.format(missing[0])))
@@ -316,7 +301,7 @@ class _Restore:
                     known.add(line.id)
                     rows.append(row)
                     vectors += own
-            if rows and not self.dry_run:
+            if rows:
                 messages.make_user(scope, batch[0].line.user)
                 archive.add_documents(scope, rows, vectors)
         self.report.restored["documents"] += len(rows)

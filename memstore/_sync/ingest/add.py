@@ -140,14 +140,6 @@ def store_new(
     return found
 
 
-def preview(database: Database, rows: Sequence[Message]) -> Partition:
-    """Return what `store_new` would, and store nothing."""
-    with database.user_transaction(rows[0].user_id) as scope:
-        known = store.known(scope, _named(rows))
-        new = [row for row in rows if row.id not in known]
-        return partition(rows, known, tombstones.erased_messages(scope, new))
-
-
 class Partition(NamedTuple):
     """Rows to be added: those that are new, those in conflict with a known one, and those that were erased.
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from memstore._compat import run_both_threads
-from memstore._sync.ingest.add import ConversationRef, build_row, describe_conflict, preview, store_new
+from memstore._sync.ingest.add import ConversationRef, build_row, describe_conflict, store_new
 from memstore._sync.store.database import Database
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import (
@@ -121,15 +121,14 @@ def import_file(
     options: ImportOptions,
     user: str | None = None,
     format: str = "auto",
-    dry_run: bool = False,
     untrusted: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
     """Store the messages of a file; `user` owns those for which the file names nobody.
 
     A second import adds nothing: messages are known by their external ids. A known one with other content is skipped.
-    With `dry_run` nothing is stored, and the same is reported. No fact rests on `untrusted` messages alone.
-    `progress` is called with the bytes read so far and those of the file. While a batch is stored, the next is read.
+    No fact rests on `untrusted` messages alone. `progress` is called with the bytes read so far and those of the file.
+    While a batch is stored, the next is read.
     """
     importer = importer_for(path, format)
     report = Imported(importer.name)
@@ -139,9 +138,7 @@ def import_file(
     next_batch = partial(next, batches, None)
     batch = next_batch()
     while batch is not None:
-        following, _ = run_both_threads(
-            next_batch, partial(_store, database, None if dry_run else counter, batch, report)
-        )
+        following, _ = run_both_threads(next_batch, partial(_store, database, counter, batch, report))
         if progress is not None:
             progress(min(batch.read, size), size)
         batch = following
@@ -150,8 +147,8 @@ def import_file(
     return report
 
 
-def _store(database: Database, counter: TokenCounter | None, batch: _Batch, report: Imported) -> None:
-    """Store a batch, or without a counter only find out what storing it would do; add both to the report."""
+def _store(database: Database, counter: TokenCounter, batch: _Batch, report: Imported) -> None:
+    """Store a batch; add what that did, and what else was read, to the report."""
     for one in batch.others:
         if isinstance(one, Skipped):
             report.skip(one)
@@ -160,11 +157,8 @@ def _store(database: Database, counter: TokenCounter | None, batch: _Batch, repo
     if not batch.items:
         return
     rows = [item.row for item in batch.items]
-    if counter is None:
-        result = preview(database, rows)
-    else:
-        conversations = {item.conversation.id: item.conversation for item in reversed(batch.items)}
-        result = store_new(database, counter, conversations, rows, mostly_known=True)
+    conversations = {item.conversation.id: item.conversation for item in reversed(batch.items)}
+    result = store_new(database, counter, conversations, rows, mostly_known=True)
     for number, known in result.conflicts.items():
         report.skip(Skipped(batch.items[number].record.where, f"{describe_conflict(known)} What is stored stays."))
     taken = [
@@ -177,7 +171,4 @@ def _store(database: Database, counter: TokenCounter | None, batch: _Batch, repo
     report.new += len(result.new)
     report.known += len(taken) - len(result.new)
     report.masked += sum(item.masked for item in taken)
-    for item in taken:
-        place = item.conversation
-        span = report.span(place.id, place.user_name, place.name, place.title)
-        span.add(item.record.message.get("occurred_at"))
+    report.conversation_ids.update(item.conversation.id for item in taken)

@@ -19,7 +19,7 @@ from memstore._sync.store.facts import Source
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.events import EventType
 from memstore.models import Conversation, FactColumns, Json, Message
-from memstore.store.rows import ConversationRow, ExportedChunk, FactOnRecord, FactWithHistory, ItemRow, Owner
+from memstore.store.rows import ConversationRow, ExportedChunk, FactWithHistory, ItemRow, Owner
 from memstore.store.sql import statements
 
 SQL = statements("archive")
@@ -60,17 +60,15 @@ def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted) -> Ge
         yield _item(summaries.SUMMARY, row)
 
 
-def read_facts(
-    scope: Transaction, wanted: Wanted, *, only: UUID | None = None, by_hand: bool = False
-) -> Generator[ItemRow]:
-    """Return the facts in the order of ids: those that a conversation says, those `by_hand`; nothing else meanwhile."""
-    for row in scope.stream(SQL["facts"], dict[str, Any], only=only, by_hand=by_hand, **wanted):
+def read_facts(scope: Transaction, wanted: Wanted, *, by_hand: bool) -> Generator[ItemRow]:
+    """Return the facts, or those `by_hand` alone, in the order of ids; nothing else is to be asked meanwhile."""
+    for row in scope.stream(SQL["facts"], dict[str, Any], by_hand=by_hand, **wanted):
         yield _item(FACT, row)
 
 
-def read_documents(scope: Transaction, *, vectors: bool) -> Generator[dict[str, Any]]:
+def read_documents(scope: Transaction) -> Generator[dict[str, Any]]:
     """Return the documents by id, with vectors as [path, model, vector, text]; nothing else is to be asked."""
-    for row in scope.stream(SQL["documents"], dict[str, Any], with_vectors=vectors):
+    for row in scope.stream(SQL["documents"], dict[str, Any]):
         yield row
 
 
@@ -138,10 +136,9 @@ def pend(scope: Transaction) -> None:
     scope.run(SQL["pend"])
 
 
-def known_facts(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, FactOnRecord]:
-    """Return those of these facts that are stored, by id."""
-    found = scope.all(SQL["known_facts"], _known, ids=list(ids))
-    return {one.fact.id: one for one in found}
+def known_facts(scope: Transaction, ids: Sequence[UUID]) -> set[UUID]:
+    """Return those of these facts that are stored."""
+    return set(scope.column(SQL["known_facts"], ids=list(ids)))
 
 
 def places(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
@@ -161,7 +158,3 @@ def add_documents(scope: Transaction, new: Sequence[Json], vectors: Sequence[Jso
     """Store documents that are not there, with their vectors."""
     scope.run_many(SQL["add_document"], new)
     scope.run_many(documents.SQL["add_vector"], vectors)
-
-
-def _known(changes: list[UUID], **row: Any) -> FactOnRecord:
-    return FactOnRecord(FactColumns.model_construct(**row), frozenset(changes))

@@ -20,7 +20,6 @@ from .base import (
     Importer,
     ImportOptions as ImportOptions,
     Record as Record,
-    Span as Span,
     parse_options as parse_options,
 )
 from .chatgpt import ChatGPT

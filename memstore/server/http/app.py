@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from http import HTTPMethod
@@ -40,7 +39,6 @@ ROUTERS = (
     conversations.messages,
     memory.contexts,
     memory.facts,
-    operations.events,
     operations.derive,
 )
 SUMMARY = "Persistent, hierarchical memory for LLM assistants: messages in, contexts within a token budget out."
@@ -52,13 +50,12 @@ def create_app(
     allow_local: bool = False,
     hosts: Sequence[str] = (),
     mcp: McpApp | None = None,
-    ui: bool = False,
     ui_writes: bool = False,
 ) -> FastAPI:
     """Return the application over an open store, which stays its owner's to close.
 
     `allow_local` needs no token until the first one is made; `hosts` are the names by which the server may be asked
-    (none: any); `mcp` is served at /mcp/{user} to those who may see that user; `ui` has pages for people at /ui.
+    (none: any); `mcp` is served at /mcp/{user} to those who may see that user; with `ui_writes` pages take forms.
     """
     authenticator = Authenticator(store.tokens, allow_local=allow_local)
 
@@ -79,7 +76,7 @@ def create_app(
         lifespan=lifespan,
         exception_handlers=dict.fromkeys((MemstoreError, HTTPException, RequestValidationError), handle_error),
     )
-    app.state.store, app.state.stopping, app.state.authenticator = store, asyncio.Event(), authenticator
+    app.state.store, app.state.authenticator = store, authenticator
     authenticated: list[Any] = [Depends(BEARER), Depends(get_principal)]
     api = APIRouter(prefix=API, dependencies=authenticated, responses=ERROR_RESPONSES)
     for router in ROUTERS:
@@ -88,8 +85,7 @@ def create_app(
     app.include_router(operations.health)
     if mcp is not None:
         app.router.routes.append(Route(f"{MCP}/{{user:name}}", _RequireUser(mcp, store, authenticator)))
-    if ui:
-        app.mount(UI, create_ui(store, authenticator, writes=ui_writes))
+    app.mount(UI, create_ui(store, authenticator, writes=ui_writes))
     if hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
     app.add_middleware(RequestMiddleware, timeout=store.settings.server_timeout_seconds)  # the outermost

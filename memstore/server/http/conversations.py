@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Header, Query
-from pydantic import BaseModel, Field, StrictInt
+from pydantic import BaseModel, Field
 
 from memstore.errors import NotFound
 from memstore.ingest.validation import LONGEST_KEY, NewMessage
@@ -84,13 +84,6 @@ class ConversationEdit(StrictModel):
     settings: Json | None = Field(None, description="settings of its own; null takes one away")
 
 
-class MessageRange(StrictModel):
-    """Messages by number, both included; all so far where nothing is said."""
-
-    from_seq: StrictInt | None = Field(None, ge=1)
-    to_seq: StrictInt | None = Field(None, ge=1)
-
-
 class ConversationParams(PageParams):
     """Which conversations are asked for."""
 
@@ -127,12 +120,6 @@ async def list_summaries(
 ) -> list[Summary]:
     """Return the summaries by level and in order; level 0 are those that were asked for."""
     return await conversation.summaries(level=level)
-
-
-@conversations.post("/{conversation:name}/summaries", status_code=201)
-async def summarize(conversation: ConversationDep, body: MessageRange) -> Summary:
-    """Summarize a range of messages now; the same range is summarized once."""
-    return await conversation.summarize(body.from_seq, body.to_seq)
 
 
 class NewMessages(StrictModel):

@@ -8,15 +8,12 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 from pydantic import AfterValidator, BaseModel, Field, StrictBool, StrictFloat, StrictInt
-from starlette.responses import PlainTextResponse
 
-from memstore.client.user import Grouping, Order
-from memstore.models import Entity, Fact, FactChange, FactKind, FactType, Hit, HitGroup, Json, Role, Tier
+from memstore.models import Fact, FactChange, FactKind, FactType, Hit, Json, Role, Tier
 from memstore.server.http.dependencies import (
     MAX_LIMIT,
     USER,
     ConversationDep,
-    NamePart,
     Page,
     PageParams,
     StrictModel,
@@ -46,15 +43,13 @@ class RecallRequest(StrictModel):
     min_score: StrictFloat | None = Field(None, allow_inf_nan=False)
     viewer: str | None = Field(None, min_length=1)
     visibility: str | None = None
-    order: Order = "score"
-    group_by: Grouping | None = None
 
 
 @contexts.post("/recall")
-async def recall(user: UserDep, body: RecallRequest) -> list[Hit] | list[HitGroup]:
-    """Return what is remembered, the best first: hits, or with `group_by` groups of them."""
-    found: list[Hit] | list[HitGroup] = await user.recall(**dict(body))
-    return found
+async def recall(user: UserDep, body: RecallRequest) -> list[Hit]:
+    """Return what is remembered, the best first."""
+    hits: list[Hit] = await user.recall(**dict(body))
+    return hits
 
 
 def _refuse_file(model: str) -> str:
@@ -119,28 +114,10 @@ async def build_context(conversation: ConversationDep, body: ContextRequest) -> 
     )
 
 
-@contexts.get("/conversations/{conversation:name}/receipts")
-async def list_receipts(conversation: ConversationDep, limit: Annotated[int, Query(ge=1, le=100)] = 20) -> list[Json]:
-    """Return the receipts of a conversation's contexts, the latest first."""
-    return [receipt.as_dict() for receipt in await conversation.receipts(limit=limit)]
-
-
 @contexts.get("/receipts/{receipt}")
 async def get_receipt(user: UserDep, receipt: UUID) -> Json:
     """Return a receipt: what was in a context, what was left out and why."""
     return (await user.receipt(receipt)).as_dict()
-
-
-@contexts.get("/receipts/{receipt}/explain", response_class=PlainTextResponse)
-async def explain_receipt(user: UserDep, receipt: UUID) -> str:
-    """Return a receipt for people."""
-    return (await user.receipt(receipt)).explain()
-
-
-@contexts.get("/receipts/{receipt}/replay")
-async def replay_context(user: UserDep, receipt: UUID) -> Json:
-    """Return a context again: `exact` says whether these are the bytes that were sent."""
-    return (await user.replay(receipt)).as_dict()
 
 
 class FactFields(StrictModel):
@@ -184,16 +161,12 @@ class FactParams(PageParams):
 
 @facts.get("/facts")
 async def list_facts(user: UserDep, params: Annotated[FactParams, Query()]) -> Page[Fact]:
-    """Return facts, the latest first, as they are or as they were known at a moment."""
-    rows = await user.facts(**params.model_dump(exclude={"cursor", "limit"}))
-    last = params.position(tuple[datetime, UUID])
-    if last is not None:
-        rows = [fact for fact in rows if _sort_key(fact.occurred_at, fact.id) > _sort_key(*last)]
+    """Return facts, the latest first: a page as they are, or all as they were known at a moment."""
+    filters = params.model_dump(exclude={"cursor", "limit"})
+    if params.as_of is not None:
+        return Page(items=await user.facts(**filters))
+    rows = await user.facts(**filters, before=params.position(tuple[datetime, UUID]), limit=params.limit + 1)
     return params.page(rows, lambda fact: [fact.occurred_at, fact.id])
-
-
-def _sort_key(at: datetime, id: UUID) -> tuple[float, UUID]:
-    return -at.timestamp(), id
 
 
 @facts.post("/facts", status_code=201)
@@ -243,9 +216,3 @@ async def get_fact_history(user: UserDep, fact: UUID) -> list[FactChange]:
 async def undo_change(user: UserDep, change: UUID) -> FactChange:
     """Undo a change of a fact exactly; 409 where the fact was changed again since."""
     return await user.undo(change)
-
-
-@facts.get("/entities/{entity:name}")
-async def get_entity(user: UserDep, entity: NamePart) -> Entity:
-    """Return the facts about somebody or something, and how it is related to others."""
-    return await user.entity(entity)

@@ -23,7 +23,7 @@ MAX_TEXT = 20_000  # characters: a message may have megabytes
 MAX_EXCERPT = 600  # characters of a message that stands beside a memory
 MAX_SOURCES = 10
 DIGITS = 8  # of 10,000 facts two share them in one memory of a hundred, and then both are named
-FACT, MESSAGE, SUMMARY, RECEIPT = "fact", "message", "summary", "receipt"
+FACT, MESSAGE, SUMMARY = "fact", "message", "summary"
 HINT = "search_memories and list_memories give ids."
 NO_CONVERSATION = "(a conversation that is gone)"
 
@@ -61,22 +61,10 @@ class Memory(Result):
     score: float | None = None
 
 
-class Change(Result):
-    """A step in the life of a fact: added, reinforced, edited, superseded, retracted, restored, conflicted, resolved.
-
-    `other` is the fact that took its place, or that it disagrees with.
-    """
-
-    action: str
-    at: UtcTime
-    other: str | None = None
-
-
 class MemoryDetail(Memory):
-    """One memory: of a fact the messages that say it and its history, of a message what was said before and after."""
+    """One memory: of a fact the messages that say it, of a message what was said before and after."""
 
     sources: list[Memory] = []
-    history: list[Change] = []
     around: list[Memory] = []
     messages: Annotated[str | None, Field(description="Of a summary: which messages it is of, such as '3-40'.")] = None
 
@@ -90,11 +78,10 @@ class Memories(Result):
 
 
 class SavedMemory(Result):
-    """A fact that was added, changed or deleted, the id of the one whose place it took, and facts that hold no more."""
+    """A fact that was added, changed or deleted, and the id of the one whose place it took."""
 
     memory: Memory
     replaced: str | None = None
-    superseded: list[Memory] = []
     note: Note = None
 
 
@@ -114,9 +101,6 @@ class ContextResult(Result):
     text: str
     tokens: int
     budget: int
-    receipt: Annotated[
-        str | None, Field(description="What it was made of, and why: the resource memstore://contexts/{receipt}.")
-    ] = None
     note: Note = None
 
 
@@ -171,16 +155,12 @@ def _format_message(message: Message, conversation: str, limit: int = MAX_EXCERP
 
 
 async def describe_fact(user: AsyncUserScope, id: UUID) -> MemoryDetail:
-    """Return a fact with its source messages and its history."""
+    """Return a fact with its source messages."""
     fact = await user.fact(id)
     messages = await user.messages(fact.sources[:MAX_SOURCES])
     names = await user.conversation_names([message.conversation_id for message in messages])
-    history = [
-        Change(action=step.action, at=step.at, other=None if step.other_id is None else shorten(FACT, step.other_id))
-        for step in await user.fact_history(fact)
-    ]
     sources = [_format_message(message, names.get(message.conversation_id, NO_CONVERSATION)) for message in messages]
-    return MemoryDetail(**dict(format_fact(fact)), sources=sources, history=history)
+    return MemoryDetail(**dict(format_fact(fact)), sources=sources)
 
 
 async def describe_summary(user: AsyncUserScope, id: UUID) -> MemoryDetail:

@@ -148,7 +148,6 @@ async def add_memory(
     """
     memory = current_memory.get()
     messages = [await results.find_message(memory.user, source) for source in sources]
-    before = await memory.user.facts(subject=subject)
     fact = await memory.user.add_fact(
         text,
         type=type,
@@ -159,19 +158,13 @@ async def add_memory(
         sources=[message.id for _, message in messages],
         quarantined=not memory.is_trusted,
     )
-    return await _saved(memory.user, fact, before)
+    return _saved(fact)
 
 
-async def _saved(
-    user: AsyncUserScope, fact: Fact, before: Sequence[Fact] = (), replaced: Fact | None = None
-) -> results.SavedMemory:
-    """Return a stored fact, with those that were active before and are so no more."""
-    active = {other.id for other in await user.facts(subject=fact.subject)} | {fact.id}
-    gone = [await user.fact(other.id) for other in before if other.id not in active and other != replaced]
+def _saved(fact: Fact, replaced: Fact | None = None) -> results.SavedMemory:
     return results.SavedMemory(
         memory=results.format_fact(fact),
         replaced=None if replaced is None or replaced.id == fact.id else results.shorten(results.FACT, replaced.id),
-        superseded=[results.format_fact(other) for other in gone],
         note=WAITS if fact.state == QUARANTINED else None,
     )
 
@@ -181,8 +174,8 @@ async def get_memory(
 ) -> results.MemoryDetail:
     """Read one memory in full, by the id that a search or a list gave.
 
-    Of a fact: the messages that it comes from, and its history (added, superseded, edited…). Of a message: the whole of
-    it, and what was said just before and after. Of a summary: which messages it is of.
+    Of a fact: the messages that it comes from. Of a message: the whole of it, and what was said just before and after.
+    Of a summary: which messages it is of.
     """
     user = current_memory.get().user
     kind, rest = results.parse(id)
@@ -239,13 +232,12 @@ async def update_memory(
     memory = current_memory.get()
     old = await memory.user.fact(await results.find_fact(memory.user, id))
     if memory.is_trusted:
-        before = await memory.user.facts(subject=subject or old.subject)
-        return await _saved(memory.user, await memory.user.edit_fact(old, **changes), before, old)
+        return _saved(await memory.user.edit_fact(old, **changes), old)
     if text in (None, old.text):
         raise InvalidInput("Its user is to confirm what is different: give it as another text, such as since when.")
     # Confirmed, it supersedes the old one.
     columns = {name: getattr(old, name) for name in columns} | changes
-    return await _saved(memory.user, await memory.user.add_fact(**columns, sources=old.sources, quarantined=True))
+    return _saved(await memory.user.add_fact(**columns, sources=old.sources, quarantined=True))
 
 
 async def delete_memory(id: FactId) -> results.SavedMemory:
@@ -272,8 +264,7 @@ async def get_context(
     """Get what is remembered about a question as one finished text, within an exact number of tokens.
 
     The best way to bring yourself up to date at the beginning of a task: the facts that always matter, the passages
-    that answer to the question, and of a conversation its summaries and recent turns. The receipt says what is in it,
-    and what was left out and why.
+    that answer to the question, and of a conversation its summaries and recent turns.
     """
     memory = current_memory.get()
     source = memory.user.conversation(conversation or NO_CONVERSATION)
@@ -290,7 +281,6 @@ async def get_context(
         text=context.text or "",
         tokens=context.tokens,
         budget=budget,
-        receipt=None if receipt.id is None else str(receipt.id),
         note=note,
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from itertools import cycle
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -22,7 +21,6 @@ LIMITS = (5, 10, 20, 40)
 WIDTH = 1000.0  # units of every chart; a page stretches it
 CUSTOM_COLOURS = 4  # for sections that are not built in
 BUILT_IN = ("system", "facts", "summaries", "hits", "recent", "question", "tools", "overhead")
-PARAMS = ("q", "conversation", "since", "until", "as_of", "viewer")
 PAGES_BY_KIND = {"fact": "facts", "facts": "facts", "summary": "summaries", "summaries": "summaries"}
 PAGES_BY_KIND |= dict.fromkeys(("turn", "turns", "message", "messages", "block"), "messages")
 
@@ -100,46 +98,26 @@ async def show_replay(ui: UIRequest) -> Response:
 
 async def show_recall(ui: UIRequest) -> Response:
     """Show what is remembered about a question, with the parts of its scores."""
-    user, params = ui.user, {name: ui.param(name) for name in PARAMS}
+    user, query, conversation = ui.user, ui.param("q"), ui.param("conversation")
     tiers = [tier for tier in Tier if tier in ui.request.query_params.getlist("tier")] or list(Tier)
     limit = ui.number("limit", 10, most=LIMITS[-1])
     hits: Sequence[Hit] = []
     wrong, status = "", 200
-    if params["q"]:
+    if query:
         try:
-            hits = await user.recall(params["q"], tiers=tiers, limit=limit, **_filters(params))
+            hits = await user.recall(query, tiers=tiers, limit=limit, conversation=conversation)
         except MemstoreError as error:
             problem = problem_from(error)
             wrong, status = problem.detail, problem.status_code
     return ui.page(
         "recall.html",
         status=status,
-        asked=params | {"tiers": tiers, "limit": limit},
+        asked={"q": query, "conversation": conversation, "tiers": tiers, "limit": limit},
         wrong=wrong,
         hits=hits,
         names=await conversation_names(user, hits),
         every={"tiers": list(Tier), "limits": LIMITS},
     )
-
-
-def _filters(params: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return the filters of a question; days are those of UTC, the last one included."""
-    until = _datetime(params["until"])
-    return {
-        "conversation": params["conversation"],
-        "viewer": params["viewer"],
-        "since": _datetime(params["since"]),
-        "until": until + timedelta(days=1) if until and until.year < datetime.max.year else until,
-        "as_of": _datetime(params["as_of"]),
-    }
-
-
-def _datetime(day: str | None) -> datetime | None:
-    """Return a day as its first moment in UTC; None for what is none."""
-    try:
-        return None if day is None else datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError:
-        return None
 
 
 async def conversation_names(user: AsyncUserScope, rows: Sequence[Receipt | Hit]) -> dict[Any, str]:

@@ -52,7 +52,7 @@ ORDER BY i.level, i.from_seq, i.id
 
 -- facts --
 -- Facts in the order of ids, with what says them, what was done to them, and their units.
--- Of one conversation those that it says, with what says them there; by hand alone those that people entered.
+-- By hand alone those that people entered.
 SELECT i.*, u.*, said.sources, done.history
 FROM facts i
 CROSS JOIN LATERAL (<units>) AS u
@@ -62,8 +62,7 @@ CROSS JOIN LATERAL (
                               ORDER BY s.recorded_at, s.message_id), '[]') AS sources
     FROM fact_sources s
     JOIN messages m ON m.user_id = %(user_id)s AND m.id = s.message_id
-    WHERE s.user_id = %(user_id)s AND s.fact_id = i.id
-      AND (%(only)s::uuid IS NULL OR m.conversation_id = %(only)s)) AS said
+    WHERE s.user_id = %(user_id)s AND s.fact_id = i.id) AS said
 CROSS JOIN LATERAL (
     SELECT coalesce(jsonb_agg(jsonb_build_object('id', c.id, 'action', c.action, 'other_id', c.other_id,
                                                  'before', c.before, 'after', c.after, 'actor', c.actor,
@@ -72,7 +71,6 @@ CROSS JOIN LATERAL (
     FROM fact_changes c
     WHERE c.user_id = %(user_id)s AND c.fact_id = i.id) AS done
 WHERE i.user_id = %(user_id)s AND (NOT %(by_hand)s OR i.recipe = 'hand')
-  AND (%(only)s::uuid IS NULL OR said.sources <> '[]')
 ORDER BY i.id
 
 -- documents --
@@ -80,7 +78,7 @@ ORDER BY i.id
 SELECT d.id, d.namespace, d.key, d.value, d.ttl, d.expires_at, d.created_at, d.updated_at,
        (SELECT jsonb_agg(jsonb_build_array(v.path, v.model_id, v.embedding::text, v.text) ORDER BY v.path, v.model_id)
         FROM document_vectors v
-        WHERE v.user_id = %(user_id)s AND v.id = d.id AND %(with_vectors)s) AS vectors
+        WHERE v.user_id = %(user_id)s AND v.id = d.id) AS vectors
 FROM documents d
 WHERE d.user_id = %(user_id)s
 ORDER BY d.id
@@ -128,10 +126,8 @@ WHERE d.user_id = %(user_id)s
                     WHERE m.user_id = %(user_id)s AND m.conversation_id = d.conversation_id)
 
 -- known_facts --
--- Those of some facts that are stored, each with the ids of what was done to it.
-SELECT f.*, ARRAY(SELECT c.id FROM fact_changes c WHERE c.user_id = %(user_id)s AND c.fact_id = f.id) AS changes
-FROM facts f
-WHERE f.user_id = %(user_id)s AND f.id = ANY(%(ids)s::uuid[])
+-- Those of some facts that are stored.
+SELECT id FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 
 -- places --
 -- The conversations of messages, of those that are stored.
