@@ -162,31 +162,6 @@ def test_langchains_ways_to_write_a_message_are_one(read, messages, wrap):
     assert [one["external_id"] for one in said] == ["turn:1", "turn:2", "turn:3"]
 
 
-def state(thread: str, day: int, *messages: dict) -> dict:
-    config = {"configurable": {"thread_id": thread}}
-    return {"values": {"messages": messages}, "created_at": f"2026-01-0{day}T00:00:00+00:00", "config": config}
-
-
-def test_states_give_each_message_once_at_the_time_of_its_first(read):
-    one, two = as_fields("human", "q", id="1"), as_fields("ai", "a", id="2")
-    found = read(state("t", 2, one, two), state("t", 1, one), state("u", 1, one), expect="langchain")
-    assert [(record.conversation, record.message["external_id"]) for record in found] == [
-        ("t", "1"),
-        ("u", "1"),
-        ("t", "2"),
-    ]
-    assert [record.message["occurred_at"].day for record in found] == [1, 1, 2]
-    assert found[0].message["metadata"] == {"occurred_at": "inherited"}
-
-
-def test_checkpoints_hold_messages_too(read):
-    values = {"channel_values": {"messages": [as_dump("HumanMessage", "q", id="1")]}, "ts": "2026-01-01T00:00:00Z"}
-    config = {"configurable": {"thread_id": "t"}}
-    empty = {"checkpoint": {"channel_values": {"__start__": {}}, "ts": "2025-12-31T00:00:00Z"}, "config": config}
-    (record,) = read({"checkpoint": values, "config": config}, empty, expect="langchain")
-    assert (record.conversation, record.message["occurred_at"].year) == ("t", 2026)
-
-
 def test_langchains_parts_become_text(read):
     parts = [{"type": "text", "text": "a"}, "b", {"type": "image_url", "image_url": "x"}, {"type": "reasoning"}]
     found = read(as_dict("ai", parts), {"type": "remove", "content": "", "id": "1"}, expect="langchain")
