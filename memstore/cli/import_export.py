@@ -52,7 +52,7 @@ def import_(
     known = ("auto", OWN, *(importer.name for importer in IMPORTERS))
     if format not in known:
         raise typer.BadParameter(f"{format!r} is none of {', '.join(map(repr, known))}", param_hint="--format")
-    how = {"me": me, "timezone": timezone, "date_order": date_order}
+    how: Json = {"me": me, "timezone": timezone, "date_order": date_order}
     how |= {"user": user, "format": format, "untrusted": untrusted, "dry_run": dry_run}
     counts: list[Json] = []
     reasons: list[Json] = []
@@ -85,12 +85,12 @@ def _import_file(store: MemoryStore, file: Path, **how: Any) -> Imported:
 
 
 def _counts(file: Path, done: Imported, dry_run: bool) -> Json:
-    """Return a file's line of the report; after a dry run with its first 10,000 conversations."""
+    """Return a file's line of the report; after a dry run with its conversations."""
     names = ("format", "new", "known", "left_out", "masked", "conversations")
     counts: Json = {"file": str(file), "skipped": done.passed_by} | {name: getattr(done, name) for name in names}
     if done.format == OWN:
         counts["restored"] = {kind: done.restored[kind] for kind in RESTORED}
-    return counts | {"preview": done.spans} if dry_run else counts
+    return counts | {"preview": list(done.spans.values())} if dry_run else counts
 
 
 def _print_file(file: Path, done: Imported, dry_run: bool) -> None:
@@ -101,7 +101,7 @@ def _print_file(file: Path, done: Imported, dry_run: bool) -> None:
         new = ", ".join(f"{done.restored[kind]:,} {kind}" for kind in RESTORED)
         echo(f"  with what was derived from them:{would} new {new}")
     if dry_run:
-        spans = done.spans[:MAX_SHOWN]
+        spans = list(done.spans.values())[:MAX_SHOWN]
         rows = [(each.user, each.messages, each.first, each.last, each.title, each.conversation) for each in spans]
         print_rows(None, ("user", "messages", "from", "to", "title", "conversation"), rows)
     if done.masked:

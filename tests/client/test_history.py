@@ -158,7 +158,7 @@ async def test_a_dry_run_stores_nothing_and_tells_what_would_come(store: AsyncMe
     done = await store.import_file(path, dry_run=True)
     assert counts(done) == (3, 1, 1)
     assert done.conversations == 2
-    first, second = done.spans
+    first, second = done.spans.values()
     assert (first.user, first.conversation, first.messages) == ("ann", "c", 3)
     assert (first.first, first.last) == (
         datetime(2024, 5, 1, 12, 0, 1, tzinfo=UTC),

@@ -32,11 +32,11 @@ def read(tmp_path):
 CALL = {"id": "t", "type": "function", "function": {"name": "find", "arguments": '{"what": "ferry"}'}}
 
 
-def test_fine_tuning_comes_with_roles_tools_and_weights(read):
+def test_fine_tuning_comes_with_roles_and_tools(read):
     messages = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": [{"type": "text", "text": "When?"}, {"type": "image_url", "image_url": {}}]},
-        {"role": "assistant", "content": None, "tool_calls": [CALL], "weight": 0},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
         {"role": "tool", "tool_call_id": "t", "content": "at nine"},
         {"role": "assistant", "content": "At nine.", "name": "Guide"},
     ]
@@ -44,18 +44,10 @@ def test_fine_tuning_comes_with_roles_tools_and_weights(read):
     said = [record.message for record in records(found)]
     assert [one["role"] for one in said] == ["system", "user", "assistant", "tool", "assistant"]
     assert [one["content"] for one in said] == ["Be brief.", "When?\n\n[image]", None, "at nine", "At nine."]
-    assert (said[2]["tool_calls"], said[2]["metadata"]) == ([CALL], {"weight": 0} | NOW)
+    assert (said[2]["tool_calls"], said[2]["metadata"]) == ([CALL], NOW)
     assert (said[3]["tool_call_id"], said[4]["name"]) == ("t", "Guide")
     assert all("occurred_at" not in one for one in said)
     assert left_out(found) == {"definitions of tools": 1}
-
-
-def test_the_old_way_to_call_functions_is_understood(read):
-    call = {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}
-    found = read({"messages": [call, {"role": "function", "name": "f", "content": "1"}]}, expect="openai")
-    first, second = (record.message for record in found)
-    assert first["tool_calls"] == [{"type": "function", "function": {"name": "f", "arguments": "{}"}}]
-    assert (second["role"], second["name"]) == ("tool", "f")
 
 
 def test_equal_lines_are_conversations_of_their_own_and_keep_their_names(read):
@@ -95,20 +87,6 @@ def test_sharegpt_comes_as_a_list_or_as_lines(read, as_list):
         ("y", "assistant", "a"),
     ]
     assert [one.message["external_id"] for one in found] == ["turn:1", "turn:2"] * 2
-
-
-def test_sharegpts_tools_are_calls_and_results(read):
-    given = turns(
-        ("system", "s"),
-        ("human", "q"),
-        ("function_call", '{"name": "f", "arguments": {"a": 1}}'),
-        ("observation", "r"),
-        ("function_call", "no call"),
-    )
-    said = [record.message for record in read({"conversations": given}, expect="sharegpt")]
-    assert [one["role"] for one in said] == ["system", "user", "assistant", "tool", "assistant"]
-    assert said[2]["tool_calls"] == [{"type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}]
-    assert said[4]["content"] == "no call"
 
 
 def test_an_id_that_comes_twice_names_two_conversations(read):

@@ -28,7 +28,7 @@ from memstore.text import INVALID_CHARS, REPLACEMENT
 from .files import ONE_FILE, OnRead, Part, Skipped, first_head, numbered_values, printable, read_parts
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MOST_NAMED = 10_000  # skipped ones and conversations that a report names: a file may be nothing but nonsense
+MOST_NAMED = 10_000  # skipped ones that a report names: a file may be nothing but nonsense
 ERASED = "erased before"  # what is left out as it was erased
 # In the metadata: the time is that of the message before, of the conversation or of its session; or nobody knows it.
 INHERITED = {"occurred_at": "inherited"}
@@ -203,32 +203,28 @@ class Imported:
     """What an import did, or with `dry_run` would do.
 
     `passed_by` is how many messages could not be taken, of which `skipped` names the first 10,000; `left_out` counts
-    what is no part of the history, by what it is; `spans` describes the first 10,000 `conversations`. `restored` counts
-    what else came new from an export of memstore's. In `masked` of the new and known messages secrets were masked.
+    what is no part of the history, by what it is; `spans` describes the conversations, by id. `restored` counts what
+    else came new from an export of memstore's. In `masked` of the new and known messages secrets were masked.
     """
 
     format: str = ""
     new: int = 0
     known: int = 0
     passed_by: int = 0
-    conversations: int = 0
     skipped: list[Skipped] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     restored: Counter[str] = field(default_factory=Counter)
-    spans: list[Span] = field(default_factory=list)
+    spans: dict[UUID, Span] = field(default_factory=dict)
     masked: int = 0
-    _known: dict[UUID, Span | None] = field(default_factory=dict, repr=False)
+
+    @property
+    def conversations(self) -> int:
+        """How many conversations messages came for."""
+        return len(self.spans)
 
     def span(self, id: UUID, user: str, conversation: str, title: str | None = None) -> Span:
-        """Return the span of a conversation, which is counted once, and kept while there is room."""
-        if (span := self._known.get(id)) is None:
-            span = Span(user, conversation, title)
-            if id not in self._known:
-                self.conversations += 1
-                is_kept = len(self.spans) < MOST_NAMED
-                self.spans += [span] if is_kept else []
-                self._known[id] = span if is_kept else None
-        return span
+        """Return the span of a conversation."""
+        return self.spans.setdefault(id, Span(user, conversation, title))
 
     def skip(self, one: Skipped) -> None:
         """Count one that could not be taken, and name it while there is room."""

@@ -54,11 +54,10 @@ class LangChain(Importer):
     def convert(self, value: Any, where: str) -> Iterator[Found]:
         """Yield a message, or those of a list."""
         first, about = 1, value if isinstance(value, dict) else {}
+        messages: Any = value if isinstance(value, list) else about.get("messages")
         if _kind_and_fields(value)[0] in (*ROLES, "chat", "remove"):
             self._single += 1
             first, messages = self._single, [value]
-        else:
-            messages = value if isinstance(value, list) else about.get("messages")
         if not isinstance(messages, list):
             raise InvalidInput("it is no message, and holds no list of them")
         named = about.get("thread_id") or about.get("session_id")

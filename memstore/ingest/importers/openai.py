@@ -4,15 +4,14 @@
 
 Neither knows times: all messages have that of the import, and `{"occurred_at": "imported"}` in their metadata. A
 conversation is named by its id, which some files give twice, or by a digest of what it says; a message by its place.
-Roles, names, calls of tools and system messages are kept, `weight` in the metadata; an image is "[image]"; definitions
-of tools are ignored. ShareGPT's `function_call` is a call of a tool, its `observation` what the tool gave.
+Roles, names, calls of tools and system messages are kept; an image is "[image]"; definitions of tools are ignored.
+ShareGPT's `function_call` and `observation` are kept as the texts that they are.
 
 Other formats have messages, or their content, as OpenAI's API has them: `convert_message` and `content_text`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -22,7 +21,7 @@ from memstore.tool_calls import arguments_text, name_of, stored_call
 from .base import Found, Ignored, Importer, Message, count_seen, derive_name, make_storable
 from .files import find_keys, printable
 
-OPENAI_ROLES = {"function": "tool"} | {role: role for role in ("system", "developer", "user", "assistant", "tool")}
+OPENAI_ROLES = ("system", "developer", "user", "assistant", "tool")
 SHAREGPT_ROLES = {
     "human": "user",
     "user": "user",
@@ -93,8 +92,6 @@ def convert_message(role: str, given: dict[str, Any], external_id: str) -> Itera
     text, ignored = content_text(given.get("content"))
     text, metadata = make_storable(text)
     calls = [_call(call) for call in given.get("tool_calls") or ()]
-    if function_call := given.get("function_call"):
-        calls = calls or [_call({"function": function_call})]
     if not text.strip() and not calls:
         yield from ignored or [Ignored("empty messages")]
         return
@@ -130,7 +127,7 @@ class OpenAI(Importer):
     def convert(self, value: dict[str, Any], where: str) -> Iterator[Found]:
         """Yield the messages of a conversation."""
         messages = value[self.key]
-        if value.get("tools") or value.get("functions"):
+        if value.get("tools"):
             yield Ignored("definitions of tools")
         name = self._conversation_name(value)
         if isinstance(value.get("system"), str):
@@ -146,10 +143,7 @@ class OpenAI(Importer):
         role = message.get("role")
         if role not in OPENAI_ROLES:
             raise InvalidInput(f"its role ({printable(str(role))}) is none of {', '.join(OPENAI_ROLES)}")
-        for one in convert_message(OPENAI_ROLES[role], message, external_id):
-            if isinstance(one, dict) and message.get("weight") in (0, 1):
-                one["metadata"]["weight"] = int(message["weight"])
-            yield one
+        yield from convert_message(role, message, external_id)
 
 
 class ShareGPT(OpenAI):
@@ -173,16 +167,4 @@ class ShareGPT(OpenAI):
         if sender not in SHAREGPT_ROLES:
             raise InvalidInput(f"it is from nobody known ({printable(str(sender))}) but {', '.join(SHAREGPT_ROLES)}")
         text = message.get("value", message.get("content"))
-        given = _tool_calls(text) if sender == "function_call" else {"content": text}
-        yield from convert_message(SHAREGPT_ROLES[sender], given, external_id)
-
-
-def _tool_calls(value: Any) -> dict[str, Any]:
-    """Return the calls of tools that a text holds, or the text as it stands."""
-    try:
-        calls = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
-        return {"content": value}
-    calls = calls if isinstance(calls, list) else [calls]
-    are_calls = all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls)
-    return {"tool_calls": calls} if calls and are_calls else {"content": value}
+        yield from convert_message(SHAREGPT_ROLES[sender], {"content": text}, external_id)
