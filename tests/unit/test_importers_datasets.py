@@ -1,4 +1,4 @@
-"""What has no times and often no ids: fine-tuning files of OpenAI's, ShareGPT, and dumps of LangChain."""
+"""What has no times and often no ids: fine-tuning files of OpenAI's, and dumps of LangChain."""
 
 from __future__ import annotations
 
@@ -67,33 +67,6 @@ def test_what_is_broken_or_malformed_costs_itself(read):
         *(f"data.jsonl, line 1, message {n}" for n in (2, 3, 4)),
         *(f"data.jsonl, line {n}" for n in range(2, 6)),
     ]
-
-
-# --- ShareGPT -------------------------------------------------------------------------------------------------------
-
-
-def turns(*pairs: tuple[str, object]) -> list[dict[str, object]]:
-    return [{"from": sender, "value": value} for sender, value in pairs]
-
-
-@pytest.mark.parametrize("as_list", [False, True])
-def test_sharegpt_comes_as_a_list_or_as_lines(read, as_list):
-    given = [{"id": key, "conversations": turns(("human", f"q{key}"), ("gpt", "a"))} for key in ("x", "y")]
-    found = read(*([given] if as_list else given), expect="sharegpt")
-    assert [(one.conversation, one.message["role"], one.message["content"]) for one in found] == [
-        ("x", "user", "qx"),
-        ("x", "assistant", "a"),
-        ("y", "user", "qy"),
-        ("y", "assistant", "a"),
-    ]
-    assert [one.message["external_id"] for one in found] == ["turn:1", "turn:2"] * 2
-
-
-def test_an_id_that_comes_twice_names_two_conversations(read):
-    given = [{"id": key, "conversations": turns(("human", "q"))} for key in ("x", "x", None, None, 7)]
-    names = [record.conversation for record in read(*given, expect="sharegpt")]
-    assert len(set(names)) == 5
-    assert (names[0], names[1], names[4]) == ("x", "x-2", "7")
 
 
 # --- LangChain ------------------------------------------------------------------------------------------------------
