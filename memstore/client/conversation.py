@@ -128,8 +128,7 @@ class AsyncConversationScope:
         return stored
 
     def _check_names(self) -> None:
-        if (redactor := self._runtime.redactor).detectors:
-            redactor.reject_secret_names(user=self.user.name, conversation=self.name)
+        self._runtime.redactor.reject_secret_names(user=self.user.name, conversation=self.name)
 
     async def messages(
         self,

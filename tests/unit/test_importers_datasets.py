@@ -115,9 +115,9 @@ def test_langchains_ways_to_write_a_message_are_one(read, messages, wrap):
 
 def test_langchains_parts_become_text(read):
     parts = [{"type": "text", "text": "a"}, "b", {"type": "image_url", "image_url": "x"}, {"type": "reasoning"}]
-    found = read(as_dict("ai", parts), {"type": "remove", "content": "", "id": "1"}, expect="langchain")
+    found = read(as_dict("ai", parts), expect="langchain")
     assert texts(found) == ["a\n\nb\n\n[image]"]
-    assert left_out(found) == {"thoughts of the model": 1, "messages that remove others": 1}
+    assert left_out(found) == {"thoughts of the model": 1}
 
 
 def test_what_is_no_message_costs_itself(read):

@@ -5,7 +5,7 @@ A message is what `messages_to_dict` writes (`{"type": "human", "data": {…}}`)
 
 - The conversation is `session_id` or `thread_id`, and where none is named, the file (`history.json`: "history").
 - A message has no time: it has that of the import. It is known by its id, else by its place in the list.
-- Content that is not text is named by its kind ("[image]"); thoughts and messages that only remove others are ignored.
+- Content that is not text is named by its kind ("[image]"); thoughts are ignored.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class LangChain(Importer):
         """Yield a message, or those of a list."""
         first, about = 1, value if isinstance(value, dict) else {}
         messages: Any = value if isinstance(value, list) else about.get("messages")
-        if _kind_and_fields(value)[0] in (*ROLES, "chat", "remove"):
+        if _kind_and_fields(value)[0] in (*ROLES, "chat"):
             self._single += 1
             first, messages = self._single, [value]
         if not isinstance(messages, list):
@@ -69,9 +69,6 @@ class LangChain(Importer):
 
 
 def _convert(kind: str, fields: dict[str, Any], key: str) -> Iterator[Message | Ignored]:
-    if kind == "remove":
-        yield Ignored("messages that remove others")
-        return
     kind = str(fields.get("role")).lower() if kind == "chat" else kind
     if kind not in ROLES:
         raise InvalidInput(f"its type ({printable(kind)}) is none of {', '.join(ROLES)}")
