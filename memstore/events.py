@@ -7,7 +7,6 @@ counted, and read from the outbox.
 | type | body |
 |---|---|
 | `message_added` | from_seq, to_seq, tokens: of the messages of one call |
-| `summarization_started`, `summarization_progress` | strategy, from_seq, to_seq; not in the outbox |
 | `summarization_completed` | strategy, from_seq, to_seq, summaries, before, after, saved (tokens) |
 | `summarization_failed` | strategy, from_seq, error (its type) |
 | `facts_extracted` | recipe, from_seq, to_seq, facts (new ones); if any, quarantined and refused |
@@ -41,8 +40,6 @@ class EventType(StrEnum):
     """The kinds of events."""
 
     MESSAGE_ADDED = "message_added"
-    SUMMARIZATION_STARTED = "summarization_started"
-    SUMMARIZATION_PROGRESS = "summarization_progress"
     SUMMARIZATION_COMPLETED = "summarization_completed"
     SUMMARIZATION_FAILED = "summarization_failed"
     FACTS_EXTRACTED = "facts_extracted"

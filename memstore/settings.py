@@ -124,9 +124,7 @@ class Settings(BaseSettings):
     trusted_roles: Many[Literal["user", "assistant"]] = ("user", "assistant")  # other facts wait to be confirmed
     mcp_memories: Literal["active", "quarantined"] = "active"  # the state of what a model remembers over MCP
     mask_secrets: bool = False  # before anything is stored
-    mask_kinds: Many[Literal["card", "account", "document", "key", "password"]] = (
-        "card", "account", "document", "key", "password",
-    )  # fmt: skip
+    mask_kinds: Many[Literal["card", "account", "key", "password"]] = ("card", "account", "key", "password")
 
     # Of contexts, where neither caller nor conversation says
     context_budget: int | None = Field(None, ge=1, le=10**9)  # tokens

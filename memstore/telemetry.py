@@ -15,14 +15,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cache
-from http import HTTPStatus
 from importlib import import_module
 from typing import Any, Literal
 
 Operation = Literal["add", "derive", "recall", "context"]
 Number = int | float
 NAME = "memstore"
-OTHER = "_OTHER"  # OpenTelemetry's name for a method that HTTP has not
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SIZES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000)
 UNITS = {"budget": "{token}", "summaries": "{summary}", "failed": "{conversation}"}  # of others: {message} and so on
@@ -59,31 +57,11 @@ def operation_span(operation: Operation) -> Iterator[OperationSpan]:
 
 
 @contextmanager
-def request(method: str, headers: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Record a request that a server answers, as part of the trace that its headers name.
-
-    Yields what to fill in: `http.route`, the path as the route has it, and `http.response.status_code`.
-    """
-    about: dict[str, Any] = {"http.request.method": method}
-    if not _is_on():
-        yield about
-        return
-    trace = _api("trace")
-    caused, name = _api("propagate").extract(headers), "HTTP" if method == OTHER else method
-    with _span(name, about, context=caused, kind=trace.SpanKind.SERVER) as span:
-        yield about
-        span.update_name(f"{name} {about.get('http.route', '')}".strip())
-        span.set_attributes(about)
-        if about.get("http.response.status_code", 0) >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            span.set_status(trace.StatusCode.ERROR)
-
-
-@contextmanager
-def _span(name: str, about: dict[str, Any], **more: Any) -> Iterator[Any]:
+def _span(name: str, about: dict[str, Any]) -> Iterator[Any]:
     """Yield a span; what it fails by is in it and in `about`, by its class."""
     trace = _api("trace")
     quiet = {"record_exception": False, "set_status_on_exception": False}  # both would quote the message
-    with trace.get_tracer(NAME).start_as_current_span(name, attributes=about, **quiet, **more) as span:
+    with trace.get_tracer(NAME).start_as_current_span(name, attributes=about, **quiet) as span:
         try:
             yield span
         except BaseException as error:  # raised again: an interrupt is told of in the span too

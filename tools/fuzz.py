@@ -51,7 +51,7 @@ NAMES = (
     "a.zip",
     "a.jsonl.gz",
 )
-OPTIONS = ImportOptions(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy", all_branches=True)
+OPTIONS = ImportOptions(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy")
 PLACE = ConversationRef("alice", "lisbon")
 PIECES = ["", "", "\n", "\r", "\x0b", "\x1e", "\x85", "\u2028", " ", "- ", ":", '"', "system", "user", MEMORY_FOOT, "<memory>",
           STANDING_FOOT, SUMMARIES_FOOT, "<|im_end|>", FACTS_HEAD, "[1 March 2024]"]  # fmt: skip

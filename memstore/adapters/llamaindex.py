@@ -127,7 +127,7 @@ class MemstoreChatStore(AsyncDBChatStore):
 class MemstoreMemoryBlock(BaseMemoryBlock[str]):
     """What is remembered about the newest question: facts, summaries and messages, at most `max_tokens` of them.
 
-    With another chat store than memstore's, `keep=True` has what leaves the short-term queue kept and derived.
+    What leaves the short-term queue is kept by the chat store.
     """
 
     name: str = "memory"
@@ -136,7 +136,6 @@ class MemstoreMemoryBlock(BaseMemoryBlock[str]):
     user: Any
     limit: int = 20
     max_tokens: int = 1000
-    keep: bool = False
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         questions = [chat.content for chat in messages or () if chat.role == MessageRole.USER]
@@ -148,10 +147,7 @@ class MemstoreMemoryBlock(BaseMemoryBlock[str]):
         return fit([_format_hit(hit) for hit in hits if hit.text not in present], self.max_tokens)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        if self.keep:
-            for message in messages:
-                session = message.additional_kwargs.get("session_id", "default")
-                await maybe_await(self.user.conversation(session).add_many, [to_message(message)])
+        pass
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Leave out the least relevant, at least so many tokens; None where nothing is left."""

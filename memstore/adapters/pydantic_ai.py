@@ -37,14 +37,12 @@ class MemstoreConversationStore(ConversationStore):
     """A conversation store of a user, of a blocking or an async store.
 
     A record and its new entries are written in one transaction. Deleting a conversation removes the entries that no
-    other one's history reaches, and erases what memstore has derived of it. With `remember=False` nothing that was said
-    becomes a message.
+    other one's history reaches, and erases what memstore has derived of it.
     """
 
-    def __init__(self, user: Any, *, remember: bool = True) -> None:
+    def __init__(self, user: Any) -> None:
         self._user = user
         self._documents = user.documents()
-        self._remember = remember
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
         """Return the record of a conversation; None where there is none."""
@@ -75,7 +73,7 @@ class MemstoreConversationStore(ConversationStore):
         ]
         await self._write(name, expected_revision, new)
         messages = [message for entry in new_entries for message in to_messages(entry)]
-        if self._remember and messages:
+        if messages:
             await maybe_await(self._user.conversation(name).add_many, messages, on_conflict="skip")
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
@@ -90,8 +88,7 @@ class MemstoreConversationStore(ConversationStore):
                         id = entries[id]["parent_id"]
         gone = [(ENTRIES, id) for id, value in entries.items() if value["of"] == conversation_id and id not in reached]
         await self._write(conversation_id, expected_revision, [], [(RECORDS, conversation_id), *gone])
-        if self._remember:
-            await maybe_await(self._user.conversation(conversation_id).erase)
+        await maybe_await(self._user.conversation(conversation_id).erase)
 
     async def read_entry(self, entry_id: str) -> ConversationEntry:
         """Return an entry; LookupError where there is none."""

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from memstore.client.runtime import Runtime
-from memstore.client.validation import MOST_OFFSET, check_number, to_utc, to_uuid, to_uuids
+from memstore.client.validation import check_number, to_utc, to_uuid, to_uuids
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import check_choice, check_name, check_text
 from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange
@@ -71,13 +71,12 @@ class AsyncUserFacts:
             raise NotFound(f"This user has no fact {fact_id}.")
         return fact
 
-    async def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100, offset: int = 0) -> list[Fact]:
-        """Return the facts that these messages say, of whatever state, the latest first, after the first `offset`."""
+    async def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100) -> list[Fact]:
+        """Return the facts that these messages say, of whatever state, the latest first."""
         message_ids = to_uuids(messages, "messages")
         check_number(limit, "limit")
-        check_number(offset, "offset", 0, MOST_OFFSET)
         async with self._database.user_transaction(self.id) as scope:
-            return await facts.facts_said_by(scope, message_ids, limit=limit, offset=offset)
+            return await facts.facts_said_by(scope, message_ids, limit=limit)
 
     async def entity(self, name: str) -> Entity:
         """Return the facts about a person or thing, and its relations to others.

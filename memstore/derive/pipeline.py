@@ -224,11 +224,6 @@ async def run_step(
     """
     steps = [await _load(database, deriver, work) for work in group]
     recipe = await read_recipe(deriver)
-    if deriver.name == SummaryDeriver.name:  # these are published, and not stored
-        for work in group:
-            kind = EventType.SUMMARIZATION_PROGRESS if work.done_seq else EventType.SUMMARIZATION_STARTED
-            body = {"strategy": recipe, "from_seq": work.done_seq + 1, "to_seq": work.last_seq}
-            database.publish([Event(work.user_id, kind, work.conversation_id, body)])
     done: list[tuple[PendingWork, int]] = []
     again: list[PendingWork] = []
     for step, result in zip(steps, await _compute(steps), strict=True):

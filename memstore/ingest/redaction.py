@@ -83,17 +83,6 @@ _ISSUER = re.compile(
 _IBAN = re.compile(rf"(?<![^\W_])(?=(?P<number>[A-Z]{{2}}\d{{2}}(?:(?:{_GAP}|\s)?[A-Z\d]){{11,30}}))", re.IGNORECASE)
 _LAST_GROUP = re.compile(r"[\W_]*[^\W_]+\Z")
 _SIGNS = re.compile(r"[\W_]")
-_SOCIAL_SECURITY = re.compile(r"(?<![\d-])\d{3}-\d{2}-\d{4}(?![\d-])")
-_DOCUMENT = re.compile(
-    r"\b(?:passport|reisepass|passeport|pasaporte|identity card|id card|personalausweis\w*|ausweis|carte d'identité"
-    r"|dni|nie"
-    r"|driving licen[cs]e|driver'?s licen[cs]e|führerschein|social security|ssn|tax (?:id|number)|steuer-?id\w*"
-    r"|steuernummer|sozialversicherungs\w+|护照|身份证)(?:[- ]?(?:number|no\.?|nummer|nr\.?|numéro|número|号码?))?"
-    r"[^\w\n]{0,3}(?:is|ist|lautet|est|es|是)?[^\w\n]{0,3}(?P<number>(?-i:(?=(?:[A-Z -]{0,12}+\d){5})"
-    r"[A-Z\d](?:[^\S\n]?-?[A-Z\d]){5,17}))(?!\w)"
-    r"|(?:护照|身份证)(?:号码?)?[是为:：\s]{0,3}(?P<zh>[A-Z\d]{7,18})",
-    re.IGNORECASE,
-)
 
 _CALLED = (
     r"pass(?:word|wort|phrase|code|wd)|kennwort|contraseña|mot de passe|(?<![a-z])pwd|(?-i:(?<![A-Za-z])PIN)"
@@ -220,7 +209,7 @@ class Redactor:
         if "password" in self.detectors and _is_secret_name(key, text):
             secrets = [Secret(0, len(text), "password")]
             return text if text == secrets[0].mark else _replace(text, secrets, counts)
-        prefix = f"{key.replace('_', ' ')}: "  # a number is of a passport where it is called one
+        prefix = f"{key.replace('_', ' ')}: "  # a password is one where it is called so
         shift = len(prefix)
         secrets = [
             Secret(one.start - shift, one.stop - shift, one.kind)
@@ -254,7 +243,7 @@ def redactor_for(settings: Settings) -> Redactor:
 @cache
 def _load(kinds: frozenset[str]) -> Redactor:
     with require_extra("secrets", "detect_secrets", "stdnum"):
-        luhn, iban, ssn = (import_module(f"stdnum.{name}") for name in ("luhn", "iban", "us.ssn"))
+        luhn, iban = (import_module(f"stdnum.{name}") for name in ("luhn", "iban"))
         plugins = [getattr(import_module(f"detect_secrets.plugins.{name}"), DETECTORS[name]) for name in DETECTORS]
     patterns = [pattern for plugin in plugins for pattern in plugin.denylist]
 
@@ -285,15 +274,9 @@ def _load(kinds: frozenset[str]) -> Redactor:
             if number:
                 yield match.start(), match.start() + len(number)
 
-    def detect_documents(text: str) -> Spans:
-        for match in _DOCUMENT.finditer(text):
-            yield match.span("number" if match["number"] else "zh")
-        yield from (match.span() for match in _SOCIAL_SECURITY.finditer(text) if ssn.is_valid(match[0]))
-
     detectors = {
         "account": detect_accounts,
         "card": detect_cards,
-        "document": detect_documents,
         "key": detect_keys,
         "password": _detect_passwords,
     }

@@ -2,9 +2,9 @@
 
 A tokenizer normalises a text and gives tokens, each of which stands for a byte or more of it, or for a character; some
 put a blank before it, which is one more. Normalising may lengthen (NFKC makes 33 bytes of the 3 of U+FDFA), so the
-longest of all forms is taken. It is not proven for a tokenizer that replaces text by longer one of its own, nor for
-images and sounds. What a chat's template adds is bounded for the shapes of Llama 3, Gemma, ChatML and Qwen, not for
-those with a long preamble of their own (Command R, gpt-oss).
+longest form of each character is taken. It is not proven for a tokenizer that replaces text by longer one of its own,
+nor for images and sounds. What a chat's template adds is bounded for the shapes of Llama 3, Gemma, ChatML and Qwen, not
+for those with a long preamble of their own (Command R, gpt-oss).
 """
 
 from __future__ import annotations
@@ -58,14 +58,11 @@ def longest(text: str) -> int:
     """Return the bytes of UTF-8 that a text has in the longest form that a tokenizer may bring it into."""
     if text.isascii():
         return len(text)
-    forms = dict.fromkeys((text, normalize("NFC", text), normalize("NFKC", text)))
-    cased = {case(form) for form in forms for case in (str, str.lower, str.casefold)}
-    apart = max(len(normalize("NFD", text)), len(normalize("NFKD", text)))  # of BERT's kind, without bytes
-    each = Counter(text).items()  # SentencePiece normalises character by character
-    alone = sum(number * max(_bytes(char), _bytes(normalize("NFKC", char))) for char, number in each)
-    return max(apart, alone, *map(_bytes, cased))
+    return sum(number * _longest_form(char) for char, number in Counter(text).items())
 
 
-def _bytes(text: str) -> int:
+def _longest_form(char: str) -> int:
+    cased = {case(form) for form in (char, normalize("NFKC", char)) for case in (str, str.lower, str.casefold)}
     # A lone surrogate is sent as U+FFFD or "?", of three bytes at most.
-    return len(text.encode("utf-8", "surrogatepass"))
+    most_bytes = max(len(form.encode("utf-8", "surrogatepass")) for form in cased)
+    return max(len(normalize("NFKD", char)), most_bytes)  # the former of BERT's kind, without bytes

@@ -32,25 +32,19 @@ from memstore.tool_calls import describe_call, describe_result, name_of, raw_arg
 
 TOKENIZER, CONFIG, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 TODAY = datetime(2024, 7, 26)  # the default of Llama 3's templates where they are given no date
-_DIGEST = re.compile(r"@([0-9a-f]{12})$")
 _FIRST = '"prepend_scheme":"first"'
 
 
 def load(model: str, settings: Settings | None = None) -> TokenizerCounter:
     """Return the counter of the model whose files are at this path: a folder, or its tokenizer.json.
 
-    Beside it there must be a chat template: chat_template.jinja, or "chat_template" in tokenizer_config.json. A path
-    that ends in "@" and a digest, as in the counter's name, must have files of that digest.
+    Beside it there must be a chat template: chat_template.jinja, or "chat_template" in tokenizer_config.json.
     """
-    wanted = None if Path(model).exists() else _DIGEST.search(model)
-    path = Path(model[: wanted.start()] if wanted else model).expanduser()
+    path = Path(model).expanduser()
     folder, file = (path, path / TOKENIZER) if path.is_dir() else (path.parent, path)
     if not model or not file.is_file():
         raise ProviderMissing(f"{file} is not there: write tokenizer:FOLDER, with the folder of a model's {TOKENIZER}.")
-    counter = TokenizerCounter(file, folder)
-    if wanted and wanted[1] != counter.digest:
-        raise ProviderError(f"The tokenizer or the chat template in {folder} is not the one of {wanted[1]} any more.")
-    return counter
+    return TokenizerCounter(file, folder)
 
 
 class TokenizerCounter:
@@ -64,10 +58,8 @@ class TokenizerCounter:
         templates = _templates(config, folder)
         variables = {key: text for key, value in config.items() if (text := _token(value)) and key.endswith("_token")}
         source = _read(file)
-        self.digest = sha256(
-            "\0".join([source, *sorted(templates.values()), *sorted(variables.values())]).encode()
-        ).hexdigest()[:12]
-        self.name = f"tokenizer:{folder if file.name == TOKENIZER else file}@{self.digest}"
+        digest = sha256("\0".join([source, *sorted(templates.values()), *sorted(variables.values())]).encode())
+        self.name = f"tokenizer:{folder if file.name == TOKENIZER else file}@{digest.hexdigest()[:12]}"
         try:
             tokenizer = Tokenizer.from_str(source)
         except Exception as error:  # the library raises bare Exception

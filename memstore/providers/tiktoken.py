@@ -33,7 +33,7 @@ from memstore.settings import Settings
 
 DEFAULT = "o200k_base"
 TEXT_PARTS = ("text", "input_text", "output_text")
-MAX_COUNTS = 30_000  # of 150 bytes each; as many older ones stay until there are so many again
+MAX_COUNTS = 60_000  # of 150 bytes each; then all are forgotten
 
 # OpenAI's published chat rule, the same for every model since gpt-3.5-turbo-0613 ("How to count tokens with tiktoken"
 # in their cookbook): so many for each message, for a name, and for the start of the reply.
@@ -182,7 +182,6 @@ class CountCache:
         self._count = count
         self._keyed = blake2b(key=os.urandom(32), digest_size=16)  # copied for each text: a third sooner than made anew
         self._counts: dict[bytes, int] = {}
-        self._older: dict[bytes, int] = {}
 
     def __call__(self, text: str) -> int:
         """Return the number of tokens of a text, tokenized only where that is not known."""
@@ -191,10 +190,9 @@ class CountCache:
         digest = keyed.digest()
         count = self._counts.get(digest)
         if count is None:
-            count = self._older.get(digest)
-            count = self._count(text) if count is None else count
+            count = self._count(text)
             if len(self._counts) >= MAX_COUNTS:
-                self._older, self._counts = self._counts, {}
+                self._counts.clear()
             self._counts[digest] = count
         return count
 

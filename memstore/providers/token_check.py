@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from memstore.errors import InvalidInput
 from memstore.plugins import installed_entry_points
@@ -13,11 +13,8 @@ from memstore.providers import Count, TokenCounter, load_counter
 from memstore.providers.tiktoken import check_tools, encoding_of
 from memstore.settings import load as load_settings
 
-if TYPE_CHECKING:  # the rows' libraries take as long to load as all else here; who gives a row has loaded them
-    from memstore.models import Context, Message
-
-    Chat = Context | Sequence[Mapping[str, Any] | Message]
-
+Json = Mapping[str, Any]
+Chat = Sequence[Json]
 logger = logging.getLogger(__name__)
 
 
@@ -44,15 +41,10 @@ def _warn_of_unknown(model: str) -> None:
 
 
 def check_fits(
-    messages: Chat,
-    max_tokens: int,
-    *,
-    counter: TokenCounter | str | None = None,
-    tools: Sequence[Mapping[str, Any]] = (),
+    messages: Chat, max_tokens: int, *, counter: TokenCounter | str | None = None, tools: Sequence[Json] = ()
 ) -> bool:
     """Return whether the finished chat has at most so many tokens.
 
-    `messages` are chat messages, stored ones, or a `Context`, of which the system prompt or the text is counted too.
     `counter` is one, its name or a model's, as of `context(model=…)`; by default the settings' one.
 
     Raises InvalidInput for what cannot be counted, ProviderError for a counter that cannot be had.
@@ -60,36 +52,15 @@ def check_fits(
     return estimate(messages, counter=counter, tools=tools) <= max_tokens
 
 
-def estimate(
-    messages: Chat, *, counter: TokenCounter | str | None = None, tools: Sequence[Mapping[str, Any]] = ()
-) -> Count:
-    """Return the tokens of the finished chat, with the kind of the count; what may be given is as of `check_fits`."""
+def estimate(messages: Chat, *, counter: TokenCounter | str | None = None, tools: Sequence[Json] = ()) -> Count:
+    """Return the tokens of the finished chat, with the kind of the count; see `check_fits`."""
     check_tools(tools)
+    if not isinstance(messages, list | tuple) or not all(isinstance(message, Mapping) for message in messages):
+        raise InvalidInput(f'messages={messages!r:.60}: give a list such as [{{"role": "user", "content": "…"}}].')
     if counter is None:
         counter = load_settings({}).counter
-    elif isinstance(counter, str):
-        counter = counter_for(counter)
-    own = _loaded(counter) if isinstance(counter, str) else counter
-    chat, text, apart = messages, None, []
-    if not isinstance(messages, list | tuple):
-        if not isinstance(getattr(messages, "messages", None), list):
-            raise InvalidInput(f"messages={messages!r:.60}: give a list of messages, or a context.")
-        context = cast("Context", messages)
-        chat, text = context.messages, context.text
-        apart = [] if context.system is None else [{"role": "system", "content": context.system}]
-    if text is None:
-        return own.count_messages([*apart, *map(_as_chat, cast("Sequence[Any]", chat))], tools)
-    none = own.count_messages([])  # a text is sent as it is: there is nothing around it, but the tools beside
-    return Count(own.count(text) + (own.count_messages([], tools) - none if tools else 0), none.kind)
-
-
-def _as_chat(message: Any) -> Mapping[str, Any]:
-    if isinstance(message, Mapping):
-        return message
-    if not hasattr(message, "as_chat"):
-        raise InvalidInput(f'{message!r:.60} is no message; give such as {{"role": "user", "content": "…"}}.')
-    chat: Mapping[str, Any] = message.as_chat()
-    return chat
+    own = _loaded(counter_for(counter)) if isinstance(counter, str) else counter
+    return own.count_messages(messages, tools)
 
 
 @lru_cache(maxsize=8)

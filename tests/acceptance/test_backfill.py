@@ -14,8 +14,8 @@ import memstore
 from memstore.client.worker import WorkingStore
 from memstore.derive.worker import enqueue_pending
 from memstore.models import BackfillStatus
-from memstore.testing import ScriptedChatModel
 from tests.command_line import Run
+from tests.helpers.fakes import ScriptedChatModel
 from tests.helpers.user_rows import rows
 from tests.working import HASHING, fill, pending, said, until, working
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import memstore
 from memstore.providers import ChatMessage
-from memstore.testing import Scripted, ScriptedChatModel
 from tests.command_line import EMBEDDER, Run, script
+from tests.helpers.fakes import Scripted, ScriptedChatModel
 from tests.ollama_server import Behaviour, ScriptedOllama, says as says_of
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)

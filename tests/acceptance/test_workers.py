@@ -27,8 +27,9 @@ from memstore.providers import Vectors
 from memstore.store import facts, llm_usage, queue
 from memstore.store.embedded import server
 from memstore.store.rows import PendingWork
-from memstore.testing import HashingEmbedder, ScriptedChatModel
+from memstore.testing import HashingEmbedder
 from tests.command_line import Run
+from tests.helpers.fakes import ScriptedChatModel
 from tests.helpers.user_rows import rows
 from tests.working import (
     HASHING,

@@ -12,7 +12,7 @@ import pytest
 from memstore import ProviderError
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
-from memstore.testing import ScriptedReranker
+from tests.helpers.fakes import ScriptedReranker
 
 START = datetime(2026, 3, 1, 18, 0, tzinfo=UTC)
 HASHING = {"embedder": "hashing:256"}

@@ -11,8 +11,8 @@ import pytest
 from memstore import Conflict, Fact, InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
-from memstore.testing import ScriptedChatModel
 from tests.client.test_models import facts as answered, found, use
+from tests.helpers.fakes import ScriptedChatModel
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 BELIEVING = {"embedder": "hashing:256", "fact_roles": "user,assistant,tool"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_text
-from memstore.testing import WordCounter
+from tests.helpers.fakes import WordCounter
 from tests.timing import assert_linear
 
 Count = Callable[[str], int]

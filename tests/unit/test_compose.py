@@ -22,7 +22,7 @@ from memstore.context.selection import required_items
 from memstore.context.strategies.base import split_turns
 from memstore.models import Context, Hit, Message, Reason, Section, Tier
 from memstore.providers import TokenCounter, load_counter
-from memstore.testing import WordCounter
+from tests.helpers.fakes import WordCounter
 from tests.helpers.tokenizers import LLAMA_3, byte_level, write
 from tests.unit.strategies import conversations, hits, materials, message, texts
 

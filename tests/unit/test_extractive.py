@@ -18,7 +18,7 @@ from memstore.derive.summaries.extractive import (
     score_sentence,
 )
 from memstore.models import Message, Summary
-from memstore.testing import WordCounter
+from tests.helpers.fakes import WordCounter
 from tests.unit.strategies import START, message
 
 COUNTER = WordCounter()

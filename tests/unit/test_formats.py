@@ -298,10 +298,16 @@ STORED = [
 ]
 
 
-@pytest.mark.parametrize("format", chats, ids=lambda format: format.name)
-def test_what_was_stored_comes_back_from_every_chat_format(format: OpenAI | Ollama | Anthropic) -> None:
+@pytest.mark.parametrize("format", [OpenAI(), Anthropic()], ids=lambda format: format.name)
+def test_what_was_stored_comes_back(format: OpenAI | Anthropic) -> None:
     back = [one for sent in format.render(content(*STORED)).messages for one in format.read(sent)]
     assert [plain(one) for one in back] == [plain(one.as_chat()) for one in STORED]
+
+
+def test_an_answer_of_ollamas_is_stored() -> None:
+    called = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "find", "arguments": {"a": 1}}}]}
+    (stored,) = Ollama().read(called)
+    assert stored["tool_calls"] == [{"type": "function", "function": {"name": "find", "arguments": '{"a": 1}'}}]
 
 
 def plain(one: dict[str, Any]) -> tuple[Any, ...]:

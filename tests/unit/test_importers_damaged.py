@@ -20,7 +20,7 @@ from memstore.ingest.add import ConversationRef, build_row
 from memstore.ingest.importers import IMPORTERS, Found, ImportOptions, Record, Skipped, importer_for
 from tests.unit.importing import ALWAYS, junk, reasons, texts, zipped
 
-READING = ImportOptions(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy", all_branches=True)
+READING = ImportOptions(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy")
 
 TREE = {
     "a": {"parent": None, "message": None},
@@ -33,7 +33,6 @@ CHATGPT = [{"id": "c", "title": "T", "create_time": 1.5, "mapping": TREE, "curre
 CLAUDE = [{"uuid": "c", "name": "T", "chat_messages": [{"uuid": "m", "sender": "human", "text": "hello"}]}]
 GEMINI = [{"title": "Prompted hello", "time": "2026-07-26T06:00:00Z", "products": ["Gemini Apps"]}]
 OPENAI = {"messages": [{"role": "user", "content": "hello"}]}
-SHAREGPT = [{"id": "c", "conversations": [{"from": "human", "value": "hello"}]}]
 LANGCHAIN = [{"type": "human", "data": {"content": "hello"}}]
 SLACK = {
     "channels.json": [{"id": "C1", "name": "general"}],
@@ -57,7 +56,6 @@ SAMPLES = {
     "gemini": ("MyActivity.json", dumped(GEMINI)),
     "gemini zip": ("a.zip", zipped({"Takeout/Gemini Apps/MyActivity.json": dumped(GEMINI)})),
     "openai": ("a.jsonl", dumped(OPENAI)),
-    "sharegpt": ("a.json", dumped(SHAREGPT)),
     "langchain": ("a.json", dumped(LANGCHAIN)),
     "slack zip": ("a.zip", zipped({name: dumped(value) for name, value in SLACK.items()}, zipfile.ZIP_STORED)),
     "whatsapp": ("WhatsApp Chat with Bob.txt", CHAT.encode()),
@@ -107,7 +105,6 @@ JSON_SAMPLES = {
     "claude": CLAUDE,
     "gemini": GEMINI,
     "openai": OPENAI,
-    "sharegpt": SHAREGPT,
     "langchain": LANGCHAIN,
     "jsonl": PIVOT,
 }

@@ -1,4 +1,4 @@
-"""What has no times and often no ids: fine-tuning files of OpenAI's, ShareGPT, and dumps of LangChain."""
+"""What has no times and often no ids: fine-tuning files of OpenAI's, and dumps of LangChain."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def read(tmp_path):
 CALL = {"id": "t", "type": "function", "function": {"name": "find", "arguments": '{"what": "ferry"}'}}
 
 
-def test_fine_tuning_comes_with_roles_tools_and_weights(read):
+def test_fine_tuning_comes_with_roles_and_tools(read):
     messages = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": [{"type": "text", "text": "When?"}, {"type": "image_url", "image_url": {}}]},
-        {"role": "assistant", "content": None, "tool_calls": [CALL], "weight": 0},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
         {"role": "tool", "tool_call_id": "t", "content": "at nine"},
         {"role": "assistant", "content": "At nine.", "name": "Guide"},
     ]
@@ -44,18 +44,10 @@ def test_fine_tuning_comes_with_roles_tools_and_weights(read):
     said = [record.message for record in records(found)]
     assert [one["role"] for one in said] == ["system", "user", "assistant", "tool", "assistant"]
     assert [one["content"] for one in said] == ["Be brief.", "When?\n\n[image]", None, "at nine", "At nine."]
-    assert (said[2]["tool_calls"], said[2]["metadata"]) == ([CALL], {"weight": 0} | NOW)
+    assert (said[2]["tool_calls"], said[2]["metadata"]) == ([CALL], NOW)
     assert (said[3]["tool_call_id"], said[4]["name"]) == ("t", "Guide")
     assert all("occurred_at" not in one for one in said)
     assert left_out(found) == {"definitions of tools": 1}
-
-
-def test_the_old_way_to_call_functions_is_understood(read):
-    call = {"role": "assistant", "function_call": {"name": "f", "arguments": "{}"}}
-    found = read({"messages": [call, {"role": "function", "name": "f", "content": "1"}]}, expect="openai")
-    first, second = (record.message for record in found)
-    assert first["tool_calls"] == [{"type": "function", "function": {"name": "f", "arguments": "{}"}}]
-    assert (second["role"], second["name"]) == ("tool", "f")
 
 
 def test_equal_lines_are_conversations_of_their_own_and_keep_their_names(read):
@@ -75,47 +67,6 @@ def test_what_is_broken_or_malformed_costs_itself(read):
         *(f"data.jsonl, line 1, message {n}" for n in (2, 3, 4)),
         *(f"data.jsonl, line {n}" for n in range(2, 6)),
     ]
-
-
-# --- ShareGPT -------------------------------------------------------------------------------------------------------
-
-
-def turns(*pairs: tuple[str, object]) -> list[dict[str, object]]:
-    return [{"from": sender, "value": value} for sender, value in pairs]
-
-
-@pytest.mark.parametrize("as_list", [False, True])
-def test_sharegpt_comes_as_a_list_or_as_lines(read, as_list):
-    given = [{"id": key, "conversations": turns(("human", f"q{key}"), ("gpt", "a"))} for key in ("x", "y")]
-    found = read(*([given] if as_list else given), expect="sharegpt")
-    assert [(one.conversation, one.message["role"], one.message["content"]) for one in found] == [
-        ("x", "user", "qx"),
-        ("x", "assistant", "a"),
-        ("y", "user", "qy"),
-        ("y", "assistant", "a"),
-    ]
-    assert [one.message["external_id"] for one in found] == ["turn:1", "turn:2"] * 2
-
-
-def test_sharegpts_tools_are_calls_and_results(read):
-    given = turns(
-        ("system", "s"),
-        ("human", "q"),
-        ("function_call", '{"name": "f", "arguments": {"a": 1}}'),
-        ("observation", "r"),
-        ("function_call", "no call"),
-    )
-    said = [record.message for record in read({"conversations": given}, expect="sharegpt")]
-    assert [one["role"] for one in said] == ["system", "user", "assistant", "tool", "assistant"]
-    assert said[2]["tool_calls"] == [{"type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}]
-    assert said[4]["content"] == "no call"
-
-
-def test_an_id_that_comes_twice_names_two_conversations(read):
-    given = [{"id": key, "conversations": turns(("human", "q"))} for key in ("x", "x", None, None, 7)]
-    names = [record.conversation for record in read(*given, expect="sharegpt")]
-    assert len(set(names)) == 5
-    assert (names[0], names[1], names[4]) == ("x", "x-2", "7")
 
 
 # --- LangChain ------------------------------------------------------------------------------------------------------
@@ -162,36 +113,11 @@ def test_langchains_ways_to_write_a_message_are_one(read, messages, wrap):
     assert [one["external_id"] for one in said] == ["turn:1", "turn:2", "turn:3"]
 
 
-def state(thread: str, day: int, *messages: dict) -> dict:
-    config = {"configurable": {"thread_id": thread}}
-    return {"values": {"messages": messages}, "created_at": f"2026-01-0{day}T00:00:00+00:00", "config": config}
-
-
-def test_states_give_each_message_once_at_the_time_of_its_first(read):
-    one, two = as_fields("human", "q", id="1"), as_fields("ai", "a", id="2")
-    found = read(state("t", 2, one, two), state("t", 1, one), state("u", 1, one), expect="langchain")
-    assert [(record.conversation, record.message["external_id"]) for record in found] == [
-        ("t", "1"),
-        ("u", "1"),
-        ("t", "2"),
-    ]
-    assert [record.message["occurred_at"].day for record in found] == [1, 1, 2]
-    assert found[0].message["metadata"] == {"occurred_at": "inherited"}
-
-
-def test_checkpoints_hold_messages_too(read):
-    values = {"channel_values": {"messages": [as_dump("HumanMessage", "q", id="1")]}, "ts": "2026-01-01T00:00:00Z"}
-    config = {"configurable": {"thread_id": "t"}}
-    empty = {"checkpoint": {"channel_values": {"__start__": {}}, "ts": "2025-12-31T00:00:00Z"}, "config": config}
-    (record,) = read({"checkpoint": values, "config": config}, empty, expect="langchain")
-    assert (record.conversation, record.message["occurred_at"].year) == ("t", 2026)
-
-
 def test_langchains_parts_become_text(read):
     parts = [{"type": "text", "text": "a"}, "b", {"type": "image_url", "image_url": "x"}, {"type": "reasoning"}]
-    found = read(as_dict("ai", parts), {"type": "remove", "content": "", "id": "1"}, expect="langchain")
+    found = read(as_dict("ai", parts), expect="langchain")
     assert texts(found) == ["a\n\nb\n\n[image]"]
-    assert left_out(found) == {"thoughts of the model": 1, "messages that remove others": 1}
+    assert left_out(found) == {"thoughts of the model": 1}
 
 
 def test_what_is_no_message_costs_itself(read):

@@ -92,13 +92,6 @@ def test_of_a_takeout_only_geminis_activities_are_read(tmp_path):
     assert texts(Gemini(path).read()) == ["a"]
 
 
-def test_activities_as_html_are_refused_with_what_to_choose(tmp_path):
-    path = tmp_path / "takeout.zip"
-    path.write_bytes(zipped({"Takeout/My Activity/Gemini Apps/MyActivity.html": "<html>"}))
-    (skipped,) = importer_for(path)(path).read()
-    assert "in the format JSON" in skipped.reason
-
-
 @pytest.mark.parametrize(
     ("html", "text"),
     [

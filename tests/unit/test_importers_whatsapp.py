@@ -96,17 +96,6 @@ def test_what_only_a_person_knows_is_asked_for(read, how, words):
         read(ANDROID, **how)
 
 
-# --- summer time ----------------------------------------------------------------------------------------------------
-
-
-def test_the_hour_that_comes_twice_follows_from_what_was_said_before(read):
-    hours = ("01:59", "02:10", "02:50", "02:10", "02:20", "03:00")
-    found = read("".join(f"27.10.24, {hour} - Ann: {number}\n" for number, hour in enumerate(hours)))
-    assert [time[11:16] for time in times(found)] == ["23:59", "00:10", "00:50", "01:10", "01:20", "02:00"]
-    found = read("31.03.24, 01:59 - Ann: a\n31.03.24, 02:30 - Ann: b\n31.03.24, 03:30 - Ann: c\n")
-    assert [time[11:16] for time in times(found)] == ["00:59", "01:30", "01:30"], "an hour that never was"
-
-
 # --- what was said --------------------------------------------------------------------------------------------------
 
 
@@ -154,10 +143,9 @@ def test_what_whatsapp_says_is_left_out_and_counted(read):
         (ANDROID, "WhatsApp Chat with Bob (1).txt", "WhatsApp Chat with Bob"),
         (zipped({"_chat.txt": ANDROID}), "WhatsApp Chat - Bob.zip", "WhatsApp Chat - Bob"),
         (zipped({"WhatsApp Chat with Bob.txt": ANDROID}), "export.zip", "WhatsApp Chat with Bob"),
-        ("[13/12/19, 08:40:00] Hikers: \u200eCalls are encrypted.\n" + IPHONE, "_chat.txt", "Hikers"),
     ],
 )
-def test_a_chat_is_named_after_its_file_its_zip_or_its_first_line(read, tmp_path, text, name, chat):
+def test_a_chat_is_named_after_its_file_or_its_zip(read, tmp_path, text, name, chat):
     found = records(read(text, name))
     assert {record.conversation for record in found} == {chat}
     assert len(found) == 2

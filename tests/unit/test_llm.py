@@ -30,7 +30,7 @@ from memstore.derive.summaries.llm import passages_of_summaries, write_summary
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
 from memstore.models import FACT_TYPES, FactColumns, Message, RememberedFact, Summary
 from memstore.providers import ChatMessage
-from memstore.testing import ScriptedChatModel, WordCounter
+from tests.helpers.fakes import ScriptedChatModel, WordCounter
 from tests.unit.strategies import message, texts
 
 WORDS = WordCounter().count

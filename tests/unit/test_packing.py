@@ -11,7 +11,7 @@ from memstore.context.items import Candidates, ContextItem, ItemFactory
 from memstore.context.layout import compose
 from memstore.context.selection import MOST, Selection, recent_window
 from memstore.models import Hit, Reason, Section, Tier
-from memstore.testing import WordCounter
+from tests.helpers.fakes import WordCounter
 from tests.unit.strategies import START, UUID
 
 

@@ -56,8 +56,6 @@ SECRETS = {
     "Diners": ("card", "3056 930902 " + "5904"),
     "IBAN": ("account", "DE89 3704 0044 " + "0532 0130 00"),
     "IBAN unspaced": ("account", "GB82WEST" + "12345698765432"),
-    "SSN": ("document", "536-90" + "-4399"),
-    "passport": ("document", "passport number is C01X" + "00T47"),
     "password": ("password", "my password is hunt" + "er2"),
     "password of signs": ("password", "My password is correct" + "!horse"),
     "password quoted": ("password", 'Passwort: "S0nne' + 'nschein!"'),
@@ -168,7 +166,6 @@ def test_a_message_is_masked_in_all_that_is_prose_and_says_so() -> None:
         (r'{"password": "hunt\"er 2!"}', {"password": "[masked password]"}),
         ('{"login": {"password": 123456, "stay": true}}', {"login": {"password": "[masked password]", "stay": True}}),
         ('[{"id": "4111 1111 1111 1111"}]', [{"id": "[masked card]"}]),
-        ('{"passport_number":"C01X00T47"}', {"passport_number": "[masked document]"}),
         (r'{"card": "4111111111111111", "half": "\ud83d"}', {"card": "[masked card]", "half": "\ud83d"}),
     ],
 )

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from memstore.errors import ProviderError
 from memstore.models import Hit, Tier
 from memstore.search.grouping import PART, READ, rerank
-from memstore.testing import ScriptedReranker
+from tests.helpers.fakes import ScriptedReranker
 
 SAID = datetime(2026, 5, 1, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from memstore.context.layout import compose
 from memstore.context.request import read_sections
 from memstore.context.strategies.base import split_turns
 from memstore.models import Hit, Tier
-from memstore.testing import WordCounter
+from tests.helpers.fakes import WordCounter
 from tests.unit.strategies import START, UUID, message
 
 QUESTION = {"role": "user", "content": "And now?"}

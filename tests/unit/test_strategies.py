@@ -35,13 +35,13 @@ from memstore.context.strategies.buffers import (
     ToolCalls,
 )
 from memstore.models import Fact, Hit, Message, Tier
-from memstore.testing import WordCounter as StoredCounter
+from tests.helpers.fakes import WordCounter as StoredCounter
 from tests.unit.strategies import START, UUID, call, conversations, message, summaries
 
 quick = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 counts, shares = st.integers(1, 12), st.sampled_from([0.1, 0.3, 0.6])
 one_strategy = st.one_of(
-    st.builds(SlidingWindow, counts, counts),
+    st.builds(SlidingWindow, counts),
     st.builds(Semantic, counts, shares),
     st.builds(ToolCalls, counts),
     st.builds(GoalBatch, st.integers(0, 3)),

@@ -45,12 +45,6 @@ async def waiting():
     async with await memstore.open_async(sys.argv[1], settings={"embedder": "hashing:64"}) as store:
         with trace.get_tracer("mine").start_as_current_span("mine"):
             await asyncio.gather(*(store.user("Quollstreet").recall("Quollstreet") for _ in range(2)))
-        from tests.rest import asking, path
-        async with asking(store) as client:
-            facts, traced = path("Quollstreet", "facts"), {"traceparent": f"00-{'5' * 32}-{'7' * 16}-01"}
-            await client.get(facts, params={"subject": "Quollstreet"}, headers=traced)
-            await client.get(facts, params={"Quollstreet": "Quollstreet"})
-            await client.request("Quollstreet", facts)
 
 blocking()
 asyncio.run(waiting())
@@ -72,9 +66,8 @@ def test_each_operation_is_a_span_with_its_numbers(told: tuple[str, str]) -> Non
     spans = json.loads(told[0])
     assert [span["name"].removeprefix("memstore.") for span in spans] == [
         "add", "derive", "recall", "context", "context", "recall", "recall", "mine",
-        "GET /v1/users/{user}/facts", "GET /v1/users/{user}/facts", "HTTP /v1/users/{user}/facts",
     ]  # fmt: skip
-    add, derive, recall, context, failed, one, other, mine, asked, wrong, strange = spans
+    add, derive, recall, context, failed, one, other, mine = spans
     assert add["attributes"]["memstore.messages"] == 1 and add["attributes"]["memstore.tokens"] > 3
     assert derive["attributes"]["memstore.facts"] == 1
     assert recall["attributes"]["memstore.hits"] == 2
@@ -82,9 +75,6 @@ def test_each_operation_is_a_span_with_its_numbers(told: tuple[str, str]) -> Non
     assert failed["status"]["status_code"] == "ERROR"
     assert failed["attributes"]["error.type"] == "BudgetTooSmall"
     assert one["parent_id"] == other["parent_id"] == mine["context"]["span_id"]
-    assert (asked["context"]["trace_id"], asked["parent_id"]) == (f"0x{'5' * 32}", f"0x{'7' * 16}")
-    assert [span["attributes"]["http.response.status_code"] for span in (asked, wrong, strange)] == [200, 422, 405]
-    assert strange["attributes"]["http.request.method"] == "_OTHER"
 
 
 def test_each_number_is_a_metric(told: tuple[str, str]) -> None:

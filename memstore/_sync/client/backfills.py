@@ -156,7 +156,7 @@ class Backfills:
             problems += [DerivationProblem(name, problem, rows) for problem, rows in found.items()]
         has_queue = (queue.state(self._database)).made
         if has_queue and (failed := (queue.counts(self._database)).failed):
-            problems.append(DerivationProblem(None, "jobs were given up: memstore jobs list --failed", failed))
+            problems.append(DerivationProblem(None, "jobs were given up: memstore jobs --failed", failed))
         return problems
 
     def _halt(self, backfill: UUID | None, state: str) -> BackfillStatus:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from memstore._sync.client.user import UserScope
 
 MOST_LEVELS = 100  # of summaries: each stands for several below it
-PAGE_SIZE = 500  # messages that `prune` reads at once until there are enough
+MOST_INSTRUCTIONS = 500  # messages at the beginning that `prune` looks at
 INSTRUCTIONS = (Role.SYSTEM, Role.DEVELOPER)
 
 
@@ -128,8 +128,7 @@ class ConversationScope:
         return stored
 
     def _check_names(self) -> None:
-        if (redactor := self._runtime.redactor).detectors:
-            redactor.reject_secret_names(user=self.user.name, conversation=self.name)
+        self._runtime.redactor.reject_secret_names(user=self.user.name, conversation=self.name)
 
     def messages(
         self,
@@ -373,10 +372,11 @@ class ConversationScope:
         check_number(max_tokens, "max_tokens", 1, 10**9)
         with self._database.user_transaction(self.user.id) as scope:
             cleared = self._cleared(scope)
-            oldest = messages.messages(scope, self.id, from_seq=cleared + 1, limit=PAGE_SIZE)
-            newest = self._newest(scope, cleared, max_tokens)
+            oldest = messages.messages(scope, self.id, from_seq=cleared + 1, limit=MOST_INSTRUCTIONS)
+            newest = messages.newest(scope, self.id, limit=min(max_tokens, MOST_ROWS))  # each has a token or more
         opening = list(takewhile(lambda message: message.role in INSTRUCTIONS, oldest))
-        rest = [message for message in newest if not opening or message.seq > opening[-1].seq]
+        after = opening[-1].seq if opening else cleared
+        rest = [message for message in reversed(newest) if message.seq > after]
         return _fit(opening, rest, max_tokens, self._runtime.counter)
 
     def statistics(self) -> Statistics:
@@ -411,19 +411,6 @@ class ConversationScope:
 
     def _cleared(self, scope: Transaction) -> int:
         return messages.cleared(messages.settings_of(scope, self.id))
-
-    def _newest(self, scope: Transaction, cleared: int, tokens: int) -> list[Message]:
-        """Return the newest messages in order, by their own tokens at least as many as fit."""
-        newest: list[Message] = []
-        size = 0
-        while size <= tokens or (newest and newest[-1].role == Role.TOOL):
-            before = newest[-1].seq if newest else messages.LAST
-            page = messages.newest(scope, self.id, limit=PAGE_SIZE, before=before)
-            newest += page
-            size += sum(message.tokens for message in page)
-            if not page or page[-1].seq <= cleared + 1:
-                break
-        return [message for message in reversed(newest) if message.seq > cleared]
 
 
 def _fit(opening: list[Message], newest: list[Message], max_tokens: int, counter: TokenCounter) -> list[Json]:

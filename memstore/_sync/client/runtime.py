@@ -29,8 +29,6 @@ from memstore.providers import (
 from memstore.providers.token_check import counter_for
 from memstore.settings import Settings, source_of
 
-MOST_COUNTERS = 16  # beside the settings' own: each may cache counts of 9 MB, and callers name models as they like
-
 
 class Runtime:
     """The database, the settings and the providers of an open store. A `reranker` overrides the settings' own."""
@@ -53,8 +51,6 @@ class Runtime:
         if name == self.counter.name:
             return self.counter
         if name not in self._counters:
-            if len(self._counters) >= MOST_COUNTERS:
-                self._counters.clear()
             self._counters[name] = load_counter(name, self.settings)
         return self._counters[name]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
@@ -33,7 +33,6 @@ from memstore.settings import Settings
 
 BATCH = 500  # messages that are stored together, those of each user in one transaction
 BATCH_CHARACTERS = 8 * 1024 * 1024
-CONVERSATIONS = 1000  # whose ids are not made again for each message
 
 
 @dataclass(slots=True)
@@ -64,9 +63,6 @@ class _Reader:
     untrusted: bool
     read: int = 0
     others: list[Skipped | Ignored] = field(default_factory=list)
-    conversation: Callable[..., ConversationRef] = field(
-        default_factory=lambda: lru_cache(CONVERSATIONS)(ConversationRef)
-    )
 
     def count_bytes(self, size: int) -> None:
         self.read += size
@@ -101,7 +97,7 @@ class _Reader:
             if redactor.detectors:
                 redactor.reject_secret_names(user=user, conversation=record.conversation)
                 title, channel = redactor.redact(title), redactor.redact(channel)
-            conversation = self.conversation(user, record.conversation, title, channel)
+            conversation = ConversationRef(user, record.conversation, title, channel)
             row = build_row(record.message, conversation, self.max_bytes)
             if self.untrusted:
                 vars(row)["meta"] = row.meta | {TRUST: UNTRUSTED}

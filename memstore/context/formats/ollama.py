@@ -39,13 +39,11 @@ class Ollama:
         return RenderedPrompt(list(_name_results(map(_escape, name_speakers(content.parts, users=True)))))
 
     def read(self, message: Mapping[str, Any]) -> list[Json]:
-        """Return a message of this format, such as a model's answer, as `add_many` takes it."""
-        stored: Json = {"role": message["role"], "content": _stored_content(message)}
-        calls = [_stored_call(call) for call in message.get("tool_calls") or ()]
-        more = {"tool_calls": calls or None, "tool_call_id": message.get("tool_call_id")}
-        if message["role"] == Role.TOOL and more["tool_call_id"] is None:
-            more["name"] = message.get("tool_name")
-        return [stored | {key: value for key, value in more.items() if value is not None}]
+        """Return a model's answer as `add_many` takes it: its text and its calls."""
+        calls = [
+            stored_call(call.get("id"), name_of(call), arguments_of(call)) for call in message.get("tool_calls") or ()
+        ]
+        return [{"role": message["role"], "content": message.get("content") or "", "tool_calls": calls or None}]
 
 
 def _escape(part: PromptPart) -> Json:
@@ -99,19 +97,3 @@ def _message(message: Json) -> Json:
 def _call(call: Json) -> Json:
     id = {"id": call["id"]} if call.get("id") else {}
     return id | {"function": {"name": name_of(call), "arguments": arguments_of(call)}}
-
-
-def _stored_call(call: Mapping[str, Any]) -> Json:
-    function = call["function"]
-    return stored_call(call.get("id"), function["name"], dict(function.get("arguments") or {}))
-
-
-def _stored_content(message: Mapping[str, Any]) -> Any:
-    """Return the text; parts where there are thoughts or images, which are taken for PNG, as their kind is not told."""
-    text = message.get("content") or ""
-    thoughts = [{"type": "thinking", "thinking": message["thinking"]}] if message.get("thinking") else []
-    urls = [f"data:image/png;base64,{image}" for image in message.get("images") or ()]
-    if not thoughts and not urls:
-        return text
-    images = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
-    return [*thoughts, *([{"type": "text", "text": text}] if text else []), *images]

@@ -19,12 +19,9 @@ from memstore.models import Json
 
 @dataclass(frozen=True, slots=True)
 class SlidingWindow:
-    """The newest `turns` turns stay. With a `step` the window moves by so many at once: it then holds up to
-    `turns + step - 1`, and what stands before it stays the same between its moves.
-    """
+    """The newest `turns` turns stay."""
 
     turns: int = 40
-    step: int = 1
     name: ClassVar[str] = "sliding_window"
 
     def __post_init__(self) -> None:
@@ -32,11 +29,9 @@ class SlidingWindow:
 
     def run(self, view: ConversationView) -> ConversationView:
         """Return the view without the turns before the window."""
-        return view.without(self, self._before(view), f"older than the newest {self.turns} turns")
-
-    def _before(self, view: ConversationView) -> list[Turn]:
-        beyond = max(0, view.count - self.turns) // self.step * self.step
-        return [entry for entry in view.entries if isinstance(entry, Turn) and view.index(entry) < beyond]
+        turns = [entry for entry in view.entries if isinstance(entry, Turn)]
+        before = [turn for turn in turns if view.index(turn) < view.count - self.turns]
+        return view.without(self, before, f"older than the newest {self.turns} turns")
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ CALLS = 0.5  # of a digest's tokens: what calls have in all, where each outcome 
 SUMMARIES = 0.5  # of a block's tokens: the other half is for what no summary says, such as what tools gave
 LONGEST_LINE = 400  # characters
 EMPTY = "…"  # a block of which nothing could be told
+LONGEST_EPISODE = 400  # tokens
 SHORTENED = 200  # characters of a goal or an outcome in which nothing is telling
 BEFORE = 6  # turns whose names count beside those after the call
 GENERATIONS = 3  # of compactions that keep a block of their own; older ones share one
@@ -280,12 +281,11 @@ class GoalBatch:
     """A goal is what a user asked for, up to the final answer with no call of a tool open.
 
     Those that at least `older_than` goals came after become a block each: the goal, what was done, the outcome. Blocks
-    side by side stand together in the context. A block has `share` of the tokens of its turns, at most `most`.
+    side by side stand together in the context. A block has `share` of the tokens of its turns, at most 400.
     """
 
     older_than: int = 3
     share: float = 0.4
-    most: int = 400
     name: ClassVar[str] = "goal_batch"
 
     def __post_init__(self) -> None:
@@ -301,7 +301,7 @@ class GoalBatch:
             if len(turns) < 2 or not _is_completed(turns) or any(view.is_protected(entry) for entry in goal):
                 continue
             present = turns_of(goals[place + self.older_than][0])[0] if self.older_than else turns[-1]
-            limit = min(self.most, int(self.share * sum(view.whole(entry) for entry in goal)))
+            limit = min(LONGEST_EPISODE, int(self.share * sum(view.whole(entry) for entry in goal)))
             text = _episode(calls, turns, calls.places[present.first_seq], limit)
             blocks.append(view.block(self, goal, text, present.messages[-1].seq))
         return view.with_blocks(blocks)

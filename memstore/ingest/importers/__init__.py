@@ -28,7 +28,7 @@ from .files import Skipped as Skipped, check_file, is_zip, list_names, printable
 from .gemini import Gemini
 from .jsonl import Jsonl
 from .langchain import LangChain
-from .openai import OpenAI, ShareGPT
+from .openai import OpenAI
 from .slack import Slack
 from .whatsapp import WhatsApp
 
@@ -38,7 +38,6 @@ IMPORTERS: tuple[type[Importer], ...] = (
     Claude,
     Gemini,
     OpenAI,
-    ShareGPT,
     LangChain,
     Slack,
     WhatsApp,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from html.parser import HTMLParser
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,10 @@ from .base import (
     make_storable,
     parse_time,
 )
-from .files import Skipped, find_keys, first_head, list_names, printable
+from .files import find_keys
 
 GAP = timedelta(minutes=30)
 
-_HTML = re.compile(r"(?:.*/)?[^/]*(?:Gemini|Bard)[^/]*/[^/]*\.html", re.IGNORECASE)
 _PROMPT = re.compile(
     r"(?:Prompted(?: with)?|Asked(?: Gemini| Bard)?|Said|Branched|Answered)(?::\s*|\s+)(.*)", re.DOTALL
 )
@@ -51,12 +50,6 @@ class Gemini(Importer):
         super().__init__(path, options)
         self._activities: list[tuple[datetime, str, dict[str, Any]]] = []
 
-    @classmethod
-    def sniff(cls, path: Path) -> float:
-        """Return 0.9 for a list of Gemini's activities, a little where they are HTML, so that reading can say so."""
-        likeness = cls.likeness(first_head(path, cls.files))
-        return likeness or 0.2 * _is_html(path)
-
     @staticmethod
     def likeness(head: bytes) -> float:
         """Return 0.9 for a list of Gemini's activities."""
@@ -65,10 +58,6 @@ class Gemini(Importer):
 
     def read(self) -> Iterator[Found]:
         """Yield the prompts and the answers, the oldest first: they are held until all are read."""
-        if self.sniff(self.path) == 0.2:
-            reason = f"it holds the activities as HTML, which is what Takeout gives unless asked; {self.again}"
-            yield Skipped(printable(self.path.name), reason)
-            return
         yield from super().read()
         conversation, last, same_time = "", None, 0
         for when, where, given in sorted(self._activities, key=lambda activity: activity[0]):
@@ -84,12 +73,6 @@ class Gemini(Importer):
             yield Ignored("activities that are no prompts")
         else:
             self._activities.append((parse_time(value["time"]), where, value))
-
-
-def _is_html(path: Path) -> bool:
-    head = first_head(path, Gemini.files)
-    is_page = head[:200].lower().startswith((b"<html", b"<!doctype html")) and b"Gemini Apps" in head
-    return is_page or any(_HTML.fullmatch(name) for name in list_names(path))
 
 
 def _messages(activity: dict[str, Any], when: datetime, count: int) -> Iterator[Message]:
@@ -111,49 +94,23 @@ def _messages(activity: dict[str, Any], when: datetime, count: int) -> Iterator[
             }
 
 
-_BLOCKS = {"address", "article", "blockquote", "div", "dl", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "ol"}
-_BLOCKS |= {"p", "pre", "section", "table", "ul"}
-_LINES = {"br", "dd", "dt", "li", "tr"}
-_UNSEEN = {"head", "script", "style", "template", "title"}
+_BREAKS = {"br": "\n", "dd": "\n", "dt": "\n", "li": "\n- ", "tr": "\n", "td": " ", "th": " "}
+_BLOCKS = re.compile(r"address|article|blockquote|div|dl|figure|h[1-6]|hr|ol|p|pre|section|table|ul")
+_CODE = re.compile(r"(<pre\b.*?</pre>)", re.IGNORECASE | re.DOTALL)
+_UNSEEN = re.compile(r"<(head|script|style|template|title)\b.*?</\1>|<!--.*?-->", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^>]*>")
 
 
 def html_text(html: str) -> str:
     """Return HTML as text: blocks with a blank line between, entries of lists behind a dash, cells of tables apart."""
-    reader = _HtmlReader()
-    reader.feed(html)
-    reader.close()
-    text = "".join(reader.texts)
-    if not reader.has_code:
-        text = re.sub(r"[ \t]*\n[ \t]*", "\n", text)
-    return re.sub(r"\n{3,}", "\n\n", text).strip()
+    texts = []
+    for place, piece in enumerate(_CODE.split(_UNSEEN.sub("", html))):
+        is_code = place % 2 == 1
+        text = _TAG.sub(_break, piece if is_code else re.sub(r"\s+", " ", piece))
+        texts.append(text if is_code else re.sub(r"\n-\s+", "\n- ", re.sub(r" *\n *", "\n", text)))
+    return re.sub(r"\n{3,}", "\n\n", unescape("".join(texts))).strip()
 
 
-class _HtmlReader(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.texts: list[str] = []
-        self.has_code = False  # whose indents count
-        self._pre = 0
-        self._unseen = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._unseen += tag in _UNSEEN
-        self._pre += tag == "pre"
-        self.has_code |= tag == "pre"
-        self._break(tag)
-        self.texts.append({"li": "- ", "td": " ", "th": " "}.get(tag, ""))
-
-    def handle_endtag(self, tag: str) -> None:
-        self._unseen = max(self._unseen - (tag in _UNSEEN), 0)
-        self._pre = max(self._pre - (tag == "pre"), 0)
-        if tag not in _LINES:
-            self._break(tag)
-
-    def handle_data(self, data: str) -> None:
-        if not self._unseen:
-            self.texts.append(data if self._pre else re.sub(r"\s+", " ", data))
-
-    def _break(self, tag: str) -> None:
-        if next((text for text in reversed(self.texts) if text), "") == "- ":
-            return  # a paragraph that begins an entry
-        self.texts.append("\n\n" if tag in _BLOCKS else "\n" if tag in _LINES else "")
+def _break(tag: re.Match[str]) -> str:
+    name = tag[2].lower()
+    return "\n\n" if _BLOCKS.fullmatch(name) else "" if tag[1] else _BREAKS.get(name, "")

@@ -1,43 +1,24 @@
-"""Training data, a conversation a line or in a list: OpenAI's fine-tuning files, and ShareGPT.
+"""OpenAI's fine-tuning files, a conversation a line or in a list: {"messages": [{"role", "content", …}], "tools": […]}
 
-    {"messages": [{"role", "content", …}], "tools": […]}          {"id", "conversations": [{"from": "human", "value"}]}
-
-Neither knows times: all messages have that of the import, and `{"occurred_at": "imported"}` in their metadata. A
-conversation is named by its id, which some files give twice, or by a digest of what it says; a message by its place.
-Roles, names, calls of tools and system messages are kept, `weight` in the metadata; an image is "[image]"; definitions
-of tools are ignored. ShareGPT's `function_call` is a call of a tool, its `observation` what the tool gave.
+They know no times: all messages have that of the import, and `{"occurred_at": "imported"}` in their metadata. A
+conversation is named by a digest of what it says, a message by its place. Roles, names, calls of tools and system
+messages are kept; an image is "[image]"; definitions of tools are ignored.
 
 Other formats have messages, or their content, as OpenAI's API has them: `convert_message` and `content_text`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from memstore.errors import InvalidInput
 from memstore.tool_calls import arguments_text, name_of, stored_call
 
-from .base import Found, Ignored, Importer, Message, count_seen, derive_name, make_storable
+from .base import Found, Ignored, Importer, Message, derive_name, make_storable
 from .files import find_keys, printable
 
-OPENAI_ROLES = {"function": "tool"} | {role: role for role in ("system", "developer", "user", "assistant", "tool")}
-SHAREGPT_ROLES = {
-    "human": "user",
-    "user": "user",
-    "gpt": "assistant",
-    "chatgpt": "assistant",
-    "bing": "assistant",
-    "bard": "assistant",
-    "model": "assistant",
-    "assistant": "assistant",
-    "function_call": "assistant",
-    "system": "system",
-    "tool": "tool",
-    "observation": "tool",
-    "function_response": "tool",
-}
+ROLES = ("system", "developer", "user", "assistant", "tool")
 # Kinds that are no part of what was said, and what a report calls them.
 _IGNORED = {
     "thinking": "thoughts of the model",
@@ -93,8 +74,6 @@ def convert_message(role: str, given: dict[str, Any], external_id: str) -> Itera
     text, ignored = content_text(given.get("content"))
     text, metadata = make_storable(text)
     calls = [_call(call) for call in given.get("tool_calls") or ()]
-    if function_call := given.get("function_call"):
-        calls = calls or [_call({"function": function_call})]
     if not text.strip() and not calls:
         yield from ignored or [Ignored("empty messages")]
         return
@@ -114,75 +93,28 @@ def _call(call: dict[str, Any]) -> dict[str, Any]:
 
 
 class OpenAI(Importer):
-    """OpenAI's fine-tuning files: `key` is that of the list of messages, `known_keys` are those that a file has."""
+    """OpenAI's fine-tuning files."""
 
     name = "openai"
     again = 'write each conversation as one JSON object on a line of its own, {"messages": […]}'
-    key = "messages"
-    known_keys: ClassVar[tuple[str, ...]] = ("messages", "role")
-    message_unit = "message"
 
-    @classmethod
-    def likeness(cls, head: bytes) -> float:
+    @staticmethod
+    def likeness(head: bytes) -> float:
         """Return 0.8 for objects with the keys of the format."""
-        return 0.8 if head[:1] in (b"{", b"[") and find_keys(head).issuperset(cls.known_keys) else 0.0
+        return 0.8 if head[:1] in (b"{", b"[") and find_keys(head).issuperset(("messages", "role")) else 0.0
 
     def convert(self, value: dict[str, Any], where: str) -> Iterator[Found]:
         """Yield the messages of a conversation."""
-        messages = value[self.key]
-        if value.get("tools") or value.get("functions"):
+        messages = value["messages"]
+        if value.get("tools"):
             yield Ignored("definitions of tools")
-        name = self._conversation_name(value)
-        if isinstance(value.get("system"), str):
-            messages = [{"from": "system", "role": "system", "value": value["system"]}, *messages]
+        name = derive_name(messages, "training", self.seen)
         for number, message in enumerate(messages, 1):
-            at = f"{where}, {self.message_unit} {number}"
-            yield from self.records(self._convert_message(message, f"turn:{number}"), at, name)
-
-    def _conversation_name(self, value: dict[str, Any]) -> str:
-        return derive_name(value["messages"], "training", self.seen)
-
-    def _convert_message(self, message: dict[str, Any], external_id: str) -> Iterator[Message | Ignored]:
-        role = message.get("role")
-        if role not in OPENAI_ROLES:
-            raise InvalidInput(f"its role ({printable(str(role))}) is none of {', '.join(OPENAI_ROLES)}")
-        for one in convert_message(OPENAI_ROLES[role], message, external_id):
-            if isinstance(one, dict) and message.get("weight") in (0, 1):
-                one["metadata"]["weight"] = int(message["weight"])
-            yield one
+            yield from self.records(_convert(message, f"turn:{number}"), f"{where}, message {number}", name)
 
 
-class ShareGPT(OpenAI):
-    """ShareGPT's conversations."""
-
-    name = "sharegpt"
-    key = "conversations"
-    known_keys = ("conversations", "from", "value")
-    message_unit = "turn"
-    again = 'write each conversation as {"id": …, "conversations": [{"from": "human", "value": "…"}]}'
-
-    def _conversation_name(self, value: dict[str, Any]) -> str:
-        if value.get("id") in (None, ""):
-            return derive_name(value["conversations"], "sharegpt", self.seen)
-        key = str(value["id"])
-        count = count_seen(f"id {key}", self.seen)
-        return key if count == 1 else f"{key}-{count}"
-
-    def _convert_message(self, message: dict[str, Any], external_id: str) -> Iterator[Message | Ignored]:
-        sender = message.get("from", message.get("role"))
-        if sender not in SHAREGPT_ROLES:
-            raise InvalidInput(f"it is from nobody known ({printable(str(sender))}) but {', '.join(SHAREGPT_ROLES)}")
-        text = message.get("value", message.get("content"))
-        given = _tool_calls(text) if sender == "function_call" else {"content": text}
-        yield from convert_message(SHAREGPT_ROLES[sender], given, external_id)
-
-
-def _tool_calls(value: Any) -> dict[str, Any]:
-    """Return the calls of tools that a text holds, or the text as it stands."""
-    try:
-        calls = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
-        return {"content": value}
-    calls = calls if isinstance(calls, list) else [calls]
-    are_calls = all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls)
-    return {"tool_calls": calls} if calls and are_calls else {"content": value}
+def _convert(message: dict[str, Any], external_id: str) -> Iterator[Message | Ignored]:
+    role = message.get("role")
+    if role not in ROLES:
+        raise InvalidInput(f"its role ({printable(str(role))}) is none of {', '.join(ROLES)}")
+    yield from convert_message(role, message, external_id)

@@ -2,8 +2,7 @@
 
     [12.03.24, 18:05:11] Ann: On Friday then          12/03/24, 6:05 pm - Ann: On Friday then
 
-- The times are those of a clock, without a zone: `timezone` must be given. Summer time is observed; of the hour that
-  comes twice in autumn, the order of the messages tells which is meant, where it can.
+- The times are those of a clock, without a zone: `timezone` must be given. Summer time is observed.
 - Days are written in the order of the phone's country: it is found from all dates of the file, else `date_order` must
   be given.
 - Everybody is a user with a name, but for `me`, which must be given: those messages have no name, and are the user's
@@ -13,21 +12,21 @@
   "[name]".
 - Messages bring no ids: they follow from who said what when, as the clock showed it.
 
-A chat is named after its file, or, where that is `_chat.txt`, after its zip, its first line, or its folder.
+A chat is named after its file, or, where that is `_chat.txt`, after its zip or folder.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, time, tzinfo
+from datetime import UTC, date, datetime, time
 from pathlib import Path, PurePosixPath
 from typing import get_args
 
 from memstore.errors import InvalidInput
 
 from .base import DateOrder, Found, Ignored, Importer, Message, Record, derive_id, make_storable
-from .files import Part, Skipped, is_zip, printable
+from .files import Part, Skipped, printable
 
 _MARKS = "\u200e\u200f\u202a\u202c\ufeff"  # what tells writing to go left or right, and is not seen
 _TIME = (
@@ -97,15 +96,7 @@ class WhatsApp(Importer):
                 else f"nobody in it is called {printable(self.options.me)}"
             )
             raise InvalidInput(f"{why}; --me takes one of: {some}")
-        # The first thing that an iPhone's WhatsApp says, it says in the name of the chat.
-        said_first = _speaker(spoken[0]) if spoken[0] and _is_notice(spoken[0]) else ""
-        chat = (
-            _file_name(self.path, part.name)
-            or said_first
-            or make_storable(self.path.absolute().parent.name)[0]
-            or "whatsapp"
-        )
-        clock = _Clock(self.options.timezone)
+        chat = _chat_name(self.path, part.name)
         for (number, header, more), one in zip(begun, spoken, strict=True):
             where = f"{part.where}, line {number}"
             if one is None or _is_notice(one):
@@ -117,11 +108,9 @@ class WhatsApp(Importer):
                 yield Skipped(where, reason)
             else:
                 text = "\n".join([one["text"] or "", *more])
-                yield self._record(text, _speaker(one), shown, where, chat, clock)
+                yield self._record(text, _speaker(one), shown, where, chat)
 
-    def _record(
-        self, said: str, speaker: str, shown: datetime, where: str, chat: str, clock: _Clock
-    ) -> Record | Ignored:
+    def _record(self, said: str, speaker: str, shown: datetime, where: str, chat: str) -> Record | Ignored:
         text, metadata = make_storable(said.strip(f"{_MARKS} \n\t"))
         metadata |= {"edited": True} if _EDITED.search(text) else {}
         text = _EDITED.sub("", text).rstrip(f"{_MARKS} ")
@@ -134,7 +123,8 @@ class WhatsApp(Importer):
         external_id = derive_id(None, chat, message | {"occurred_at": shown.isoformat()}, self.seen)
         if speaker == self.options.me:
             del message["name"]
-        message |= {"occurred_at": clock.to_utc(shown), "external_id": external_id, "metadata": metadata}
+        when = shown.replace(tzinfo=self.options.timezone).astimezone(UTC)
+        message |= {"occurred_at": when, "external_id": external_id, "metadata": metadata}
         return Record(conversation=chat, message=message, channel=self.name, where=where)
 
 
@@ -142,13 +132,11 @@ def _header(line: str) -> re.Match[str] | None:
     return _IPHONE.match(line) or _ANDROID.match(line)
 
 
-def _file_name(path: Path, part: str) -> str:
-    """Return what a chat's file is called, else its zip; nothing where both say nothing."""
-    for name in (PurePosixPath(part).stem, path.stem if is_zip(path) else ""):
-        name = make_storable(_COPY.sub("", name))[0].strip()
-        if name and name.lower() != "_chat":
-            return name
-    return ""
+def _chat_name(path: Path, part: str) -> str:
+    """Return what a chat's file is called, else its zip or folder."""
+    names = PurePosixPath(part).stem, path.stem, path.absolute().parent.name
+    storable = (make_storable(_COPY.sub("", name))[0].strip() for name in names)
+    return next((name for name in storable if name and name.lower() != "_chat"), "whatsapp")
 
 
 def _speaker(spoken: re.Match[str]) -> str:
@@ -203,19 +191,3 @@ def _parse_day(written: str, order: DateOrder) -> date | None:
         return date(int(year) + (2000 if len(year) == 2 else 0), int(month), int(day))
     except ValueError:
         return None
-
-
-class _Clock:
-    """Converts a clock's times, in their order, to UTC, through the changes of summer time."""
-
-    def __init__(self, timezone: tzinfo) -> None:
-        self._timezone = timezone
-        self._last: datetime | None = None
-
-    def to_utc(self, shown: datetime) -> datetime:
-        """Return the time in UTC. Of an hour that comes twice, the first one that is not before the last time."""
-        first, second = (shown.replace(tzinfo=self._timezone, fold=fold).astimezone(UTC) for fold in (0, 1))
-        # In spring the clock skips an hour, and fold then means the two sides of the gap: the first is what was meant.
-        late = first < second and self._last is not None and first < self._last <= second
-        self._last = second if late else first
-        return self._last

@@ -70,7 +70,7 @@ def create_app(
         version=version("memstore"),
         docs_url=None,  # its pages load scripts from elsewhere
         redoc_url=None,
-        # Its spans have paths and questions, and its log what was refused: `telemetry.request` has ours.
+        # Its spans have paths and questions, and its log what was refused.
         telemetry={"tracing": False, "logs": False},
         max_body_size=store.settings.server_body_bytes,
         lifespan=lifespan,

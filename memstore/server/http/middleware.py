@@ -18,7 +18,6 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from memstore import telemetry
 from memstore.server.http.errors import Problem
 from memstore.telemetry import EXTRA_FIELDS
 
@@ -46,7 +45,7 @@ class RequestMiddleware:
             await self._app(scope, receive, send)
             return
         start, request_id, status = time.perf_counter(), uuid4().hex, 0
-        method = scope["method"] if scope["method"] in HTTPMethod.__members__ else telemetry.OTHER
+        method = scope["method"] if scope["method"] in HTTPMethod.__members__ else "_OTHER"
         raw_path = (scope.get("raw_path") or b"").partition(b"?")[0].decode("latin-1")
         if raw_path.startswith((f"{API}/", f"{MCP}/", f"{UI}/")):
             scope["path"] = raw_path
@@ -58,12 +57,10 @@ class RequestMiddleware:
                 MutableHeaders(scope=message)["X-Request-ID"] = request_id
             await send(message)
 
-        with telemetry.request(method, Headers(scope=scope)) as attributes:
-            problem = await self._serve(scope, receive, send_with_id)
-            if problem is not None and not status:
-                await problem.response()(scope, receive, send_with_id)
-            route = _route(scope)
-            attributes |= {"http.route": route, "http.response.status_code": status}
+        problem = await self._serve(scope, receive, send_with_id)
+        if problem is not None and not status:
+            await problem.response()(scope, receive, send_with_id)
+        route = _route(scope)
         ms = 1000 * (time.perf_counter() - start)
         fields = {"method": method, "route": route, "status": status, "ms": round(ms, 1), "id": request_id}
         logger.info("%s %s %d %.1f ms %s", method, route, status, ms, request_id, extra={EXTRA_FIELDS: fields})
