@@ -182,7 +182,7 @@ def _beside(
     """
     here = [one for one in fills if one.start < quote.stop and quote.start < one.stop]
     whole = (quote.start, quote.stop)
-    if language is None or not here or not (_covered(*whole, here) or any(_may_change(one.slot) for one in here)):
+    if language is None or not here:
         yield *whole, None
         return
     text = utterance.clean_text
