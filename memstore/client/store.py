@@ -320,18 +320,11 @@ class AsyncMemoryStore:
         self._database.subscriptions.append(subscription)
         return subscription
 
-    async def verify_erasure(
-        self, certificate: Certificate | None = None, *, text: str | None = None
-    ) -> LeftoverReport:
-        """Search every table for what a certificate names, or for a text, and return where it still stands."""
-        from memstore.derive.erasure import verify_certificate, verify_text
+    async def verify_erasure(self, certificate: Certificate) -> LeftoverReport:
+        """Search every table for what a certificate names, and return where it still stands."""
+        from memstore.derive.erasure import verify_certificate
 
-        if (certificate is None) == (text is None):
-            raise InvalidInput("Give a certificate, or a text to look for.")
-        if certificate is not None:
-            return await verify_certificate(self._database, certificate)
-        check_name(text, "text to look for")
-        return await verify_text(self._database, text or "")
+        return await verify_certificate(self._database, certificate)
 
     async def apply_retention(self, *, user: str | None = None) -> int:
         """Erase the messages, of every user or of one, that are older than `message_retention_days`; return how many.

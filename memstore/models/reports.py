@@ -113,7 +113,7 @@ class JobCounts:
 class Backfill:
     """A history that workers derive under a plan. `state` is "running", "paused", "cancelled" or "done".
 
-    `messages` counts each deriver's. `reason` says why it is paused: "by hand", or a cap of "tokens" or "seconds".
+    `messages` counts each deriver's. `reason` says why it is paused: "by hand", or at its cap of "tokens".
     `worked_seconds` are those until it was last paused.
     """
 
@@ -124,11 +124,9 @@ class Backfill:
     derivers: list[str]
     messages: int
     max_tokens: int | None
-    max_seconds: float | None
     spent_tokens: int
     taken_tokens: int
     worked_seconds: float
-    plan: Json
     created_at: datetime
     resumed_at: datetime
     finished_at: datetime | None
@@ -154,8 +152,7 @@ class BackfillStatus:
 class DeriverPlan:
     """What is pending for one deriver, with an estimate of its chat model's calls and tokens.
 
-    `answers` says how the tokens of answers are known: "assumed", or "known" from the model's calls so far; None
-    without calls. `call_seconds` is the time of a call so far.
+    They are the averages of the model's calls so far; `assumed` before the first one.
     """
 
     conversations: int
@@ -164,8 +161,7 @@ class DeriverPlan:
     calls: int
     prompt_tokens: int
     answer_tokens: int
-    answers: str | None = None
-    call_seconds: float | None = None
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +175,6 @@ class BackfillPlan:
     def model_tokens(self) -> int:
         """The tokens of all calls, prompts and answers."""
         return sum(plan.prompt_tokens + plan.answer_tokens for plan in self.derivers.values())
-
-    @property
-    def model_seconds(self) -> float | None:
-        """The time of all calls, one after the other; None if no call was timed yet."""
-        calls = [plan for plan in self.derivers.values() if plan.calls]
-        seconds = [plan.calls * plan.call_seconds for plan in calls if plan.call_seconds is not None]
-        return sum(seconds) if seconds and len(seconds) == len(calls) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +320,6 @@ class LeftoverReport:
     looked_for: int
     tables: int
     found: Mapping[str, int] = field(default_factory=dict)
-    hints: tuple[str, ...] = ()
 
     @property
     def is_clean(self) -> bool:

@@ -10,14 +10,12 @@ What is left is read as the login itself, beyond any user's scope.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from itertools import product
 from typing import Any, NamedTuple, cast
-from unicodedata import normalize
 from uuid import UUID
 
 import psycopg
@@ -344,13 +342,8 @@ async def count_references(scope: Transaction, ids: Sequence[UUID]) -> dict[str,
     return dict(await scope.tuples(SQL["ids_left"], ids=list(ids), texts=[str(id) for id in ids]))
 
 
-async def messages_of(scope: Transaction, conversations: Sequence[UUID]) -> list[UUID]:
-    """Return the ids of all messages of these conversations."""
-    return await scope.column(SQL["messages_of"], conversations=list(conversations))
-
-
-async def scan_tables(database: Database, texts: Sequence[str]) -> tuple[int, dict[str, int]]:
-    """Return how many tables there are, and how many of their rows have one of these texts, by table."""
+async def scan_tables(database: Database, ids: Sequence[str]) -> tuple[int, dict[str, int]]:
+    """Return how many tables there are, and how many of their rows have one of these ids, by table."""
     found: Counter[str] = Counter()
     everything = database.capabilities.ignores_policies
     users = [""] if everything else [str(user) async for user, _ in messages.everybody(database)]
@@ -358,23 +351,13 @@ async def scan_tables(database: Database, texts: Sequence[str]) -> tuple[int, di
         tables = await (await connection.execute(SQL["searched"], {"without": STAYING})).fetchall()
         for user in users:
             await connection.execute(SQL["as_user"], {"user": user})
-            for (table, columns), text in product(tables, texts):
-                found[table] += await _count(connection, table, columns, text)
+            for (table, columns), id in product(tables, ids):
+                found[table] += await _count(connection, table, columns, id)
     return len(tables), dict(+found)
 
 
-async def _count(connection: AsyncConnection[Any], table: str, columns: Sequence[str], text: str) -> int:
+async def _count(connection: AsyncConnection[Any], table: str, columns: Sequence[str], id: str) -> int:
     listed = Composable(", ").join([Identifier(column) for column in columns])
     statement = Composable(SQL["rows_with"]).format(table=Identifier(table), columns=listed)
-    row = await (await connection.execute(statement, {"forms": _forms(text)})).fetchone()
+    row = await (await connection.execute(statement, {"id": id})).fetchone()
     return int(row[0]) if row else 0
-
-
-def _forms(text: str) -> list[str]:
-    """Return a text as it may stand in a column: as it is, within JSON, and within JSON that is a text in JSON.
-
-    Its accents may be characters of their own in one of the two.
-    """
-    texts = [text, normalize("NFC", text), normalize("NFD", text)]
-    within = [*texts, *(json.dumps(one, ensure_ascii=ascii)[1:-1] for one in texts for ascii in (False, True))]
-    return list(dict.fromkeys([*within, *(json.dumps(one, ensure_ascii=False)[1:-1] for one in within)]))

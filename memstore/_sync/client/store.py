@@ -317,16 +317,11 @@ class MemoryStore:
         self._database.subscriptions.append(subscription)
         return subscription
 
-    def verify_erasure(self, certificate: Certificate | None = None, *, text: str | None = None) -> LeftoverReport:
-        """Search every table for what a certificate names, or for a text, and return where it still stands."""
-        from memstore._sync.derive.erasure import verify_certificate, verify_text
+    def verify_erasure(self, certificate: Certificate) -> LeftoverReport:
+        """Search every table for what a certificate names, and return where it still stands."""
+        from memstore._sync.derive.erasure import verify_certificate
 
-        if (certificate is None) == (text is None):
-            raise InvalidInput("Give a certificate, or a text to look for.")
-        if certificate is not None:
-            return verify_certificate(self._database, certificate)
-        check_name(text, "text to look for")
-        return verify_text(self._database, text or "")
+        return verify_certificate(self._database, certificate)
 
     def apply_retention(self, *, user: str | None = None) -> int:
         """Erase the messages, of every user or of one, that are older than `message_retention_days`; return how many.

@@ -11,14 +11,12 @@ What is left is read as the login itself, beyond any user's scope.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import product
 from typing import Any, NamedTuple, cast
-from unicodedata import normalize
 from uuid import UUID
 
 import psycopg
@@ -339,13 +337,8 @@ def count_references(scope: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
     return dict(scope.tuples(SQL["ids_left"], ids=list(ids), texts=[str(id) for id in ids]))
 
 
-def messages_of(scope: Transaction, conversations: Sequence[UUID]) -> list[UUID]:
-    """Return the ids of all messages of these conversations."""
-    return scope.column(SQL["messages_of"], conversations=list(conversations))
-
-
-def scan_tables(database: Database, texts: Sequence[str]) -> tuple[int, dict[str, int]]:
-    """Return how many tables there are, and how many of their rows have one of these texts, by table."""
+def scan_tables(database: Database, ids: Sequence[str]) -> tuple[int, dict[str, int]]:
+    """Return how many tables there are, and how many of their rows have one of these ids, by table."""
     found: Counter[str] = Counter()
     everything = database.capabilities.ignores_policies
     users = [""] if everything else [str(user) for user, _ in messages.everybody(database)]
@@ -353,23 +346,13 @@ def scan_tables(database: Database, texts: Sequence[str]) -> tuple[int, dict[str
         tables = (connection.execute(SQL["searched"], {"without": STAYING})).fetchall()
         for user in users:
             connection.execute(SQL["as_user"], {"user": user})
-            for (table, columns), text in product(tables, texts):
-                found[table] += _count(connection, table, columns, text)
+            for (table, columns), id in product(tables, ids):
+                found[table] += _count(connection, table, columns, id)
     return len(tables), dict(+found)
 
 
-def _count(connection: Connection[Any], table: str, columns: Sequence[str], text: str) -> int:
+def _count(connection: Connection[Any], table: str, columns: Sequence[str], id: str) -> int:
     listed = Composable(", ").join([Identifier(column) for column in columns])
     statement = Composable(SQL["rows_with"]).format(table=Identifier(table), columns=listed)
-    row = (connection.execute(statement, {"forms": _forms(text)})).fetchone()
+    row = (connection.execute(statement, {"id": id})).fetchone()
     return int(row[0]) if row else 0
-
-
-def _forms(text: str) -> list[str]:
-    """Return a text as it may stand in a column: as it is, within JSON, and within JSON that is a text in JSON.
-
-    Its accents may be characters of their own in one of the two.
-    """
-    texts = [text, normalize("NFC", text), normalize("NFD", text)]
-    within = [*texts, *(json.dumps(one, ensure_ascii=ascii)[1:-1] for one in texts for ascii in (False, True))]
-    return list(dict.fromkeys([*within, *(json.dumps(one, ensure_ascii=False)[1:-1] for one in within)]))

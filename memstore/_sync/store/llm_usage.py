@@ -16,12 +16,11 @@ SQL = statements("llm_usage")
 
 
 class MeanCost(NamedTuple):
-    """The average tokens and seconds of a model's calls; `seconds` is None where no call was timed."""
+    """The average tokens of a model's calls."""
 
     model: str
     prompt_tokens: float
     answer_tokens: float
-    seconds: float | None
 
 
 def keep(scope: Transaction, cost: Usage, letters: Sequence[DeadLetter]) -> None:

@@ -34,9 +34,9 @@ SET calls = model_usage.calls + excluded.calls,
 SELECT coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint AS tokens FROM model_usage WHERE day = %(day)s
 
 -- mean_costs --
--- What a call of each model took and gave so far, on average, in tokens, and its seconds; needs the operator's scope.
+-- What a call of each model took and gave so far, on average, in tokens; needs the operator's scope.
 SELECT model, sum(prompt_tokens)::float8 / sum(calls) AS prompt_tokens,
-       sum(completion_tokens)::float8 / sum(calls) AS answer_tokens, nullif(sum(seconds), 0) / sum(calls) AS seconds
+       sum(completion_tokens)::float8 / sum(calls) AS answer_tokens
 FROM model_usage GROUP BY model HAVING sum(calls) > 0
 
 -- add --
