@@ -235,16 +235,6 @@ class ApiToken:
     secret: str | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class LargeUser:
-    """A user with more units than a process holds. `indexed` says whether recall over them has its indexes."""
-
-    id: UUID
-    name: str
-    units: int
-    indexed: bool
-
-
 class ErasureScope(StrEnum):
     """What was erased. `retention` is of messages older than they are kept."""
 

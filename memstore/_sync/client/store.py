@@ -25,7 +25,7 @@ from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.redaction import redactor_for
 from memstore.ingest.validation import check_choice, check_name
-from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, LargeUser, LeftoverReport
+from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, LeftoverReport
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import migrations
@@ -188,21 +188,20 @@ class MemoryStore:
         queue.prepare_queue(self.url)
         return queue.retry(self._database, ids)
 
-    def large_users(self) -> list[LargeUser]:
-        """Return the users with more chunks than `max_chunks_in_memory`, and whether they have their indexes."""
-        from memstore._sync.derive.maintenance import list_large_users
+    def unindexed_users(self) -> list[str]:
+        """Return the users with more chunks than `max_chunks_in_memory` for whom recall lacks indexes."""
+        from memstore._sync.derive.maintenance import list_unindexed_users
 
-        return list_large_users(self._database)
+        return list_unindexed_users(self._database)
 
-    def build_indexes(self, *, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
+    def build_indexes(self) -> list[str]:
         """Build missing indexes for large users, as `derive` does too: a minute and more for 100,000 units.
 
-        Returns the users for whom this login may not: it needs that of the tables' owner. `progress(user)` is called
-        before each.
+        Returns the users for whom this login may not: it needs that of the tables' owner.
         """
         from memstore._sync.derive.maintenance import build_indexes
 
-        return build_indexes(self._database, progress)
+        return build_indexes(self._database)
 
     def export(
         self,
