@@ -186,7 +186,7 @@ def _add_calls(
 
 
 def _count_calls(pending: PendingMessages) -> int:
-    """Return about how many calls a deriver makes: the segments are known but for shifts of topic."""
+    """Return about how many calls a deriver makes: a segment is about one."""
     from memstore.derive.facts.llm_extractor import BATCH_MESSAGES
     from memstore.derive.summaries.extractive import GROUP
 
