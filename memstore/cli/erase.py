@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -74,7 +75,7 @@ def verify_erasure(
     with open_store() as store:
         results = [(each, store.verify_erasure(each)) for each in certificates]
     if given.as_json:
-        print_json([{"certificate": each.id} | remains.as_dict() for each, remains in results])
+        print_json([{"certificate": each.id} | asdict(remains) for each, remains in results])
     for each, remains in results if not given.as_json else ():
         left = ", ".join(f"{rows:,} rows of {table}" for table, rows in remains.found.items())
         result = f"something is left: {left}" if left else "nothing is left in them"

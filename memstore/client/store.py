@@ -23,7 +23,7 @@ from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.redaction import redactor_for
 from memstore.ingest.validation import check_choice, check_name
-from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, LeftoverReport
+from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, ScanResult
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import messages, migrations, queue
@@ -319,7 +319,7 @@ class AsyncMemoryStore:
         self._database.subscriptions.append(subscription)
         return subscription
 
-    async def verify_erasure(self, certificate: Certificate) -> LeftoverReport:
+    async def verify_erasure(self, certificate: Certificate) -> ScanResult:
         """Search every table for what a certificate names, and return where it still stands."""
         from memstore.derive.erasure import verify_certificate
 

@@ -14,7 +14,6 @@ segments however it was cut into batches. The segment that is still open waits.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from itertools import pairwise
@@ -157,7 +156,6 @@ def _is_initial(word: str, previous: str, text: str, end: int) -> bool:
     return word.isupper() and word != "I" and (not previous or previous[0].isupper() or previous.endswith("."))
 
 
-_JOINERS = "\u200c\u200d\ufe0e\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 _CODE_BLOCK = re.compile(
     r"^[ \t]*+(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*+\1[`~]*+[ \t]*+$|\Z)", re.DOTALL | re.MULTILINE
 )
@@ -213,10 +211,11 @@ def _cut_long(text: str, start: int, stop: int, limit: int, count: Callable[[str
     if tokens <= limit or stop - start == 1:
         return [(start, stop, tokens)]
     size = -(-(stop - start) // ceil(tokens / (_FULL * limit)))
-    find_end = _word_end if _SPACE.search(text, start, stop) else _character_end
+    has_words = _SPACE.search(text, start, stop) is not None
     parts = []
     while start < stop:
-        end = find_end(text, start, min(start + size, stop), stop)
+        end = min(start + size, stop)
+        end = _word_end(text, start, end, stop) if has_words else end
         parts += _cut_long(text, start, end, limit, count)
         start = _skip_space(text, end)
     return parts
@@ -234,14 +233,6 @@ def _word_end(text: str, start: int, position: int, stop: int) -> int:
         return start + len(words[0])
     space = _SPACE.search(text, position, stop)
     return space.start() if space else stop
-
-
-def _character_end(text: str, start: int, position: int, stop: int) -> int:
-    # Not within a letter and its marks, or a joined emoji; but a long row of marks is cut somewhere.
-    for cut in range(position, max(start, position - 16), -1):
-        if cut == stop or not (unicodedata.combining(text[cut]) or text[cut] in _JOINERS or text[cut - 1] == "\u200d"):
-            return cut
-    return position
 
 
 def split_code_blocks(text: str) -> Spans:

@@ -67,7 +67,6 @@ from memstore.models.reports import (
     ExportReport as ExportReport,
     Job as Job,
     JobCounts as JobCounts,
-    LeftoverReport as LeftoverReport,
     MigrationReport as MigrationReport,
     ScanResult as ScanResult,
     Usage as Usage,

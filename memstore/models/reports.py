@@ -229,7 +229,7 @@ class ErasureScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """The search of every table for the erased `ids`: `found` counts the rows that still have one, by table."""
+    """The search of tables for so many erased `ids`: `found` counts the rows that still have one, by table."""
 
     tables: int = 0
     ids: int = 0
@@ -283,21 +283,3 @@ class Certificate:
         if not certificate.erased:  # every erasure names one id: of none, all would be found to be gone
             raise ValueError("it names nothing that was erased")
         return certificate
-
-
-@dataclass(frozen=True, slots=True)
-class LeftoverReport:
-    """Rows in which something that was erased still stands, by table."""
-
-    looked_for: int
-    tables: int
-    found: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether nothing was found."""
-        return not self.found
-
-    def as_dict(self) -> Json:
-        """Return the report as JSON."""
-        return as_json(self, exclude_defaults=False)

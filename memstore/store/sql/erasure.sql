@@ -173,12 +173,12 @@ GROUP BY m.conversation_id
 -- Facts, with what was done to them.
 DELETE FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(facts)s::uuid[])
 
--- remove_sources --
+-- remove_fact_sources --
 -- That messages say facts.
 DELETE FROM fact_sources
 WHERE user_id = %(user_id)s AND (message_id = ANY(%(messages)s::uuid[]) OR fact_id = ANY(%(facts)s::uuid[]))
 
--- remove_changes --
+-- remove_fact_changes --
 -- What was done to facts.
 DELETE FROM fact_changes WHERE user_id = %(user_id)s AND fact_id = ANY(%(facts)s::uuid[])
 
@@ -216,8 +216,20 @@ WHERE user_id = %(user_id)s
 -- Messages.
 DELETE FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 
--- conversation_events --
+-- conversation_receipts --
 -- Everything of a conversation, table by table: before the conversation itself, so that each is counted.
+DELETE FROM receipts WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+
+-- conversation_dead_letters --
+-- What models answered about it.
+DELETE FROM dead_letters WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+
+-- conversation_summaries --
+-- Its summaries.
+DELETE FROM summaries WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+
+-- conversation_events --
+-- What happened in it.
 DELETE FROM events WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
 
 -- conversation_setting_changes --
@@ -237,8 +249,8 @@ DELETE FROM conversations WHERE user_id = %(user_id)s AND id = %(conversation_id
 DELETE FROM users WHERE user_id = %(user_id)s
 
 -- expired --
--- How many messages of each conversation are older than it keeps them: its own rule, else the user's, else the store's.
-SELECT m.conversation_id, max(rule.before) AS before, count(*) AS messages
+-- Which conversations have messages that are older than they are kept: its own rule, else the user's, else the store's.
+SELECT m.conversation_id, max(rule.before) AS before
 FROM conversations c
 CROSS JOIN users u
 CROSS JOIN LATERAL (
