@@ -126,7 +126,7 @@ class _Session:
     system: str | None
     budget: int | None
     reserve: int | None
-    refused: int = 0  # tokens to keep free since the server refused a prompt
+    margin: int = 0  # tokens to keep free, as the server was seen to count more than we did
     line_open: bool = False
     paused: bool = False
     pauses: int = 0
@@ -233,7 +233,7 @@ class _Session:
         """Store a message, pass the answer piece by piece to `show`, and store it."""
         self.scope.add("user", text)
         name, max_tokens = self.model.counter_name, self._window // 4 if self.reserve is None else self.reserve
-        margin = self._margin()
+        margin = min(self.margin, self._window // MAX_MARGIN)
         system = "\n\n".join(filter(None, [self.system, f"Today is {date.today():%Y-%m-%d, %A}."]))
         context = self.scope.context(
             budget=self._window - margin, reserve=max_tokens, system=system, model=name, format=_format(name)
@@ -241,16 +241,14 @@ class _Session:
         try:
             answer = self.model.stream(context.messages, max_tokens=max_tokens, show=show)
         except PromptTooLong:  # the server counted more than the window has: at least so many tokens more than we did
-            self.refused = max(margin, self._window - context.tokens) + self._window // 16
+            self.margin = max(margin, self._window - context.tokens) + self._window // 16
             raise
         self._end_line()
         if answer.text.strip():
             self.scope.add("assistant", answer.text, metadata={"model": name, "ended": _ended(answer)})
-        if answer.prompt_tokens is not None:
-            self.scope.record_usage(context, prompt_tokens=answer.prompt_tokens, model=name)
-            if (excess := answer.prompt_tokens - context.tokens) > margin:
-                counted = f"the server counted {excess} tokens more than {context.receipt.counter} did"
-                echo_hint(f"{counted}; from now on {self._margin()} are kept free")
+        if answer.prompt_tokens is not None and (excess := answer.prompt_tokens - context.tokens) > margin:
+            self.margin = excess + excess // 4
+            echo_hint(f"the server counted {excess} tokens more than {context.receipt.counter} did; room is kept free")
         if not answer.text.strip():
             hint = f"{name} said nothing in {max_tokens} tokens: if it thinks, give it more (--reserve)."
             raise ModelAnswerInvalid(hint, "")
@@ -261,13 +259,6 @@ class _Session:
     @property
     def _window(self) -> int:
         return self.model.context_tokens if self.budget is None else min(self.budget, self.model.context_tokens)
-
-    def _margin(self) -> int:
-        """Return the tokens that are kept free, as the server was seen to count more than we did."""
-        name = self.model.counter_name
-        errors = [each for each in self.scope.user.token_count_errors() if each.model == name]
-        largest = max((each.largest_miss for each in errors if each.observed > each.predicted), default=0)
-        return min(max(largest + largest // 4, self.refused), self._window // MAX_MARGIN)
 
     def _show(self, piece: str) -> None:
         print(escape(piece), end="", flush=True)

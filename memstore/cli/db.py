@@ -100,9 +100,8 @@ def index() -> None:
     more for 100,000 units, while the store is in use. Without it recall is slower and finds the same.
     """
     with open_store() as store:
-        refused = store.build_indexes(progress=lambda user: echo_hint(f"{user.name}: {user.units:,} units"))
-        users = store.large_users()
-    print_models(users, "name", "units", "indexed")
+        refused = store.build_indexes()
+    print_result({"refused": refused}, f"not built: {', '.join(refused)}" if refused else "all indexes are built")
     if refused:
         echo_hint("This login may not build indexes on the vectors: run it with that of the tables' owner.")
         raise typer.Exit(1)

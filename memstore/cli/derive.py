@@ -35,7 +35,6 @@ BackfillArgument = Annotated[UUID | None, typer.Argument(metavar="ID", help="Els
 OnlyOption = Annotated[list[str] | None, option("embed|summaries|facts", "These only; may be repeated.")]
 TokensOption = Annotated[int | None, option("N", "Pause before chat models take more tokens.", min=1)]
 DetachFlag = Annotated[bool, flag("--detach", "Leave it to workers that run elsewhere.")]
-SecondsOption = Annotated[float | None, option("N", "Pause after so many seconds of work.", min=1)]
 
 
 def derive(
@@ -123,13 +122,12 @@ def plan(
     Nobody is asked and nothing is written. Rates are those that this store has measured: of calls so far, else assumed;
     of time by its earlier backfills, else unknown. While a backfill runs, it shows its rate and the time left.
 
-    JSON: {"derivers": {name: its plan}, "seconds", "model_tokens", "model_seconds": number or null}.
+    JSON: {"derivers": {name: its plan}, "seconds": number or null, "model_tokens"}.
     """
     with open_store() as store:
         plan = store.backfills.plan(user=user, only=only or ())
-    totals = {"model_tokens": plan.model_tokens, "model_seconds": plan.model_seconds}
     print_rows(
-        {"derivers": plan.derivers, "seconds": plan.seconds} | totals,
+        {"derivers": plan.derivers, "seconds": plan.seconds, "model_tokens": plan.model_tokens},
         ("deriver", "conversations", "messages", "tokens", "calls", "tokens of calls"),
         [
             (name, each.conversations, each.messages, each.tokens, each.calls, each.prompt_tokens + each.answer_tokens)
@@ -140,7 +138,7 @@ def plan(
         echo_hint("how long it takes is known after a first backfill; while one runs, it shows the time left")
     else:
         echo_hint(f"{_time(plan.seconds)} at the rate of this store's earlier backfills")
-    if any(each.answers == "assumed" for each in plan.derivers.values()):
+    if any(each.assumed for each in plan.derivers.values()):
         echo_hint("the tokens of calls are assumed: no call of this model was measured yet")
 
 
@@ -149,7 +147,6 @@ def run(
     user: OnlyUserOption = None,
     only: OnlyOption = None,
     max_tokens: TokensOption = None,
-    max_seconds: SecondsOption = None,
     detach: DetachFlag = False,
     concurrency: ConcurrencyOption = 4,
 ) -> None:
@@ -159,7 +156,7 @@ def run(
     """
 
     async def begin(store: WorkingStore) -> UUID:
-        return await store.backfills.begin(user=user, only=only or (), max_tokens=max_tokens, max_seconds=max_seconds)
+        return await store.backfills.begin(user=user, only=only or (), max_tokens=max_tokens)
 
     _work(begin, detach, concurrency)
 
@@ -168,7 +165,6 @@ def run(
 def resume(
     backfill: BackfillArgument = None,
     max_tokens: TokensOption = None,
-    max_seconds: SecondsOption = None,
     detach: DetachFlag = False,
     concurrency: ConcurrencyOption = 4,
 ) -> None:
@@ -177,7 +173,7 @@ def resume(
     async def resume(store: WorkingStore) -> UUID:
         state = await store.backfills.status(backfill)
         if state.backfill.state != "running":
-            await store.backfills.resume(state.backfill.id, max_tokens=max_tokens, max_seconds=max_seconds)
+            await store.backfills.resume(state.backfill.id, max_tokens=max_tokens)
         return state.backfill.id
 
     _work(resume, detach, concurrency)

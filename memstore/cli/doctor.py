@@ -131,11 +131,8 @@ def _store(store: MemoryStore) -> Iterator[Check]:
         yield Check("isolation", "this login ignores row-level security; give one that is no superuser", 1)
     else:
         yield Check("isolation", f"row-level security holds; {_describe_role(able)}")
-    if users := store.large_users():  # slow recall is no failure: it finds the same
-        lacking = ", ".join(repr(user.name) for user in users if not user.indexed)
-        advice = f"recall is slow for {lacking}: memstore db index" if lacking else "all are indexed"
-        most = store.settings.max_chunks_in_memory
-        yield Check("large users", f"{len(users)} with more than {most:,} chunks; {advice}")
+    if users := store.unindexed_users():  # slow recall is no failure: it finds the same
+        yield Check("indexes", f"recall is slow for {', '.join(map(repr, users))}: memstore db index")
     counts = store.stats()
     if counts["failed"]:
         again = "memstore --verbose derive tries again, and shows why"

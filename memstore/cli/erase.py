@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memstore.cli.options import OnlyUserOption, UserOption, flag, given, option
+from memstore.cli.options import OnlyUserOption, UserOption, flag, given
 from memstore.cli.output import echo, echo_hint, print_json, print_rows
 from memstore.cli.session import hint_why_little, open_store
 
@@ -67,26 +68,18 @@ def erasures(user: UserOption) -> None:
 
 
 def verify_erasure(
-    certificate: Annotated[
-        Path | None, typer.Argument(metavar="CERTIFICATE", help="What erase or erasures --json printed.")
-    ] = None,
-    text: Annotated[str | None, option("TEXT", "Look for a text instead: a name, a word.")] = None,
+    certificate: Annotated[Path, typer.Argument(help="What erase or erasures --json printed.")],
 ) -> None:
     """Look through every table for what was erased; exit 1 where something of it is left."""
-    if (certificate is None) == (text is None):
-        raise typer.BadParameter("give a certificate, or --text.")
-    certificates = [None] if certificate is None else _read(certificate)
+    certificates = _read(certificate)
     with open_store() as store:
-        results = [(each, store.verify_erasure(each, text=text)) for each in certificates]
+        results = [(each, store.verify_erasure(each)) for each in certificates]
     if given.as_json:
-        print_json([{"certificate": each and each.id} | remains.as_dict() for each, remains in results])
+        print_json([{"certificate": each.id} | asdict(remains) for each, remains in results])
     for each, remains in results if not given.as_json else ():
-        what = f"{each.scope} erased, {_when(each)}: " if each else ""
         left = ", ".join(f"{rows:,} rows of {table}" for table, rows in remains.found.items())
         result = f"something is left: {left}" if left else "nothing is left in them"
-        echo(f"{what}looked through {remains.tables} tables: {result}")
-        for hint in remains.hints:
-            echo_hint(hint)
+        echo(f"{each.scope} erased, {_when(each)}: looked through {remains.tables} tables: {result}")
     if not all(remains.is_clean for _, remains in results):
         raise typer.Exit(1)
 

@@ -7,7 +7,7 @@ messages in conversations that are not assigned to it are derived first. Workers
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import ceil
 from uuid import UUID
@@ -26,7 +26,6 @@ from memstore.store.llm_usage import MeanCost
 from memstore.store.watermarks import DERIVERS, PendingMessages
 
 DERIVERS_BY_NAME = {"embed": "embed", "summaries": "summarize", "facts": "facts"}  # as users name them
-ASSUMED, MEASURED = "assumed", "known"  # how the tokens of answers are known
 ANSWER_TOKENS = {"summarize": 120.0, "facts": 600.0}  # of an answer, until calls of the model were measured
 LINE_TOKENS = 25  # of a prompt for each message beside its text: number, day, speaker
 PROMPTS = {"summarize": "summary", "facts": "facts"}
@@ -82,28 +81,18 @@ class AsyncBackfills:
         user: str | None = None,
         only: Sequence[str] = (),
         max_tokens: int | None = None,
-        max_seconds: float | None = None,
-        plan: BackfillPlan | None = None,
     ) -> UUID:
         """Make what is pending a backfill and return its id; workers take it up.
 
-        It is paused before calls of chat models take more than `max_tokens`, or after `max_seconds` of work. What
-        another open backfill has stays with that one. If the process is killed meanwhile, the backfill is left paused
-        with a part of what is pending.
+        It is paused before calls of chat models take more than `max_tokens`. What another open backfill has stays with
+        that one. If the process is killed meanwhile, the backfill is left paused with a part of what is pending.
         """
         check_names(user=user)
         derivers, backfill = _derivers(only), ids.uuid7()
         await to_thread(queue.prepare_queue, self._database.url)
         async with self._database.admin_transaction() as scope:
-            await backfills.add(
-                scope,
-                backfill,
-                only_user=None if user is None else ids.user_id(user),
-                derivers=derivers,
-                max_tokens=max_tokens,
-                max_seconds=max_seconds,
-                plan={} if plan is None else asdict(plan),
-            )
+            only_user = None if user is None else ids.user_id(user)
+            await backfills.add(scope, backfill, only_user=only_user, derivers=derivers, max_tokens=max_tokens)
             others = [id for id, state in (await backfills.states(scope)).items() if state != backfills.CANCELLED]
         async for owner, _ in self._users(user):
             async with self._database.user_transaction(owner) as own:
@@ -137,13 +126,11 @@ class AsyncBackfills:
         """End it. What it has derived stays; workers leave the rest alone until it is asked for."""
         return await self._halt(backfill, backfills.CANCELLED)
 
-    async def resume(
-        self, backfill: UUID | None = None, *, max_tokens: int | None = None, max_seconds: float | None = None
-    ) -> BackfillStatus:
-        """Resume a paused one, with other caps if given. Raises `InvalidInput` if it is not paused."""
+    async def resume(self, backfill: UUID | None = None, *, max_tokens: int | None = None) -> BackfillStatus:
+        """Resume a paused one, with another cap if given. Raises `InvalidInput` if it is not paused."""
         async with self._database.admin_transaction() as scope:
             row = await _find(scope, backfill)
-            if not await backfills.resume(scope, row.id, max_tokens=max_tokens, max_seconds=max_seconds):
+            if not await backfills.resume(scope, row.id, max_tokens=max_tokens):
                 raise InvalidInput(f"The backfill {row.id} is not paused but {row.state}.")
         return await self.status(row.id)
 
@@ -190,22 +177,16 @@ def _add_calls(
     if not calls:
         return plan
     if cost is not None:
-        prompts, answers, basis = calls * cost.prompt_tokens, cost.answer_tokens, MEASURED
+        prompts, answers = calls * cost.prompt_tokens, cost.answer_tokens
     else:
         overhead = calls * counter.count(load_prompt(PROMPTS[pending.deriver]).text) + plan.messages * LINE_TOKENS
-        prompts, answers, basis = plan.tokens + overhead, ANSWER_TOKENS[pending.deriver], ASSUMED
-    return replace(
-        plan,
-        calls=calls,
-        prompt_tokens=round(prompts),
-        answer_tokens=round(calls * answers),
-        answers=basis,
-        call_seconds=cost.seconds if cost else None,
-    )
+        prompts, answers = plan.tokens + overhead, ANSWER_TOKENS[pending.deriver]
+    tokens = {"prompt_tokens": round(prompts), "answer_tokens": round(calls * answers)}
+    return replace(plan, calls=calls, **tokens, assumed=cost is None)
 
 
 def _count_calls(pending: PendingMessages) -> int:
-    """Return about how many calls a deriver makes: the segments are known but for shifts of topic."""
+    """Return about how many calls a deriver makes: a segment is about one."""
     from memstore.derive.facts.llm_extractor import MOST_MESSAGES
     from memstore.derive.summaries.extractive import GROUP
 

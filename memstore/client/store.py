@@ -23,7 +23,7 @@ from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.redaction import redactor_for
 from memstore.ingest.validation import check_choice, check_name
-from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, LargeUser, LeftoverReport
+from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, ScanResult
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import messages, migrations, queue
@@ -187,21 +187,20 @@ class AsyncMemoryStore:
         await to_thread(queue.prepare_queue, self.url)
         return await queue.retry(self._database, ids)
 
-    async def large_users(self) -> list[LargeUser]:
-        """Return the users with more chunks than `max_chunks_in_memory`, and whether they have their indexes."""
-        from memstore.derive.maintenance import list_large_users
+    async def unindexed_users(self) -> list[str]:
+        """Return the users with more chunks than `max_chunks_in_memory` for whom recall lacks indexes."""
+        from memstore.derive.maintenance import list_unindexed_users
 
-        return await list_large_users(self._database)
+        return await list_unindexed_users(self._database)
 
-    async def build_indexes(self, *, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
+    async def build_indexes(self) -> list[str]:
         """Build missing indexes for large users, as `derive` does too: a minute and more for 100,000 units.
 
-        Returns the users for whom this login may not: it needs that of the tables' owner. `progress(user)` is called
-        before each.
+        Returns the users for whom this login may not: it needs that of the tables' owner.
         """
         from memstore.derive.maintenance import build_indexes
 
-        return await build_indexes(self._database, progress)
+        return await build_indexes(self._database)
 
     async def export(
         self,
@@ -301,18 +300,11 @@ class AsyncMemoryStore:
         self._database.subscriptions.append(subscription)
         return subscription
 
-    async def verify_erasure(
-        self, certificate: Certificate | None = None, *, text: str | None = None
-    ) -> LeftoverReport:
-        """Search every table for what a certificate names, or for a text, and return where it still stands."""
-        from memstore.derive.erasure import verify_certificate, verify_text
+    async def verify_erasure(self, certificate: Certificate) -> ScanResult:
+        """Search every table for what a certificate names, and return where it still stands."""
+        from memstore.derive.erasure import verify_certificate
 
-        if (certificate is None) == (text is None):
-            raise InvalidInput("Give a certificate, or a text to look for.")
-        if certificate is not None:
-            return await verify_certificate(self._database, certificate)
-        check_name(text, "text to look for")
-        return await verify_text(self._database, text or "")
+        return await verify_certificate(self._database, certificate)
 
     async def apply_retention(self, *, user: str | None = None) -> int:
         """Erase the messages, of every user or of one, that are older than `message_retention_days`; return how many.

@@ -7,28 +7,19 @@ A short text is one chunk. A long one is cut between sentences; neighbours share
 across a border is found from both sides. A sentence that is too long is cut between words, a word between characters.
 Fenced code of a user stands apart from the words around it; results of tools are cut between lines.
 
-A segment of a conversation closes at a long silence or where no more tokens fit. A closed one is looked at once more:
-where its topic shifts, only what stands before is a segment, and the rest goes on. So every cut follows from the
-messages since the last cut and up to a silence or the bound, and the same history gives the same segments however it
-was cut into batches. The segment that is still open waits.
-
-Topics are told apart by words alone, as TextTiling does: stems before and after a place, and how far their similarity
-falls below its peaks on both sides. Vectors find hardly more (docs/reference/summaries.md), would cost an embedding,
-and differ in their last bits from batch to batch.
+A segment of a conversation closes at a long silence or where no more tokens fit, so the same history gives the same
+segments however it was cut into batches. The segment that is still open waits.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from itertools import accumulate, pairwise
-from math import ceil, sqrt
+from itertools import pairwise
+from math import ceil
 
 from memstore.models import Message, Role
-from memstore.store.tokenize import terms
 
 Spans = list[tuple[int, int]]  # (start, stop) in characters, in order
 
@@ -165,7 +156,6 @@ def _is_initial(word: str, previous: str, text: str, end: int) -> bool:
     return word.isupper() and word != "I" and (not previous or previous[0].isupper() or previous.endswith("."))
 
 
-_JOINERS = "\u200c\u200d\ufe0e\ufe0f\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 _CODE_BLOCK = re.compile(
     r"^[ \t]*+(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*+\1[`~]*+[ \t]*+$|\Z)", re.DOTALL | re.MULTILINE
 )
@@ -221,10 +211,11 @@ def _cut_long(text: str, start: int, stop: int, limit: int, count: Callable[[str
     if tokens <= limit or stop - start == 1:
         return [(start, stop, tokens)]
     size = -(-(stop - start) // ceil(tokens / (_FULL * limit)))
-    find_end = _word_end if _SPACE.search(text, start, stop) else _character_end
+    has_words = _SPACE.search(text, start, stop) is not None
     parts = []
     while start < stop:
-        end = find_end(text, start, min(start + size, stop), stop)
+        end = min(start + size, stop)
+        end = _word_end(text, start, end, stop) if has_words else end
         parts += _cut_long(text, start, end, limit, count)
         start = _skip_space(text, end)
     return parts
@@ -242,14 +233,6 @@ def _word_end(text: str, start: int, position: int, stop: int) -> int:
         return start + len(words[0])
     space = _SPACE.search(text, position, stop)
     return space.start() if space else stop
-
-
-def _character_end(text: str, start: int, position: int, stop: int) -> int:
-    # Not within a letter and its marks, or a joined emoji; but a long row of marks is cut somewhere.
-    for cut in range(position, max(start, position - 16), -1):
-        if cut == stop or not (unicodedata.combining(text[cut]) or text[cut] in _JOINERS or text[cut - 1] == "\u200d"):
-            return cut
-    return position
 
 
 def split_code_blocks(text: str) -> Spans:
@@ -275,11 +258,8 @@ def split_lines(text: str) -> Spans:
     ]
 
 
-SPEAKERS = frozenset({Role.USER, Role.ASSISTANT})  # whose words have a topic
-MIN_SHARE = 0.25  # of the bound: no shift is looked for nearer than that to the last cut, or to the end
-BLOCK = 0.125  # of the bound: what is compared before and after a place
+SPEAKERS = frozenset({Role.USER, Role.ASSISTANT})  # whose sentences are summarized
 MAX_CALL = 8  # times the bound: how long a call may be that is cut nowhere
-MIN_DEPTH = 0.25  # how deep the similarity must fall, of at most 2
 
 
 def split_segments(messages: Sequence[Message], gap: timedelta, tokens: int) -> Iterator[Sequence[Message]]:
@@ -289,7 +269,6 @@ def split_segments(messages: Sequence[Message], gap: timedelta, tokens: int) -> 
     """
     start = 0
     while stop := _find_close(messages, start, gap, tokens):
-        stop = start + _find_topic_shift(messages[start:stop], tokens)
         yield messages[start:stop]
         start = stop
 
@@ -316,54 +295,3 @@ def _find_close(messages: Sequence[Message], start: int, gap: timedelta, tokens:
 
 def _size(message: Message) -> int:
     return max(1, message.tokens)  # messages without any text would be a segment without an end
-
-
-def _find_topic_shift(segment: Sequence[Message], tokens: int) -> int:
-    """Return how many messages stand before the deepest shift of topic; all of them without one.
-
-    A shift is a place where what is said before and after is least similar, by `MIN_DEPTH` below the peaks around, and
-    a quarter of `tokens` from both ends: so that one odd sentence cuts nothing.
-    """
-    sizes = [_size(message) for message in segment]
-    least, whole = MIN_SHARE * tokens, sum(sizes)
-    if whole < 2 * least:
-        return len(segment)
-    stems = [terms(message.text) if message.role in SPEAKERS and message.text else Counter() for message in segment]
-    similarity = [_similarity(stems, sizes, place, BLOCK * tokens) for place in range(1, len(segment))]
-    depths = [
-        (_depth(similarity, place - 1), place)
-        for place, before in enumerate(accumulate(sizes[:-1]), 1)
-        if least <= before <= whole - least and segment[place].role != Role.TOOL
-    ]
-    depth, place = max(depths, key=lambda pair: pair[0], default=(0.0, 0))
-    return place if depth >= MIN_DEPTH else len(segment)
-
-
-def _similarity(stems: Sequence[Counter[str]], sizes: Sequence[int], place: int, block: float) -> float:
-    """Return the cosine of the stems in the blocks before and after a place."""
-    before = _count_block(zip(reversed(stems[:place]), reversed(sizes[:place]), strict=True), block)
-    after = _count_block(zip(stems[place:], sizes[place:], strict=True), block)
-    norms = sqrt(sum(n * n for n in before.values()) * sum(n * n for n in after.values()))
-    return sum(n * after[stem] for stem, n in before.items()) / norms if norms else 0.0
-
-
-def _count_block(messages: Iterable[tuple[Counter[str], int]], block: float) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for stems, size in messages:
-        total.update(stems)
-        block -= size
-        if block <= 0:
-            break
-    return total
-
-
-def _depth(similarity: Sequence[float], place: int) -> float:
-    """Return how far the similarity falls to a place and rises after it; 0 where it goes on falling."""
-    left = right = place
-    while left > 0 and similarity[left - 1] >= similarity[left]:
-        left -= 1
-    while right < len(similarity) - 1 and similarity[right + 1] >= similarity[right]:
-        right += 1
-    if left == place or right == place:
-        return 0.0
-    return similarity[left] + similarity[right] - 2 * similarity[place]

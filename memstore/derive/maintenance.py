@@ -6,12 +6,12 @@ of them are held in the process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from memstore.derive.erasure import ErasureTarget, erase
-from memstore.models import ErasureScope, LargeUser
+from memstore.models import ErasureScope
 from memstore.settings import Settings
 from memstore.store import embedding_models, erasure, postings, vector_indexes
 from memstore.store.database import Database
@@ -45,29 +45,22 @@ async def apply_retention(database: Database, user: UUID, settings: Settings) ->
     return erased
 
 
-async def list_large_users(database: Database) -> list[LargeUser]:
-    """Return the users with more units than are held in a process."""
+async def list_unindexed_users(database: Database) -> list[str]:
+    """Return the names of users with more units than are held in a process, and not all of their indexes."""
     async with database.admin_transaction() as scope:
         users = await postings.large(scope, database.most_units)
     return [
-        LargeUser(
-            user.id,
-            user.name,
-            user.units,
-            user.unposted < postings.FEWEST and not await _find_unindexed(database, user.id),
-        )
+        user.name
         for user in users
+        if user.unposted >= postings.FEWEST or await _find_unindexed(database, user.id) is not None
     ]
 
 
-async def build_indexes(database: Database, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
+async def build_indexes(database: Database) -> list[str]:
     """Make what is missing for every user with very many units; return those for whom this login may not."""
-    refused = []
-    for user in await list_large_users(database):
-        progress(user)
-        if not await maintain_indexes(database, user.id):
-            refused.append(user)
-    return refused
+    async with database.admin_transaction() as scope:
+        users = await postings.large(scope, database.most_units)
+    return [user.name for user in users if not await maintain_indexes(database, user.id)]
 
 
 async def maintain_indexes(database: Database, user: UUID) -> bool:

@@ -1,4 +1,4 @@
-"""Tool calls and their results in a sentence or two: which tool, with what, why, and what came of it. Pure.
+"""Tool calls and their results in a sentence or two: which tool, with what, and what came of it. Pure.
 
 A result is cut into snippets: fields of JSON, rows, lines, sentences. Kept are those that one would look for: errors,
 totals, what comes first and last, what is unlike the rest, what shares words with the request, and what others name by
@@ -26,7 +26,6 @@ UNLIKE = 0.3  # what a snippet gains that has the shape of no other one
 NUMBERED = 0.5  # what a snippet with a number gains where no other has one
 MAX_FIELDS = 12  # of a row
 MAX_VALUE = 160  # characters of an argument: a query or a path is whole, a file's text is not
-MAX_REASON = 100
 MAX_INPUTS = 8
 
 Count = Callable[[str], int]
@@ -187,16 +186,10 @@ def _truncate(text: str) -> str:
     return flat if len(flat) <= MAX_SNIPPET else f"{flat[:MAX_SNIPPET]}…"
 
 
-def describe_turn(
-    call: Message, results: Sequence[Message], asked: Message | None, focus: Focus, limit: int, count: Count
-) -> str:
-    """Return the words of a message, its calls and their results, with `limit` tokens for each result.
-
-    `asked` is the user's message before it: the reason of a call without words.
-    """
+def describe_turn(call: Message, results: Sequence[Message], focus: Focus, limit: int, count: Count) -> str:
+    """Return the words of a message, its calls and their results, with `limit` tokens for each result."""
     words = " ".join((call.text or "").split())
-    calls = describe_calls(call, results, focus, limit, count, reason="" if words else _reason(asked))
-    return " ".join(part for part in (words, *calls) if part)
+    return " ".join(part for part in (words, *describe_calls(call, results, focus, limit, count)) if part)
 
 
 def describe_calls(
@@ -206,7 +199,6 @@ def describe_calls(
     limit: int,
     count: Count,
     *,
-    reason: str = "",
     max_value: int = MAX_VALUE,
 ) -> Iterator[str]:
     """Yield a sentence for each call, without a result what was asked of the tool.
@@ -214,14 +206,13 @@ def describe_calls(
     Inputs of at most `max_value` characters are whole.
     """
     for tool_call, result in _pair_results(call.tool_calls or [], results):
-        sentence = f"{name_of(tool_call)}({_describe_inputs(raw_arguments(tool_call), max_value)}){reason}"
+        sentence = f"{name_of(tool_call)}({_describe_inputs(raw_arguments(tool_call), max_value)})"
         if result is not None:
             text = result.text or ""
             sentence = (
                 f"{sentence} {'failed' if _has_failed(text) else 'gave'}: {_summarize(text, focus, limit, count)}"
             )
         yield f"{sentence}."
-        reason = ""  # the calls of one turn have one reason
 
 
 def call_inputs(call: Message) -> str:
@@ -248,12 +239,3 @@ def _pair_results(calls: Sequence[Json], results: Sequence[Message]) -> list[tup
     if None not in by_id and all("id" in call for call in calls):
         return [(call, by_id.get(call["id"])) for call in calls]
     return [(call, results[place] if place < len(results) else None) for place, call in enumerate(calls)]
-
-
-def _reason(asked: Message | None) -> str:
-    """Return the reason of a call without words: the first sentence of what the user asked for."""
-    if asked is None or not asked.text:
-        return ""
-    start, stop = next(iter(sentences(asked.text)), (0, 0))
-    text = " ".join(asked.text[start:stop].split())
-    return f", for “{text[:MAX_REASON]}{'…' if len(text) > MAX_REASON else ''}”," if text else ""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +23,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 from uuid import UUID
 
 from procrastinate import App, JobContext, PsycopgConnector, RetryStrategy
@@ -55,8 +54,6 @@ from memstore.telemetry import operation_span
 
 logger = logging.getLogger("memstore")
 
-R = TypeVar("R")
-
 SWEEP_TASK, MAINTENANCE_TASK = "memstore.sweep", "memstore.retain"
 URGENT = 100  # the priority of a sweep, which takes milliseconds
 HEARTBEATS = 6  # within the time after which a worker counts as dead
@@ -67,8 +64,6 @@ QUEUE_WINDOW = 1000  # jobs of a kind that wait
 PAGE = 500
 
 RETRY_TOKENS = 600  # that a second try adds to the prompt: what was wrong with the first answer
-RESERVE_SECONDS = 30.0  # to wait for tokens that other calls reserved and may give back; a killed worker never does
-RESERVE_POLL_SECONDS = 0.2
 
 
 class ConversationFailed(MemstoreError):
@@ -215,9 +210,6 @@ class Worker:
         """
         async with self._database.admin_transaction() as scope:
             behind = await watermarks.lagging_work(scope, *place)
-            for backfill in {work.backfill for work in behind if work.backfill and work.timed}:
-                if await backfills.out_of_time(scope, backfill):
-                    behind = [work for work in behind if work.backfill != backfill]
         ready = [work for work in behind if work.in_line and work.state != backfills.PAUSED]
         ready = [work for work in ready if work.state == backfills.RUNNING or not of_backfill]
         # At once: one computes while another writes. They know nothing of each other's rows.
@@ -355,9 +347,7 @@ class CappedChatModel:
         """Return the model's answer, after reserving its tokens."""
         once = self.max_prompt_tokens(messages) + max_tokens
         tokens = once + min(self.context_tokens, once + RETRY_TOKENS)  # it may be asked once more
-        last = time.monotonic() + RESERVE_SECONDS
-        while not self._run(self._try_reserve(tokens, now=time.monotonic() > last)):
-            time.sleep(RESERVE_POLL_SECONDS)
+        self._run(self._reserve(tokens))
         spent = 0
         try:
             answer = self._model.complete(messages, schema, max_tokens=max_tokens)
@@ -369,14 +359,12 @@ class CappedChatModel:
         finally:
             self._run(self._settle(tokens, spent))
 
-    async def _try_reserve(self, tokens: int, *, now: bool) -> bool:
+    async def _reserve(self, tokens: int) -> None:
         async with self._database.admin_transaction() as scope:
             if await backfills.reserve(scope, self._backfill, tokens):
-                return True
-            await backfills.out_of_tokens(scope, self._backfill, tokens, now=now)
+                return
+            await backfills.halt(scope, self._backfill, backfills.PAUSED, backfills.TOKENS)
             (row,) = await backfills.backfills(scope, self._backfill)
-        if row.state == backfills.RUNNING:
-            return False
         raise ModelUnavailable(
             f"The backfill {self._backfill} is {row.state}: a call of up to {tokens} tokens may not be made, of "
             f"{row.max_tokens} there are {row.spent_tokens + row.taken_tokens} spent. What is pending waits."
@@ -386,5 +374,5 @@ class CappedChatModel:
         async with self._database.admin_transaction() as scope:
             await backfills.settle(scope, self._backfill, taken=taken, spent=spent)
 
-    def _run(self, coroutine: Coroutine[Any, Any, R]) -> R:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+    def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

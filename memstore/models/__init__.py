@@ -68,10 +68,7 @@ from memstore.models.reports import (
     ExportReport as ExportReport,
     Job as Job,
     JobCounts as JobCounts,
-    LargeUser as LargeUser,
-    LeftoverReport as LeftoverReport,
     MigrationReport as MigrationReport,
     ScanResult as ScanResult,
-    TokenCountErrors as TokenCountErrors,
     Usage as Usage,
 )

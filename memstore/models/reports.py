@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from pydantic import ValidationError
-from sqlalchemy import DOUBLE_PRECISION, BigInteger, SmallInteger, Text
+from sqlalchemy import BigInteger, SmallInteger, Text
 from sqlmodel import Field, SQLModel
 
 from memstore.models.contexts import adapter, as_json
@@ -31,24 +31,6 @@ class DeadLetter(SQLModel):
     payload: str = column(Text)
     attempts: int = column(SmallInteger, default="1")
     recorded_at: datetime = column(Time, default="now()")
-
-
-class TokenCountErrors(SQLModel):
-    """How far a counter was from the prompt tokens that a model's server reported, over all recorded calls.
-
-    `predicted` and `observed` are sums of tokens. `largest_miss` of one call is in tokens, in either direction;
-    `largest_share` is a share of what the server reported.
-    """
-
-    user_id: UUID = Field(primary_key=True)
-    model: str = Field(sa_type=Text, primary_key=True)
-    counter: str = Field(sa_type=Text, primary_key=True)
-    calls: int = column(BigInteger, default="0")
-    predicted: int = column(BigInteger, default="0")
-    observed: int = column(BigInteger, default="0")
-    largest_miss: int = column(BigInteger, default="0")
-    largest_share: float = column(DOUBLE_PRECISION, default="0")
-    last_seen: datetime = column(Time, default="now()")
 
 
 class Usage(NamedTuple):
@@ -115,7 +97,7 @@ class JobCounts:
 class Backfill:
     """A history that workers derive under a plan. `state` is "running", "paused", "cancelled" or "done".
 
-    `messages` counts each deriver's. `reason` says why it is paused: "by hand", or a cap of "tokens" or "seconds".
+    `messages` counts each deriver's. `reason` says why it is paused: "by hand", or at its cap of "tokens".
     `worked_seconds` are those until it was last paused.
     """
 
@@ -126,11 +108,9 @@ class Backfill:
     derivers: list[str]
     messages: int
     max_tokens: int | None
-    max_seconds: float | None
     spent_tokens: int
     taken_tokens: int
     worked_seconds: float
-    plan: Json
     created_at: datetime
     resumed_at: datetime
     finished_at: datetime | None
@@ -156,8 +136,7 @@ class BackfillStatus:
 class DeriverPlan:
     """What is pending for one deriver, with an estimate of its chat model's calls and tokens.
 
-    `answers` says how the tokens of answers are known: "assumed", or "known" from the model's calls so far; None
-    without calls. `call_seconds` is the time of a call so far.
+    They are the averages of the model's calls so far; `assumed` before the first one.
     """
 
     conversations: int
@@ -166,8 +145,7 @@ class DeriverPlan:
     calls: int
     prompt_tokens: int
     answer_tokens: int
-    answers: str | None = None
-    call_seconds: float | None = None
+    assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +159,6 @@ class BackfillPlan:
     def model_tokens(self) -> int:
         """The tokens of all calls, prompts and answers."""
         return sum(plan.prompt_tokens + plan.answer_tokens for plan in self.derivers.values())
-
-    @property
-    def model_seconds(self) -> float | None:
-        """The time of all calls, one after the other; None if no call was timed yet."""
-        calls = [plan for plan in self.derivers.values() if plan.calls]
-        seconds = [plan.calls * plan.call_seconds for plan in calls if plan.call_seconds is not None]
-        return sum(seconds) if seconds and len(seconds) == len(calls) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,16 +219,6 @@ class ApiToken:
     secret: str | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class LargeUser:
-    """A user with more units than a process holds. `indexed` says whether recall over them has its indexes."""
-
-    id: UUID
-    name: str
-    units: int
-    indexed: bool
-
-
 class ErasureScope(StrEnum):
     """What was erased. `retention` is of messages older than they are kept."""
 
@@ -270,7 +231,7 @@ class ErasureScope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """The search of every table for the erased `ids`: `found` counts the rows that still have one, by table."""
+    """The search of tables for so many erased `ids`: `found` counts the rows that still have one, by table."""
 
     tables: int = 0
     ids: int = 0
@@ -324,22 +285,3 @@ class Certificate:
         if not certificate.erased:  # every erasure names one id: of none, all would be found to be gone
             raise ValueError("it names nothing that was erased")
         return certificate
-
-
-@dataclass(frozen=True, slots=True)
-class LeftoverReport:
-    """Rows in which something that was erased still stands, by table."""
-
-    looked_for: int
-    tables: int
-    found: Mapping[str, int] = field(default_factory=dict)
-    hints: tuple[str, ...] = ()
-
-    @property
-    def is_clean(self) -> bool:
-        """Whether nothing was found."""
-        return not self.found
-
-    def as_dict(self) -> Json:
-        """Return the report as JSON."""
-        return as_json(self, exclude_defaults=False)

@@ -5,30 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from psycopg.types.json import Jsonb
-
-from memstore.models import Backfill, Json
+from memstore.models import Backfill
 from memstore.store.database import Transaction
 from memstore.store.sql import statements
 
 SQL = statements("backfills")
 RUNNING, PAUSED, CANCELLED, DONE = "running", "paused", "cancelled", "done"
-BY_HAND, TOKENS, SECONDS = "by hand", "tokens", "seconds"
+BY_HAND, TOKENS = "by hand", "tokens"
 
 
 async def add(
-    scope: Transaction,
-    backfill: UUID,
-    *,
-    only_user: UUID | None,
-    derivers: Sequence[str],
-    max_tokens: int | None,
-    max_seconds: float | None,
-    plan: Json,
+    scope: Transaction, backfill: UUID, *, only_user: UUID | None, derivers: Sequence[str], max_tokens: int | None
 ) -> None:
     """Store a new backfill, paused."""
-    caps = {"max_tokens": max_tokens, "max_seconds": max_seconds}
-    await scope.run(SQL["add"], id=backfill, only_user=only_user, derivers=list(derivers), plan=Jsonb(plan), **caps)
+    values = {"only_user": only_user, "derivers": list(derivers), "max_tokens": max_tokens}
+    await scope.run(SQL["add"], id=backfill, **values)
 
 
 async def set_messages(scope: Transaction, backfill: UUID, messages: int) -> None:
@@ -56,16 +47,9 @@ async def halt(scope: Transaction, backfill: UUID, state: str, reason: str | Non
     return bool(await scope.run(SQL["halt"], id=backfill, state=state, reason=reason))
 
 
-async def resume(
-    scope: Transaction, backfill: UUID, *, max_tokens: int | None = None, max_seconds: float | None = None
-) -> bool:
-    """Resume a paused backfill, with other caps if given; return False if it is not paused."""
-    return bool(await scope.run(SQL["resume"], id=backfill, max_tokens=max_tokens, max_seconds=max_seconds))
-
-
-async def out_of_time(scope: Transaction, backfill: UUID) -> bool:
-    """Pause a backfill that has worked for `max_seconds`; return whether it was paused."""
-    return bool(await scope.run(SQL["out_of_time"], id=backfill))
+async def resume(scope: Transaction, backfill: UUID, *, max_tokens: int | None = None) -> bool:
+    """Resume a paused backfill, with another cap if given; return False if it is not paused."""
+    return bool(await scope.run(SQL["resume"], id=backfill, max_tokens=max_tokens))
 
 
 async def reserve(scope: Transaction, backfill: UUID, tokens: int) -> bool:
@@ -76,11 +60,3 @@ async def reserve(scope: Transaction, backfill: UUID, tokens: int) -> bool:
 async def settle(scope: Transaction, backfill: UUID, *, taken: int, spent: int) -> None:
     """Replace the tokens reserved for a call by those that it cost."""
     await scope.run(SQL["settle"], id=backfill, taken=taken, spent=spent)
-
-
-async def out_of_tokens(scope: Transaction, backfill: UUID, tokens: int, *, now: bool) -> bool:
-    """Pause a backfill whose cap has no room for a call of `tokens`; return whether it was paused.
-
-    Tokens that calls under way have reserved count as free, unless `now` is set.
-    """
-    return bool(await scope.run(SQL["out_of_tokens"], id=backfill, tokens=tokens, now=now))

@@ -10,35 +10,36 @@ What is left is read as the login itself, beyond any user's scope.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from itertools import product
-from typing import Any, NamedTuple, cast
-from unicodedata import normalize
+from typing import NamedTuple, cast
 from uuid import UUID
 
 import psycopg
-from psycopg import AsyncConnection
 from psycopg.sql import SQL as Composable, Identifier
 
 from memstore.errors import DatabaseError
 from memstore.models import Certificate, Json, Message
-from memstore.store import chunks, documents, messages
+from memstore.store import chunks, documents
 from memstore.store.database import Database, Transaction, read_one
 from memstore.store.errors import ConcurrentUpdate
+from memstore.store.messages import Place
 from memstore.store.sql import statements
 
 SQL = statements("erasure")
 OF_OPERATOR = {"backfills": SQL["remove_backfills"], "api_tokens": SQL["take_back_tokens"]}
 OF_FACTS = {
-    "fact_sources": SQL["remove_sources"],
-    "fact_changes": SQL["remove_changes"],
+    "fact_sources": SQL["remove_fact_sources"],
+    "fact_changes": SQL["remove_fact_changes"],
     "facts": SQL["remove_facts"],
 }
 OF_CONVERSATION = {
+    "receipts": SQL["conversation_receipts"],
+    "dead_letters": SQL["conversation_dead_letters"],
+    "summaries": SQL["conversation_summaries"],
     "events": SQL["conversation_events"],
     "setting_changes": SQL["conversation_setting_changes"],
     "derivations": SQL["conversation_derivations"],
@@ -166,13 +167,6 @@ class FollowingFact(NamedTuple):
     said: str | None
 
 
-class SourcePosition(NamedTuple):
-    """A message of a conversation from which on facts are derived again."""
-
-    conversation_id: UUID
-    seq: int
-
-
 async def messages_to_delete(
     scope: Transaction,
     *,
@@ -215,7 +209,7 @@ async def count_user_rows(scope: Transaction) -> dict[str, int]:
 
 
 async def remove_conversation(scope: Transaction, conversation: UUID) -> dict[str, int]:
-    """Remove a conversation of which no message, summary, receipt or letter is left; return how many rows, by table."""
+    """Remove a conversation of which no message is left; return how many rows, by table."""
     return {
         table: await scope.run(statement, conversation_id=conversation) for table, statement in OF_CONVERSATION.items()
     }
@@ -262,9 +256,9 @@ async def edits_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence
     return await scope.column(SQL["edits_of"], facts=list(facts), messages=list(messages))
 
 
-async def sources_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[SourcePosition]:
+async def sources_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[Place]:
     """Return where these facts are said by other messages than these."""
-    return await scope.all(SQL["sources_of"], SourcePosition, facts=list(facts), messages=list(messages))
+    return await scope.all(SQL["sources_of"], Place, facts=list(facts), messages=list(messages))
 
 
 async def remove_facts(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[str, int]:
@@ -320,7 +314,6 @@ class Expired(NamedTuple):
 
     conversation_id: UUID
     before: datetime
-    messages: int
 
 
 async def expired(scope: Transaction, days: float) -> list[Expired]:
@@ -344,37 +337,18 @@ async def count_references(scope: Transaction, ids: Sequence[UUID]) -> dict[str,
     return dict(await scope.tuples(SQL["ids_left"], ids=list(ids), texts=[str(id) for id in ids]))
 
 
-async def messages_of(scope: Transaction, conversations: Sequence[UUID]) -> list[UUID]:
-    """Return the ids of all messages of these conversations."""
-    return await scope.column(SQL["messages_of"], conversations=list(conversations))
+async def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int, dict[str, int]]:
+    """Return how many tables there are, and how many of their rows have one of the user's ids, by table.
 
-
-async def scan_tables(database: Database, texts: Sequence[str]) -> tuple[int, dict[str, int]]:
-    """Return how many tables there are, and how many of their rows have one of these texts, by table."""
+    A login that policies hold for sees the rows of this user alone.
+    """
     found: Counter[str] = Counter()
-    everything = database.capabilities.ignores_policies
-    users = [""] if everything else [str(user) async for user, _ in messages.everybody(database)]
     async with database.owner_transaction() as connection:
         tables = await (await connection.execute(SQL["searched"], {"without": STAYING})).fetchall()
-        for user in users:
-            await connection.execute(SQL["as_user"], {"user": user})
-            for (table, columns), text in product(tables, texts):
-                found[table] += await _count(connection, table, columns, text)
+        await connection.execute(SQL["as_user"], {"user": str(user)})
+        for (table, columns), id in product(tables, ids):
+            listed = Composable(", ").join([Identifier(column) for column in columns])
+            statement = Composable(SQL["rows_with"]).format(table=Identifier(table), columns=listed)
+            [(rows,)] = await (await connection.execute(statement, {"id": id})).fetchall()
+            found[table] += rows
     return len(tables), dict(+found)
-
-
-async def _count(connection: AsyncConnection[Any], table: str, columns: Sequence[str], text: str) -> int:
-    listed = Composable(", ").join([Identifier(column) for column in columns])
-    statement = Composable(SQL["rows_with"]).format(table=Identifier(table), columns=listed)
-    row = await (await connection.execute(statement, {"forms": _forms(text)})).fetchone()
-    return int(row[0]) if row else 0
-
-
-def _forms(text: str) -> list[str]:
-    """Return a text as it may stand in a column: as it is, within JSON, and within JSON that is a text in JSON.
-
-    Its accents may be characters of their own in one of the two.
-    """
-    texts = [text, normalize("NFC", text), normalize("NFD", text)]
-    within = [*texts, *(json.dumps(one, ensure_ascii=ascii)[1:-1] for one in texts for ascii in (False, True))]
-    return list(dict.fromkeys([*within, *(json.dumps(one, ensure_ascii=False)[1:-1] for one in within)]))

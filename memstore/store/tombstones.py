@@ -84,11 +84,6 @@ async def among(scope: Transaction, digests: Iterable[bytes]) -> set[bytes]:
     return wanted & {packed[place : place + BYTES] for place in range(0, len(packed), BYTES)}
 
 
-async def of_erasure(scope: Transaction, erasure: UUID) -> int:
-    """Return how many tombstones an erasure left."""
-    return sum(len(digests) // BYTES for digests in await scope.column(SQL["of_erasure"], erasure_id=erasure))
-
-
 async def erased_messages(scope: Transaction, messages: Sequence[Message]) -> frozenset[UUID]:
     """Return the ids of those messages that were erased: as they are known by id, or by what they say and when.
 

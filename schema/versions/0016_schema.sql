@@ -252,16 +252,14 @@ create table backfills (
     id             uuid             not null primary key,
     state          text             not null default 'running'
                                     check (state in ('running', 'paused', 'cancelled', 'done')),
-    reason         text             check (reason in ('by hand', 'tokens', 'seconds')),   -- why it does not run
+    reason         text             check (reason in ('by hand', 'tokens')),   -- why it does not run
     only_user      uuid,
     derivers       text[]           not null,
     messages       bigint           not null default 0,    -- that it was to derive, each deriver's counted
     max_tokens     bigint,
-    max_seconds    double precision,
     spent_tokens   bigint           not null default 0,    -- in calls of chat models
     taken_tokens   bigint           not null default 0,    -- for calls that are under way, or were when they were killed
     worked_seconds double precision not null default 0,    -- until it was paused last
-    plan           jsonb            not null default '{}',
     created_at     timestamptz      not null default now(),
     resumed_at     timestamptz      not null default now(),
     finished_at    timestamptz
@@ -298,20 +296,7 @@ create table model_usage (
     foreign key (user_id) references users (user_id) on delete cascade
 ) with (fillfactor = 70);
 
--- How far token counts are from what models' servers say: sums over calls, and the largest miss of one call.
-create table counter_drift (
-    user_id       uuid             not null,
-    model         text             not null,
-    counter       text             not null,
-    calls         bigint           not null default 0,
-    predicted     bigint           not null default 0,
-    observed      bigint           not null default 0,
-    largest_miss  bigint           not null default 0,   -- in tokens, whichever of the two was more
-    largest_share double precision not null default 0,   -- of the tokens that the server told
-    last_seen     timestamptz      not null default now(),
-    primary key (user_id, model, counter),
-    foreign key (user_id) references users (user_id) on delete cascade
-) with (fillfactor = 70);
+
 
 
 -- Receipts of contexts, and the outbox
@@ -463,7 +448,7 @@ declare
     of_user constant text[] := outliving || array[
         'users', 'conversations', 'setting_changes', 'messages', 'summaries', 'facts', 'fact_sources', 'fact_changes',
         'item_text', 'embedding_models', 'item_vectors', 'term_postings', 'derivations', 'dead_letters', 'model_usage',
-        'counter_drift', 'receipts', 'events', 'documents', 'document_vectors'];
+        'receipts', 'events', 'documents', 'document_vectors'];
 begin
     foreach name in array array(select current_schema()::text union
                                 select n.nspname::text from pg_extension e join pg_namespace n on n.oid = e.extnamespace
@@ -500,8 +485,8 @@ create policy for_everybody on store_keys for select using (true);
 
 -- What was said is never changed: messages, summaries, sources, chunks and receipts take no UPDATE. The log of a fact
 -- names others, and forgets those that were erased.
-grant update on users, conversations, facts, derivations, embedding_models, dead_letters, model_usage, counter_drift,
-    documents to memstore_app;
+grant update on users, conversations, facts, derivations, embedding_models, dead_letters, model_usage, documents
+    to memstore_app;
 grant update (other_id) on fact_changes to memstore_app;
 grant select, insert, update on api_tokens to memstore_app;
 grant select, insert, update, delete on backfills to memstore_app;   -- that of a user alone goes with the user

@@ -67,7 +67,7 @@ def test_everything_works_and_the_session_keeps_nothing(url: str, twin: str, cli
     with pooled(url, size=2) as through:
         with memstore.open(through, settings=HASHING | {"max_chunks_in_memory": 50}) as store:
             assert store.derive().failed == ()
-            assert [one.indexed for one in store.large_users()] == [True, True]
+            assert store.unindexed_users() == []
             user = store.user("user0")
             assert "user0talk1" in user.recall("What is the plan for user0talk1?", limit=1)[0].text
             context = user.conversation("user0talk0").context("Where do I live?", budget=600)

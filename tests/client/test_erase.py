@@ -272,31 +272,14 @@ async def test_a_verification_finds_what_is_left(store: AsyncMemoryStore) -> Non
     message = (await alice.conversation("lisbon").messages())[0]
     certificate = await alice.erase_message(message)
     assert (await store.verify_erasure(certificate)).is_clean
-    assert (await store.verify_erasure(text="alicelisbon1ville")).is_clean
-    found = await store.verify_erasure(text="ALICElisbon2ville")
-    assert found.found["messages"] == 1
-    assert not found.is_clean
+    assert holding(store.url, "alicelisbon1ville") == {}
     with psycopg.connect(store.url) as superuser:
         superuser.execute(
             "insert into events (user_id, id, type, body) values (%s, %s, 'x', jsonb_build_object('m', %s::text))",
             [alice.id, ids.uuid7(), message.id],
         )
-        superuser.execute("delete from tombstones")
     found = await store.verify_erasure(certificate)
     assert found.found == {"events": 1}
-    assert "tombstones" in found.hints[0]
-
-
-@pytest.mark.parametrize("text", ['says "hi"', "C:\\Users\\Dana", "first\nsecond", "Cafe\u0301", "O'Neil", "100%_"])
-async def test_a_text_is_found_however_json_writes_it(store: AsyncMemoryStore, text: str) -> None:
-    place = store.user("alice").conversation("c")
-    arguments = json.dumps({"note": f"It {text}."})
-    await place.add("user", [{"type": "text", "text": f"It {text}."}], metadata={"note": text})
-    await place.add("assistant", tool_calls=[{"id": "1", "function": {"name": "note", "arguments": arguments}}])
-    await place.context(f"What of {text}?", budget=300)
-    assert (await store.verify_erasure(text=text)).found == {"messages": 2, "receipts": 1}
-    await place.erase()
-    assert (await store.verify_erasure(text=text)).is_clean
 
 
 async def test_a_fact_that_was_understood_through_an_erased_message_goes(store: AsyncMemoryStore) -> None:

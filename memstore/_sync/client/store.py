@@ -25,7 +25,7 @@ from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.redaction import redactor_for
 from memstore.ingest.validation import check_choice, check_name
-from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, LargeUser, LeftoverReport
+from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, ScanResult
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import migrations
@@ -188,21 +188,20 @@ class MemoryStore:
         queue.prepare_queue(self.url)
         return queue.retry(self._database, ids)
 
-    def large_users(self) -> list[LargeUser]:
-        """Return the users with more chunks than `max_chunks_in_memory`, and whether they have their indexes."""
-        from memstore._sync.derive.maintenance import list_large_users
+    def unindexed_users(self) -> list[str]:
+        """Return the users with more chunks than `max_chunks_in_memory` for whom recall lacks indexes."""
+        from memstore._sync.derive.maintenance import list_unindexed_users
 
-        return list_large_users(self._database)
+        return list_unindexed_users(self._database)
 
-    def build_indexes(self, *, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
+    def build_indexes(self) -> list[str]:
         """Build missing indexes for large users, as `derive` does too: a minute and more for 100,000 units.
 
-        Returns the users for whom this login may not: it needs that of the tables' owner. `progress(user)` is called
-        before each.
+        Returns the users for whom this login may not: it needs that of the tables' owner.
         """
         from memstore._sync.derive.maintenance import build_indexes
 
-        return build_indexes(self._database, progress)
+        return build_indexes(self._database)
 
     def export(
         self,
@@ -298,16 +297,11 @@ class MemoryStore:
         self._database.subscriptions.append(subscription)
         return subscription
 
-    def verify_erasure(self, certificate: Certificate | None = None, *, text: str | None = None) -> LeftoverReport:
-        """Search every table for what a certificate names, or for a text, and return where it still stands."""
-        from memstore._sync.derive.erasure import verify_certificate, verify_text
+    def verify_erasure(self, certificate: Certificate) -> ScanResult:
+        """Search every table for what a certificate names, and return where it still stands."""
+        from memstore._sync.derive.erasure import verify_certificate
 
-        if (certificate is None) == (text is None):
-            raise InvalidInput("Give a certificate, or a text to look for.")
-        if certificate is not None:
-            return verify_certificate(self._database, certificate)
-        check_name(text, "text to look for")
-        return verify_text(self._database, text or "")
+        return verify_certificate(self._database, certificate)
 
     def apply_retention(self, *, user: str | None = None) -> int:
         """Erase the messages, of every user or of one, that are older than `message_retention_days`; return how many.

@@ -35,45 +35,39 @@ BATCH = 256  # units or documents: what is lost when this is killed
 Progress = Callable[[int, int], None]  # units done, units in all
 
 
-class _Migration:
-    """Counts the vectors that were made, of how many."""
-
-    def __init__(self, progress: Progress) -> None:
-        self.done = self.total = self.users = 0
-        self._progress = progress
-
-    def advance(self, vectors: int) -> None:
-        self.done += vectors
-        self._progress(self.done, max(self.done, self.total))
-
-
 def migrate(database: Database, dependencies: Dependencies, target: Embedder, progress: Progress) -> MigrationReport:
     """Make an embedder active for every user; return how many were moved, and the vectors made.
 
     Users who come meanwhile are moved too. Raises `Conflict` if another process migrates, or if a migration to a third
     embedder is not done.
     """
-    model, migration = Model(id_of(target), target.name, target.dimensions), _Migration(progress)
+    model = Model(id_of(target), target.name, target.dimensions)
     by_target = replace(dependencies, embedder=target)
+    counts: Counter[str] = Counter()
+
+    def advance(vectors: int) -> None:
+        counts["done"] += vectors
+        progress(counts["done"], max(counts["done"], counts["total"]))
+
     with embedding_models.advisory_lock(database):
-        while users := _begin(database, model, migration):
-            for user in users:
-                _move(database, by_target, user, model, migration)
-    return MigrationReport(migration.users, migration.done)
+        while missing := _begin(database, model):
+            counts.update(users=len(missing), total=sum(missing.values()))
+            for user in missing:
+                _move(database, by_target, user, model, advance)
+    return MigrationReport(counts["users"], counts["done"])
 
 
-def _begin(database: Database, model: Model, migration: _Migration) -> list[UUID]:
-    """Let vectors of a model be made for all whom it does not serve; return their ids.
+def _begin(database: Database, model: Model) -> dict[UUID, int]:
+    """Let vectors of a model be made for all whom it does not serve; return how many vectors each of them lacks.
 
     For all before the first: so stores that are set to the new embedder already are served by the old one until then.
     """
-    users = []
+    missing = {}
     for user, _ in messages.everybody(database):
         with database.user_transaction(user) as scope:
             if embedding_models.begin(scope, model):
-                users.append(user)
-                migration.total += _count_missing(scope, model.id)
-    return users
+                missing[user] = _count_missing(scope, model.id)
+    return missing
 
 
 def _count_missing(scope: Transaction, model: UUID) -> int:
@@ -82,11 +76,13 @@ def _count_missing(scope: Transaction, model: UUID) -> int:
     return units + documents.count_lacking(scope, model)
 
 
-def _move(database: Database, dependencies: Dependencies, user: UUID, model: Model, migration: _Migration) -> None:
+def _move(
+    database: Database, dependencies: Dependencies, user: UUID, model: Model, advance: Callable[[int], None]
+) -> None:
     """Make a user's missing vectors, and then the model active."""
     while True:
-        _fill_units(database, dependencies, user, model.id, migration.advance)
-        _fill_documents(database, dependencies, user, model.id, migration.advance)
+        _fill_units(database, dependencies, user, model.id, advance)
+        _fill_documents(database, dependencies, user, model.id, advance)
         with database.user_transaction(user) as scope:
             reach = postings.reach(scope)
         # The index is made before it is used, and after it was filled: 60 times quicker.
@@ -100,9 +96,8 @@ def _move(database: Database, dependencies: Dependencies, user: UUID, model: Mod
                 continue
             made = embedding_models.add_vectors(scope, _embed_units(dependencies, units), model.id)
             vectors = _embed_documents(dependencies, texts)
-            migration.advance(made + documents.add_vectors(scope, vectors, model.id))
+            advance(made + documents.add_vectors(scope, vectors, model.id))
             embedding_models.switch(scope, model)
-        migration.users += 1
         return
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import count
 from uuid import UUID
 
@@ -25,12 +25,11 @@ from memstore._sync.derive.facts.deriver import reapply
 from memstore._sync.store import erasure, fact_history, facts, postings, queue, tombstones, vector_indexes
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import DependentFact, LockedUser, MessageToDelete
-from memstore._sync.store.messages import LAST
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import BEFORE
 from memstore.errors import DatabaseError, NotFound
 from memstore.events import Event, EventType
-from memstore.models import Certificate, ErasureScope, LeftoverReport, ScanResult
+from memstore.models import Certificate, ErasureScope, ScanResult
 
 VACUUM = (
     "rows are gone; their bytes stay in the database's files until VACUUM and new rows take their place, and in "
@@ -85,11 +84,7 @@ def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certific
         if dry_run:
             raise _RolledBack(replace(certificate, id=None, recorded_at=None))
         # Not even ids of what is gone: the certificate has them.
-        body = {
-            "erasure": str(certificate.id),
-            "scope": str(certificate.scope),
-            "counts": dict(certificate.counts),
-        }
+        body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
         if not is_user and not certificate.is_empty:
             scope.happened(EventType.ERASED, None, **body)
     if is_user:  # whose outbox is gone
@@ -126,7 +121,7 @@ def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
     elif locked is not None:
         removal = _remove_rows(scope, doomed, fact_ids, locked)
         if target.scope == ErasureScope.CONVERSATION and target.conversation_id is not None:
-            removal.counts.update(_remove_conversation(scope, target.conversation_id))
+            removal.counts.update(erasure.remove_conversation(scope, target.conversation_id))
         # Not for ids of summaries, which are made again under the same.
         searched = (*erased, *removal.messages)
         rows = {table: n for table, n in (erasure.count_references(scope, searched)).items() if n}
@@ -182,7 +177,6 @@ def _remove_jobs(database: Database, target: ErasureTarget, certificate: Certifi
 
 Run = tuple[int, int]  # the first and the last number of messages in a row
 ACTOR = "erasure"
-BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True)
@@ -231,15 +225,6 @@ def _remove_rows(
 
 def _stays(fact: DependentFact) -> bool:
     return fact.said_elsewhere and not fact.born_here and not fact.ended_others
-
-
-def _remove_conversation(scope: Transaction, conversation: UUID) -> Counter[str]:
-    """Remove what is left of a conversation whose messages are gone; return how many rows, by table."""
-    counts = Counter(receipts=len(erasure.remove_receipts(scope, (), conversation, BEGINNING)))
-    counts["dead_letters"] = erasure.remove_letters(scope, conversation, 0)
-    counts["summaries"] = len(erasure.remove_summaries(scope, conversation, [(0, LAST)]))
-    counts.update(erasure.remove_conversation(scope, conversation))
-    return counts
 
 
 def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run]]:
@@ -298,34 +283,16 @@ def _find_facts_read_with(
 
 
 MAX_IDS = 20  # that are searched for in every table and column, one after the other
-RESTORED = (
-    "the tombstones of this erasure are not in this database: was it restored from a backup that is older? "
-    "Erase again what the certificate names."
-)
 
 
-def verify_certificate(database: Database, certificate: Certificate) -> LeftoverReport:
+def verify_certificate(database: Database, certificate: Certificate) -> ScanResult:
     """Search for the ids of a certificate in the tables of its user and in every other.
 
-    That of a retention names the conversation, which goes on: messages in it that were erased are searched for.
+    That of a retention names a conversation that goes on: nothing is searched for.
     """
     ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
     with database.user_transaction(certificate.user_id) as scope:
-        if certificate.scope == ErasureScope.USER:
-            found = Counter(erasure.count_user_rows(scope))
-        elif certificate.scope == ErasureScope.RETENTION:
-            messages = erasure.messages_of(scope, certificate.erased)
-            found = Counter(messages=len(tombstones.erased_items(scope, messages)))
-        else:
-            found = Counter(erasure.count_references(scope, ids))
-        kept = certificate.tombstones if certificate.id is None else tombstones.of_erasure(scope, certificate.id)
-    tables, elsewhere = erasure.scan_tables(database, [str(id) for id in ids[:MAX_IDS]])
-    found |= Counter(elsewhere)
-    hints = () if kept == certificate.tombstones else (RESTORED,)
-    return LeftoverReport(max(1, len(certificate.erased)), tables, +found, hints)
-
-
-def verify_text(database: Database, text: str) -> LeftoverReport:
-    """Search every table, of every user, for a text in capital or small letters."""
-    tables, found = erasure.scan_tables(database, [text])
-    return LeftoverReport(1, tables, found)
+        is_user = certificate.scope == ErasureScope.USER
+        found = Counter((erasure.count_user_rows(scope) if is_user else erasure.count_references(scope, ids)))
+    tables, elsewhere = erasure.scan_tables(database, certificate.user_id, [str(id) for id in ids[:MAX_IDS]])
+    return ScanResult(tables, len(ids), dict(+(found | Counter(elsewhere))))

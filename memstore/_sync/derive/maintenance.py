@@ -7,7 +7,7 @@ of them are held in the process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from memstore._sync.store import embedding_models, erasure, postings, vector_ind
 from memstore._sync.store.database import Database
 from memstore._sync.store.embedding_models import Model
 from memstore._sync.store.postings import Reach
-from memstore.models import ErasureScope, LargeUser
+from memstore.models import ErasureScope
 from memstore.settings import Settings
 from memstore.store.errors import ConcurrentUpdate
 
@@ -46,29 +46,22 @@ def apply_retention(database: Database, user: UUID, settings: Settings) -> int:
     return erased
 
 
-def list_large_users(database: Database) -> list[LargeUser]:
-    """Return the users with more units than are held in a process."""
+def list_unindexed_users(database: Database) -> list[str]:
+    """Return the names of users with more units than are held in a process, and not all of their indexes."""
     with database.admin_transaction() as scope:
         users = postings.large(scope, database.most_units)
     return [
-        LargeUser(
-            user.id,
-            user.name,
-            user.units,
-            user.unposted < postings.FEWEST and not _find_unindexed(database, user.id),
-        )
+        user.name
         for user in users
+        if user.unposted >= postings.FEWEST or _find_unindexed(database, user.id) is not None
     ]
 
 
-def build_indexes(database: Database, progress: Callable[[LargeUser], None] = lambda _: None) -> list[LargeUser]:
+def build_indexes(database: Database) -> list[str]:
     """Make what is missing for every user with very many units; return those for whom this login may not."""
-    refused = []
-    for user in list_large_users(database):
-        progress(user)
-        if not maintain_indexes(database, user.id):
-            refused.append(user)
-    return refused
+    with database.admin_transaction() as scope:
+        users = postings.large(scope, database.most_units)
+    return [user.name for user in users if not maintain_indexes(database, user.id)]
 
 
 def maintain_indexes(database: Database, user: UUID) -> bool:

@@ -6,30 +6,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from psycopg.types.json import Jsonb
-
 from memstore._sync.store.database import Transaction
-from memstore.models import Backfill, Json
+from memstore.models import Backfill
 from memstore.store.sql import statements
 
 SQL = statements("backfills")
 RUNNING, PAUSED, CANCELLED, DONE = "running", "paused", "cancelled", "done"
-BY_HAND, TOKENS, SECONDS = "by hand", "tokens", "seconds"
+BY_HAND, TOKENS = "by hand", "tokens"
 
 
 def add(
-    scope: Transaction,
-    backfill: UUID,
-    *,
-    only_user: UUID | None,
-    derivers: Sequence[str],
-    max_tokens: int | None,
-    max_seconds: float | None,
-    plan: Json,
+    scope: Transaction, backfill: UUID, *, only_user: UUID | None, derivers: Sequence[str], max_tokens: int | None
 ) -> None:
     """Store a new backfill, paused."""
-    caps = {"max_tokens": max_tokens, "max_seconds": max_seconds}
-    scope.run(SQL["add"], id=backfill, only_user=only_user, derivers=list(derivers), plan=Jsonb(plan), **caps)
+    values = {"only_user": only_user, "derivers": list(derivers), "max_tokens": max_tokens}
+    scope.run(SQL["add"], id=backfill, **values)
 
 
 def set_messages(scope: Transaction, backfill: UUID, messages: int) -> None:
@@ -57,16 +48,9 @@ def halt(scope: Transaction, backfill: UUID, state: str, reason: str | None = No
     return bool(scope.run(SQL["halt"], id=backfill, state=state, reason=reason))
 
 
-def resume(
-    scope: Transaction, backfill: UUID, *, max_tokens: int | None = None, max_seconds: float | None = None
-) -> bool:
-    """Resume a paused backfill, with other caps if given; return False if it is not paused."""
-    return bool(scope.run(SQL["resume"], id=backfill, max_tokens=max_tokens, max_seconds=max_seconds))
-
-
-def out_of_time(scope: Transaction, backfill: UUID) -> bool:
-    """Pause a backfill that has worked for `max_seconds`; return whether it was paused."""
-    return bool(scope.run(SQL["out_of_time"], id=backfill))
+def resume(scope: Transaction, backfill: UUID, *, max_tokens: int | None = None) -> bool:
+    """Resume a paused backfill, with another cap if given; return False if it is not paused."""
+    return bool(scope.run(SQL["resume"], id=backfill, max_tokens=max_tokens))
 
 
 def reserve(scope: Transaction, backfill: UUID, tokens: int) -> bool:
@@ -77,11 +61,3 @@ def reserve(scope: Transaction, backfill: UUID, tokens: int) -> bool:
 def settle(scope: Transaction, backfill: UUID, *, taken: int, spent: int) -> None:
     """Replace the tokens reserved for a call by those that it cost."""
     scope.run(SQL["settle"], id=backfill, taken=taken, spent=spent)
-
-
-def out_of_tokens(scope: Transaction, backfill: UUID, tokens: int, *, now: bool) -> bool:
-    """Pause a backfill whose cap has no room for a call of `tokens`; return whether it was paused.
-
-    Tokens that calls under way have reserved count as free, unless `now` is set.
-    """
-    return bool(scope.run(SQL["out_of_tokens"], id=backfill, tokens=tokens, now=now))

@@ -424,7 +424,7 @@ class ToolSummaries:
         around = self._names[max(0, place - BEFORE) : upto + 1]
         request = f"{question.text if question else ''} {_spoken(turn)}"
         sought = Focus(frozenset(terms(request)), frozenset().union(*around))
-        return describe_turn(turn.messages[0], turn.messages[1:], question, sought, limit, self.view.counter.count)
+        return describe_turn(turn.messages[0], turn.messages[1:], sought, limit, self.view.counter.count)
 
 
 def _spoken(turn: Turn) -> str:

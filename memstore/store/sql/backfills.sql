@@ -1,7 +1,7 @@
 -- add --
 -- A backfill; it runs as soon as it has what is pending.
-INSERT INTO backfills (id, state, only_user, derivers, max_tokens, max_seconds, plan)
-VALUES (%(id)s, 'paused', %(only_user)s, %(derivers)s, %(max_tokens)s, %(max_seconds)s, %(plan)s)
+INSERT INTO backfills (id, state, only_user, derivers, max_tokens)
+VALUES (%(id)s, 'paused', %(only_user)s, %(derivers)s, %(max_tokens)s)
 
 -- set_messages --
 -- How many messages a backfill is to derive.
@@ -9,7 +9,9 @@ UPDATE backfills SET messages = %(messages)s WHERE id = %(id)s
 
 -- backfills --
 -- The backfills, the latest first.
-SELECT * FROM backfills WHERE (%(id)s::uuid IS NULL OR id = %(id)s) ORDER BY created_at DESC, id LIMIT %(limit)s
+SELECT id, state, reason, only_user, derivers, messages, max_tokens, spent_tokens, taken_tokens, worked_seconds,
+       created_at, resumed_at, finished_at
+FROM backfills WHERE (%(id)s::uuid IS NULL OR id = %(id)s) ORDER BY created_at DESC, id LIMIT %(limit)s
 
 -- measured_rate --
 -- Messages a second, each deriver's counted, of the backfills by these derivers that are done.
@@ -30,19 +32,11 @@ SET state = %(state)s, reason = %(reason)s,
 WHERE id = %(id)s AND (state = 'running' OR state = 'paused' AND %(state)s <> 'paused')
 
 -- resume --
--- Goes on with one that is paused, with other caps where they are given.
+-- Goes on with one that is paused, with another cap where it is given.
 UPDATE backfills
 SET state = 'running', reason = NULL, resumed_at = clock_timestamp(),
-    max_tokens = coalesce(%(max_tokens)s, max_tokens), max_seconds = coalesce(%(max_seconds)s, max_seconds)
+    max_tokens = coalesce(%(max_tokens)s, max_tokens)
 WHERE id = %(id)s AND state = 'paused'
-
--- out_of_time --
--- Pauses one that has worked for as long as it may.
-UPDATE backfills
-SET state = 'paused', reason = 'seconds',
-    worked_seconds = worked_seconds + extract(epoch FROM clock_timestamp() - resumed_at)
-WHERE id = %(id)s AND state = 'running'
-  AND worked_seconds + extract(epoch FROM clock_timestamp() - resumed_at) >= max_seconds
 
 -- reserve --
 -- Takes tokens for a call before it is made; several workers together never take more than the cap.
@@ -54,11 +48,3 @@ WHERE id = %(id)s AND state = 'running'
 -- What a call has cost, in the place of what was taken for it.
 UPDATE backfills SET taken_tokens = taken_tokens - %(taken)s, spent_tokens = spent_tokens + %(spent)s
 WHERE id = %(id)s
-
--- out_of_tokens --
--- Pauses one that cannot make a call: not even when all that is taken were given back, or (`now`) as it is.
-UPDATE backfills
-SET state = 'paused', reason = 'tokens',
-    worked_seconds = worked_seconds + extract(epoch FROM clock_timestamp() - resumed_at)
-WHERE id = %(id)s AND state = 'running'
-  AND spent_tokens + CASE WHEN %(now)s THEN taken_tokens ELSE 0 END + %(tokens)s > max_tokens

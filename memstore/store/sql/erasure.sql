@@ -173,12 +173,12 @@ GROUP BY m.conversation_id
 -- Facts, with what was done to them.
 DELETE FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(facts)s::uuid[])
 
--- remove_sources --
+-- remove_fact_sources --
 -- That messages say facts.
 DELETE FROM fact_sources
 WHERE user_id = %(user_id)s AND (message_id = ANY(%(messages)s::uuid[]) OR fact_id = ANY(%(facts)s::uuid[]))
 
--- remove_changes --
+-- remove_fact_changes --
 -- What was done to facts.
 DELETE FROM fact_changes WHERE user_id = %(user_id)s AND fact_id = ANY(%(facts)s::uuid[])
 
@@ -216,8 +216,20 @@ WHERE user_id = %(user_id)s
 -- Messages.
 DELETE FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 
--- conversation_events --
+-- conversation_receipts --
 -- Everything of a conversation, table by table: before the conversation itself, so that each is counted.
+DELETE FROM receipts WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+
+-- conversation_dead_letters --
+-- What models answered about it.
+DELETE FROM dead_letters WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+
+-- conversation_summaries --
+-- Its summaries.
+DELETE FROM summaries WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+
+-- conversation_events --
+-- What happened in it.
 DELETE FROM events WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
 
 -- conversation_setting_changes --
@@ -237,8 +249,8 @@ DELETE FROM conversations WHERE user_id = %(user_id)s AND id = %(conversation_id
 DELETE FROM users WHERE user_id = %(user_id)s
 
 -- expired --
--- How many messages of each conversation are older than it keeps them: its own rule, else the user's, else the store's.
-SELECT m.conversation_id, max(rule.before) AS before, count(*) AS messages
+-- Which conversations have messages that are older than they are kept: its own rule, else the user's, else the store's.
+SELECT m.conversation_id, max(rule.before) AS before
 FROM conversations c
 CROSS JOIN users u
 CROSS JOIN LATERAL (
@@ -264,10 +276,6 @@ DELETE FROM receipts WHERE user_id = %(user_id)s AND recorded_at < %(before)s
 -- keep_settings --
 -- Settings of a user's own; null takes one away.
 UPDATE users SET settings = jsonb_strip_nulls(settings || %(settings)s) WHERE user_id = %(user_id)s
-
--- messages_of --
--- The ids of all messages of some conversations.
-SELECT id FROM messages WHERE user_id = %(user_id)s AND conversation_id = ANY(%(conversations)s)
 
 -- ids_left --
 -- Rows in which ids of what was erased stand, by table.
@@ -335,13 +343,12 @@ UNION ALL SELECT 'receipts', count(*) FROM receipts WHERE user_id = %(user_id)s
 UNION ALL SELECT 'setting_changes', count(*) FROM setting_changes WHERE user_id = %(user_id)s
 UNION ALL SELECT 'dead_letters', count(*) FROM dead_letters WHERE user_id = %(user_id)s
 UNION ALL SELECT 'model_usage', count(*) FROM model_usage WHERE user_id = %(user_id)s
-UNION ALL SELECT 'counter_drift', count(*) FROM counter_drift WHERE user_id = %(user_id)s
 UNION ALL SELECT 'events', count(*) FROM events WHERE user_id = %(user_id)s
 UNION ALL SELECT 'documents', count(*) FROM documents WHERE user_id = %(user_id)s
 UNION ALL SELECT 'document_vectors', count(*) FROM document_vectors WHERE user_id = %(user_id)s
 
 -- searched --
--- Every table of the store, with the columns in which a text or an id may stand; those of erasures hold no content.
+-- Every table of the store, with the columns in which an id may stand; those of erasures hold no content.
 SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS columns
 FROM pg_class c
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -355,9 +362,8 @@ GROUP BY c.relname
 ORDER BY c.relname
 
 -- rows_with --
--- In how many rows of a table a text stands in one of these forms, in capital or small letters.
-SELECT count(*) FROM {table}
-WHERE EXISTS (SELECT FROM unnest(%(forms)s::text[]) AS one WHERE strpos(lower(concat_ws(' ', {columns})), lower(one)) > 0)
+-- In how many rows of a table an id stands.
+SELECT count(*) FROM {table} WHERE strpos(lower(concat_ws(' ', {columns})), %(id)s) > 0
 
 -- as_user --
 -- For a login that policies hold for: whose rows it is to see.

@@ -16,7 +16,3 @@ VALUES (%(user_id)s, %(bucket)s, %(erasure_id)s, %(digests)s)
 -- tombstones --
 -- The hashes in some buckets.
 SELECT digests FROM tombstones WHERE user_id = %(user_id)s AND bucket = ANY(%(buckets)s::smallint[])
-
--- of_erasure --
--- The hashes of an erasure.
-SELECT digests FROM tombstones WHERE user_id = %(user_id)s AND erasure_id = %(erasure_id)s

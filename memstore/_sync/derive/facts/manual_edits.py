@@ -23,7 +23,7 @@ from memstore._sync.store import chunks, embedding_models, fact_history, facts, 
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.facts import Source
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.facts.normalization import adds_nothing, is_denied, parse_slot, slot_of_fact
+from memstore.derive.facts.normalization import parse_slot, slot_of_fact
 from memstore.derive.facts.rule_extractor import BY_HAND, UNTRUSTED, ExtractedFact
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.redaction import Redactor
@@ -94,17 +94,13 @@ def redact_fact(new: NewFact, redactor: Redactor) -> NewFact:
 def merge_columns(fact: Fact, new: Mapping[str, Any]) -> NewFact:
     """Return a fact with some of its columns new.
 
-    The kind follows the type where that is new, and the slot the text: what its words no longer say is dropped.
+    The kind follows the type where that is new, and the slot the text.
     """
     kept = {name: getattr(fact, name) for name in EDITABLE}
     if "type" in new:
         kept["kind"] = None
-    text = new.get("text")
-    if isinstance(text, str) and not {"attribute", "value"} & new.keys():
-        slot = parse_slot(text, new.get("subject", fact.subject), fact.language)
-        named = fact.value is not None and fact.value.casefold() in text.casefold()
-        if slot is not None or not named or is_denied(text) != is_denied(fact.text):
-            kept |= {"attribute": slot and slot.attribute, "value": slot and slot.value}
+    if "text" in new and not {"attribute", "value"} & new.keys():
+        kept |= {"attribute": None, "value": None}
     return replace(NewFact(**kept), **new)
 
 
@@ -166,7 +162,11 @@ def add_fact(database: Database, resources: Dependencies, user_name: str, new: N
             model = embedding_models.lock_active(scope, resources.embedder)
             known = facts.fact(scope, fact.id)
             if known is not None:
-                _edit_known(scope, known, entered, model)
+                was_hidden = known.state in (QUARANTINED, "retracted")
+                columns = {name: getattr(fact, name) for name in EDITED} | {"state": "active", "recipe": HAND}
+                fact_history.change(scope, known, "edited", actor=HAND, **columns)
+                if was_hidden:
+                    restore_unit(scope, entered, model)
                 facts.add_sources(scope, [Source(fact.id, span) for span in entered.spans])
             apply_manual_fact(scope, entered, known, model)
             return _fact(scope, fact.id)
@@ -227,11 +227,13 @@ def check_active(fact: Fact) -> None:
 def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: Fact, new: NewFact) -> Fact:
     """Put another fact, with the same sources, in the place of an active one; only its columns where the words stay.
 
-    `was` is the fact as it was read: raises `Conflict` where somebody has changed it since.
+    `was` is the fact as it was read: raises `Conflict` where somebody has changed it since, and where there is a fact
+    with the new words.
     """
 
     def edit(resources: Dependencies) -> Fact:
-        entered = _entered(resources, _columns(user_id, new))
+        # A slot that is taken away is not read from words that stay.
+        entered = _entered(resources, _columns(user_id, new if new.text == was.text else _parsed(new)))
         edited = entered.fact
         with database.user_transaction(user_id) as scope:
             facts.lock(scope)
@@ -254,32 +256,17 @@ def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: F
     return run_with_active_embedder(database, resources, user_id, edit)
 
 
-def _edit_known(scope: Transaction, known: Fact, entered: ExtractedFact, model: UUID | None) -> None:
-    """Edit a known fact, in whatever state, to be the one that is entered; recall finds it again."""
-    was_hidden = known.state in (QUARANTINED, "retracted")
-    columns = {name: getattr(entered.fact, name) for name in EDITED}
-    fact_history.change(scope, known, "edited", actor=HAND, **columns | {"state": "active", "recipe": HAND})
-    if was_hidden:
-        restore_unit(scope, entered, model)
-
-
 def _replace(scope: Transaction, resources: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
-    """Put a fact, which may be known, in the place of another one, with its time and sources; return that change."""
+    """Put a fact in the place of another one, with its time and sources; return that change."""
     edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
+    if facts.fact(scope, edited.fact.id) is not None:
+        raise Conflict(f"There is a fact {edited.fact.text!r}. Nothing was done: retract this one, and add that again.")
     done = fact_history.change(scope, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
     model = embedding_models.lock_active(scope, resources.embedder)
-    known = facts.fact(scope, edited.fact.id)
-    if known is None:
-        facts.add(scope, edited.fact)
-        add_unit(scope, edited, model)
-    else:
-        _edit_known(scope, known, entered, model)
-    # A source keeps its characters where these still say the fact.
-    texts, spans = messages.known(scope, old.sources), []
-    for span in old.spans:
-        quoted = (texts[span.message_id].text or "")[span.start : span.stop]
-        stays = adds_nothing(old.text, edited.fact.text, subject=edited.fact.subject, also=quoted)
-        spans.append(span if stays else replace(span, start=None, stop=None))
+    facts.add(scope, edited.fact)
+    add_unit(scope, edited, model)
+    # The messages stand behind it still; which of their characters say it is not known of the new words.
+    spans = [replace(span, start=None, stop=None) for span in old.spans]
     facts.add_sources(scope, [Source(edited.fact.id, span) for span in spans])
     return done
 
@@ -304,20 +291,17 @@ def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
 def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
     """Set what a change did back to what was before, exactly; return the change that did so.
 
-    The fact that an edit had put in the place of another is retracted. Raises `Conflict` where one of them was changed
-    again since; nothing is done then.
+    The fact that an edit had put in the place of another is retracted. Raises `Conflict` for an undo, and where one of
+    the facts was changed again since; nothing is done then.
     """
     with database.user_transaction(user_id) as scope:
         facts.lock(scope)
         done = fact_history.of_id(scope, change_id)
         if done is None:
             raise NotFound(f"There is no change {change_id}: the history of a fact names those that can be undone.")
-        undone = None if done.undoes is None else fact_history.of_id(scope, done.undoes)
-        if undone is not None and undone.action == "edited" and undone.other_id is not None:
-            raise Conflict(f"The change {change_id} undid an edit. Nothing was done: edit the fact again instead.")
-        if done.after.get("state") == QUARANTINED and done.changed.get("state") == "active":
+        if done.undoes is not None:
             raise Conflict(
-                f"The change {change_id} took a confirmation back. Nothing was done: confirm the fact again."
+                f"The change {change_id} is an undo. Nothing was done: retract, edit or confirm anew instead."
             )
         made = fact_history.reverse(scope, done, _fact(scope, done.fact_id), actor=HAND)
         if made.after.get("state") == QUARANTINED:
