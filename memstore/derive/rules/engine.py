@@ -386,8 +386,7 @@ class _Reader:
         """Return the things of a list, without what is none."""
         parts = re.split(self.lang.data["joined"], raw) if rule.slot.many else [raw]
         things = [without_article(part, self.lang) for part in parts]
-        no_value = self.lang.patterns["no_value"]
-        free = not rule.listed_things
+        no_value, free = self.lang.patterns["no_value"], not rule.listed_things
         fit = [bool(one) and not (free and no_value.match(one)) and not rule.excludes(one) for one in things]
         return [one for one, fits in zip(things, fit, strict=True) if fits and fit[0]]  # "quit smoking, 20 a day"
 
@@ -397,12 +396,10 @@ class _Reader:
         doubtful = any(self._has(name, self.text) for name in ("laughs", "doubt", "unreal"))
         if self.sentence.asks or doubtful or not self._has("of_speaker", self.text):
             return []
-        warnings = self.lang.patterns["caution"].finditer(
-            self.utterance.clean_text, self.sentence.start, self.sentence.stop
-        )
+        start, stop = self.sentence.start, self.sentence.stop
+        warnings = self.lang.patterns["caution"].finditer(self.utterance.clean_text, start, stop)
         if not any(all(not one.start <= found.start() < one.stop for one in self.found) for found in warnings):
             return []
-        start, stop = self.sentence.start, self.sentence.stop
         if len(self.text.split()) < FEW and self.last is not None:
             start = self.last.start
         words = in_quotes(self.utterance.text[start:stop])
@@ -438,18 +435,16 @@ def _words_of(tokens: Sequence[re.Match[str]], lang: Language) -> set[str]:
 
 def _spelled(tokens: Sequence[re.Match[str]], sentence: Sentence, lang: Language) -> _Spelled:
     """Write a sentence out: "I'm" is "I am", the "'s" of a noun a word of its own."""
-    pieces: list[str] = []
-    places, origins = [], []
+    pieces, places, origins = list[str](), [], []
     length, last = 0, sentence.start
     for found in tokens:
-        word = found[0]
-        written = lang.contractions.get(word.casefold()) or (f"{word[:-2]} 's" if word[1:].endswith("'s") else word)
+        word = lang.contractions.get(found[0].casefold()) or re.sub(r"(?<=.)'s$", " 's", found[0])
         if length and found.start() > last:
             pieces.append(" ")
             length += 1
         places.append(length)
         origins.append(found.span())
-        pieces.append(written)
-        length += len(written)
+        pieces.append(word)
+        length += len(word)
         last = found.end()
     return _Spelled("".join(pieces), places, origins)
