@@ -31,7 +31,7 @@ def stats(
         if lacking := _vectors(counts, store.settings.embedder):
             echo_hint(lacking)
     if counts["dead_letters"]:
-        echo_hint(f"{counts['dead_letters']} {UNUSABLE}: memstore doctor says why")
+        echo_hint(f"{counts['dead_letters']} {UNUSABLE}: user.dead_letters() says why")
     print_rows(counts, ("what", "how many"), counts.items())
 
 

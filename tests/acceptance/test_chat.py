@@ -254,9 +254,9 @@ def test_a_server_that_counts_more_is_noticed_and_room_is_left_for_it(
 ) -> None:
     """The server reads a preamble that rendering does not show: only its own count tells."""
     talk_long(url)
-    server.tokens = lambda prompt: tokens(prompt) + 150
+    server.tokens = lambda prompt: tokens(prompt) + 350
     told = chat("--reserve", str(RESERVE), lines="First?\nSecond?\nThird?\n")
-    assert told.err.count("the server counted 150 tokens more than") == 1
+    assert told.err.count("the server counted 350 tokens more than") == 1
     assert [read.fits for read in server.read] == [False, True, True]
 
 
@@ -265,7 +265,7 @@ def test_after_a_refused_prompt_room_is_left_for_what_the_server_counts_more(
 ) -> None:
     """Nobody counts a prompt that is longer than the window: that it was refused tells how much it is, at least."""
     talk_long(url)
-    server.tokens = lambda prompt: tokens(prompt) + 300
+    server.tokens = lambda prompt: tokens(prompt) + 500
     told = chat("--reserve", str(RESERVE), lines="First?\nSecond?\nThird?\n")
     assert server.read[0].tokens > server.read[0].num_ctx, told.err
     assert [read.fits for read in server.read] == [False, True, True]

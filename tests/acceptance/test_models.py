@@ -85,8 +85,8 @@ def test_ollama_finds_facts_and_writes_summaries(cli: Run, url: str) -> None:
         known = cli("facts", "--user", "alice", "--json", **more).json
         assert [fact["text"] for fact in known] == [TEA["text"]], "no rules stand in"
         assert cli("stats", "--json", **more).json["dead_letters"] == 1
-        assert "memstore doctor says why" in cli("stats", **more).err
-        assert "1 of 'alice', the last of facts: " in cli("doctor", **more).out
+        assert "user.dead_letters() says why" in cli("stats", **more).err
+        assert "1 answers of chat models could not be used" in cli("doctor", **more).out
         server.script.clear()
         server.script.extend([says({"facts": [TEA]}), says({"facts": []})])
         redone = cli("derive", "--redo", "facts", "--json", **more).json

@@ -244,8 +244,8 @@ async def test_what_was_erased_is_not_imported_again(store: AsyncMemoryStore, tm
     assert (await store.import_file(file)).new == 12
     alice = store.user("alice")
     await alice.erase_message(*(await alice.conversation("lisbon").messages())[:3])
-    for dry_run in (True, False):
-        done = await store.import_file(file, dry_run=dry_run)
+    for _ in range(2):
+        done = await store.import_file(file)
         assert (done.new, done.known, done.left_out) == (0, 9, {"erased before": 3})
     await alice.erase()
     done = await store.import_file(file)

@@ -48,7 +48,7 @@ async def test_strategies_are_kept_with_the_conversation_and_used(store: AsyncMe
     assert plain.tokens - context.tokens == pytest.approx(done.saved, abs=60)
     told = [one["content"] for one in context.messages if str(one["content"]).startswith("<record>")]
     assert len(told) == 9
-    assert "search(query=offer 0, limit=40), for “Look for offer 0, please.”, gave: " in told[0]
+    assert "search(query=offer 0, limit=40) gave: " in told[0]
     assert "off_0_7, 7" in told[0]
     assert [one["role"] for one in context.messages[:4]] == ["system", "user", "system", "assistant"]
     blocks = [one for one in context.receipt.included if one.kind == "block"]
