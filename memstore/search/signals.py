@@ -204,9 +204,32 @@ def question(arrays: UserIndex, term: int) -> Floats:
     return scores
 
 
+def answers(arrays: UserIndex, scores: Floats, rows: Rows | slice) -> Floats:
+    """Return for each row that an assistant said the score, or 0, of the best chunk among them of what it answers.
+
+    What was worked out is in answers, whose words are not those of a question that asks for it. `scores` are the rows'.
+    """
+    messages, answered = arrays.answered
+    best = np.zeros(len(arrays) + 1)
+    np.maximum.at(best, messages[rows], scores)
+    best[-1] = 0.0  # where -1 leads
+    return best[answered[rows]]
+
+
+def answered_rows(arrays: UserIndex, rows: Rows) -> Rows:
+    """Return the chunks of what the rows answer."""
+    messages, answered = arrays.answered
+    asked = answered[rows]
+    return np.flatnonzero(np.isin(messages, asked[asked >= 0]))
+
+
 # What a question asks for.
 
 
+_OVERVIEW = re.compile(
+    r"\b(?:summar(?:y|i[sz]e|ies)|overview|recap\b)|zusammenfass|\bfass\w*\b[^.?!]{1,80}\bzusammen\b|überblick",
+    re.IGNORECASE,
+)
 _TELL = r"say|tell|recommend|suggest|advise|mention|propose|explain|list|write|give|answer|show|warn|come up with"
 _TOLD = (
     r"said|told|recommended|suggested|advised|mentioned|proposed|explained|listed|wrote|written|given|answered|shown"
@@ -224,6 +247,11 @@ _WORDS_OF_ASSISTANT = re.compile(
     r"|你[^。？！?]{0,10}(?:推荐|建议|说过|说的|提到|告诉)",
     re.IGNORECASE,
 )
+
+
+def asks_for_overview(question: str) -> bool:
+    """Return whether a question asks for a summary of what was said, in English or German."""
+    return _OVERVIEW.search(question) is not None
 
 
 def asks_for_assistant_words(question: str) -> bool:

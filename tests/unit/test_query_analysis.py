@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memstore.search.query import to_first_person
-from memstore.search.signals import NamedDate, asks_for_assistant_words, named_dates
+from memstore.search.signals import NamedDate, asks_for_assistant_words, asks_for_overview, named_dates
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,20 @@ from memstore.search.signals import NamedDate, asks_for_assistant_words, named_d
 )
 def test_the_words_of_an_assistant_are_asked_for(question: str, wanted: bool) -> None:
     assert asks_for_assistant_words(question) is wanted
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("Can you summarize what I learned?", True),
+        ("Give me an OVERVIEW of the project", True),
+        ("Fass bitte unsere Gespräche zusammen", True),
+        ("Which summer did we go?", False),
+        ("Wie fasst man das an? Wir waren zusammen dort.", False),
+    ],
+)
+def test_an_overview_is_asked_for_in_english_or_german(question: str, wanted: bool) -> None:
+    assert asks_for_overview(question) is wanted
 
 
 @pytest.mark.parametrize(

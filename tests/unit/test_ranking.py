@@ -32,7 +32,7 @@ TALK = [
 ] + [Given(100 + n, {n: 1}, VECTORS[50 + n].tolist(), tier=Tier.FACTS, role=None, seq=-1) for n in range(8)]
 QUESTION = QueryFeatures("What did Alice say in June?", VECTORS[3].astype(np.float32), {"a": 3, "b": 11, "c": 999})
 
-WORDS = QueryFeatures("What did you say in June?", QUESTION.vector, QUESTION.terms)
+OVERVIEW = replace(QUESTION, text="Give me a summary of what Alice said in June.")
 
 
 def told(ranking: Ranking, *tiers: Tier) -> list[tuple[UnitKey, dict[str, float]]]:
@@ -60,7 +60,7 @@ def test_every_hit_says_what_each_signal_adds() -> None:
 def test_the_order_in_which_units_came_and_were_read_decides_nothing(order: list[int], cut: int) -> None:
     whole, mixed = arrays(TALK), [TALK[n] for n in order]
     parted = arrays(mixed[:cut]).extend(arrays(mixed[cut:])) if 0 < cut < len(TALK) else arrays(mixed)
-    for asked in (QUESTION, WORDS):
+    for asked in (QUESTION, OVERVIEW):
         for depth in (5, 99):
             expected = told(rank(whole, asked, corpus(whole), depth))
             assert told(rank(parted, asked, corpus(parted), depth)) == expected
@@ -68,7 +68,7 @@ def test_the_order_in_which_units_came_and_were_read_decides_nothing(order: list
 
 def test_as_many_of_each_tier_as_are_asked_for_are_the_best() -> None:
     some = arrays(TALK)
-    for asked in (QUESTION, WORDS):
+    for asked in (QUESTION, OVERVIEW):
         for tier in (Tier.MESSAGES, Tier.FACTS):
             every = told(rank(some, asked, corpus(some), 99), tier)
             assert told(rank(some, asked, corpus(some), 4), tier) == every[:4]
@@ -141,12 +141,32 @@ def test_a_short_answer_is_found_by_the_question_before_it() -> None:
     assert found[1][1]["lexical_around"] > 0
 
 
+def test_for_an_overview_an_answer_has_a_share_of_the_score_of_what_it_answers() -> None:
+    some = arrays(TALK)
+    plain, parts = (dict(told(rank(some, one, corpus(some), 99))) for one in (QUESTION, OVERVIEW))
+    for key, own in parts.items():
+        if key.item_id.int % 2 and key.item_id.int < len(TALK) - 8:  # said by the assistant, to the one before
+            asked = parts[UnitKey(UUID(int=key.item_id.int - 1), 0)]
+            expected = WEIGHTS["answers"] * (sum(asked.values()) - asked["role"])
+            assert own["answers"] == pytest.approx(max(expected, 0), abs=1e-5)
+        else:
+            assert own["answers"] == 0, "a person, and a fact, answers nothing"
+        assert plain[key] == own | {"answers": 0}, "to any other question an answer is what it says itself"
+    assert sum(own["answers"] > 0 for own in parts.values()) > 20
+    spoken = np.flatnonzero((some.tiers == 1) & (some.by_person == 0))
+    shown = dict(told(rank(some, OVERVIEW, corpus(some), 99, spoken)))
+    assert {key: own["answers"] for key, own in shown.items()} == {
+        key: parts[key]["answers"] for key in parts if not parts[key]["role"]
+    }, "what it answers counts, and is not shown with it"
+
+
 def test_where_an_assistant_s_words_are_asked_for_people_s_have_no_lead() -> None:
     some = arrays(TALK)
     asked = replace(QUESTION, text="What did you recommend?")
     plain, parts = (dict(told(rank(some, one, corpus(some), 99))) for one in (QUESTION, asked))
     assert {own["role"] for own in plain.values()} == {0, WEIGHTS["role"]}
     assert {own["role"] for own in parts.values()} == {0}
+    assert sum(own["answers"] > 0 for own in parts.values()) > 20
 
 
 def test_an_item_is_given_once_by_its_best_unit() -> None:

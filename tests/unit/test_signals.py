@@ -9,7 +9,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from memstore.models import Role
+from memstore.models import Role, Tier
 from memstore.search import signals
 from memstore.search.signals import Corpus
 from memstore.store.tokenize import hashed
@@ -128,6 +128,28 @@ def test_a_question_counts_less_where_a_person_answers_it_at_once() -> None:
     scores = signals.question(arrays(said), 7)
     assert scores.tolist() == [-0.5, 0, 0, 0, 0, pytest.approx(-1 / 11), 0]
     assert not signals.question(arrays(said), 8).any()
+
+
+def test_an_answer_has_the_score_of_the_best_unit_of_what_was_last_asked() -> None:
+    said = [
+        Given(0, role=Role.ASSISTANT),
+        Given(1),
+        Given(1, chunk=1),
+        Given(2, role=Role.TOOL),
+        Given(3, role=Role.ASSISTANT),
+        Given(3, chunk=1, role=Role.ASSISTANT),
+        Given(5),
+        Given(6, role=Role.ASSISTANT, conversation=UUID(int=8)),
+        Given(9, tier=Tier.FACTS, role=None, seq=-1),
+        Given(7, conversation=UUID(int=8)),
+        Given(10, role=Role.ASSISTANT),  # of what stood between nothing is there
+    ]
+    scores = np.array([9.0, 2, 5, 9, 9, 9, 1, 9, 9, 3, 9])
+    for order in (list(range(11)), [8, 5, 2, 9, 10, 7, 1, 0, 4, 6, 3]):
+        some = arrays([said[n] for n in order])
+        found = signals.answers(some, scores[order], slice(None))
+        assert {n: score for n, score in zip(order, found, strict=True) if score} == {4: 5.0, 5: 5.0}
+        assert sorted(order[row] for row in signals.answered_rows(some, np.arange(11))) == [1, 2]
 
 
 def test_a_day_that_is_named_counts_twice() -> None:
