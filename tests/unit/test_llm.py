@@ -556,3 +556,11 @@ def test_another_model_or_prompt_is_another_recipe(monkeypatch: pytest.MonkeyPat
     assert llm_extractor.recipe(ScriptedChatModel(name="other")) != facts
     monkeypatch.setattr(llm, "load_prompt", lambda name: llm.Prompt("changed", "0" * 12))
     assert llm_extractor.recipe(model) == "llm-facts/3/ollama:qwen3:4b@a80c4f17acd5/000000000000"
+
+
+# Answers that are far out
+
+
+def test_a_number_of_any_length_is_read() -> None:
+    (one,) = found(TALK, fact("Alice is allergic to " + "1" * 5000 + " peanuts.", (1, "allergic to peanuts")))
+    assert one.is_doubted

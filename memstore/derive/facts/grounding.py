@@ -266,7 +266,7 @@ def _find_strange_number(text: str, said: Collection[str]) -> str | None:
         number, rest = found[0], text[found.end() : found.end() + 5]
         key = _MARKS.sub("", number).lstrip("0") or "0"
         time = re.fullmatch(r"(\d{1,2})[:.](\d\d)", number)
-        hours, minutes = (int(time[1]), time[2].lstrip("0")) if time else (int(key), "")
+        hours, minutes = (int(time[1]), time[2].lstrip("0")) if time else (int(key[:3]), "")
         is_hour = hours <= 24 and (time or re.match(r"\s?(?:[ap]\.?m|uhr|h\b|o.cl)", rest, re.IGNORECASE))
         same_hour = is_hour and any(str(hour) in said for hour in (hours, hours - 12, hours + 12))
         if key not in said and not (same_hour and (not minutes or minutes in said)):
