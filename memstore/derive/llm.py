@@ -163,6 +163,14 @@ class LLMRequest:
         return ids.letter_id(self.conversation_id, self.deriver + self.part, self.from_seq, self.to_seq, self.recipe)
 
 
+class CallsLost(Exception):
+    """A batch failed with `error` after calls for it, whose cost counts all the same."""
+
+    def __init__(self, llm_session: LLMSession, error: Exception) -> None:
+        super().__init__(str(error))
+        self.llm_session, self.error = llm_session, error
+
+
 @dataclass(slots=True)
 class LLMSession:
     """The calls for a batch: their cost, and the responses that could not be used."""

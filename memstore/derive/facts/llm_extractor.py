@@ -33,7 +33,7 @@ from memstore.derive.facts.rule_extractor import (
     TrustPolicy,
     to_fact,
 )
-from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window, write_day
+from memstore.derive.llm import CallsLost, LLMRequest, LLMSession, Passage, make_passages, split_to_window, write_day
 from memstore.derive.rules.pack import language_of
 from memstore.derive.rules.slots import Modality, Slot
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
@@ -374,6 +374,14 @@ class LLMExtractor:
 
     def _extract(self, batch: FactBatch, recipe: str) -> ExtractedBatch:
         session = LLMSession(self.model, self.resources.token_budget)
+        try:
+            return self._ask(batch, recipe, session)
+        except Exception as error:
+            if session.calls:
+                raise CallsLost(session, error) from error
+            raise
+
+    def _ask(self, batch: FactBatch, recipe: str, session: LLMSession) -> ExtractedBatch:
         read = [each.model_copy(update={"text": blank_fenced_blocks(each.text or "")}) for each in batch.messages]
         before, segment = read[: batch.before], read[batch.before :]
         before = [each for each in before if segment and segment[0].occurred_at - each.occurred_at < CONTEXT_TIME]
