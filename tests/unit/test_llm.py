@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -564,3 +565,24 @@ def test_another_model_or_prompt_is_another_recipe(monkeypatch: pytest.MonkeyPat
 def test_a_number_of_any_length_is_read() -> None:
     (one,) = found(TALK, fact("Alice is allergic to " + "1" * 5000 + " peanuts.", (1, "allergic to peanuts")))
     assert one.is_doubted
+
+
+@pytest.mark.parametrize("column", ["text", "subject", "attribute", "value"])
+def test_what_no_index_can_hold_is_refused(column: str) -> None:
+    long = fact("Alice is allergic to peanuts.", (1, "allergic to peanuts")) | {column: "peanuts " * 400}
+    assert refused(TALK, long) == ["it is too long"]
+
+
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        ("word " * 20_000, "word " * 200 + "zebra"),
+        ("a b " * 25_000, "a b " * 20 + "c"),
+        ("a " * 50_000, "a " * 12_500 + "b"),
+        ("a" * 100_000 + " b c d", "a" * 99_000 + " b c d"),
+    ],
+)
+def test_no_quote_is_looked_for_at_length(text: str, quote: str) -> None:
+    begun = time.process_time()
+    find_quote(text, quote)
+    assert time.process_time() - begun < 10, "minutes, where every place is compared letter by letter"

@@ -21,6 +21,9 @@ from memstore.derive.llm import Passage
 from memstore.derive.rules.pack import LANGUAGES, language
 
 ALIKE = 0.9  # of the letters of a quote, where it was not copied to the letter
+LONGEST = 2000  # characters of a quote; twelve words are asked for
+LONGEST_ALIKE = 300  # letters of one that is looked for with another letter in it
+MOST_COMPARED = 50  # places that are compared letter by letter
 MIN_WORDS = 3  # of a quote that is looked for in other messages than its own, or with another letter in it
 STEM = 4  # letters that two words of one meaning begin with
 
@@ -140,7 +143,9 @@ def find_quote(text: str, quote: str, speaker: str = "") -> tuple[int, int] | No
     The words must be whole: "ate" is not said in "I hate it". In scripts that hardly part their words any place will
     do. One that was not copied to the letter must agree in its numbers and denials.
     """
-    if not any(each.isalnum() or category(each) == "So" for each in quote):  # a word or an emoji
+    if len(quote) > LONGEST or not any(
+        each.isalnum() or category(each) == "So" for each in quote
+    ):  # a word or an emoji
         return None
     for found in re.finditer(r"\s+".join(map(re.escape, quote.split())), text):
         start, stop = found.span()
@@ -177,7 +182,8 @@ def _find_words(words: Sequence[Token], parts: Iterable[Sequence[str]]) -> tuple
     keys, place, first = [token.key for token in words], 0, None
     for part in filter(None, parts):
         size = len(part)
-        found = next((at for at in range(place, len(keys) - size + 1) if keys[at : at + size] == part), None)
+        places = range(place, len(keys) - size + 1)
+        found = next((at for at in places if keys[at] == part[0] and keys[at : at + size] == part), None)
         if found is None:
             return None
         first, place = found if first is None else first, found + size
@@ -185,8 +191,9 @@ def _find_words(words: Sequence[Token], parts: Iterable[Sequence[str]]) -> tuple
 
 
 def _find_nearly(words: Sequence[Token], wanted: Sequence[str]) -> tuple[int, int] | None:
-    if len(wanted) < MIN_WORDS:
+    if len(wanted) < MIN_WORDS or sum(map(len, wanted)) > LONGEST_ALIKE:
         return None
+    left = MOST_COMPARED
     matcher = SequenceMatcher(None, "", " ".join(wanted), autojunk=False)
     fixed = _fixed(wanted)
     best, place = ALIKE, None
@@ -194,7 +201,11 @@ def _find_nearly(words: Sequence[Token], wanted: Sequence[str]) -> tuple[int, in
         for at in range(len(words) - size + 1):
             window = words[at : at + size]
             matcher.set_seq1(" ".join(token.key for token in window))
-            if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best or (ratio := matcher.ratio()) < best:
+            if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best:
+                continue
+            if (left := left - 1) < 0:
+                return place
+            if (ratio := matcher.ratio()) < best:
                 continue
             if _fixed([token.key for token in window]) == fixed and (ratio > best or place is None):
                 best, place = ratio, (window[0].start, window[-1].stop)

@@ -47,6 +47,12 @@ VERSION = 3
 MAX_TOKENS = 1400  # of an answer: the fifteen facts that the prompt allows, of 60 to 90 tokens each
 MAX_PARTS = 6  # answers about one segment, where each was cut
 NEAREST = 20  # known facts that are shown
+LONGEST = {
+    "text": 600,
+    "subject": 300,
+    "attribute": 300,
+    "value": 600,
+}  # characters; Postgres' indexes hold 2,700 bytes
 SHOWN = 300  # characters of a known fact, and of a message before
 
 SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attributes of one value at a time
@@ -221,6 +227,9 @@ class Inquiry:
         background = "\n".join(self._background())
         self._introduce(answer, shown, findings)
         for fact in answer.facts:
+            if any(len(getattr(fact, name) or "") > most for name, most in LONGEST.items()):
+                findings.refusals.append(("it is too long", fact))
+                continue
             found = [find_source(shown, each.message, each.quote) for each in fact.sources]
             spans = list(dict.fromkeys(span for span in found if span is not None))
             if not any(span.passage.role in self.trusted for span in spans):
