@@ -158,7 +158,7 @@ def _called(text: str) -> str | None:
 THE_USER = UNNAMED[Role.USER]
 _INTRODUCTION = (
     r"\b(?:I['’]m|I am|my name is|call me|ich bin|ich heiße|mein name ist|je m['’]appelle|je suis|c['’]est|me llamo|soy"
-    r"|mi nombre es) ({})\b"
+    r"|mi nombre es) ({})\b(?!['’]s\b| (?:qui|que)\b)"
 )
 
 
