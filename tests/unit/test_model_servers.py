@@ -618,6 +618,17 @@ def test_no_key_stands_in_an_error(
     assert KEY.removeprefix("sk-") not in told
 
 
+@pytest.mark.parametrize("code", [200, 400, 401, 404, 503])
+def test_no_key_of_ollamas_stands_in_an_error(
+    ollamas: ScriptedOllama, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    monkeypatch.setenv("OLLAMA_API_KEY", KEY)
+    ollamas.script += [status(code, f"upstream refused Bearer {KEY}")] * 4
+    with pytest.raises(ProviderError) as raised:
+        ask(model_of(ollamas))
+    assert KEY not in "".join(traceback.format_exception(raised.value))
+
+
 def test_a_redirect_is_told_without_what_its_url_may_hold(openais: ScriptedOllama) -> None:
     openais.script.append(does.raw(b"{}", 307, location=f"https://elsewhere.example/v1?api_key={KEY}"))
     with pytest.raises(ProviderError, match=r"\(307\) to elsewhere\.example, which is not followed") as raised:
