@@ -19,10 +19,11 @@ from typing import Any, NoReturn
 
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
-from memstore.providers.connections import Connections, Retries, TransientError, is_local, retry_after
+from memstore.providers.connections import Connections, Retries, TransientError, bound, is_local, retry_after
 from memstore.providers.served_embedder import ServedEmbedder
 from memstore.providers.services import (
     ASIDE,
+    MOST_CHARACTERS,
     ChatRequest,
     ModelInfo,
     ModelReplaced,
@@ -117,7 +118,7 @@ class OllamaServer:
             verify=_certificates(),
             trust_env=not is_local(self.url),  # a proxy's own 127.0.0.1 is another one
             follow_redirects=False,  # what was said goes to the server that was named, and to no other
-            event_hooks={"request": [self.connections.watch], "response": [seen.append]},
+            event_hooks={"request": [self.connections.watch], "response": [seen.append, bound]},
         )
         try:
             with client:
@@ -247,6 +248,7 @@ class OllamaChat:
         """Return the whole answer, each piece shown as it comes."""
         pieces: list[str] = []
         last: Json = {}
+        length = 0
         # "think" is left alone: the prompt that was counted is one without it, and it changes some.
         body = self._body(request) | {"stream": True}
         # Interrupted, it hangs up at once.
@@ -254,10 +256,13 @@ class OllamaChat:
             for last in parts:
                 if piece := _text_of(last):
                     pieces.append(piece)
+                    length += len(piece)
                     show(piece)
+                if length > MOST_CHARACTERS * request.max_tokens:
+                    break
         return RawAnswer(
             "".join(pieces),
-            last.get("done_reason") in ("stop", None),
+            last.get("done") is True and last.get("done_reason") in ("stop", None),
             count_in(last, "prompt_eval_count"),
             count_in(last, "eval_count"),
             count_in(self._loaded_entry(request.seconds), "context_length"),
