@@ -239,7 +239,7 @@ def find_doubt(
     if names and not any(name.casefold().removesuffix("'s") in material.casefold() for name in names):
         return Doubt("nobody has named whom it is about")
     quotes = [span.text for span in spans]
-    if not _share_word(text, " ".join(quotes), subject):
+    if not shares_word(text, " ".join(quotes), subject):
         return Doubt("it shares no word with its quote")
     if not _is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
@@ -285,7 +285,7 @@ def _find_strange_number(text: str, said: Collection[str]) -> str | None:
     return None
 
 
-def _share_word(text: str, quote: str, subject: str) -> bool:
+def shares_word(text: str, quote: str, subject: str) -> bool:
     """Whether a sentence and its quote have a word in common, but for the name of the subject."""
     own = {token.key for token in _tokens(subject)}
     said = {_plain(word) for word in content_words(quote)} | {token.key for token in _tokens(quote)}

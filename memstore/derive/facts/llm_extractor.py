@@ -29,7 +29,7 @@ from memstore.derive.facts.entities import (
     name_user,
     owner_of,
 )
-from memstore.derive.facts.grounding import Span, find_doubt, find_source
+from memstore.derive.facts.grounding import Span, find_doubt, find_source, shares_word
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
     CONFIDENCE,
@@ -41,7 +41,7 @@ from memstore.derive.facts.rule_extractor import (
     TrustPolicy,
     to_fact,
 )
-from memstore.derive.llm import CallsLost, LLMRequest, LLMSession, Passage, make_passages, split_to_window, write_day
+from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window
 from memstore.derive.rules.pack import language_of
 from memstore.derive.rules.slots import Modality, Slot
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
@@ -63,7 +63,6 @@ SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attrib
 ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
 _CHANGING = SINGLE | ALWAYS | frozenset(["phone", "email", "address", "school", "plan", "task", "decision"])
 _NO_NAMES = KIN | PARTNERS | {"the", "user", "assistant"}  # words of subjects by which nobody is named for sure
-_DAY = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?")
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
 
 
@@ -182,7 +181,7 @@ class Inquiry:
         if lines:
             lines.insert(0, "What is known:")
         if passages := make_passages(self.before, self.trusted):
-            lines.append(f"Before, on {write_day(passages[-1].said)}:")
+            lines.append(f"Before, on {llm.write_day(passages[-1].said)}:")
             lines += [json_line({"from": each.speaker, "text": each.text[-SHOWN:]}) for each in passages]
         return lines
 
@@ -292,7 +291,7 @@ def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:
 
 
 def _draft(fact: _Fact, subject: str, said: datetime) -> FactDraft:
-    begins, ends = _day(fact.valid_from, said), _day(fact.valid_to, said)
+    begins, ends = llm.read_day(fact.valid_from, said), llm.read_day(fact.valid_to, said)
     ends = ends if ends and not (begins and ends <= begins) else None
     columns = (_tidy(fact.text), fact.type, kind_of(fact.type), subject, CONFIDENCE, language_of(fact.text))
     return FactDraft(*columns, 0, 0, begins, ends, slot_of(fact, subject))
@@ -318,18 +317,6 @@ def slot_of(fact: _Fact, subject: str) -> Slot | None:
 def _attribute(written: str | None) -> str | None:
     name = _tidy(written or "").casefold().replace(":", "/").replace("/ ", "/")
     return None if name in ("", "other", "null", "none") else name
-
-
-def _day(written: str | None, said: datetime) -> datetime | None:
-    """Return the start of a day, month or year that the model wrote; None for anything else."""
-    found = _DAY.match((written or "").strip())
-    if not found:
-        return None
-    year, month, day = (int(number or 1) for number in found.groups())
-    try:
-        return datetime(year, month, day, tzinfo=said.tzinfo)
-    except ValueError:
-        return None
 
 
 def _tidy(text: str) -> str:
@@ -392,7 +379,7 @@ class LLMExtractor:
             return self._ask(batch, recipe, session)
         except Exception as error:
             if session.calls:
-                raise CallsLost(session, error) from error
+                raise llm.CallsLost(session, error) from error
             raise
 
     def _ask(self, batch: FactBatch, recipe: str, session: LLMSession) -> ExtractedBatch:
@@ -432,6 +419,9 @@ class LLMExtractor:
                 for span in found.spans
             ]
             active = any(one.fact.state != QUARANTINED for one in made) and not found.is_doubted
+            if any(one.spans[0].trust == UNTRUSTED for one in made):  # what is trusted says it itself
+                own = [one.text for one, new in zip(found.spans, made, strict=True) if new.spans[0].trust != UNTRUSTED]
+                active = active and shares_word(found.draft.text, " ".join(own), found.draft.subject)
             for one in made:
                 if active and one.spans[0].trust == UNTRUSTED:
                     continue
