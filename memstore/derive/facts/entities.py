@@ -31,6 +31,7 @@ KIN = _ANIMALS | word_set(
 _NAME = r"[A-ZÀ-ÖØ-Þ][\w'-]{1,40}"
 _OWNED = re.compile(rf"'s (?P<kin>(?:(?!'s ).)+?)(?: (?P<name>{_NAME}))?$")
 _COUPLE = re.compile(rf"({_NAME}) (?:and|und) ")
+NO_NAMES = KIN | PARTNERS | {"the", "user", "assistant"}  # words of subjects by which nobody is named for sure
 
 
 class RelatedSubjects(NamedTuple):

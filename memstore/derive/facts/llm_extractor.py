@@ -20,15 +20,7 @@ from pydantic import AfterValidator, BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.facts.entities import (
-    KIN,
-    PARTNERS,
-    THE_USER,
-    find_introduction,
-    find_user_name,
-    name_user,
-    owner_of,
-)
+from memstore.derive.facts.entities import NO_NAMES, THE_USER, find_introduction, find_user_name, name_user, owner_of
 from memstore.derive.facts.grounding import Span, find_doubt, find_source, shares_word
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
@@ -55,14 +47,12 @@ VERSION = 3
 MAX_TOKENS = 1400  # of an answer: the fifteen facts that the prompt allows, of 60 to 90 tokens each
 MAX_PARTS = 6  # answers about one segment, where each was cut
 NEAREST = 20  # known facts that are shown
-# Characters of what the model writes; an index of Postgres holds 2,700 bytes.
-LONGEST = {"text": 600, "subject": 300, "attribute": 300, "value": 600}
+LONGEST = {"text": 600, "subject": 300, "attribute": 300, "value": 600}  # characters, for an index of 2,700 bytes
 SHOWN = 300  # characters of a known fact, and of a message before
 
 SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attributes of one value at a time
 ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
 _CHANGING = SINGLE | ALWAYS | frozenset(["phone", "email", "address", "school", "plan", "task", "decision"])
-_NO_NAMES = KIN | PARTNERS | {"the", "user", "assistant"}  # words of subjects by which nobody is named for sure
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
 
 
@@ -276,7 +266,7 @@ class Inquiry:
         others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - {owner}
         if one.last_said >= said or owner_of(known) in others:
             return False
-        names = set(re.findall(r"[^\W\d_]{3,}", known.rpartition("'s ")[2].casefold())) - _NO_NAMES
+        names = set(re.findall(r"[^\W\d_]{3,}", known.rpartition("'s ")[2].casefold())) - NO_NAMES
         told = f"{subject} {text}"
         return owner_of(known) == owner or any(
             re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", told, re.IGNORECASE) for name in names
