@@ -314,6 +314,25 @@ def drips(handler: Handler) -> None:
         handler.wfile.flush()
 
 
+def floods(handler: Handler) -> None:
+    """Send without a pause, for ever."""
+    handler.send(200, b"{", length=10**12)
+    while not handler.server.closing.is_set():
+        handler.wfile.write(b" " * 65_536)
+
+
+def streams_for_ever(handler: Handler) -> None:
+    """Say a word again and again, whatever was asked for."""
+    handler.begin_stream()
+    unfinished = {"done": False, "done_reason": None, "prompt_eval_count": None, "eval_count": None}
+    while not handler.server.closing.is_set():
+        if handler.path == CHATS[0]:
+            handler.line(chat("word ", **unfinished))
+        else:
+            payload = b'data: {"choices": [{"delta": {"content": "word "}}]}\n\n'
+            handler.wfile.write(b"%x\r\n%s\r\n" % (len(payload), payload))
+
+
 def drips_headers(handler: Handler) -> None:
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
     while not handler.server.closing.wait(0.05):

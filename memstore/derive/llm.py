@@ -5,6 +5,7 @@ A message goes to the model as a line of JSON, out of which no text can break.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,9 @@ from memstore.text import json_line, replace_invalid_chars
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MIN_ROOM = 64  # tokens of text to a call; a window with less room than that is too small for the prompt
+
+
+_DAY = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,18 @@ def make_chat(system: str, passages: Sequence[Passage], background: Sequence[str
 def write_day(moment: datetime) -> str:
     """Return a day as prompts write it: 2026-03-02 Monday."""
     return f"{moment.date().isoformat()} {WEEKDAYS[moment.weekday()]}"
+
+
+def read_day(written: str | None, said: datetime) -> datetime | None:
+    """Return the start of a day, month or year that the model wrote; None for anything else."""
+    found = _DAY.match((written or "").strip())
+    if not found:
+        return None
+    year, month, day = (int(number or 1) for number in found.groups())
+    try:
+        return datetime(year, month, day, tzinfo=said.tzinfo)
+    except ValueError:
+        return None
 
 
 ChatMaker = Callable[[Sequence[Passage]], list[ChatMessage]]
@@ -161,6 +177,14 @@ class LLMRequest:
     def id(self) -> UUID:
         """The id of the invalid response to this request: repeated, it is the same one."""
         return ids.letter_id(self.conversation_id, self.deriver + self.part, self.from_seq, self.to_seq, self.recipe)
+
+
+class CallsLost(Exception):
+    """A batch failed with `error` after calls for it, whose cost counts all the same."""
+
+    def __init__(self, llm_session: LLMSession, error: Exception) -> None:
+        super().__init__(str(error))
+        self.llm_session, self.error = llm_session, error
 
 
 @dataclass(slots=True)

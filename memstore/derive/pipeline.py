@@ -21,6 +21,7 @@ from memstore.derive.chunks import UnitDeriver, with_active_embedder
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.embedding_migration import embed_missing_units
 from memstore.derive.facts.deriver import FactDeriver
+from memstore.derive.llm import CallsLost
 from memstore.derive.maintenance import run_maintenance
 from memstore.derive.summaries.deriver import SummaryDeriver
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
@@ -226,7 +227,7 @@ async def run_step(
     recipe = await read_recipe(deriver)
     done: list[tuple[PendingWork, int]] = []
     again: list[PendingWork] = []
-    for step, result in zip(steps, await _compute(steps), strict=True):
+    for step, result in zip(steps, await _compute(database, steps), strict=True):
         work = step.work
         try:
             async with erasure.transaction_if_unchanged(database, work.user_id, step.state[0]) as scope:
@@ -237,8 +238,10 @@ async def run_step(
                 # Last: whoever adds messages waits for it.
                 made_by = None if counts.get("letters") else recipe
                 last_seq = await watermarks.advance(scope, work, result.to_seq, made_by)
-        except ConcurrentUpdate:
+        except Exception as error:
             await _record_llm_usage(database, work, [result])
+            if not isinstance(error, ConcurrentUpdate):
+                raise
             async with database.user_transaction(work.user_id, USER_STATE) as scope:
                 rest = await watermarks.watermark(scope, work) if scope.first != step.state else None
             if rest and rest.done_seq < rest.last_seq:
@@ -262,13 +265,24 @@ async def _with_active_embedder(database: Database, deriver: Deriver, state: Seq
     return deriver if dependencies is deriver.dependencies else type(deriver)(dependencies)
 
 
-async def _compute(steps: Sequence[Step]) -> list[Any]:
+async def _compute(database: Database, steps: Sequence[Step]) -> list[Any]:
     """Return the result of each step; neighbours of one embedder are computed together."""
     results: list[Any] = []
     for _, group in groupby(steps, lambda step: embedding_models.id_of(step.deriver.dependencies.embedder)):
         same = list(group)
-        results += await to_thread(same[0].deriver.compute, [step.batch for step in same])
+        results += await _compute_batches(database, same[0].work, same[0].deriver, [step.batch for step in same])
     return results
+
+
+async def _compute_batches(
+    database: Database, work: PendingWork, deriver: Deriver, batches: Sequence[Any]
+) -> Sequence[Any]:
+    """Return the results of batches; what a failure has cost is stored first."""
+    try:
+        return await to_thread(deriver.compute, batches)
+    except CallsLost as lost:
+        await _record_llm_usage(database, work, [lost])
+        raise lost.error from None
 
 
 async def read_recipe(deriver: Deriver) -> str:
@@ -331,7 +345,7 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
             async with database.user_transaction(work.user_id) as scope:
                 batch = await own.reload(scope, rest, own.producer.batch_size, results)
-            results += await to_thread(own.compute, [batch])
+            results += await _compute_batches(database, rest, own, [batch])
             done_seq = results[-1].to_seq
         async with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as scope:
             counts = await own.replace(scope, work.conversation_id, results, recipe)

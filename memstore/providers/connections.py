@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +21,7 @@ from memstore.errors import ModelUnavailable
 R = TypeVar("R")
 
 TRIES = 4
+MOST_BYTES = 64 << 20  # of an answer: a vocabulary has ten million
 
 
 class TransientError(Exception):
@@ -112,6 +113,26 @@ class Connections:
         for each in list(self._sockets):
             with suppress(OSError, ValueError):  # closed already
                 each.shutdown(socket.SHUT_RDWR)
+
+
+def bound(response: Any) -> None:
+    """Let a response of httpx break off after `MOST_BYTES`; it is a hook of its client.
+
+    Nobody waits any more for a server that sends without an end, and its thread would fill the memory.
+    """
+    whole = response.stream
+
+    def parts(_: object) -> Iterator[bytes]:
+        left = MOST_BYTES
+        for part in whole:
+            left -= len(part)
+            if left < 0:
+                raise TransientError(f"its answer has more than {MOST_BYTES >> 20} MiB")
+            yield part
+
+    # A stream of the library's own kind, whichever library it is.
+    methods = {"__init__": lambda _: None, "__iter__": parts, "close": lambda _: whole.close()}
+    response.stream = type("Bounded", (type(whole),), methods)()
 
 
 def is_local(url: str) -> bool:

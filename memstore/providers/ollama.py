@@ -8,6 +8,7 @@ library reads `OLLAMA_API_KEY`, and for other machines the proxies' variables; `
 
 from __future__ import annotations
 
+import os
 import ssl
 import time
 import uuid
@@ -18,10 +19,11 @@ from typing import Any, NoReturn
 
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
-from memstore.providers.connections import Connections, Retries, TransientError, is_local, retry_after
+from memstore.providers.connections import Connections, Retries, TransientError, bound, is_local, retry_after
 from memstore.providers.served_embedder import ServedEmbedder
 from memstore.providers.services import (
     ASIDE,
+    MOST_CHARACTERS,
     ChatRequest,
     ModelInfo,
     ModelReplaced,
@@ -91,8 +93,7 @@ class OllamaServer:
         with self._client(model, seconds) as client:
             answer = dict(client._request(dict, "GET" if body is None else "POST", path, json=body))
         if "error" in answer:
-            raise_if_too_long(model, str(answer["error"]))
-            raise TransientError(str(answer["error"])[:300])
+            _raise_told(model, str(answer["error"]))
         return answer
 
     def stream(self, path: str, model: str, body: Json, seconds: float) -> Generator[Json, None, None]:
@@ -117,7 +118,7 @@ class OllamaServer:
             verify=_certificates(),
             trust_env=not is_local(self.url),  # a proxy's own 127.0.0.1 is another one
             follow_redirects=False,  # what was said goes to the server that was named, and to no other
-            event_hooks={"request": [self.connections.watch], "response": [seen.append]},
+            event_hooks={"request": [self.connections.watch], "response": [seen.append, bound]},
         )
         try:
             with client:
@@ -129,14 +130,16 @@ class OllamaServer:
         except (ollama.ResponseError, AttributeError, TypeError, ValueError, RecursionError) as error:
             # Beside its own error, the library raises Python's where a body is not the JSON object it takes it for.
             if seen and not seen[-1].is_success:
-                self._refuse(model, seen[-1], str(getattr(error, "error", error)))
+                try:
+                    self._refuse(model, seen[-1], str(getattr(error, "error", error)))
+                except (ProviderError, TransientError) as refusal:
+                    raise refusal from None  # what the server said may repeat the key
             if isinstance(error, ollama.ResponseError):  # a line of a stream
-                raise_if_too_long(model, error.error)
-                raise TransientError(error.error[:300]) from error
+                _raise_told(model, error.error)
             raise TransientError(f"its answer is not JSON ({type(error).__name__})") from error
 
     def _refuse(self, model: str, response: httpx.Response, why: str) -> NoReturn:
-        code, why = response.status_code, why[:300]
+        code, why = response.status_code, _without_key(why)[:300]
         if code == 404:
             raise ModelUnavailable(f"{self.service} has no {model}: `ollama pull {model}` brings it. ({why})")
         if code in (401, 403):
@@ -146,6 +149,18 @@ class OllamaServer:
         if code in (408, 429) or code >= 500:
             raise TransientError(f"{code} {why}", retry_after(response.headers.get("retry-after")))
         raise ProviderError(f"{self.service} refuses the request ({code}): {why}")
+
+
+def _raise_told(model: str, told: str) -> NoReturn:
+    """Raise what an error within an answer says."""
+    why = _without_key(told)
+    raise_if_too_long(model, why)
+    raise TransientError(why[:300]) from None
+
+
+def _without_key(text: str) -> str:
+    key = os.environ.get("OLLAMA_API_KEY")
+    return text.replace(key, "…") if key else text
 
 
 @cache  # reading the certificates takes 30 ms
@@ -233,6 +248,7 @@ class OllamaChat:
         """Return the whole answer, each piece shown as it comes."""
         pieces: list[str] = []
         last: Json = {}
+        length = 0
         # "think" is left alone: the prompt that was counted is one without it, and it changes some.
         body = self._body(request) | {"stream": True}
         # Interrupted, it hangs up at once.
@@ -240,10 +256,13 @@ class OllamaChat:
             for last in parts:
                 if piece := _text_of(last):
                     pieces.append(piece)
+                    length += len(piece)
                     show(piece)
+                if length > MOST_CHARACTERS * request.max_tokens:
+                    break
         return RawAnswer(
             "".join(pieces),
-            last.get("done_reason") in ("stop", None),
+            last.get("done") is True and last.get("done_reason") in ("stop", None),
             count_in(last, "prompt_eval_count"),
             count_in(last, "eval_count"),
             count_in(self._loaded_entry(request.seconds), "context_length"),

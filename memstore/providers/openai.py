@@ -24,9 +24,10 @@ from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
 from memstore.providers import Scores
-from memstore.providers.connections import Connections, Retries, TransientError, is_local, retry_after
+from memstore.providers.connections import Connections, Retries, TransientError, bound, is_local, retry_after
 from memstore.providers.served_embedder import ServedEmbedder
 from memstore.providers.services import (
+    MOST_CHARACTERS,
     ChatRequest,
     ModelInfo,
     RawAnswer,
@@ -45,7 +46,6 @@ Json = dict[str, Any]
 
 # Tokens, of a server that does not tell: on this machine Ollama's /v1 cuts in silence what is beyond its default.
 WINDOW, LOCAL_WINDOW = 16_384, 4096
-MOST_CHARACTERS = 16  # to a token, of an answer that does not end
 CONNECT = 5.0  # seconds; an answer may take minutes, an open door does not
 _SHAPES = ("json_schema", "json_object", "text")  # ways to ask for JSON, the surest first
 _KEY = re.compile(r"\b(?:sk|gsk|key)-[\w*.-]{4,}|\bBearer \S+")
@@ -147,7 +147,7 @@ class OpenAIServer:
                 http_client=openai.DefaultHttpxClient(
                     follow_redirects=False,  # what was said goes to the server that was named, and to no other
                     trust_env=not self.is_local,  # a proxy's own 127.0.0.1 is another one
-                    event_hooks={"request": [self.connections.watch]},
+                    event_hooks={"request": [self.connections.watch], "response": [bound]},
                 ),
             )
             finalize(self, _close, self._clients[process], process).atexit = False

@@ -29,6 +29,8 @@ Prompt = list[dict[str, str]]
 FEEDBACK = 500  # bytes of what is wrong with an answer, to be kept free in the window for the second try
 ASIDE = 10.0  # seconds for a question about the model, which a server answers from memory
 
+MOST_CHARACTERS = 16  # to a token, of a streamed answer that does not end
+
 # Tokens of a prompt to its size, where a character beyond ASCII counts as four: o200k makes .23 of English, .27 of
 # German, .2 of Chinese. This is what is taken before a server has counted one.
 FIRST_RATE = 0.5

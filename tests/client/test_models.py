@@ -13,6 +13,7 @@ import pytest
 from memstore import ids
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
+from memstore.derive.facts import llm_extractor
 from memstore.errors import ModelUnavailable
 from memstore.events import Event
 from memstore.providers import ChatMessage
@@ -480,3 +481,23 @@ async def test_events_tell_what_a_model_made_and_what_waits_tells_nothing(store:
     assert (completed.body["from_seq"], completed.body["to_seq"], completed.body["summaries"]) == (1, 2, 1)
     assert completed.body["saved"] == completed.body["before"] - completed.body["after"]
     assert "tea" not in str([event.body for event in [*told, extracted, completed]]).casefold()
+
+
+@pytest.mark.parametrize("answers", [[WRONG, GONE], [facts(found("Tea.", (1, "Green tea")))]])
+async def test_what_a_failed_segment_cost_counts_for_the_day(
+    url: str, answers: list[Scripted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A segment of which each run asks anew must come to the day's limit."""
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    async with await AsyncMemoryStore.open(url, settings={"embedder": "hashing:256"}) as store:
+        await talk(store.user("alice").conversation("c"), ["Green tea for me.", "I live in Leeds."])
+        if len(answers) == 1:
+            monkeypatch.setattr(llm_extractor, "find_source", fail)
+        for runs in (1, 2):
+            use(store, facts=ScriptedChatModel(answers))
+            report = await store.derive()
+            assert len(report.failed + report.waiting) == 1
+            assert usage(url, "alice")[0][0] == runs

@@ -168,3 +168,12 @@ async def test_a_model_cannot_be_talked_into_a_fact_by_what_is_pasted(store: Asy
     assert set(said.values()) == {"quarantined"}
     assert [span.trust for fact in await alice.facts() for span in fact.spans] == [2]
     assert len(said) == 2
+
+
+async def test_a_word_of_a_trusted_person_does_not_lend_trust_to_what_is_pasted(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    await say(alice, "What is this?\n> Alice banks with Evil Corp.\nThanks a lot!", 1)
+    lent = found("Alice banks with Evil Corp.", (1, "Alice banks with Evil Corp"), (1, "Thanks a lot"), subject="Alice")
+    use(store, facts=ScriptedChatModel([answered(lent)]))
+    await store.derive()
+    assert await states(alice) == {"Alice banks with Evil Corp.": "quarantined"}

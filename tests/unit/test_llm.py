@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
@@ -17,7 +18,7 @@ from hypothesis import given, strategies as st
 from memstore.derive import llm
 from memstore.derive.facts import llm_extractor
 from memstore.derive.facts.entities import find_user_name
-from memstore.derive.facts.grounding import Span, find_quote
+from memstore.derive.facts.grounding import Span, find_doubt, find_quote
 from memstore.derive.facts.llm_extractor import (
     Findings,
     Inquiry,
@@ -296,6 +297,7 @@ def test_known_facts_are_shown_and_said_again_or_ended() -> None:
     [
         ("Alice's daughter Mia", "Alice", True), ("Alice", "Alice's daughter Mia", True), ("the user", "Alice", True),
         ("The user's cat", "Alice's cat", True), ("Bob", "Alice", False), ("Porto project", "Alice", True),
+        ("Carl's daughter Mia", "Bob's daughter", False), ("Port", "Alice", False), ("the assistant", "Bob", False),
     ],
 )  # fmt: skip
 def test_what_ends_is_of_whom_a_fact_is_about_or_names(known: str, subject: str, ended: bool) -> None:
@@ -556,3 +558,43 @@ def test_another_model_or_prompt_is_another_recipe(monkeypatch: pytest.MonkeyPat
     assert llm_extractor.recipe(ScriptedChatModel(name="other")) != facts
     monkeypatch.setattr(llm, "load_prompt", lambda name: llm.Prompt("changed", "0" * 12))
     assert llm_extractor.recipe(model) == "llm-facts/3/ollama:qwen3:4b@a80c4f17acd5/000000000000"
+
+
+# Answers that are far out
+
+
+def test_a_number_of_any_length_is_read() -> None:
+    passage = make_passages(TALK)[0]
+    text = "Alice is allergic to " + "1" * 5000 + " peanuts."
+    assert find_doubt(text, "Alice", [Span(passage, 0, 9)], [passage], "", has_slot=False) is not None
+
+
+@pytest.mark.parametrize("column", ["text", "subject", "attribute", "value"])
+def test_what_no_index_can_hold_is_refused(column: str) -> None:
+    long = fact("Alice is allergic to peanuts.", (1, "allergic to peanuts")) | {column: "peanuts " * 400}
+    assert refused(TALK, long) == ["it is too long"]
+
+
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        ("word " * 20_000, "word " * 200 + "zebra"),
+        ("a b " * 25_000, "a b " * 20 + "c"),
+        ("a " * 50_000, "a " * 12_500 + "b"),
+        ("a" * 100_000 + " b c d", "a" * 99_000 + " b c d"),
+    ],
+)
+def test_no_quote_is_looked_for_at_length(text: str, quote: str) -> None:
+    begun = time.process_time()
+    find_quote(text, quote)
+    assert time.process_time() - begun < 10, "minutes, where every place is compared letter by letter"
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [("I'm Ada.", "Ada"), ("I'm Ada's mother.", ""), ("I’m Ada’s mother.", ""), ("C'est Ada qui vient.", "")],
+)
+def test_a_user_is_who_they_say_they_are(said: str, name: str) -> None:
+    talk = [message(1, "user", f"{said} Ada likes peanuts.")]
+    findings, _ = ask(talk, {"facts": [fact("Ada likes peanuts.", (1, "Ada likes peanuts"), subject="Ada")]})
+    assert findings.user == name

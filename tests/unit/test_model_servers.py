@@ -34,7 +34,7 @@ from memstore.errors import (
     ProviderError,
     ProviderMissing,
 )
-from memstore.providers import load_chat_model, load_stored_embedder, ollama, openai
+from memstore.providers import connections, load_chat_model, load_stored_embedder, ollama, openai
 from memstore.providers.ollama import OllamaChat, OllamaServer, load
 from memstore.providers.openai import OpenAIChat, OpenAIServer
 from memstore.providers.services import FEEDBACK, ChatEndpoint, ServedChatModel
@@ -618,6 +618,17 @@ def test_no_key_stands_in_an_error(
     assert KEY.removeprefix("sk-") not in told
 
 
+@pytest.mark.parametrize("code", [200, 400, 401, 404, 503])
+def test_no_key_of_ollamas_stands_in_an_error(
+    ollamas: ScriptedOllama, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    monkeypatch.setenv("OLLAMA_API_KEY", KEY)
+    ollamas.script += [status(code, f"upstream refused Bearer {KEY}")] * 4
+    with pytest.raises(ProviderError) as raised:
+        ask(model_of(ollamas))
+    assert KEY not in "".join(traceback.format_exception(raised.value))
+
+
 def test_a_redirect_is_told_without_what_its_url_may_hold(openais: ScriptedOllama) -> None:
     openais.script.append(does.raw(b"{}", 307, location=f"https://elsewhere.example/v1?api_key={KEY}"))
     with pytest.raises(ProviderError, match=r"\(307\) to elsewhere\.example, which is not followed") as raised:
@@ -835,3 +846,22 @@ def test_what_is_asked_is_hung_up_on_and_asked_again_later(server: ScriptedOllam
     assert len(server.asked()) == 1
     model.resume()
     assert ask(model).city == "Lisbon"
+
+
+def test_a_server_that_sends_without_an_end_fills_no_memory(
+    server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MOST_BYTES", 1 << 20)
+    server.script += [does.floods] * 4
+    with pytest.raises(ModelUnavailable, match="is away"):
+        ask(model_of(server))
+    monkeypatch.undo()
+    server.script.append(says(GOOD))
+    assert ask(model_of(server)) == Trip(**GOOD)
+
+
+def test_a_stream_without_an_end_is_ended(server: ScriptedOllama) -> None:
+    server.script.append(does.streams_for_ever)
+    answer = model_of(server).stream(PROMPT, max_tokens=10, show=lambda _: None)
+    assert not answer.is_whole
+    assert len(answer.text) < 200

@@ -31,6 +31,7 @@ KIN = _ANIMALS | word_set(
 _NAME = r"[A-ZÀ-ÖØ-Þ][\w'-]{1,40}"
 _OWNED = re.compile(rf"'s (?P<kin>(?:(?!'s ).)+?)(?: (?P<name>{_NAME}))?$")
 _COUPLE = re.compile(rf"({_NAME}) (?:and|und) ")
+NO_NAMES = KIN | PARTNERS | {"the", "user", "assistant"}  # words of subjects by which nobody is named for sure
 
 
 class RelatedSubjects(NamedTuple):
@@ -158,7 +159,7 @@ def _called(text: str) -> str | None:
 THE_USER = UNNAMED[Role.USER]
 _INTRODUCTION = (
     r"\b(?:I['’]m|I am|my name is|call me|ich bin|ich heiße|mein name ist|je m['’]appelle|je suis|c['’]est|me llamo|soy"
-    r"|mi nombre es) ({})\b"
+    r"|mi nombre es) ({})\b(?!['’]s\b| (?:qui|que)\b)"
 )
 
 

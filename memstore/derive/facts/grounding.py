@@ -21,6 +21,9 @@ from memstore.derive.llm import Passage
 from memstore.derive.rules.pack import LANGUAGES, language
 
 ALIKE = 0.9  # of the letters of a quote, where it was not copied to the letter
+LONGEST = 2000  # characters of a quote; twelve words are asked for
+LONGEST_ALIKE = 300  # letters of one that is looked for with another letter in it
+MOST_COMPARED = 50  # places that are compared letter by letter
 MIN_WORDS = 3  # of a quote that is looked for in other messages than its own, or with another letter in it
 STEM = 4  # letters that two words of one meaning begin with
 
@@ -140,7 +143,9 @@ def find_quote(text: str, quote: str, speaker: str = "") -> tuple[int, int] | No
     The words must be whole: "ate" is not said in "I hate it". In scripts that hardly part their words any place will
     do. One that was not copied to the letter must agree in its numbers and denials.
     """
-    if not any(each.isalnum() or category(each) == "So" for each in quote):  # a word or an emoji
+    if len(quote) > LONGEST or not any(
+        each.isalnum() or category(each) == "So" for each in quote
+    ):  # a word or an emoji
         return None
     for found in re.finditer(r"\s+".join(map(re.escape, quote.split())), text):
         start, stop = found.span()
@@ -177,7 +182,8 @@ def _find_words(words: Sequence[Token], parts: Iterable[Sequence[str]]) -> tuple
     keys, place, first = [token.key for token in words], 0, None
     for part in filter(None, parts):
         size = len(part)
-        found = next((at for at in range(place, len(keys) - size + 1) if keys[at : at + size] == part), None)
+        places = range(place, len(keys) - size + 1)
+        found = next((at for at in places if keys[at] == part[0] and keys[at : at + size] == part), None)
         if found is None:
             return None
         first, place = found if first is None else first, found + size
@@ -185,8 +191,9 @@ def _find_words(words: Sequence[Token], parts: Iterable[Sequence[str]]) -> tuple
 
 
 def _find_nearly(words: Sequence[Token], wanted: Sequence[str]) -> tuple[int, int] | None:
-    if len(wanted) < MIN_WORDS:
+    if len(wanted) < MIN_WORDS or sum(map(len, wanted)) > LONGEST_ALIKE:
         return None
+    left = MOST_COMPARED
     matcher = SequenceMatcher(None, "", " ".join(wanted), autojunk=False)
     fixed = _fixed(wanted)
     best, place = ALIKE, None
@@ -194,7 +201,11 @@ def _find_nearly(words: Sequence[Token], wanted: Sequence[str]) -> tuple[int, in
         for at in range(len(words) - size + 1):
             window = words[at : at + size]
             matcher.set_seq1(" ".join(token.key for token in window))
-            if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best or (ratio := matcher.ratio()) < best:
+            if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best:
+                continue
+            if (left := left - 1) < 0:
+                return place
+            if (ratio := matcher.ratio()) < best:
                 continue
             if _fixed([token.key for token in window]) == fixed and (ratio > best or place is None):
                 best, place = ratio, (window[0].start, window[-1].stop)
@@ -228,7 +239,7 @@ def find_doubt(
     if names and not any(name.casefold().removesuffix("'s") in material.casefold() for name in names):
         return Doubt("nobody has named whom it is about")
     quotes = [span.text for span in spans]
-    if not _share_word(text, " ".join(quotes), subject):
+    if not shares_word(text, " ".join(quotes), subject):
         return Doubt("it shares no word with its quote")
     if not _is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
@@ -266,7 +277,7 @@ def _find_strange_number(text: str, said: Collection[str]) -> str | None:
         number, rest = found[0], text[found.end() : found.end() + 5]
         key = _MARKS.sub("", number).lstrip("0") or "0"
         time = re.fullmatch(r"(\d{1,2})[:.](\d\d)", number)
-        hours, minutes = (int(time[1]), time[2].lstrip("0")) if time else (int(key), "")
+        hours, minutes = (int(time[1]), time[2].lstrip("0")) if time else (int(key[:3]), "")
         is_hour = hours <= 24 and (time or re.match(r"\s?(?:[ap]\.?m|uhr|h\b|o.cl)", rest, re.IGNORECASE))
         same_hour = is_hour and any(str(hour) in said for hour in (hours, hours - 12, hours + 12))
         if key not in said and not (same_hour and (not minutes or minutes in said)):
@@ -274,7 +285,7 @@ def _find_strange_number(text: str, said: Collection[str]) -> str | None:
     return None
 
 
-def _share_word(text: str, quote: str, subject: str) -> bool:
+def shares_word(text: str, quote: str, subject: str) -> bool:
     """Whether a sentence and its quote have a word in common, but for the name of the subject."""
     own = {token.key for token in _tokens(subject)}
     said = {_plain(word) for word in content_words(quote)} | {token.key for token in _tokens(quote)}

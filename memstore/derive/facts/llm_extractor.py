@@ -20,8 +20,8 @@ from pydantic import AfterValidator, BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.facts.entities import THE_USER, find_introduction, find_user_name, name_user, owner_of
-from memstore.derive.facts.grounding import Span, find_doubt, find_source
+from memstore.derive.facts.entities import NO_NAMES, THE_USER, find_introduction, find_user_name, name_user, owner_of
+from memstore.derive.facts.grounding import Span, find_doubt, find_source, shares_word
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
     CONFIDENCE,
@@ -33,7 +33,7 @@ from memstore.derive.facts.rule_extractor import (
     TrustPolicy,
     to_fact,
 )
-from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window, write_day
+from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, split_to_window
 from memstore.derive.rules.pack import language_of
 from memstore.derive.rules.slots import Modality, Slot
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
@@ -47,12 +47,12 @@ VERSION = 3
 MAX_TOKENS = 1400  # of an answer: the fifteen facts that the prompt allows, of 60 to 90 tokens each
 MAX_PARTS = 6  # answers about one segment, where each was cut
 NEAREST = 20  # known facts that are shown
+LONGEST = {"text": 600, "subject": 300, "attribute": 300, "value": 600}  # characters, for an index of 2,700 bytes
 SHOWN = 300  # characters of a known fact, and of a message before
 
 SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attributes of one value at a time
 ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
 _CHANGING = SINGLE | ALWAYS | frozenset(["phone", "email", "address", "school", "plan", "task", "decision"])
-_DAY = re.compile(r"(\d{4})(?:-(\d\d))?(?:-(\d\d))?")
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
 
 
@@ -171,7 +171,7 @@ class Inquiry:
         if lines:
             lines.insert(0, "What is known:")
         if passages := make_passages(self.before, self.trusted):
-            lines.append(f"Before, on {write_day(passages[-1].said)}:")
+            lines.append(f"Before, on {llm.write_day(passages[-1].said)}:")
             lines += [json_line({"from": each.speaker, "text": each.text[-SHOWN:]}) for each in passages]
         return lines
 
@@ -221,6 +221,9 @@ class Inquiry:
         background = "\n".join(self._background())
         self._introduce(answer, shown, findings)
         for fact in answer.facts:
+            if any(len(getattr(fact, name) or "") > most for name, most in LONGEST.items()):
+                findings.refusals.append(("it is too long", fact))
+                continue
             found = [find_source(shown, each.message, each.quote) for each in fact.sources]
             spans = list(dict.fromkeys(span for span in found if span is not None))
             if not any(span.passage.role in self.trusted for span in spans):
@@ -263,10 +266,10 @@ class Inquiry:
         others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - {owner}
         if one.last_said >= said or owner_of(known) in others:
             return False
-        names = re.findall(r"[^\W\d_]{3,}", known.rpartition("'s ")[2])
+        names = set(re.findall(r"[^\W\d_]{3,}", known.rpartition("'s ")[2].casefold())) - NO_NAMES
         told = f"{subject} {text}"
         return owner_of(known) == owner or any(
-            re.search(rf"(?<!\w){re.escape(name)}", told, re.IGNORECASE) for name in names
+            re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", told, re.IGNORECASE) for name in names
         )
 
 
@@ -278,7 +281,7 @@ def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:
 
 
 def _draft(fact: _Fact, subject: str, said: datetime) -> FactDraft:
-    begins, ends = _day(fact.valid_from, said), _day(fact.valid_to, said)
+    begins, ends = llm.read_day(fact.valid_from, said), llm.read_day(fact.valid_to, said)
     ends = ends if ends and not (begins and ends <= begins) else None
     columns = (_tidy(fact.text), fact.type, kind_of(fact.type), subject, CONFIDENCE, language_of(fact.text))
     return FactDraft(*columns, 0, 0, begins, ends, slot_of(fact, subject))
@@ -304,18 +307,6 @@ def slot_of(fact: _Fact, subject: str) -> Slot | None:
 def _attribute(written: str | None) -> str | None:
     name = _tidy(written or "").casefold().replace(":", "/").replace("/ ", "/")
     return None if name in ("", "other", "null", "none") else name
-
-
-def _day(written: str | None, said: datetime) -> datetime | None:
-    """Return the start of a day, month or year that the model wrote; None for anything else."""
-    found = _DAY.match((written or "").strip())
-    if not found:
-        return None
-    year, month, day = (int(number or 1) for number in found.groups())
-    try:
-        return datetime(year, month, day, tzinfo=said.tzinfo)
-    except ValueError:
-        return None
 
 
 def _tidy(text: str) -> str:
@@ -374,6 +365,14 @@ class LLMExtractor:
 
     def _extract(self, batch: FactBatch, recipe: str) -> ExtractedBatch:
         session = LLMSession(self.model, self.resources.token_budget)
+        try:
+            return self._ask(batch, recipe, session)
+        except Exception as error:
+            if session.calls:
+                raise llm.CallsLost(session, error) from error
+            raise
+
+    def _ask(self, batch: FactBatch, recipe: str, session: LLMSession) -> ExtractedBatch:
         read = [each.model_copy(update={"text": blank_fenced_blocks(each.text or "")}) for each in batch.messages]
         before, segment = read[: batch.before], read[batch.before :]
         before = [each for each in before if segment and segment[0].occurred_at - each.occurred_at < CONTEXT_TIME]
@@ -410,6 +409,9 @@ class LLMExtractor:
                 for span in found.spans
             ]
             active = any(one.fact.state != QUARANTINED for one in made) and not found.is_doubted
+            if any(one.spans[0].trust == UNTRUSTED for one in made):  # what is trusted says it itself
+                own = [one.text for one, new in zip(found.spans, made, strict=True) if new.spans[0].trust != UNTRUSTED]
+                active = active and shares_word(found.draft.text, " ".join(own), found.draft.subject)
             for one in made:
                 if active and one.spans[0].trust == UNTRUSTED:
                     continue
