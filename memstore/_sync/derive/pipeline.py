@@ -27,6 +27,7 @@ from memstore._sync.store import embedding_models, erasure, llm_usage, messages,
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.dependencies import Dependencies, Producer
+from memstore.derive.llm import CallsLost
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
 from memstore.events import Event, EventType
 from memstore.models import QUARANTINED, DeriveReport
@@ -225,7 +226,7 @@ def run_step(
     recipe = read_recipe(deriver)
     done: list[tuple[PendingWork, int]] = []
     again: list[PendingWork] = []
-    for step, result in zip(steps, _compute(steps), strict=True):
+    for step, result in zip(steps, _compute(database, steps), strict=True):
         work = step.work
         try:
             with erasure.transaction_if_unchanged(database, work.user_id, step.state[0]) as scope:
@@ -236,8 +237,10 @@ def run_step(
                 # Last: whoever adds messages waits for it.
                 made_by = None if counts.get("letters") else recipe
                 last_seq = watermarks.advance(scope, work, result.to_seq, made_by)
-        except ConcurrentUpdate:
+        except Exception as error:
             _record_llm_usage(database, work, [result])
+            if not isinstance(error, ConcurrentUpdate):
+                raise
             with database.user_transaction(work.user_id, USER_STATE) as scope:
                 rest = watermarks.watermark(scope, work) if scope.first != step.state else None
             if rest and rest.done_seq < rest.last_seq:
@@ -261,13 +264,22 @@ def _with_active_embedder(database: Database, deriver: Deriver, state: Sequence[
     return deriver if dependencies is deriver.dependencies else type(deriver)(dependencies)
 
 
-def _compute(steps: Sequence[Step]) -> list[Any]:
+def _compute(database: Database, steps: Sequence[Step]) -> list[Any]:
     """Return the result of each step; neighbours of one embedder are computed together."""
     results: list[Any] = []
     for _, group in groupby(steps, lambda step: embedding_models.id_of(step.deriver.dependencies.embedder)):
         same = list(group)
-        results += same[0].deriver.compute([step.batch for step in same])
+        results += _compute_batches(database, same[0].work, same[0].deriver, [step.batch for step in same])
     return results
+
+
+def _compute_batches(database: Database, work: PendingWork, deriver: Deriver, batches: Sequence[Any]) -> Sequence[Any]:
+    """Return the results of batches; what a failure has cost is stored first."""
+    try:
+        return deriver.compute(batches)
+    except CallsLost as lost:
+        _record_llm_usage(database, work, [lost])
+        raise lost.error from None
 
 
 def read_recipe(deriver: Deriver) -> str:
@@ -330,7 +342,7 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
             with database.user_transaction(work.user_id) as scope:
                 batch = own.reload(scope, rest, own.producer.batch_size, results)
-            results += own.compute([batch])
+            results += _compute_batches(database, rest, own, [batch])
             done_seq = results[-1].to_seq
         with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as scope:
             counts = own.replace(scope, work.conversation_id, results, recipe)
