@@ -79,6 +79,15 @@ async def test_a_receipt_names_every_candidate_its_score_and_the_reason(store: A
     assert len(json.dumps(receipt.as_dict())) < 60_000
 
 
+async def test_messages_that_are_too_old_to_be_read_are_named_too(store: AsyncMemoryStore) -> None:
+    scope = store.user("alice").conversation("c")
+    await scope.add_many([{"role": "user", "content": f"Day {n}: we saw a boat on the river."} for n in range(300)])
+    context = await scope.context(budget=300)
+    ranges = [one.seqs for one in context.receipt.left_out if one.section == "recent" and one.seqs]
+    left_out = {seq for first, last in ranges for seq in range(first, last + 1)}
+    assert left_out >= set(range(1, 280))
+
+
 async def test_a_receipt_is_read_later_and_goes_round_as_json(store: AsyncMemoryStore) -> None:
     scope = await talk(store)
     made = [(await scope.context(f"What of {place}?", budget=700)).receipt for place in PLACES]

@@ -42,7 +42,7 @@ NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time a
 
 @dataclass(frozen=True, slots=True)
 class ConversationHistory:
-    """What the viewer sees of a conversation since it was last cleared, as far back as a context may reach.
+    """What the viewer sees of a conversation since it was last cleared, as far back as a context may reach: `begin`.
 
     `question` is the message that asks, where one does, and among the `turns`, which are in order. The messages read
     have so many `tokens`, seen or not. `outlines` are of its summaries; `earlier` are the summaries of what was
@@ -51,6 +51,7 @@ class ConversationHistory:
     """
 
     question: Message | None
+    begin: int
     turns: Sequence[Turn]
     unpaired: Sequence[Message]
     tokens: int
@@ -106,6 +107,7 @@ def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> 
     whole_summaries, known_facts = _read_for_strategies(scope, resolved)
     return ConversationHistory(
         question=question,
+        begin=said[0].seq if said else resolved.after + 1,
         turns=as_seen_by(request.viewer, turns),
         unpaired=unpaired,
         tokens=sum(one.tokens for one in said),
@@ -190,8 +192,20 @@ def collect_candidates(
         ending=ending,
         turns=[turn for turn in reversed(others) if turn not in ending],
         sections=resolved.sections,
-        left_out=[*visibility.decisions(), *recalled.left_out, *map(_unpaired, history.unpaired)],
+        left_out=[
+            *visibility.decisions(),
+            *recalled.left_out,
+            *map(_unpaired, history.unpaired),
+            *_unread(resolved.after + 1, history.begin - 1),
+        ],
     )
+
+
+def _unread(first: int, last: int) -> Iterator[Decision]:
+    """Yield a decision for the messages that are older than what any context of this budget could hold."""
+    if first <= last:
+        note = f"messages {first} to {last}, too old for this budget"
+        yield Decision("recent", "turns", None, 0, Reason.OVER_BUDGET, note=note, seqs=(first, last))
 
 
 def _unpaired(message: Message) -> Decision:
