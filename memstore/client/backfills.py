@@ -15,9 +15,8 @@ from uuid import UUID
 from memstore import ids
 from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
-from memstore.client.validation import check_names
 from memstore.errors import InvalidInput, NotFound
-from memstore.ingest.validation import check_choice
+from memstore.ingest.validation import check_choice, check_names
 from memstore.models import Backfill, BackfillPlan, BackfillStatus, DerivationProblem, DeriverPlan
 from memstore.providers import TokenCounter
 from memstore.store import backfills, llm_usage, messages, queue, watermarks

@@ -10,11 +10,10 @@ from uuid import UUID
 from memstore import ids
 from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
-from memstore.client.validation import MOST_OFFSET, check_number, check_object
 from memstore.derive.chunks import document_text
 from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
-from memstore.ingest.validation import check_name, check_text
+from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
 from memstore.store import documents, embedding_models, erasure, messages

@@ -17,18 +17,19 @@ from memstore.client.admin import AsyncEmbeddings, AsyncTokens
 from memstore.client.backfills import AsyncBackfills
 from memstore.client.runtime import Runtime, validate_settings
 from memstore.client.user import AsyncUserScope
-from memstore.client.validation import check_names, embedded_folder, is_embedded, normalize_dsn, to_list
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.redaction import redactor_for
-from memstore.ingest.validation import check_choice, check_name
+from memstore.ingest.validation import check_choice, check_name, check_names, to_list
 from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, LargeUser, LeftoverReport
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import messages, migrations, queue
 from memstore.store.database import Database
+from memstore.store.embedded import embedded_folder, is_embedded
 from memstore.store.embedded.server import EmbeddedServer
+from memstore.store.errors import normalize_dsn
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:

@@ -14,24 +14,28 @@ from memstore.client.conversation import AsyncConversationScope
 from memstore.client.documents import AsyncDocuments
 from memstore.client.runtime import Runtime
 from memstore.client.user_facts import AsyncUserFacts
-from memstore.client.validation import (
-    MOST_OFFSET,
-    check_names,
-    check_number,
-    check_query,
-    parse_id_prefix,
-    to_list,
-    to_utc,
-    to_uuid,
-    to_uuids,
-)
 from memstore.context.formats.parts import Format
 from memstore.context.replay import replay
 from memstore.context.visibility import Rule, VisibilityFilter
 from memstore.errors import InvalidInput, NotFound
 from memstore.events import Event, EventType
 from memstore.ingest.add import ConversationRef
-from memstore.ingest.validation import KEPT_FOR, check_choice, check_name, check_text, validate_days
+from memstore.ingest.validation import (
+    KEPT_FOR,
+    MOST_OFFSET,
+    check_choice,
+    check_name,
+    check_names,
+    check_number,
+    check_query,
+    check_text,
+    parse_id_prefix,
+    to_list,
+    to_utc,
+    to_uuid,
+    to_uuids,
+    validate_days,
+)
 from memstore.models import (
     Certificate,
     Context,

@@ -14,10 +14,9 @@ from memstore._sync.derive.chunks import document_text
 from memstore._sync.store import documents, embedding_models, erasure, messages
 from memstore._sync.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
 from memstore._sync.store.embedding_models import ModelChanged, id_of as model_of
-from memstore.client.validation import MOST_OFFSET, check_number, check_object
 from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
-from memstore.ingest.validation import check_name, check_text
+from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
 

@@ -23,21 +23,25 @@ from memstore._sync.search.query import QueryBuilder
 from memstore._sync.store import erasure, llm_usage, messages, receipts, summaries
 from memstore._sync.store.chunks import EVERY_TIER, Filters
 from memstore._sync.store.documents import Distance
-from memstore.client.validation import (
+from memstore.context.formats.parts import Format
+from memstore.errors import InvalidInput, NotFound
+from memstore.events import Event, EventType
+from memstore.ingest.validation import (
+    KEPT_FOR,
     MOST_OFFSET,
+    check_choice,
+    check_name,
     check_names,
     check_number,
     check_query,
+    check_text,
     parse_id_prefix,
     to_list,
     to_utc,
     to_uuid,
     to_uuids,
+    validate_days,
 )
-from memstore.context.formats.parts import Format
-from memstore.errors import InvalidInput, NotFound
-from memstore.events import Event, EventType
-from memstore.ingest.validation import KEPT_FOR, check_choice, check_name, check_text, validate_days
 from memstore.models import (
     Certificate,
     Context,
