@@ -43,7 +43,6 @@ if TYPE_CHECKING:
         Section,
         Summary,
         Tier,
-        TokenCountErrors,
     )
     from memstore.providers.token_check import check_fits, estimate
     from memstore.settings import Settings
@@ -104,7 +103,6 @@ __all__ = [
     "Settings",
     "Summary",
     "Tier",
-    "TokenCountErrors",
     "UserScope",
     "check_fits",
     "estimate",

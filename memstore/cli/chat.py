@@ -123,7 +123,7 @@ class _Session:
     system: str | None
     budget: int | None
     reserve: int | None
-    refused: int = 0  # tokens to keep free since the server refused a prompt
+    margin: int = 0  # tokens that are kept free, as the server was seen to count more than we did
     line_open: bool = False
     paused: bool = False
     errors: set[str] = field(default_factory=set)  # of derivation, each printed once
@@ -192,23 +192,23 @@ class _Session:
         """Store a message, pass the answer piece by piece to `show`, and store it."""
         self.scope.add("user", text)
         name, max_tokens = self.model.counter_name, self._window // 4 if self.reserve is None else self.reserve
-        margin = self._margin()
+        margin = self.margin
         context = self.scope.context(
             budget=self._window - margin, reserve=max_tokens, system=self.system, model=name, format=_format(name)
         )
         try:
             answer = self.model.stream(context.messages, max_tokens=max_tokens, show=show)
         except PromptTooLong:  # the server counted more than the window has: at least so many tokens more than we did
-            self.refused = max(margin, self._window - context.tokens) + self._window // 16
+            self._widen_margin(max(margin, self._window - context.tokens) + self._window // 16)
             raise
         self._end_line()
         if answer.text.strip():
             self.scope.add("assistant", answer.text, metadata={"model": name, "ended": _ended(answer)})
-        if answer.prompt_tokens is not None:
-            self.scope.record_usage(context, prompt_tokens=answer.prompt_tokens, model=name)
-            if (excess := answer.prompt_tokens - context.tokens) > margin:
+        if (excess := (answer.prompt_tokens or 0) - context.tokens) > 0:
+            self._widen_margin(excess + excess // 4)
+            if excess > margin:
                 counted = f"the server counted {excess} tokens more than {context.receipt.counter} did"
-                echo_hint(f"{counted}; from now on {self._margin()} are kept free")
+                echo_hint(f"{counted}; from now on {self.margin} are kept free")
         if not answer.text.strip():
             hint = f"{name} said nothing in {max_tokens} tokens: if it thinks, give it more (--reserve)."
             raise ModelAnswerInvalid(hint, "")
@@ -220,12 +220,8 @@ class _Session:
     def _window(self) -> int:
         return self.model.context_tokens if self.budget is None else min(self.budget, self.model.context_tokens)
 
-    def _margin(self) -> int:
-        """Return the tokens that are kept free, as the server was seen to count more than we did."""
-        name = self.model.counter_name
-        errors = [each for each in self.scope.user.token_count_errors() if each.model == name]
-        largest = max((each.largest_miss for each in errors if each.observed > each.predicted), default=0)
-        return min(max(largest + largest // 4, self.refused), self._window // MAX_MARGIN)
+    def _widen_margin(self, tokens: int) -> None:
+        self.margin = min(max(tokens, self.margin), self._window // MAX_MARGIN)
 
     def _show(self, piece: str) -> None:
         print(escape(piece), end="", flush=True)

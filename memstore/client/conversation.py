@@ -29,7 +29,6 @@ from memstore.ingest.add import ConversationRef, MessageInput, OnConflict, add_m
 from memstore.ingest.validation import (
     MOST_ROWS,
     check_choice,
-    check_name,
     check_names,
     check_number,
     check_object,
@@ -51,7 +50,7 @@ from memstore.models import (
 )
 from memstore.providers import TokenCounter
 from memstore.providers.tiktoken import check_tools
-from memstore.store import llm_usage, messages, receipts, summaries
+from memstore.store import messages, receipts, summaries
 from memstore.store.database import Transaction
 from memstore.store.messages import LAST
 from memstore.telemetry import operation_span
@@ -188,20 +187,6 @@ class AsyncConversationScope:
         from memstore.derive.summaries.deriver import summarize
 
         return await summarize(self._database, await self._runtime.resources(), self.user.id, self.id, from_seq, to_seq)
-
-    async def record_usage(self, context: Context, *, prompt_tokens: int, model: str) -> None:
-        """Record how many tokens a model's server reported for a context that was sent to it as it is, without tools.
-
-        `user.token_count_errors()` and `memstore doctor` compare them with `context.tokens`. Nothing is recorded before
-        the conversation's first message.
-        """
-        check_name(model, "model")
-        check_number(prompt_tokens, "prompt_tokens", 1, 10**9)
-        self._runtime.redactor.reject_secret_names(model=model)
-        async with self._database.user_transaction(self.user.id) as scope:
-            if await messages.conversation(scope, self.id) is not None:
-                counts = {"predicted": int(context.tokens), "observed": prompt_tokens}
-                await llm_usage.add_token_count(scope, model, context.receipt.counter, **counts)
 
     async def info(self) -> Conversation | None:
         """Return title, channel, settings and size; None before the first message."""

@@ -52,7 +52,6 @@ from memstore.models import (
     Role,
     Summary,
     Tier,
-    TokenCountErrors,
 )
 from memstore.providers import Embedder
 from memstore.search.candidates import DEPTH, facts_with_evidence, recall
@@ -322,11 +321,6 @@ class AsyncUserScope(AsyncUserFacts):
             raise InvalidInput("This receipt is of no conversation: it was not made by conversation.context().")
         async with self._database.user_transaction(self.id) as scope:
             return await replay(scope, receipt, format)
-
-    async def token_count_errors(self) -> list[TokenCountErrors]:
-        """Return how far token counts were from what models' servers reported (`conversation.record_usage`)."""
-        async with self._database.user_transaction(self.id) as scope:
-            return await llm_usage.token_count_errors(scope)
 
     async def dead_letters(self, *, limit: int = 1000) -> list[DeadLetter]:
         """Return unusable answers of chat models about this user's messages, the oldest first.

@@ -71,6 +71,5 @@ from memstore.models.reports import (
     LeftoverReport as LeftoverReport,
     MigrationReport as MigrationReport,
     ScanResult as ScanResult,
-    TokenCountErrors as TokenCountErrors,
     Usage as Usage,
 )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from pydantic import ValidationError
-from sqlalchemy import DOUBLE_PRECISION, BigInteger, SmallInteger, Text
+from sqlalchemy import BigInteger, SmallInteger, Text
 from sqlmodel import Field, SQLModel
 
 from memstore.models.contexts import adapter, as_json
@@ -31,24 +31,6 @@ class DeadLetter(SQLModel):
     payload: str = column(Text)
     attempts: int = column(SmallInteger, default="1")
     recorded_at: datetime = column(Time, default="now()")
-
-
-class TokenCountErrors(SQLModel):
-    """How far a counter was from the prompt tokens that a model's server reported, over all recorded calls.
-
-    `predicted` and `observed` are sums of tokens. `largest_miss` of one call is in tokens, in either direction;
-    `largest_share` is a share of what the server reported.
-    """
-
-    user_id: UUID = Field(primary_key=True)
-    model: str = Field(sa_type=Text, primary_key=True)
-    counter: str = Field(sa_type=Text, primary_key=True)
-    calls: int = column(BigInteger, default="0")
-    predicted: int = column(BigInteger, default="0")
-    observed: int = column(BigInteger, default="0")
-    largest_miss: int = column(BigInteger, default="0")
-    largest_share: float = column(DOUBLE_PRECISION, default="0")
-    last_seen: datetime = column(Time, default="now()")
 
 
 class Usage(NamedTuple):

@@ -1,4 +1,4 @@
-"""What calls of chat models cost, the answers that nobody could use, and how far token counts are from the servers'."""
+"""What calls of chat models cost, and the answers that nobody could use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from memstore.models import DeadLetter, TokenCountErrors, Usage
+from memstore.models import DeadLetter, Usage
 from memstore.store.database import Transaction
 from memstore.store.sql import statements
 
@@ -59,15 +59,3 @@ async def left(scope: Transaction, cap: int | None) -> int | None:
     if cap is None:
         return None
     return cap - (await scope.value(SQL["spent"], int, day=datetime.now(UTC).date()) or 0)
-
-
-async def add_token_count(scope: Transaction, model: str, counter: str, *, predicted: int, observed: int) -> None:
-    """Keep how far the count of a prompt was from what the server told, both in tokens; `observed` is not 0."""
-    miss = abs(predicted - observed)
-    values = {"predicted": predicted, "observed": observed, "miss": miss, "share": miss / observed}
-    await scope.run(SQL["add"], model=model, counter=counter, **values)
-
-
-async def token_count_errors(scope: Transaction) -> list[TokenCountErrors]:
-    """Return what was observed for the user, by model and counter."""
-    return await scope.all(SQL["drift"], TokenCountErrors.model_construct)

@@ -298,21 +298,6 @@ create table model_usage (
     foreign key (user_id) references users (user_id) on delete cascade
 ) with (fillfactor = 70);
 
--- How far token counts are from what models' servers say: sums over calls, and the largest miss of one call.
-create table counter_drift (
-    user_id       uuid             not null,
-    model         text             not null,
-    counter       text             not null,
-    calls         bigint           not null default 0,
-    predicted     bigint           not null default 0,
-    observed      bigint           not null default 0,
-    largest_miss  bigint           not null default 0,   -- in tokens, whichever of the two was more
-    largest_share double precision not null default 0,   -- of the tokens that the server told
-    last_seen     timestamptz      not null default now(),
-    primary key (user_id, model, counter),
-    foreign key (user_id) references users (user_id) on delete cascade
-) with (fillfactor = 70);
-
 
 -- Receipts of contexts, and the outbox
 
@@ -463,7 +448,7 @@ declare
     of_user constant text[] := outliving || array[
         'users', 'conversations', 'setting_changes', 'messages', 'summaries', 'facts', 'fact_sources', 'fact_changes',
         'item_text', 'embedding_models', 'item_vectors', 'term_postings', 'derivations', 'dead_letters', 'model_usage',
-        'counter_drift', 'receipts', 'events', 'documents', 'document_vectors'];
+        'receipts', 'events', 'documents', 'document_vectors'];
 begin
     foreach name in array array(select current_schema()::text union
                                 select n.nspname::text from pg_extension e join pg_namespace n on n.oid = e.extnamespace
@@ -500,7 +485,7 @@ create policy for_everybody on store_keys for select using (true);
 
 -- What was said is never changed: messages, summaries, sources, chunks and receipts take no UPDATE. The log of a fact
 -- names others, and forgets those that were erased.
-grant update on users, conversations, facts, derivations, embedding_models, dead_letters, model_usage, counter_drift,
+grant update on users, conversations, facts, derivations, embedding_models, dead_letters, model_usage,
     documents to memstore_app;
 grant update (other_id) on fact_changes to memstore_app;
 grant select, insert, update on api_tokens to memstore_app;

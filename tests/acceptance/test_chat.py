@@ -118,8 +118,6 @@ def test_an_answer_is_shown_kept_and_remembered_in_the_next_session(chat: Run, u
     with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
         alice = store.user("alice")
         assert any("peanuts" in fact.text for fact in alice.facts())
-        [drift] = alice.token_count_errors()
-        assert (drift.model, drift.calls, drift.largest_miss) == (f"ollama:{MODEL}", 2, 0)
         assert store.stats()["pending"] == 0
 
 
@@ -257,8 +255,6 @@ def test_a_server_that_counts_more_is_noticed_and_room_is_left_for_it(
     told = chat("--reserve", str(RESERVE), lines="First?\nSecond?\nThird?\n")
     assert told.err.count("the server counted 150 tokens more than") == 1
     assert [read.fits for read in server.read] == [False, True, True]
-    assert chat("--reserve", str(RESERVE), lines="Fourth, in another session?\n").code == 0
-    assert server.read[-1].fits
 
 
 def test_after_a_refused_prompt_room_is_left_for_what_the_server_counts_more(
@@ -432,9 +428,6 @@ def check_life(turns: int, sessions: int, url: str, server: ReadingOllama, embed
     assert sum(tokens(text) for _, text in said) > 4 * NUM_CTX
     assert SECRET in server.read[-1].prompt
     assert printed[-1].endswith(f"It is {SECRET}.\n")
-    with memstore.open(url, settings={"embedder": embedder}) as store:
-        [drift] = store.user("alice").token_count_errors()
-        assert (drift.calls, drift.largest_miss) == (answered, 0)
 
 
 def test_sixty_turns_over_sessions_and_kills_never_exceed_the_window(url: str, server: ReadingOllama) -> None:

@@ -76,32 +76,6 @@ async def test_what_are_no_tools_no_model_and_no_tokens_is_told_with_what_to_giv
         with pytest.raises(InvalidInput, match="model"):
             await trip.context("Where to?", budget=500, model=model)  # type: ignore[arg-type]
     context = await trip.context("Where to?", budget=500)
-    for tokens, model, words in (
-        ("many", "gpt-4o", "prompt_tokens"),
-        (0, "gpt-4o", "prompt_tokens"),
-        (40, "", "model"),
-    ):
-        with pytest.raises(InvalidInput, match=words):
-            await trip.record_usage(context, prompt_tokens=tokens, model=model)  # type: ignore[arg-type]
     assert check_fits(context, context.tokens) and not check_fits(context, context.tokens - 1)
     written = await trip.context("Where to?", budget=500, format="text")
     assert estimate(written, counter=store.counter) == written.tokens
-
-
-async def test_what_a_server_tells_is_held_against_what_was_counted(store: AsyncMemoryStore) -> None:
-    talk = store.user("alice").conversation("lisbon")
-    await talk.add("user", "When does the ferry leave?")
-    context = await talk.context(budget=500)
-    for told in (context.tokens, context.tokens - 2, context.tokens + 1):
-        await talk.record_usage(context, prompt_tokens=told, model="gpt-4o")
-    await talk.record_usage(context, prompt_tokens=2 * context.tokens, model="llama3.2")
-    exact, wild = await store.user("alice").token_count_errors()
-    assert (exact.model, exact.counter, exact.calls) == ("gpt-4o", store.counter.name, 3)
-    assert (exact.predicted, exact.observed) == (3 * context.tokens, 3 * context.tokens - 1)
-    assert exact.largest_miss == 2
-    assert exact.largest_share == pytest.approx(2 / (context.tokens - 2))
-    assert (wild.calls, wild.largest_miss, wild.largest_share) == (1, context.tokens, 0.5)
-    assert wild.last_seen >= exact.last_seen
-    nothing = store.user("bob").conversation("that has no message")
-    await nothing.record_usage(context, prompt_tokens=40, model="gpt-4o")
-    assert await store.user("bob").token_count_errors() == []

@@ -23,7 +23,6 @@ TABLES = {
     "fact_sources": "fact_id, message_id",
     "fact_changes": "id",
     "derivations": "conversation_id, deriver",
-    "counter_drift": "model, counter",
     "documents": "id",
     "document_vectors": "id, path",
 }

@@ -28,7 +28,6 @@ TABLES = {
     "fact_changes",
     "dead_letters",
     "model_usage",
-    "counter_drift",
     "events",
     "documents",
     "document_vectors",

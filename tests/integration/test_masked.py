@@ -69,7 +69,6 @@ async def refused_as_names(store: AsyncMemoryStore) -> None:
     """Give the store a card in the place of every name that an id follows from."""
     alice = store.user("alice")
     hello = {"role": "user", "content": "Hello"}
-    context = await alice.conversation("c").context("Hello?", budget=900)
     for call in (
         lambda: store.user(CARD).conversation("c").add("user", "Hello"),
         lambda: store.user(CARD).update(settings={"message_retention_days": 9}),
@@ -80,7 +79,6 @@ async def refused_as_names(store: AsyncMemoryStore) -> None:
         lambda: alice.conversation(CARD).update(title="Hello"),
         lambda: alice.conversation("c").add_many([hello, hello | {"external_id": CARD}]),
         lambda: alice.conversation("c").add_many([hello], key=CARD),
-        lambda: alice.conversation("c").record_usage(context, prompt_tokens=9, model=CARD),
         lambda: alice.documents().put(("a", CARD), "b", {}),
         lambda: alice.documents().put(("a",), CARD, {}),
     ):

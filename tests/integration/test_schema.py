@@ -18,13 +18,13 @@ from sqlmodel import SQLModel
 from sqlmodel.main import get_column_from_field
 
 from memstore import ids
-from memstore.models import Conversation, DeadLetter, FactColumns, Message, Summary, TokenCountErrors
+from memstore.models import Conversation, DeadLetter, FactColumns, Message, Summary
 from memstore.store import migrations
 from tests.integration.conftest import KEYS, OF_THE_OPERATOR, OUTLIVING, TABLES
 from tests.integration.test_isolation import fill
 
 VERSIONS = "memstore_schema"  # Alembic's own: the one table that is nobody's
-NARROW = ("users", "conversations", "derivations", "model_usage", "counter_drift", "backfills")
+NARROW = ("users", "conversations", "derivations", "model_usage", "backfills")
 CHANGED = {
     "users",
     "conversations",
@@ -33,7 +33,6 @@ CHANGED = {
     "embedding_models",
     "dead_letters",
     "model_usage",
-    "counter_drift",
     "documents",
 }
 NEVER_CHANGED = sorted(TABLES - CHANGED)
@@ -74,7 +73,6 @@ def test_what_models_declare_are_the_columns_of_their_tables(clone: str) -> None
         "summaries": Summary,
         "facts": FactColumns,
         "dead_letters": DeadLetter,
-        "counter_drift": TokenCountErrors,
     }
     for name, model in models.items():
         table = Table(name, metadata)

@@ -22,7 +22,7 @@ from memstore._sync.context.request import (
 )
 from memstore._sync.context.visibility import Rule
 from memstore._sync.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
-from memstore._sync.store import llm_usage, messages, receipts, summaries
+from memstore._sync.store import messages, receipts, summaries
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.messages import LAST
 from memstore.context.formats import get_format
@@ -32,7 +32,6 @@ from memstore.context.strategies.base import split_turns
 from memstore.ingest.validation import (
     MOST_ROWS,
     check_choice,
-    check_name,
     check_names,
     check_number,
     check_object,
@@ -188,20 +187,6 @@ class ConversationScope:
         from memstore._sync.derive.summaries.deriver import summarize
 
         return summarize(self._database, self._runtime.resources(), self.user.id, self.id, from_seq, to_seq)
-
-    def record_usage(self, context: Context, *, prompt_tokens: int, model: str) -> None:
-        """Record how many tokens a model's server reported for a context that was sent to it as it is, without tools.
-
-        `user.token_count_errors()` and `memstore doctor` compare them with `context.tokens`. Nothing is recorded before
-        the conversation's first message.
-        """
-        check_name(model, "model")
-        check_number(prompt_tokens, "prompt_tokens", 1, 10**9)
-        self._runtime.redactor.reject_secret_names(model=model)
-        with self._database.user_transaction(self.user.id) as scope:
-            if messages.conversation(scope, self.id) is not None:
-                counts = {"predicted": int(context.tokens), "observed": prompt_tokens}
-                llm_usage.add_token_count(scope, model, context.receipt.counter, **counts)
 
     def info(self) -> Conversation | None:
         """Return title, channel, settings and size; None before the first message."""

@@ -58,7 +58,6 @@ from memstore.models import (
     Role,
     Summary,
     Tier,
-    TokenCountErrors,
 )
 from memstore.providers import Embedder
 from memstore.telemetry import operation_span
@@ -318,11 +317,6 @@ class UserScope(UserFacts):
             raise InvalidInput("This receipt is of no conversation: it was not made by conversation.context().")
         with self._database.user_transaction(self.id) as scope:
             return replay(scope, receipt, format)
-
-    def token_count_errors(self) -> list[TokenCountErrors]:
-        """Return how far token counts were from what models' servers reported (`conversation.record_usage`)."""
-        with self._database.user_transaction(self.id) as scope:
-            return llm_usage.token_count_errors(scope)
 
     def dead_letters(self, *, limit: int = 1000) -> list[DeadLetter]:
         """Return unusable answers of chat models about this user's messages, the oldest first.

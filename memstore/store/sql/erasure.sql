@@ -335,7 +335,6 @@ UNION ALL SELECT 'receipts', count(*) FROM receipts WHERE user_id = %(user_id)s
 UNION ALL SELECT 'setting_changes', count(*) FROM setting_changes WHERE user_id = %(user_id)s
 UNION ALL SELECT 'dead_letters', count(*) FROM dead_letters WHERE user_id = %(user_id)s
 UNION ALL SELECT 'model_usage', count(*) FROM model_usage WHERE user_id = %(user_id)s
-UNION ALL SELECT 'counter_drift', count(*) FROM counter_drift WHERE user_id = %(user_id)s
 UNION ALL SELECT 'events', count(*) FROM events WHERE user_id = %(user_id)s
 UNION ALL SELECT 'documents', count(*) FROM documents WHERE user_id = %(user_id)s
 UNION ALL SELECT 'document_vectors', count(*) FROM document_vectors WHERE user_id = %(user_id)s

@@ -38,19 +38,3 @@ SELECT coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint AS tokens FRO
 SELECT model, sum(prompt_tokens)::float8 / sum(calls) AS prompt_tokens,
        sum(completion_tokens)::float8 / sum(calls) AS answer_tokens, nullif(sum(seconds), 0) / sum(calls) AS seconds
 FROM model_usage GROUP BY model HAVING sum(calls) > 0
-
--- add --
--- One call more: what was counted for its prompt, and what the server told.
-INSERT INTO counter_drift (user_id, model, counter, calls, predicted, observed, largest_miss, largest_share)
-VALUES (%(user_id)s, %(model)s, %(counter)s, 1, %(predicted)s, %(observed)s, %(miss)s, %(share)s)
-ON CONFLICT (user_id, model, counter) DO UPDATE
-SET calls = counter_drift.calls + 1,
-    predicted = counter_drift.predicted + excluded.predicted,
-    observed = counter_drift.observed + excluded.observed,
-    largest_miss = greatest(counter_drift.largest_miss, excluded.largest_miss),
-    largest_share = greatest(counter_drift.largest_share, excluded.largest_share),
-    last_seen = now()
-
--- drift --
--- All models and counters of a user.
-SELECT * FROM counter_drift WHERE user_id = %(user_id)s ORDER BY model, counter
