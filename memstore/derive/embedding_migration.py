@@ -18,9 +18,10 @@ from memstore.derive.dependencies import Dependencies
 from memstore.errors import Conflict
 from memstore.models import EmbeddingStatus, MigrationReport, Tier, UnitKey
 from memstore.providers import Embedder, Vectors
-from memstore.store import documents, embedding_models, erasure, messages, postings, vector_indexes
+from memstore.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes
+from memstore.store.chunks import BUILDING, RETIRED, STATES, Model, model_id
 from memstore.store.database import Database, Transaction
-from memstore.store.embedding_models import BUILDING, RETIRED, STATES, ChunkWithoutVector, Model, ModelChanged, id_of
+from memstore.store.embedding_models import ChunkWithoutVector, ModelChanged
 from memstore.store.errors import ConcurrentUpdate
 
 BATCH = 256  # units or documents: what is lost when this is killed
@@ -52,7 +53,7 @@ async def migrate(
     Users who come meanwhile are moved too. Raises `Conflict` if another process migrates, or if a migration to a third
     embedder is not done.
     """
-    model, migration = Model(id_of(target), target.name, target.dimensions), _Migration(progress)
+    model, migration = Model(model_id(target), target.name, target.dimensions), _Migration(progress)
     by_target = replace(dependencies, embedder=target)
     async with embedding_models.advisory_lock(database):
         while users := await _begin(database, model, migration):
@@ -106,7 +107,7 @@ async def _move(
             continue
         try:
             async with database.user_transaction(user) as scope:
-                await embedding_models.lock(scope)
+                await chunks.lock_user(scope)
                 migration.vectors += await _fill_locked_units(scope, dependencies, model.id, after)
                 while batch := await documents.lacking(scope, model.id, limit=BATCH):
                     vectors = await to_thread(_embed_documents, dependencies, batch)
@@ -125,7 +126,7 @@ async def _fill_locked_units(scope: Transaction, dependencies: Dependencies, mod
     """
     made = 0
     while batch := await embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after):
-        made += await embedding_models.add_vectors(scope, await to_thread(_embed_units, dependencies, batch), model)
+        made += await chunks.add_vectors(scope, await to_thread(_embed_units, dependencies, batch), model)
         after = batch[-1].number
     return made
 
@@ -140,9 +141,7 @@ async def clean(database: Database) -> MigrationReport:
         users = [user async for user, _ in messages.everybody(database)]
         for user in users:
             async with database.user_transaction(user) as scope:
-                if building := [
-                    model.name for model in await embedding_models.models(scope) if model.state == BUILDING
-                ]:
+                if building := [model.name for model in await chunks.read_models(scope) if model.state == BUILDING]:
                     raise Conflict(
                         f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate "
                         f"--to {building[0]}, or give it up with a migration to the embedder that serves. Nothing was "
@@ -156,7 +155,7 @@ async def clean(database: Database) -> MigrationReport:
 
 async def _clean_user(database: Database, user: UUID) -> int:
     async with database.user_transaction(user) as scope:
-        retired = [model for model in await embedding_models.models(scope) if model.state == RETIRED]
+        retired = [model for model in await chunks.read_models(scope) if model.state == RETIRED]
         indexed = [model for model in retired if await vector_indexes.is_made(scope, model.id)]
     for model in indexed:  # first: else it would be changed for each vector
         await vector_indexes.drop(database, user, model.id)
@@ -226,7 +225,7 @@ async def fill_units(
     active.
     """
     made, begun = 0, after
-    add = embedding_models.add_late if is_active else embedding_models.add_vectors
+    add = embedding_models.add_late if is_active else chunks.add_vectors
     while True:
         async with database.user_transaction(user, [erasure.VERSION]) as scope:
             [epoch] = scope.first
@@ -269,7 +268,7 @@ async def _fill_documents(database: Database, dependencies: Dependencies, user: 
             return made
         vectors = await to_thread(_embed_documents, dependencies, batch)
         async with database.user_transaction(user) as scope:
-            await embedding_models.lock(scope)
+            await chunks.lock_user(scope)
             made += await documents.add_vectors(scope, vectors, model)
 
 

@@ -13,9 +13,9 @@ from uuid import UUID
 from memstore.derive.erasure import ErasureTarget, erase
 from memstore.models import ErasureScope, LargeUser
 from memstore.settings import Settings
-from memstore.store import embedding_models, erasure, postings, vector_indexes
+from memstore.store import chunks, erasure, postings, vector_indexes
+from memstore.store.chunks import Model
 from memstore.store.database import Database
-from memstore.store.embedding_models import Model
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.postings import Reach
 
@@ -102,7 +102,7 @@ async def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
 async def _find_unindexed(database: Database, user: UUID) -> Model | None:
     """Return the user's active embedder if its vectors could have an index, and have none."""
     async with database.user_transaction(user) as scope:
-        model = embedding_models.active(await embedding_models.models(scope))
+        model = chunks.active_model(await chunks.read_models(scope))
         if model is None or not vector_indexes.is_possible(model.dimensions):
             return None
         return None if await vector_indexes.is_ready(scope, model.id) else model
@@ -112,7 +112,7 @@ async def _drop_indexes(database: Database, user: UUID) -> None:
     try:
         async with database.user_transaction(user) as scope:
             await postings.forget(scope)
-            models = await embedding_models.models(scope)
+            models = await chunks.read_models(scope)
     except ConcurrentUpdate:  # another process does it, or makes them
         return
     for model in models:

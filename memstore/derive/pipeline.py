@@ -26,9 +26,10 @@ from memstore.derive.summaries.deriver import SummaryDeriver
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
 from memstore.events import Event, EventType
 from memstore.models import QUARANTINED, DeriveReport
-from memstore.store import embedding_models, erasure, llm_usage, messages, watermarks
+from memstore.store import chunks, erasure, llm_usage, messages, watermarks
+from memstore.store.chunks import Model
 from memstore.store.database import Database, Transaction
-from memstore.store.embedding_models import Model, ModelChanged
+from memstore.store.embedding_models import ModelChanged
 from memstore.store.erasure import UserVersion
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import PendingWork, StaleWork
@@ -283,7 +284,7 @@ async def run_step(
 
 
 # A user's version and embedders: rows computed now are to be saved under the same ones.
-USER_STATE = (erasure.VERSION, embedding_models.MODELS)
+USER_STATE = (erasure.VERSION, chunks.MODELS)
 
 
 async def load_batch(database: Database, deriver: Deriver[B, R], work: PendingWork) -> LoadedBatch[B, R]:
@@ -303,7 +304,7 @@ async def _with_models(database: Database, deriver: Deriver[B, R], models: Seque
 async def _compute(loaded: Sequence[LoadedBatch[B, R]]) -> list[R]:
     """Return the result of each batch; those of one embedder are computed together."""
     results: dict[int, R] = {}
-    models = [embedding_models.id_of(one.deriver.dependencies.embedder) for one in loaded]
+    models = [chunks.model_id(one.deriver.dependencies.embedder) for one in loaded]
     for model in dict.fromkeys(models):
         places = [place for place, other in enumerate(models) if other == model]
         batches = [loaded[place].batch for place in places]

@@ -28,7 +28,7 @@ from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.pipeline import RunState, run_step
 from memstore.models import Usage
 from memstore.providers import Vectors
-from memstore.store import facts, llm_usage, queue
+from memstore.store import llm_usage, queue
 from memstore.store.database import SQL as DATABASE
 from memstore.store.embedded import server
 from memstore.store.rows import PendingWork
@@ -286,7 +286,7 @@ async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: s
         user, conversation = ids.user_id("alice"), (await talk.info()).id
         work = PendingWork(user, conversation, "facts", 0, 1)
         async with store._database.user_transaction(user) as scope:
-            await facts.lock(scope)
+            await chunks.lock_user(scope)
             deriving = asyncio.create_task(run_step(store._database, FactDeriver(resources), [work], RunState()))
             while not number(url, "select count(*) from pg_locks where not granted"):
                 await asyncio.sleep(0.02)

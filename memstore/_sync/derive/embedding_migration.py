@@ -14,17 +14,10 @@ from functools import partial
 from uuid import UUID
 
 from memstore._sync.derive.chunks import document_text, run_with_active_embedder, speaker_prefixed
-from memstore._sync.store import documents, embedding_models, erasure, messages, postings, vector_indexes
+from memstore._sync.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes
+from memstore._sync.store.chunks import BUILDING, RETIRED, STATES, Model, model_id
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.embedding_models import (
-    BUILDING,
-    RETIRED,
-    STATES,
-    ChunkWithoutVector,
-    Model,
-    ModelChanged,
-    id_of,
-)
+from memstore._sync.store.embedding_models import ChunkWithoutVector, ModelChanged
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import Conflict
 from memstore.models import EmbeddingStatus, MigrationReport, Tier, UnitKey
@@ -58,7 +51,7 @@ def migrate(database: Database, dependencies: Dependencies, target: Embedder, pr
     Users who come meanwhile are moved too. Raises `Conflict` if another process migrates, or if a migration to a third
     embedder is not done.
     """
-    model, migration = Model(id_of(target), target.name, target.dimensions), _Migration(progress)
+    model, migration = Model(model_id(target), target.name, target.dimensions), _Migration(progress)
     by_target = replace(dependencies, embedder=target)
     with embedding_models.advisory_lock(database):
         while users := _begin(database, model, migration):
@@ -108,7 +101,7 @@ def _move(database: Database, dependencies: Dependencies, user: UUID, model: Mod
             continue
         try:
             with database.user_transaction(user) as scope:
-                embedding_models.lock(scope)
+                chunks.lock_user(scope)
                 migration.vectors += _fill_locked_units(scope, dependencies, model.id, after)
                 while batch := documents.lacking(scope, model.id, limit=BATCH):
                     vectors = _embed_documents(dependencies, batch)
@@ -127,7 +120,7 @@ def _fill_locked_units(scope: Transaction, dependencies: Dependencies, model: UU
     """
     made = 0
     while batch := embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after):
-        made += embedding_models.add_vectors(scope, _embed_units(dependencies, batch), model)
+        made += chunks.add_vectors(scope, _embed_units(dependencies, batch), model)
         after = batch[-1].number
     return made
 
@@ -142,7 +135,7 @@ def clean(database: Database) -> MigrationReport:
         users = [user for user, _ in messages.everybody(database)]
         for user in users:
             with database.user_transaction(user) as scope:
-                if building := [model.name for model in embedding_models.models(scope) if model.state == BUILDING]:
+                if building := [model.name for model in chunks.read_models(scope) if model.state == BUILDING]:
                     raise Conflict(
                         f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate "
                         f"--to {building[0]}, or give it up with a migration to the embedder that serves. Nothing was "
@@ -156,7 +149,7 @@ def clean(database: Database) -> MigrationReport:
 
 def _clean_user(database: Database, user: UUID) -> int:
     with database.user_transaction(user) as scope:
-        retired = [model for model in embedding_models.models(scope) if model.state == RETIRED]
+        retired = [model for model in chunks.read_models(scope) if model.state == RETIRED]
         indexed = [model for model in retired if vector_indexes.is_made(scope, model.id)]
     for model in indexed:  # first: else it would be changed for each vector
         vector_indexes.drop(database, user, model.id)
@@ -226,7 +219,7 @@ def fill_units(
     active.
     """
     made, begun = 0, after
-    add = embedding_models.add_late if is_active else embedding_models.add_vectors
+    add = embedding_models.add_late if is_active else chunks.add_vectors
     while True:
         with database.user_transaction(user, [erasure.VERSION]) as scope:
             [epoch] = scope.first
@@ -269,7 +262,7 @@ def _fill_documents(database: Database, dependencies: Dependencies, user: UUID, 
             return made
         vectors = _embed_documents(dependencies, batch)
         with database.user_transaction(user) as scope:
-            embedding_models.lock(scope)
+            chunks.lock_user(scope)
             made += documents.add_vectors(scope, vectors, model)
 
 

@@ -22,9 +22,10 @@ from memstore._sync.derive.embedding_migration import embed_missing_units
 from memstore._sync.derive.facts.deriver import FactDeriver
 from memstore._sync.derive.maintenance import run_maintenance
 from memstore._sync.derive.summaries.deriver import SummaryDeriver
-from memstore._sync.store import embedding_models, erasure, llm_usage, messages, watermarks
+from memstore._sync.store import chunks, erasure, llm_usage, messages, watermarks
+from memstore._sync.store.chunks import Model
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.embedding_models import Model, ModelChanged
+from memstore._sync.store.embedding_models import ModelChanged
 from memstore._sync.store.erasure import UserVersion
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.llm import LLMSession
@@ -282,7 +283,7 @@ def run_step(
 
 
 # A user's version and embedders: rows computed now are to be saved under the same ones.
-USER_STATE = (erasure.VERSION, embedding_models.MODELS)
+USER_STATE = (erasure.VERSION, chunks.MODELS)
 
 
 def load_batch(database: Database, deriver: Deriver[B, R], work: PendingWork) -> LoadedBatch[B, R]:
@@ -302,7 +303,7 @@ def _with_models(database: Database, deriver: Deriver[B, R], models: Sequence[Mo
 def _compute(loaded: Sequence[LoadedBatch[B, R]]) -> list[R]:
     """Return the result of each batch; those of one embedder are computed together."""
     results: dict[int, R] = {}
-    models = [embedding_models.id_of(one.deriver.dependencies.embedder) for one in loaded]
+    models = [chunks.model_id(one.deriver.dependencies.embedder) for one in loaded]
     for model in dict.fromkeys(models):
         places = [place for place, other in enumerate(models) if other == model]
         batches = [loaded[place].batch for place in places]

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memstore._sync.store import chunks, embedding_models
+from memstore._sync.store import chunks
 from memstore._sync.store.database import Read, Transaction
 from memstore.models import Edge, Fact, FactColumns, FactSpan, KnownFact
 from memstore.providers import Vectors
@@ -30,11 +30,6 @@ class Source:
 
 # Sources that were taken back, as facts and messages, and when each was recorded.
 Taken = Mapping[tuple[UUID, UUID], datetime]
-
-
-def lock(scope: Transaction) -> None:
-    """Let no other writer of this user's facts in until the transaction ends."""
-    embedding_models.lock(scope)
 
 
 def add(scope: Transaction, fact: FactColumns) -> datetime | None:

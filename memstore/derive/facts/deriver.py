@@ -351,7 +351,7 @@ class FactDeriver:
         Facts that come out again stay, with their sources and history: what was known before can still be seen. What a
         fact that is gone had superseded is restored.
         """
-        await facts.lock(scope)
+        await chunks.lock_user(scope)
         letters = [letter for batch in made if batch.llm_session for letter in batch.llm_session.invalid_responses]
         await llm_usage.remove_letters(scope, conversation, self.name, but=letters)
         new = [one for batch in made for one in batch.facts]
@@ -378,7 +378,7 @@ class FactDeriver:
         asked = [batch.llm_session for batch in made if batch.llm_session]
         counts = {"letters": sum(len(calls.invalid_responses) for calls in asked)}
         if new:
-            await facts.lock(scope)
+            await chunks.lock_user(scope)
             erased = await tombstones.erased_items(scope, [one.fact.id for one in new])
             model = await embedding_models.lock_active(scope, self.dependencies.embedder)
             for one in new:
