@@ -162,14 +162,12 @@ def migrate(
     Recall goes on meanwhile, by the old vectors until the moment of the switch. Stopped or killed, the same command
     goes on with what is left. Afterwards set embedder to the new one, for new users.
     """
-    from memstore.providers import vectors_name
-
     with open_store() as store, show_progress("loading") as move:
         moved = store.embeddings.migrate(to, progress=lambda done, total: move("units", done, total))
         own = store.settings.embedder
     text = f"{moved.users:,} users are found by {to} now; {moved.vectors:,} vectors made"
     print_result(moved, text)
-    if vectors_name(own) != vectors_name(to):
+    if own != to:
         echo_hint(f"new users are still given {own}: set MEMSTORE_EMBEDDER={to}, or embedder in the settings file")
 
 

@@ -36,7 +36,6 @@ BackfillArgument = Annotated[UUID | None, typer.Argument(metavar="ID", help="Els
 OnlyOption = Annotated[list[str] | None, option("embed|summaries|facts", "These only; may be repeated.")]
 TokensOption = Annotated[int | None, option("N", "Pause before chat models take more tokens.", min=1)]
 DetachFlag = Annotated[bool, flag("--detach", "Leave it to workers that run elsewhere.")]
-SecondsOption = Annotated[float | None, option("N", "Pause after so many seconds of work.", min=1)]
 
 
 def derive(
@@ -158,7 +157,6 @@ def run(
     user: OnlyUserOption = None,
     only: OnlyOption = None,
     max_tokens: TokensOption = None,
-    max_seconds: SecondsOption = None,
     detach: DetachFlag = False,
     concurrency: ConcurrencyOption = 4,
 ) -> None:
@@ -168,7 +166,7 @@ def run(
     """
 
     async def begin(store: WorkingStore) -> UUID:
-        return await store.backfills.begin(user=user, only=only or (), max_tokens=max_tokens, max_seconds=max_seconds)
+        return await store.backfills.begin(user=user, only=only or (), max_tokens=max_tokens)
 
     _work(begin, detach, concurrency)
 
@@ -177,7 +175,6 @@ def run(
 def resume(
     backfill: BackfillArgument = None,
     max_tokens: TokensOption = None,
-    max_seconds: SecondsOption = None,
     detach: DetachFlag = False,
     concurrency: ConcurrencyOption = 4,
 ) -> None:
@@ -186,7 +183,7 @@ def resume(
     async def resume(store: WorkingStore) -> UUID:
         state = await store.backfills.status(backfill)
         if state.backfill.state != "running":
-            await store.backfills.resume(state.backfill.id, max_tokens=max_tokens, max_seconds=max_seconds)
+            await store.backfills.resume(state.backfill.id, max_tokens=max_tokens)
         return state.backfill.id
 
     _work(resume, detach, concurrency)

@@ -1,7 +1,7 @@
 """`store.backfills`: long histories that workers derive under a plan, with caps, and that can be paused.
 
 Pending messages are assigned to a backfill in `derivations`, so pausing it changes one row and undoes nothing. New
-messages in conversations that are not assigned to it are derived first. Workers keep within its caps (`derive.worker`).
+messages in conversations that are not assigned to it are derived first. Workers keep within its cap (`derive.worker`).
 """
 
 from __future__ import annotations
@@ -85,12 +85,11 @@ class AsyncBackfills:
         user: str | None = None,
         only: Sequence[str] = (),
         max_tokens: int | None = None,
-        max_seconds: float | None = None,
         plan: BackfillPlan | None = None,
     ) -> UUID:
         """Make what is pending a backfill and return its id; workers take it up.
 
-        It is paused before calls of chat models take more than `max_tokens`, or after `max_seconds` of work. What
+        It is paused before calls of chat models take more than `max_tokens`. What
         another open backfill has stays with that one. If the process is killed meanwhile, the backfill is left paused
         with a part of what is pending.
         """
@@ -104,7 +103,6 @@ class AsyncBackfills:
                 only_user=None if user is None else ids.user_id(user),
                 derivers=derivers,
                 max_tokens=max_tokens,
-                max_seconds=max_seconds,
                 plan={} if plan is None else asdict(plan),
             )
             others = [id for id, state in (await backfills.states(scope)).items() if state != backfills.CANCELLED]
@@ -151,13 +149,11 @@ class AsyncBackfills:
         """End it. What it has derived stays; workers leave the rest alone until it is asked for."""
         return await self._halt(backfill, backfills.CANCELLED)
 
-    async def resume(
-        self, backfill: UUID | None = None, *, max_tokens: int | None = None, max_seconds: float | None = None
-    ) -> BackfillStatus:
-        """Resume a paused one, with other caps if given. Raises `InvalidInput` if it is not paused."""
+    async def resume(self, backfill: UUID | None = None, *, max_tokens: int | None = None) -> BackfillStatus:
+        """Resume a paused one, with another cap if given. Raises `InvalidInput` if it is not paused."""
         async with self._database.admin_transaction() as scope:
             row = await _find(scope, backfill)
-            if not await backfills.resume(scope, row.id, max_tokens=max_tokens, max_seconds=max_seconds):
+            if not await backfills.resume(scope, row.id, max_tokens=max_tokens):
                 raise InvalidInput(f"The backfill {row.id} is not paused but {row.state}.")
         return await self.status(row.id)
 

@@ -97,9 +97,6 @@ async def run_conversation_job(
     """
     async with database.admin_transaction() as scope:
         behind = await watermarks.lagging_work(scope, user, conversation)
-        for backfill in {work.backfill for work in behind if work.backfill and work.timed}:
-            if await backfills.out_of_time(scope, backfill):
-                behind = [work for work in behind if work.backfill != backfill]
     ready = [work for work in behind if work.in_line and work.state != backfills.PAUSED]
     ready = [work for work in ready if work.state == backfills.RUNNING or not of_backfill]
     # At once: one computes while another writes. They know nothing of each other's rows.

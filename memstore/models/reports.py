@@ -95,7 +95,7 @@ class JobCounts:
 class Backfill:
     """A history that workers derive under a plan. `state` is "running", "paused", "cancelled" or "done".
 
-    `messages` counts each deriver's. `reason` says why it is paused: "by hand", or a cap of "tokens" or "seconds".
+    `messages` counts each deriver's. `reason` says why it is paused: "by hand", or a cap of "tokens".
     `worked_seconds` are those until it was last paused.
     """
 
@@ -106,7 +106,6 @@ class Backfill:
     derivers: list[str]
     messages: int
     max_tokens: int | None
-    max_seconds: float | None
     spent_tokens: int
     taken_tokens: int
     worked_seconds: float

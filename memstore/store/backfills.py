@@ -13,7 +13,7 @@ from memstore.store.sql import statements
 
 SQL = statements("backfills")
 RUNNING, PAUSED, CANCELLED, DONE = "running", "paused", "cancelled", "done"
-BY_HAND, TOKENS, SECONDS = "by hand", "tokens", "seconds"
+BY_HAND = "by hand"
 
 
 async def add(
@@ -23,12 +23,11 @@ async def add(
     only_user: UUID | None,
     derivers: Sequence[str],
     max_tokens: int | None,
-    max_seconds: float | None,
     plan: Json,
 ) -> None:
     """Store a new backfill, paused."""
-    caps = {"max_tokens": max_tokens, "max_seconds": max_seconds}
-    await scope.run(SQL["add"], id=backfill, only_user=only_user, derivers=list(derivers), plan=Jsonb(plan), **caps)
+    values = {"only_user": only_user, "derivers": list(derivers), "max_tokens": max_tokens, "plan": Jsonb(plan)}
+    await scope.run(SQL["add"], id=backfill, **values)
 
 
 async def set_messages(scope: Transaction, backfill: UUID, messages: int) -> None:
@@ -56,16 +55,9 @@ async def halt(scope: Transaction, backfill: UUID, state: str, reason: str | Non
     return bool(await scope.run(SQL["halt"], id=backfill, state=state, reason=reason))
 
 
-async def resume(
-    scope: Transaction, backfill: UUID, *, max_tokens: int | None = None, max_seconds: float | None = None
-) -> bool:
-    """Resume a paused backfill, with other caps if given; return False if it is not paused."""
-    return bool(await scope.run(SQL["resume"], id=backfill, max_tokens=max_tokens, max_seconds=max_seconds))
-
-
-async def out_of_time(scope: Transaction, backfill: UUID) -> bool:
-    """Pause a backfill that has worked for `max_seconds`; return whether it was paused."""
-    return bool(await scope.run(SQL["out_of_time"], id=backfill))
+async def resume(scope: Transaction, backfill: UUID, *, max_tokens: int | None = None) -> bool:
+    """Resume a paused backfill, with another cap if given; return False if it is not paused."""
+    return bool(await scope.run(SQL["resume"], id=backfill, max_tokens=max_tokens))
 
 
 async def reserve(scope: Transaction, backfill: UUID, tokens: int) -> bool:

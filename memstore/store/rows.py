@@ -117,12 +117,8 @@ class StaleWork(PendingWork):
 
 @dataclass(frozen=True, slots=True)
 class LaggingWork(PendingWork):
-    """What is pending, and whose it is: a backfill's, in a state, or nobody's. `in_line`: it is its turn.
-
-    `timed`: the backfill has a cap in seconds.
-    """
+    """What is pending, and whose it is: a backfill's, in a state, or nobody's. `in_line`: it is its turn."""
 
     backfill: UUID | None
     state: str | None
-    timed: bool
     in_line: bool

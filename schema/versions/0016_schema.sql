@@ -252,12 +252,11 @@ create table backfills (
     id             uuid             not null primary key,
     state          text             not null default 'running'
                                     check (state in ('running', 'paused', 'cancelled', 'done')),
-    reason         text             check (reason in ('by hand', 'tokens', 'seconds')),   -- why it does not run
+    reason         text             check (reason in ('by hand', 'tokens')),   -- why it does not run
     only_user      uuid,
     derivers       text[]           not null,
     messages       bigint           not null default 0,    -- that it was to derive, each deriver's counted
     max_tokens     bigint,
-    max_seconds    double precision,
     spent_tokens   bigint           not null default 0,    -- in calls of chat models
     taken_tokens   bigint           not null default 0,    -- for calls that are under way, or were when they were killed
     worked_seconds double precision not null default 0,    -- until it was paused last

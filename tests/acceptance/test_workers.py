@@ -28,7 +28,7 @@ from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.pipeline import RunState, run_step
 from memstore.models import Usage
 from memstore.providers import Vectors
-from memstore.store import llm_usage, queue
+from memstore.store import chunks, llm_usage, queue
 from memstore.store.database import SQL as DATABASE
 from memstore.store.embedded import server
 from memstore.store.rows import PendingWork
@@ -349,47 +349,20 @@ def test_a_worker_goes_on_after_its_embedded_server_was_killed(tmp_path: Path) -
         server.stop(folder)
 
 
-def test_adding_messages_queues_a_job_in_the_same_transaction(url: str) -> None:
-    with memstore.open(url, settings=HASHING | {"queue_on_add": True}) as store:
-        talk = store.user("alice").conversation("talk")
-        with pytest.raises(memstore.Conflict):
-            talk.add_many([*said("talk", 1), said("talk", 1)[0] | {"content": "Something else."}])
-        assert store.jobs() == [], "what was not stored has no job"
-        talk.add_many(said("talk", 3))
-        (job,) = store.jobs()
-        assert (job.status, job.priority, job.conversation_id) == ("todo", 10, talk.info().id)
-        talk.add("user", "And another thing.")
-        assert len(store.jobs()) == 1, "one job is to look at all of it"
-        store.derive()
-        talk.add("user", "And a last one.")
-        assert len(store.jobs()) == 2, "whoever had caught up is told"
-
-
-def test_the_app_role_may_queue_a_job_for_its_own_user_and_do_nothing_else_to_the_queue(url: str) -> None:
-    fill(url, users=2, conversations=1, messages=1)
+def test_the_app_role_may_do_nothing_to_the_queue(url: str) -> None:
     queue.prepare_queue(url)
     queue.prepare_queue(url)
     with psycopg.connect(url) as connection:
-        (mine, talk), (_, other) = connection.execute(
-            "select u.user_id, c.id from users u join conversations c using (user_id) order by u.name"
-        ).fetchall()
         connection.execute("set role memstore_app")
-        connection.execute("select set_config('memstore.user_id', %s, false)", [str(mine)])
         connection.commit()
         for statement in (
             "select * from procrastinate_jobs",
             "delete from procrastinate_jobs",
             "insert into procrastinate_jobs (queue_name, task_name) values ('derive', 'memstore.derive')",
-            f"select memstore_enqueue((select user_id from users where user_id <> '{mine}'), '{other}', 0)",
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement)
             connection.rollback()
-        connection.execute("select memstore_enqueue(%s, %s, 0)", [mine, other])
-        connection.execute("select memstore_enqueue(%s, %s, 0)", [mine, talk])
-        connection.commit()
-    assert number(url, "select count(*) from procrastinate_jobs") == 1, "a conversation of somebody else's has none"
-    assert number(url, f"select count(*) from procrastinate_jobs where lock = '{talk}'") == 1
 
 
 def test_two_workers_that_begin_at_once_make_one_queue(url: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 from memstore import Certificate, Erased, InvalidInput, ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
+from memstore.derive.scheduler import enqueue_pending
 from memstore.events import EventType
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
@@ -162,11 +163,12 @@ async def test_of_an_erased_user_nothing_is_left(store: AsyncMemoryStore) -> Non
 
 
 async def test_jobs_and_backfills_of_an_erased_user_are_gone(url: str) -> None:
-    async with await AsyncMemoryStore.open(url, settings=SETTINGS | {"queue_on_add": True}) as store:
+    async with await AsyncMemoryStore.open(url, settings=SETTINGS) as store:
         alice = store.user("alice")
         for name, room in (("alice", "lisbon"), ("alice", "work"), ("bob", "work")):
             await store.user(name).conversation(room).add("user", "I live in Leeds.")
         await store.backfills.begin(user="alice")
+        assert await enqueue_pending(store._database) == 3
         assert set(holding(url, alice.id)) >= {"backfills", "procrastinate_jobs"}
         place = await alice.conversation("lisbon").erase()
         assert place.counts["jobs"] == 1

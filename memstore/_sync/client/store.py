@@ -88,15 +88,12 @@ class MemoryStore:
             settings.pool_size,
             revive=server.ensure if server else None,
             outbox=settings.event_retention_days > 0,
-            enqueue=settings.queue_on_add,
             most_units=settings.max_chunks_in_memory,
             most_bytes=settings.index_cache_mb * 2**20,
         )
         store = cls(database, settings, server, reranker)
         try:
             migrations.prepare(dsn, upgrade_old=server is not None)
-            if settings.queue_on_add:
-                queue.prepare_queue(dsn)
             database.open()
         except BaseException:  # an interrupt too: what was opened is closed
             store.close()

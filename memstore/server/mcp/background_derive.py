@@ -1,7 +1,7 @@
 """Derives in the background of a server, so that new messages become searchable shortly after they were stored.
 
-In this process and one user at a time, unless workers do it (`queue_on_add`). Other processes may derive the same user
-at once: a step that one of them has taken is not taken again.
+In this process and one user at a time. Workers and other processes may derive the same user at once: a step that one of
+them has taken is not taken again.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ class BackgroundDerive:
 
     def notify_write(self, user: str) -> None:
         """Schedule a user who has something to derive."""
-        if self._store.settings.queue_on_add:
-            return
         self._due[user] = time.monotonic() + QUIET_SECONDS
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="memstore-derive")

@@ -1,7 +1,7 @@
 -- add --
 -- A backfill; it runs as soon as it has what is pending.
-INSERT INTO backfills (id, state, only_user, derivers, max_tokens, max_seconds, plan)
-VALUES (%(id)s, 'paused', %(only_user)s, %(derivers)s, %(max_tokens)s, %(max_seconds)s, %(plan)s)
+INSERT INTO backfills (id, state, only_user, derivers, max_tokens, plan)
+VALUES (%(id)s, 'paused', %(only_user)s, %(derivers)s, %(max_tokens)s, %(plan)s)
 
 -- set_messages --
 -- How many messages a backfill is to derive.
@@ -30,19 +30,11 @@ SET state = %(state)s, reason = %(reason)s,
 WHERE id = %(id)s AND (state = 'running' OR state = 'paused' AND %(state)s <> 'paused')
 
 -- resume --
--- Goes on with one that is paused, with other caps where they are given.
+-- Goes on with one that is paused, with another cap where it is given.
 UPDATE backfills
 SET state = 'running', reason = NULL, resumed_at = clock_timestamp(),
-    max_tokens = coalesce(%(max_tokens)s, max_tokens), max_seconds = coalesce(%(max_seconds)s, max_seconds)
+    max_tokens = coalesce(%(max_tokens)s, max_tokens)
 WHERE id = %(id)s AND state = 'paused'
-
--- out_of_time --
--- Pauses one that has worked for as long as it may.
-UPDATE backfills
-SET state = 'paused', reason = 'seconds',
-    worked_seconds = worked_seconds + extract(epoch FROM clock_timestamp() - resumed_at)
-WHERE id = %(id)s AND state = 'running'
-  AND worked_seconds + extract(epoch FROM clock_timestamp() - resumed_at) >= max_seconds
 
 -- reserve --
 -- Takes tokens for a call before it is made; several workers together never take more than the cap.

@@ -64,7 +64,6 @@ d.deriver <> 'facts' OR d.attempts > 0 OR NOT EXISTS (
 -- Which derivers are behind in one conversation, in which state the backfill is that has the messages.
 -- A user's facts are settled with each other: one conversation after the other is in line.
 SELECT d.user_id, d.conversation_id, d.deriver, d.done_seq, d.last_seq, b.id AS backfill, b.state,
-       b.max_seconds IS NOT NULL AS timed,
        <its_turn> AS in_line
 FROM derivations d LEFT JOIN backfills b ON b.id = d.backfill
 WHERE d.user_id = %(user)s AND d.conversation_id = %(conversation_id)s AND d.done_seq < d.last_seq
