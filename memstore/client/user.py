@@ -165,13 +165,15 @@ class AsyncUserScope(AsyncUserFacts):
         )
         if not filters.tiers or (group_by == "fact" and Tier.FACTS not in filters.tiers):
             raise InvalidInput(f"tiers={tiers!r} with group_by={group_by!r}: give some of {', '.join(Tier)}.")
-        sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
+        sight = None
+        if viewer is not None:
+            sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
         with operation_span("recall") as span:
             reranker = await runtime.load_reranker()
             embedder = await runtime.load_embedder()
             builder = QueryBuilder(self._database, self.id, embedder, runtime.embedder_by_name)
             wanted = max(DEPTH, HITS_A_SESSION * limit) if group_by == "session" else limit
-            searched = max(HITS_FOR_A_VIEWER, 4 * wanted) if sight.is_active else wanted
+            searched = max(HITS_FOR_A_VIEWER, 4 * wanted) if sight else wanted
             # A reranker may lift what ranks lower into the limit, and above the least score.
             searched, least = (searched, min_score) if reranker is None else (max(searched, READ), None)
             evidence: list[Hit] = []
@@ -181,7 +183,7 @@ class AsyncUserScope(AsyncUserFacts):
                 )
             else:
                 hits = await recall(builder, query, filters=filters, limit=searched, min_score=least)
-            if sight.is_active:
+            if sight:
                 async with self._database.user_transaction(self.id) as scope:
                     hits = await sight.hits(scope, hits)
                     evidence = await sight.hits(scope, evidence) if evidence else []
@@ -197,7 +199,7 @@ class AsyncUserScope(AsyncUserFacts):
             else:
                 async with self._database.user_transaction(self.id) as scope:
                     groups = await by_session(scope, hits, limit, filters.as_of)
-                if sight.is_active:  # when a session began may tell a viewer of messages that it does not see
+                if sight:  # when a session began may tell a viewer of messages that it does not see
                     groups = [within_hits(group) for group in groups]
             span.set(hits=len(groups))
             return groups_in_time(groups) if order == "time" else groups
