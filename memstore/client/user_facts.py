@@ -10,7 +10,6 @@ from uuid import UUID
 from memstore.client.runtime import Runtime
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import (
-    MOST_OFFSET,
     check_choice,
     check_name,
     check_number,
@@ -79,13 +78,12 @@ class AsyncUserFacts:
             raise NotFound(f"This user has no fact {fact_id}.")
         return fact
 
-    async def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100, offset: int = 0) -> list[Fact]:
-        """Return the facts that these messages say, of whatever state, the latest first, after the first `offset`."""
+    async def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100) -> list[Fact]:
+        """Return the facts that these messages say, of whatever state, the latest first."""
         message_ids = to_uuids(messages, "messages")
         check_number(limit, "limit")
-        check_number(offset, "offset", 0, MOST_OFFSET)
         async with self._database.user_transaction(self.id) as scope:
-            return await facts.facts_said_by(scope, message_ids, limit=limit, offset=offset)
+            return await facts.facts_said_by(scope, message_ids, limit=limit)
 
     async def entity(self, name: str) -> Entity:
         """Return the facts about a person or thing, and its relations to others.

@@ -95,9 +95,9 @@ async def fact(scope: Transaction, id: UUID) -> Fact | None:
     return next(iter(await facts(scope, state=None, ids=[id])), None)
 
 
-async def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int, offset: int) -> list[Fact]:
+async def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int) -> list[Fact]:
     """Return the facts that these messages say, of whatever state, the latest first."""
-    rows = await scope.tuples(SQL["said_by"], messages=list(messages), limit=limit, offset=offset)
+    rows = await scope.tuples(SQL["said_by"], messages=list(messages), limit=limit)
     return await _facts_of(scope, [id for _, id in rows])
 
 

@@ -81,8 +81,8 @@ async def remove(scope: Transaction, conversation: UUID) -> list[UUID]:
 
 
 async def summaries_over(
-    scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int, offset: int
+    scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int
 ) -> list[Summary]:
     """Return the summaries that stand for some of these messages, the lowest level first, those asked for last."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    return await scope.all(SQL["summaries_over"], SUMMARY, **values, limit=limit, offset=offset)
+    return await scope.all(SQL["summaries_over"], SUMMARY, **values, limit=limit)

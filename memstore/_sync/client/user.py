@@ -28,7 +28,6 @@ from memstore.errors import InvalidInput, NotFound
 from memstore.events import Event, EventType
 from memstore.ingest.validation import (
     KEPT_FOR,
-    MOST_OFFSET,
     check_choice,
     check_name,
     check_names,
@@ -239,20 +238,17 @@ class UserScope(UserFacts):
             raise NotFound(f"This user has no summary {id}: it may have been made anew, with another id.")
         return summary
 
-    def summaries_over(
-        self, conversation_id: UUID, from_seq: int, to_seq: int, *, limit: int = 100, offset: int = 0
-    ) -> list[Summary]:
-        """Return the summaries of some of these messages, both numbers included, after the first `offset`.
+    def summaries_over(self, conversation_id: UUID, from_seq: int, to_seq: int, *, limit: int = 100) -> list[Summary]:
+        """Return the summaries of some of these messages, both numbers included.
 
         The lowest level comes first; those made on demand come last.
         """
         check_number(from_seq, "from_seq", 0, messages.LAST)
         check_number(to_seq, "to_seq", 0, messages.LAST)
         check_number(limit, "limit")
-        check_number(offset, "offset", 0, MOST_OFFSET)
         conversation_id = to_uuid(conversation_id)
         with self._database.user_transaction(self.id) as scope:
-            return summaries.summaries_over(scope, conversation_id, from_seq, to_seq, limit=limit, offset=offset)
+            return summaries.summaries_over(scope, conversation_id, from_seq, to_seq, limit=limit)
 
     def resolve_id(self, prefix: str, *, kind: str) -> UUID:
         """Return the id that begins like this, 4 digits or more. `kind` is "fact", "summary", "change" or "receipt".

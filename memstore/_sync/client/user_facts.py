@@ -12,16 +12,7 @@ from memstore._sync.client.runtime import Runtime
 from memstore._sync.store import fact_history, facts
 from memstore._sync.store.database import Database
 from memstore.errors import InvalidInput, NotFound
-from memstore.ingest.validation import (
-    MOST_OFFSET,
-    check_choice,
-    check_name,
-    check_number,
-    check_text,
-    to_utc,
-    to_uuid,
-    to_uuids,
-)
+from memstore.ingest.validation import check_choice, check_name, check_number, check_text, to_utc, to_uuid, to_uuids
 from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange
 
 ANY_STATE = "all"
@@ -80,13 +71,12 @@ class UserFacts:
             raise NotFound(f"This user has no fact {fact_id}.")
         return fact
 
-    def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100, offset: int = 0) -> list[Fact]:
-        """Return the facts that these messages say, of whatever state, the latest first, after the first `offset`."""
+    def facts_said_by(self, messages: Sequence[UUID], *, limit: int = 100) -> list[Fact]:
+        """Return the facts that these messages say, of whatever state, the latest first."""
         message_ids = to_uuids(messages, "messages")
         check_number(limit, "limit")
-        check_number(offset, "offset", 0, MOST_OFFSET)
         with self._database.user_transaction(self.id) as scope:
-            return facts.facts_said_by(scope, message_ids, limit=limit, offset=offset)
+            return facts.facts_said_by(scope, message_ids, limit=limit)
 
     def entity(self, name: str) -> Entity:
         """Return the facts about a person or thing, and its relations to others.

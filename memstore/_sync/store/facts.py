@@ -96,9 +96,9 @@ def fact(scope: Transaction, id: UUID) -> Fact | None:
     return next(iter(facts(scope, state=None, ids=[id])), None)
 
 
-def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int, offset: int) -> list[Fact]:
+def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int) -> list[Fact]:
     """Return the facts that these messages say, of whatever state, the latest first."""
-    rows = scope.tuples(SQL["said_by"], messages=list(messages), limit=limit, offset=offset)
+    rows = scope.tuples(SQL["said_by"], messages=list(messages), limit=limit)
     return _facts_of(scope, [id for _, id in rows])
 
 

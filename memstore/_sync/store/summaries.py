@@ -81,9 +81,7 @@ def remove(scope: Transaction, conversation: UUID) -> list[UUID]:
     return scope.column(SQL["remove_summaries"], conversation_id=conversation)
 
 
-def summaries_over(
-    scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int, offset: int
-) -> list[Summary]:
+def summaries_over(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int) -> list[Summary]:
     """Return the summaries that stand for some of these messages, the lowest level first, those asked for last."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    return scope.all(SQL["summaries_over"], SUMMARY, **values, limit=limit, offset=offset)
+    return scope.all(SQL["summaries_over"], SUMMARY, **values, limit=limit)

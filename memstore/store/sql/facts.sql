@@ -207,4 +207,4 @@ SELECT DISTINCT f.occurred_at, f.id
 FROM fact_sources s JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id
 WHERE s.user_id = %(user_id)s AND f.user_id = %(user_id)s AND s.message_id = ANY(%(messages)s::uuid[])
 ORDER BY f.occurred_at DESC, f.id
-LIMIT %(limit)s OFFSET %(offset)s
+LIMIT %(limit)s

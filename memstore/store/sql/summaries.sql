@@ -63,4 +63,4 @@ SELECT * FROM summaries
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
   AND from_seq <= %(to_seq)s AND to_seq >= %(from_seq)s
 ORDER BY level = 0, level, from_seq, id
-LIMIT %(limit)s OFFSET %(offset)s
+LIMIT %(limit)s
