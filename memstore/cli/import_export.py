@@ -119,7 +119,6 @@ def export(
         str, typer.Argument(metavar="[PATH|-]", help="A file, gzipped where it ends in .gz; - is stdout.")
     ] = STDOUT,
     user: Annotated[list[str] | None, name_option("Of this user; may be repeated.", "--user", "-u")] = None,
-    conversation: Annotated[str | None, name_option("Only this one of the user's.", "--conversation", "-c")] = None,
     no_derived: Annotated[bool, flag("--no-derived", "Without what was made of messages: to be made there.")] = False,
     no_vectors: Annotated[bool, flag("--no-vectors", "Without vectors, most of the size: to be made there.")] = False,
 ) -> None:
@@ -130,10 +129,7 @@ def export(
     """
     if path == STDOUT and given.as_json:
         raise typer.BadParameter("stdout has the export; give a file to have the counts there.")
-    if conversation is not None and len(user or ()) != 1:
-        raise typer.BadParameter("a conversation is of one user: give --user once.", param_hint="--conversation")
-    scope: Json = {"users": user or None, "conversation": conversation}
-    options = scope | {"derived": not no_derived, "vectors": not no_vectors}
+    options: Json = {"users": user or None, "derived": not no_derived, "vectors": not no_vectors}
     with open_store() as store:
         if path == STDOUT:  # on a terminal a bar would stand between the lines
             done = store.export(sys.stdout.buffer, **options)

@@ -357,16 +357,11 @@ class AsyncUserScope(AsyncUserFacts):
             await messages.make_user(scope, self.name)
             await erasure.keep_user_settings(scope, days)
 
-    async def export(
-        self, target: Target, *, conversation: str | None = None, derived: bool = True, vectors: bool = True
-    ) -> ExportReport:
-        """Write this user's memory, or one conversation's, to a file or a binary stream, as `store.export` does."""
+    async def export(self, target: Target, *, derived: bool = True, vectors: bool = True) -> ExportReport:
+        """Write this user's memory to a file or a binary stream, as `store.export` does."""
         from memstore.export.writer import write_export
 
-        check_names(conversation=conversation)
-        return await write_export(
-            self._database, target, [self.name], conversation=conversation, derived=derived, vectors=vectors
-        )
+        return await write_export(self._database, target, [self.name], derived=derived, vectors=vectors)
 
     async def erase(self, *, dry_run: bool = False) -> Certificate:
         """Erase everything of this user in one transaction; return the certificate of what was removed.

@@ -1,4 +1,4 @@
-"""From a model's name to the counter of its tokens, and whether messages fit: also for programs of their own."""
+"""From a model's name to the counter of its tokens, and the tokens of a chat: also for programs of their own."""
 
 from __future__ import annotations
 
@@ -43,27 +43,16 @@ def _warn_of_unknown(model: str) -> None:
     logger.warning("no counter knows the model %r, so each byte counts as a token, and less fits", model)
 
 
-def check_fits(
-    messages: Chat,
-    max_tokens: int,
-    *,
-    counter: TokenCounter | str | None = None,
-    tools: Sequence[Mapping[str, Any]] = (),
-) -> bool:
-    """Return whether the finished chat has at most so many tokens.
+def estimate(
+    messages: Chat, *, counter: TokenCounter | str | None = None, tools: Sequence[Mapping[str, Any]] = ()
+) -> Count:
+    """Return the tokens of the finished chat, with the kind of the count.
 
     `messages` are chat messages, stored ones, or a `Context`, of which the system prompt or the text is counted too.
     `counter` is one, its name or a model's, as of `context(model=…)`; by default the settings' one.
 
     Raises InvalidInput for what cannot be counted, ProviderError for a counter that cannot be had.
     """
-    return estimate(messages, counter=counter, tools=tools) <= max_tokens
-
-
-def estimate(
-    messages: Chat, *, counter: TokenCounter | str | None = None, tools: Sequence[Mapping[str, Any]] = ()
-) -> Count:
-    """Return the tokens of the finished chat, with the kind of the count; what may be given is as of `check_fits`."""
     check_tools(tools)
     if counter is None:
         counter = load_settings({}).counter

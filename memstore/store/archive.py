@@ -59,11 +59,9 @@ async def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted)
         yield _item(summaries.SUMMARY, row)
 
 
-async def read_facts(
-    scope: Transaction, wanted: Wanted, *, only: UUID | None = None, by_hand: bool = False
-) -> AsyncGenerator[ItemRow]:
-    """Return the facts in the order of ids: those that a conversation says, those `by_hand`; nothing else meanwhile."""
-    async for row in scope.stream(SQL["facts"], dict[str, Any], only=only, by_hand=by_hand, **wanted):
+async def read_facts(scope: Transaction, wanted: Wanted, *, by_hand: bool) -> AsyncGenerator[ItemRow]:
+    """Return the facts in the order of ids, or those `by_hand` alone; nothing else is to be asked meanwhile."""
+    async for row in scope.stream(SQL["facts"], dict[str, Any], by_hand=by_hand, **wanted):
         yield _item(FACT, row)
 
 

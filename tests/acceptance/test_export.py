@@ -79,9 +79,7 @@ def test_an_export_goes_through_a_pipe(filled: str, twin: str) -> None:
     ("flags", "code", "reason"),
     [
         (("-", "--json"), 2, "stdout has the export"),
-        (("-", "-c", "talk"), 2, "a conversation is of one user"),
         (("-", "-u", "eve"), 2, "There is no user 'eve'"),
-        (("-", "-u", "ann", "-c", "nothing"), 2, "'ann' has no conversation 'nothing'"),
         (("/dev/full",), 2, "cannot be written: No space left"),
     ],
 )

@@ -231,18 +231,6 @@ async def test_an_import_that_was_cut_off_is_ended_by_the_next(
 # -- some of it
 
 
-async def test_one_conversation_is_exported_with_what_it_says(
-    store: AsyncMemoryStore, other: AsyncMemoryStore, tmp_path: Path
-) -> None:
-    alice = await lived_in(store)
-    told = await alice.export(tmp_path / "a.jsonl", conversation="moved")
-    assert (told.conversations, told.messages) == (1, 1)
-    assert counts(await other.import_file(tmp_path / "a.jsonl")) == (1, 0, 0)
-    there = {fact.text for fact in await other.user("alice").facts(state="all")}
-    assert any("Porto" in text for text in there)
-    assert not any("hens" in text or "market" in text for text in there)
-
-
 async def test_without_what_was_made_of_messages_it_is_made_there(
     store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, twin: str, tmp_path: Path
 ) -> None:
@@ -282,10 +270,6 @@ async def test_who_and_what_is_unknown_is_told_and_leaves_no_file(store: AsyncMe
     path = tmp_path / "a.jsonl"
     with pytest.raises(InvalidInput, match="no user 'bob'"):
         await store.export(path, users=["alice", "bob"])
-    with pytest.raises(InvalidInput, match="no conversation 'd'"):
-        await store.export(path, users=["alice"], conversation="d")
-    with pytest.raises(InvalidInput, match="of one user"):
-        await store.export(path, conversation="c")
     with pytest.raises(InvalidInput, match="cannot be written"):
         await store.export(tmp_path / "nowhere" / "a.jsonl")
     assert list(tmp_path.iterdir()) == []

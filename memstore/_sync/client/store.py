@@ -207,7 +207,6 @@ class MemoryStore:
         target: Target,
         *,
         users: Sequence[str] | None = None,
-        conversation: str | None = None,
         derived: bool = True,
         vectors: bool = True,
         progress: Callable[[str, int, int], None] | None = None,
@@ -217,15 +216,11 @@ class MemoryStore:
         `import_file` restores it elsewhere, with equal ids and equal recall. A path that ends in ".gz" is gzipped; the
         file appears when all of it is written. Each user is exported as of one moment.
 
-        `conversation` exports only that one, of one user. Without `derived`, summaries and facts are left out, without
-        `vectors` the vectors; the other store makes them. `progress(user, done, total)` counts messages. Raises
-        `InvalidInput` for unknown names.
+        Without `derived`, summaries and facts are left out, without `vectors` the vectors; the other store makes them.
+        `progress(user, done, total)` counts messages. Raises `InvalidInput` for unknown names.
         """
         from memstore._sync.export.writer import write_export
 
-        check_names(conversation=conversation)
-        if conversation is not None and (users is None or len(users) != 1):
-            raise InvalidInput(f"conversation={conversation!r} is of one user: give users=[NAME], one name.")
         for name in users or ():
             check_name(name, "user")
         names = self.users() if users is None else list(dict.fromkeys(users))
@@ -233,7 +228,6 @@ class MemoryStore:
             self._database,
             target,
             names,
-            conversation=conversation,
             derived=derived,
             vectors=vectors,
             progress=progress or _ignore,

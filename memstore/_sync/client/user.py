@@ -349,16 +349,11 @@ class UserScope(UserFacts):
             messages.make_user(scope, self.name)
             erasure.keep_user_settings(scope, days)
 
-    def export(
-        self, target: Target, *, conversation: str | None = None, derived: bool = True, vectors: bool = True
-    ) -> ExportReport:
-        """Write this user's memory, or one conversation's, to a file or a binary stream, as `store.export` does."""
+    def export(self, target: Target, *, derived: bool = True, vectors: bool = True) -> ExportReport:
+        """Write this user's memory to a file or a binary stream, as `store.export` does."""
         from memstore._sync.export.writer import write_export
 
-        check_names(conversation=conversation)
-        return write_export(
-            self._database, target, [self.name], conversation=conversation, derived=derived, vectors=vectors
-        )
+        return write_export(self._database, target, [self.name], derived=derived, vectors=vectors)
 
     def erase(self, *, dry_run: bool = False) -> Certificate:
         """Erase everything of this user in one transaction; return the certificate of what was removed.

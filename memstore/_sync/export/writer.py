@@ -57,23 +57,22 @@ def write_export(
     target: Target,
     users: Iterator[str] | Sequence[str],
     *,
-    conversation: str | None = None,
     derived: bool = True,
     vectors: bool = True,
     progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> ExportReport:
     """Write the memory of users to a file or stream; return how much was written.
 
-    `conversation` is the only one that is written; without `derived` nothing is that was made of messages, without
-    `vectors` none are. `progress(user, done, total)` is called with messages. Raises `InvalidInput` for a user or a
-    conversation that nobody knows, and for a path that cannot be written: of a file nothing is left then.
+    Without `derived` nothing is written that was made of messages, without `vectors` none are. `progress(user, done,
+    total)` is called with messages. Raises `InvalidInput` for a user that nobody knows, and for a path that cannot be
+    written: of a file nothing is left then.
     """
     with _open_target(target) as out:
         lines = _LineWriter(out)
         header = {"format": FORMAT, "version": VERSION, "memstore": version("memstore")}
         header |= {"exported_at": datetime.now(UTC), "derived": derived, "vectors": derived and vectors}
         lines.write(HEADER, header)
-        export = _UserExport(lines, conversation, derived, vectors, progress)
+        export = _UserExport(lines, derived, vectors, progress)
         if isinstance(users, Sequence):
             for name in users:
                 export.write(database, name)
@@ -91,7 +90,6 @@ class _UserExport:
     """Writes one user after the other."""
 
     lines: _LineWriter
-    conversation: str | None
     derived: bool
     vectors: bool
     progress: Callable[[str, int, int], None]
@@ -100,24 +98,17 @@ class _UserExport:
 
     def write(self, database: Database, name: str) -> None:
         self.name, self.done = name, 0
-        user = ids.user_id(name)
-        only = None if self.conversation is None else ids.conversation_id(user, self.conversation)
-        with database.user_transaction(user) as scope:
+        with database.user_transaction(ids.user_id(name)) as scope:
             archive.freeze(scope)
             owner = archive.owner(scope)
             if owner is None:
                 raise InvalidInput(f"There is no user {name!r}: nothing was exported.")
             self._user(owner)
             wanted = {"with_units": self.derived, "model_id": owner.model_id if self.vectors else None}
-            found = False
-            for row in archive.read_conversations(scope, only):
-                found = True
+            for row in archive.read_conversations(scope):
                 self._conversation(scope, row, wanted, owner.messages)
-            if only is not None and not found:
-                raise InvalidInput(f"{name!r} has no conversation {self.conversation!r}: nothing was exported.")
-            self._facts(scope, wanted, only)
-            if only is None:
-                self._documents(scope)
+            self._facts(scope, wanted)
+            self._documents(scope)
 
     def _user(self, owner: Owner) -> None:
         has_vectors = self.derived and self.vectors and owner.embedder is not None
@@ -144,10 +135,10 @@ class _UserExport:
                     self.progress(self.name, self.done, max(total, self.done))
         self.progress(self.name, self.done, max(total, self.done))
 
-    def _facts(self, scope: Transaction, wanted: Json, only: UUID | None) -> None:
+    def _facts(self, scope: Transaction, wanted: Json) -> None:
         # What people entered is made of no message; its vector is.
         mine = {"with_units": True, "model_id": wanted["model_id"] if self.derived else None}
-        with closing(archive.read_facts(scope, mine, only=only, by_hand=not self.derived)) as facts:
+        with closing(archive.read_facts(scope, mine, by_hand=not self.derived)) as facts:
             for item in facts:
                 fact: Any = item.row
                 # A column of 32 bits: the shortest number that is the same there.

@@ -60,11 +60,9 @@ def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted) -> Ge
         yield _item(summaries.SUMMARY, row)
 
 
-def read_facts(
-    scope: Transaction, wanted: Wanted, *, only: UUID | None = None, by_hand: bool = False
-) -> Generator[ItemRow]:
-    """Return the facts in the order of ids: those that a conversation says, those `by_hand`; nothing else meanwhile."""
-    for row in scope.stream(SQL["facts"], dict[str, Any], only=only, by_hand=by_hand, **wanted):
+def read_facts(scope: Transaction, wanted: Wanted, *, by_hand: bool) -> Generator[ItemRow]:
+    """Return the facts in the order of ids, or those `by_hand` alone; nothing else is to be asked meanwhile."""
+    for row in scope.stream(SQL["facts"], dict[str, Any], by_hand=by_hand, **wanted):
         yield _item(FACT, row)
 
 

@@ -52,7 +52,7 @@ ORDER BY i.level, i.from_seq, i.id
 
 -- facts --
 -- Facts in the order of ids, with what says them, what was done to them, and their units.
--- Of one conversation those that it says, with what says them there; by hand alone those that people entered.
+-- By hand alone those that people entered.
 SELECT i.*, u.*, said.sources, done.history
 FROM facts i
 CROSS JOIN LATERAL (<units>) AS u
@@ -61,9 +61,7 @@ CROSS JOIN LATERAL (
                                                  'trust', s.trust, 'recorded_at', s.recorded_at)
                               ORDER BY s.recorded_at, s.message_id), '[]') AS sources
     FROM fact_sources s
-    JOIN messages m ON m.user_id = %(user_id)s AND m.id = s.message_id
-    WHERE s.user_id = %(user_id)s AND s.fact_id = i.id
-      AND (%(only)s::uuid IS NULL OR m.conversation_id = %(only)s)) AS said
+    WHERE s.user_id = %(user_id)s AND s.fact_id = i.id) AS said
 CROSS JOIN LATERAL (
     SELECT coalesce(jsonb_agg(jsonb_build_object('id', c.id, 'action', c.action, 'other_id', c.other_id,
                                                  'before', c.before, 'after', c.after, 'actor', c.actor,
@@ -72,7 +70,6 @@ CROSS JOIN LATERAL (
     FROM fact_changes c
     WHERE c.user_id = %(user_id)s AND c.fact_id = i.id) AS done
 WHERE i.user_id = %(user_id)s AND (NOT %(by_hand)s OR i.recipe = 'hand')
-  AND (%(only)s::uuid IS NULL OR said.sources <> '[]')
 ORDER BY i.id
 
 -- documents --
