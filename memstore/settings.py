@@ -190,12 +190,11 @@ def load(given: Mapping[str, Any]) -> Settings:
     )
 
 
-def describe(given: Mapping[str, Any] | None = None) -> list[SettingInfo]:
+def describe() -> list[SettingInfo]:
     """Return every option with its value and where that comes from."""
-    given = given or {}
-    values, file = dict(load(given)), read_file()
+    values, file = dict(load({})), read_file()
     return [
-        SettingInfo(name, str(value) if isinstance(value, SecretStr) else value, _source(name, given, file))
+        SettingInfo(name, str(value) if isinstance(value, SecretStr) else value, _source(name, {}, file))
         for name, value in values.items()
     ]
 

@@ -33,7 +33,6 @@ def import_(
     date_order: Annotated[
         Literal["dmy", "mdy", "ymd"] | None, typer.Option(help="How days are written: whatsapp.")
     ] = None,
-    all_branches: Annotated[bool, flag("--all-branches", "Also what was edited or retried: chatgpt, claude.")] = False,
     untrusted: Annotated[bool, flag("--untrusted", "Facts that only it says wait to be confirmed.")] = False,
     dry_run: Annotated[bool, flag("--dry-run", "Store nothing; show what would come in.")] = False,
 ) -> None:
@@ -52,7 +51,7 @@ def import_(
     known = ("auto", OWN, *(importer.name for importer in IMPORTERS))
     if format not in known:
         raise typer.BadParameter(f"{format!r} is none of {', '.join(map(repr, known))}", param_hint="--format")
-    how = {"me": me, "timezone": timezone, "date_order": date_order, "all_branches": all_branches}
+    how: Json = {"me": me, "timezone": timezone, "date_order": date_order}
     how |= {"user": user, "format": format, "untrusted": untrusted, "dry_run": dry_run}
     counts: list[Json] = []
     reasons: list[Json] = []

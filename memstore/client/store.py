@@ -241,7 +241,6 @@ class AsyncMemoryStore:
         me: str | None = None,
         timezone: str | None = None,
         date_order: str | None = None,
-        all_branches: bool = False,
         untrusted: bool = False,
         dry_run: bool = False,
         progress: Callable[[int, int], None] | None = None,
@@ -253,9 +252,8 @@ class AsyncMemoryStore:
 
         `user` owns what the file names no user for; of memstore's own exports, only that user is imported. What some
         formats do not say (docs/reference/importing.md): `me` is the importing person's name in a chat between people,
-        `timezone` ("Europe/Berlin") that of times without one, `date_order` "dmy", "mdy" or "ymd"; `all_branches`
-        imports edited and repeated answers too. Facts that only `untrusted` messages say are quarantined. With
-        `dry_run` nothing is stored. `progress(done, total)` counts bytes of the file.
+        `timezone` ("Europe/Berlin") that of times without one, `date_order` "dmy", "mdy" or "ymd". Facts that
+        only `untrusted` messages say are quarantined. With `dry_run` nothing is stored. `progress(done, total)` counts bytes of the file.
         """
         from memstore.export.reader import is_export
         from memstore.ingest.history import import_file
@@ -286,7 +284,7 @@ class AsyncMemoryStore:
                 dry_run=dry_run,
                 progress=progress,
             )
-        options = parse_options(me=me, timezone=timezone, date_order=date_order, all_branches=all_branches)
+        options = parse_options(me=me, timezone=timezone, date_order=date_order)
         return await import_file(
             self._database,
             self.counter,

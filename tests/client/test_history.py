@@ -213,7 +213,7 @@ async def test_what_is_left_out_is_counted_and_what_a_format_needs_is_asked_for(
     assert mine.occurred_at == datetime(2024, 1, 13, 9, 0, tzinfo=UTC)
 
 
-async def test_branches_that_come_later_add_only_themselves(store: AsyncMemoryStore, write: Write) -> None:
+async def test_branches_that_were_left_are_counted(store: AsyncMemoryStore, write: Write) -> None:
     def node(parent: str | None, text: str, at: float) -> dict[str, Any]:
         content = {"content_type": "text", "parts": [text]}
         return {"parent": parent, "message": {"author": {"role": "user"}, "content": content, "create_time": at}}
@@ -223,8 +223,7 @@ async def test_branches_that_come_later_add_only_themselves(store: AsyncMemorySt
     path = write(json.dumps(export), name="conversations.json")
     first = await store.import_file(path, user="ann")
     assert (counts(first), first.left_out) == ((2, 0, 0), {"messages of other branches": 1})
-    assert counts(await store.import_file(path, user="ann", all_branches=True)) == (1, 2, 0)
-    assert await contents(store, "trip") == ["q", "new", "old"]
+    assert await contents(store, "trip") == ["q", "new"]
 
 
 async def test_a_report_names_the_first_of_much_nonsense_and_counts_the_rest(

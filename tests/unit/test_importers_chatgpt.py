@@ -147,20 +147,6 @@ def test_what_the_format_hides_is_left_out_and_counted(tmp_path):
     assert (counts["system messages"], counts["custom instructions"], counts["thoughts of the model"]) == (2, 2, 2)
 
 
-def test_all_branches_come_by_their_time_each_after_what_it_answers(read):
-    mapping = chain(said("q", create_time=NOON), said("second", "assistant", create_time=NOON + 5))
-    mapping |= {
-        "early": node("n2", said("early child", create_time=NOON - 9)),
-        "b": node("n1", said("first", "assistant", create_time=NOON + 1)),
-        "c": node("b", said("after first", create_time=None)),
-    }
-    found = read([conversation(mapping, current_node="n2")], all_branches=True)
-    assert texts(found) == ["q", "first", "after first", "second", "early child"]
-    others = [record.message["content"] for record in found if record.message["metadata"].get("branch") == "other"]
-    assert others == ["first", "after first", "early child"]
-    assert found[2].message["occurred_at"].timestamp() == NOON + 1
-
-
 # --- what they say --------------------------------------------------------------------------------------------------
 
 IMAGE = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://x", "width": 1}

@@ -20,7 +20,7 @@ from memstore.ingest.add import ConversationRef, build_row
 from memstore.ingest.importers import IMPORTERS, Found, ImportOptions, Record, Skipped, importer_for
 from tests.unit.importing import ALWAYS, junk, reasons, texts, zipped
 
-READING = ImportOptions(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy", all_branches=True)
+READING = ImportOptions(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy")
 
 TREE = {
     "a": {"parent": None, "message": None},

@@ -45,20 +45,19 @@ class ImportOptions:
     """What a file does not say itself, and a callback for progress; each format uses what it needs.
 
     `me` is the importing person's name in a chat between people; `timezone` is that of times without a zone;
-    `date_order` is how days are written; `all_branches` includes what was edited or tried again.
+    `date_order` is how days are written.
     """
 
     me: str | None = None
     timezone: tzinfo | None = None
     date_order: DateOrder | None = None
-    all_branches: bool = False
     on_read: OnRead = lambda _: None
 
 
 DEFAULTS = ImportOptions()
 
 
-def parse_options(*, me: str | None, timezone: str | None, date_order: str | None, all_branches: bool) -> ImportOptions:
+def parse_options(*, me: str | None, timezone: str | None, date_order: str | None) -> ImportOptions:
     """Return options; raise `InvalidInput` for an unknown zone or order, and for a name that cannot be stored."""
     if me is not None:
         check_text(me, "me")
@@ -68,7 +67,7 @@ def parse_options(*, me: str | None, timezone: str | None, date_order: str | Non
     except (ValueError, TypeError, OSError, ZoneInfoNotFoundError):
         raise InvalidInput(f"timezone={timezone!r}: give a name such as Europe/Berlin or UTC.") from None
     order = cast(DateOrder | None, date_order)
-    return ImportOptions(me=me, timezone=zone, date_order=order, all_branches=all_branches)
+    return ImportOptions(me=me, timezone=zone, date_order=order)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

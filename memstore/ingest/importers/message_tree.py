@@ -1,13 +1,11 @@
 """Exports whose conversations are trees, because every edit and every second try is a branch: ChatGPT and Claude.
 
 Both are a `conversations.json`, zipped, in a folder or bare. What is imported is the active branch, from the first
-message to the one that was seen last; with `all_branches` the others come too, in the order of time, with
-`{"branch": "other"}` in the metadata. A message without a time inherits that of its parent, or of the conversation.
+message to the one that was seen last. A message without a time inherits that of its parent, or of the conversation.
 """
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -57,29 +55,19 @@ class TreeImporter(Importer):
         if missing is not None:
             reason = f"the message '{printable(missing)}' is missing, and all that was said before it; {self.again}"
             yield Skipped(where, reason)
-        others = {name for name in nodes.keys() - branch if nodes[name].message is not None}
-        if others and not self.options.all_branches:
-            yield Ignored("messages of other branches", len(others))
-        times: dict[str | None, datetime | None] = {}
-        for name in _by_time(nodes) if self.options.all_branches else branch:
+        others = sum(nodes[name].message is not None for name in nodes.keys() - branch)
+        if others:
+            yield Ignored("messages of other branches", others)
+        time = begun
+        for name in branch:
             node = nodes[name]
-            inherited = times.get(node.parent) or begun
-            times[name] = node.time or inherited
+            inherited, time = time, node.time or time
             if node.message is None:
                 continue
             at = f"{where}, message {printable(name)}"
-            for one in self.records(
-                self._convert_message(node.message, name),
-                at,
-                key,
-                node.time,
-                inherited,
-                title=title.strip() or None,
-                channel=self.name,
-            ):
-                if name in others and not isinstance(one, Skipped | Ignored):
-                    one.message["metadata"]["branch"] = "other"
-                yield one
+            found = self._convert_message(node.message, name)
+            about = {"title": title.strip() or None, "channel": self.name}
+            yield from self.records(found, at, key, node.time, inherited, **about)
 
 
 def _active_branch(nodes: Mapping[str, Node], current: str | None) -> tuple[list[str], str | None]:
@@ -93,19 +81,3 @@ def _active_branch(nodes: Mapping[str, Node], current: str | None) -> tuple[list
         path[current] = None
         current = nodes[current].parent
     return [*reversed(path)], None if current in nodes else current
-
-
-def _by_time(nodes: Mapping[str, Node]) -> list[str]:
-    """Return all messages by time, but each after its parent."""
-    children: dict[str | None, list[str]] = {}
-    for key, node in nodes.items():
-        children.setdefault(node.parent if node.parent in nodes else None, []).append(key)
-    place = {key: number for number, key in enumerate(nodes)}
-    ready: list[tuple[datetime, int, str | None]] = [(EPOCH, 0, None)]
-    order: list[str] = []
-    while ready:
-        when, _, here = heapq.heappop(ready)
-        order += [] if here is None else [here]
-        for child in children.get(here, ()):
-            heapq.heappush(ready, (nodes[child].time or when, place[child], child))
-    return order
