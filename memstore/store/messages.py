@@ -203,12 +203,6 @@ async def whole(scope: Transaction, conversation: UUID, from_seq: int, to_seq: i
     return await scope.value(SQL["how_many"], int, **values) == to_seq - from_seq + 1
 
 
-async def tokens(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> int:
-    """Return how many tokens the messages of a range have."""
-    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    return await scope.value(SQL["tokens"], int, **values) or 0
-
-
 async def within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
     """Return the last number of a stretch that is to have about so many tokens: a batch must fit into memory."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "tokens": tokens}

@@ -254,7 +254,8 @@ class MemoryStore:
         `user` owns what the file names no user for; of memstore's own exports, only that user is imported. What some
         formats do not say (docs/reference/importing.md): `me` is the importing person's name in a chat between people,
         `timezone` ("Europe/Berlin") that of times without one, `date_order` "dmy", "mdy" or "ymd". Facts that
-        only `untrusted` messages say are quarantined. With `dry_run` nothing is stored. `progress(done, total)` counts bytes of the file.
+        only `untrusted` messages say are quarantined. With `dry_run` nothing is stored. `progress(done, total)` counts
+        bytes of the file.
         """
         from memstore._sync.ingest.history import import_file
         from memstore.export.reader import is_export
