@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         Summary,
         Tier,
     )
-    from memstore.providers.token_check import check_fits, estimate
+    from memstore.providers.token_check import estimate
     from memstore.settings import Settings
 
 _HOMES = {
@@ -55,7 +55,6 @@ _HOMES = {
     "MemoryStore": "memstore._sync.client.store",
     "Settings": "memstore.settings",
     "UserScope": "memstore._sync.client.user",
-    "check_fits": "memstore.providers.token_check",
     "estimate": "memstore.providers.token_check",
     "open": "memstore._sync.client.store",
     "open_async": "memstore.client.store",
@@ -104,7 +103,6 @@ __all__ = [
     "Summary",
     "Tier",
     "UserScope",
-    "check_fits",
     "estimate",
     "open",
     "open_async",

@@ -96,7 +96,6 @@ class Settings(BaseSettings):
     receipt_retention_days: float = Field(30.0, ge=0, le=LONG)  # of contexts; 0 keeps none
     message_retention_days: float = Field(0.0, ge=0, le=LONG)  # older messages are erased; 0 keeps them for ever
 
-    queue_on_add: bool = False  # adding messages queues a job for the workers; else they find what is pending
     worker_sweep_seconds: int = Field(10, ge=1, le=59)  # how often workers look for pending messages and dead workers
     worker_stalled_seconds: float = Field(30.0, ge=1, le=DAY)  # of silence make a worker dead: others do its jobs
     worker_attempts: int = Field(8, ge=1, le=1000)  # a job that failed this often is left to be looked at
@@ -189,12 +188,11 @@ def load(given: Mapping[str, Any]) -> Settings:
     )
 
 
-def describe(given: Mapping[str, Any] | None = None) -> list[SettingInfo]:
+def describe() -> list[SettingInfo]:
     """Return every option with its value and where that comes from."""
-    given = given or {}
-    values, file = dict(load(given)), read_file()
+    values, file = dict(load({})), read_file()
     return [
-        SettingInfo(name, str(value) if isinstance(value, SecretStr) else value, _source(name, given, file))
+        SettingInfo(name, str(value) if isinstance(value, SecretStr) else value, _source(name, {}, file))
         for name, value in values.items()
     ]
 

@@ -58,7 +58,6 @@ async def prepared(store: AsyncMemoryStore) -> Receipt:
     asked = {"budget": 2000, "reserve": 200, "system": "You are a travel assistant. Use what you remember of Alice."}
     for query in ("What does Tom eat?", QUESTION):
         made = await alice.conversation("lisbon").context(query, **asked)
-        await alice.conversation("lisbon").record_usage(made, prompt_tokens=made.tokens + 7, model="gpt-4o")
     return made.receipt
 
 

@@ -33,10 +33,10 @@ def upgrade() -> None:
 @command(app)
 def status() -> None:
     """Say whether the schema is the newest one."""
-    from memstore.client.validation import database_url, embedded_folder, is_embedded
     from memstore.store import migrations
+    from memstore.store.embedded import embedded_folder, is_embedded
 
-    target = database_url(given.database)
+    target = _target()
     if is_embedded(target) and not embedded_folder(target).exists():  # who only asks makes no database
         _print_status(migrations.Status(None))
         return
@@ -110,11 +110,10 @@ def index() -> None:
 @command(app)
 def stop() -> None:
     """Stop the embedded Postgres in an orderly way, whoever uses it."""
-    from memstore.client.validation import database_url, embedded_folder, is_embedded
-    from memstore.store.embedded import server
+    from memstore.store.embedded import embedded_folder, is_embedded, server
     from memstore.store.errors import describe_url
 
-    target = database_url(given.database)
+    target = _target()
     if not is_embedded(target):
         raise ConfigurationError(f"{describe_url(target)} is not embedded: stop it where it was started.")
     folder = embedded_folder(target)
@@ -129,13 +128,20 @@ def _print_status(status: Status) -> None:
     print_result(value, f"schema {status.revision or 'none'} of {status.head}: {word}")
 
 
+def _target() -> str:
+    from memstore.settings import load
+
+    return given.database or load({}).database_url
+
+
 @contextmanager
 def _url() -> Iterator[str]:
     """Yield the URL of the database, with an embedded one running meanwhile."""
-    from memstore.client.validation import database_url, embedded_folder, is_embedded, normalize_dsn
+    from memstore.store.embedded import embedded_folder, is_embedded
     from memstore.store.embedded.server import EmbeddedServer
+    from memstore.store.errors import normalize_dsn
 
-    target = database_url(given.database)
+    target = _target()
     if not is_embedded(target):
         yield normalize_dsn(target)
         return
@@ -155,14 +161,12 @@ def migrate(
     Recall goes on meanwhile, by the old vectors until the moment of the switch. Stopped or killed, the same command
     goes on with what is left. Afterwards set embedder to the new one, for new users.
     """
-    from memstore.providers import vectors_name
-
     with open_store() as store, show_progress("loading") as move:
         moved = store.embeddings.migrate(to, progress=lambda done, total: move("units", done, total))
         own = store.settings.embedder
     text = f"{moved.users:,} users are found by {to} now; {moved.vectors:,} vectors made"
     print_result(moved, text)
-    if vectors_name(own) != vectors_name(to):
+    if own != to:
         echo_hint(f"new users are still given {own}: set MEMSTORE_EMBEDDER={to}, or embedder in the settings file")
 
 

@@ -34,7 +34,7 @@ def erase(
     them, where derive then makes again what rested on others too; facts, whose messages stay. All but a user need
     --user.
     """
-    from memstore.client.validation import to_uuid
+    from memstore.ingest.validation import to_uuid
 
     if what in ("user", "conversation") and len(names) > 1:
         raise typer.BadParameter(f"give one {what}.")

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from memstore.cli.options import flag, given, name_option, option
-from memstore.cli.output import echo, echo_hint, one_line, print_json, print_result, show_progress
+from memstore.cli.output import echo, echo_hint, one_line, print_json, print_result, show_progress, to_json
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
-from memstore.serialization import to_json
 
 if TYPE_CHECKING:
     from memstore import MemoryStore

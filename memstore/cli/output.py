@@ -10,17 +10,17 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from rich.console import Console
 from rich.text import Text
 
 from memstore.cli.options import given
-from memstore.serialization import to_json
 
 if TYPE_CHECKING:
     from memstore.models import Context, Json
@@ -34,6 +34,21 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud
 
 out = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+
+
+def to_json(value: Any) -> Any:
+    """Return a value of memstore's as JSON has it."""
+    if hasattr(value, "as_dict"):
+        return to_json(value.as_dict())
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_json(getattr(value, field.name)) for field in fields(value) if field.repr}
+    if hasattr(type(value), "model_fields"):  # pydantic's; asking by its class would import it for --help
+        return {name: to_json(getattr(value, name)) for name in type(value).model_fields}
+    if isinstance(value, Mapping):
+        return {str(key): to_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [to_json(one) for one in value]
+    return value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, UUID) else value
 
 
 def escape(text: object) -> str:

@@ -12,9 +12,8 @@ from uuid import UUID
 import typer
 
 from memstore.cli.options import UserOption, command, flag, given, group, name_option, option
-from memstore.cli.output import echo_hint, flush, log_records, print_json, print_models, print_result
+from memstore.cli.output import echo_hint, flush, log_records, print_json, print_models, print_result, to_json
 from memstore.cli.session import open_store
-from memstore.serialization import to_json
 
 if TYPE_CHECKING:
     from memstore.models import Json

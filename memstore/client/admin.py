@@ -11,9 +11,9 @@ from uuid import UUID
 from memstore import ids
 from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
-from memstore.client.validation import check_names
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput, NotFound
+from memstore.ingest.validation import check_names
 from memstore.models import ApiToken, EmbeddingStatus, MigrationReport
 from memstore.providers import Embedder, load_embedder, load_stored_embedder
 from memstore.settings import Settings

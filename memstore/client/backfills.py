@@ -1,7 +1,7 @@
 """`store.backfills`: long histories that workers derive under a plan, with caps, and that can be paused.
 
 Pending messages are assigned to a backfill in `derivations`, so pausing it changes one row and undoes nothing. New
-messages in conversations that are not assigned to it are derived first. Workers keep within its caps (`derive.worker`).
+messages in conversations that are not assigned to it are derived first. Workers keep within its cap (`derive.worker`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from uuid import UUID
 from memstore import ids
 from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
-from memstore.client.validation import check_names
 from memstore.errors import InvalidInput, NotFound
-from memstore.ingest.validation import check_choice
+from memstore.ingest.validation import check_choice, check_names
 from memstore.models import Backfill, BackfillPlan, BackfillStatus, DerivationProblem, DeriverPlan
 from memstore.providers import TokenCounter
 from memstore.store import backfills, llm_usage, messages, queue, watermarks

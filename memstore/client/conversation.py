@@ -8,7 +8,6 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
 from memstore._compat import to_thread
-from memstore.client.validation import MOST_ROWS, check_names, check_number, check_object, to_list, to_utc
 from memstore.context.builder import build_context
 from memstore.context.formats import get_format
 from memstore.context.formats.parts import Format
@@ -27,7 +26,16 @@ from memstore.context.strategies import Strategies, get_strategies
 from memstore.context.strategies.base import split_turns
 from memstore.context.visibility import Rule
 from memstore.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
-from memstore.ingest.validation import check_choice, check_text
+from memstore.ingest.validation import (
+    MOST_ROWS,
+    check_choice,
+    check_names,
+    check_number,
+    check_object,
+    check_text,
+    to_list,
+    to_utc,
+)
 from memstore.models import (
     Certificate,
     Context,

@@ -10,16 +10,15 @@ from uuid import UUID
 from memstore import ids
 from memstore._compat import to_thread
 from memstore.client.runtime import Runtime
-from memstore.client.validation import MOST_OFFSET, check_number, check_object
 from memstore.derive.chunks import document_text
 from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
-from memstore.ingest.validation import check_name, check_text
+from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
-from memstore.store import documents, embedding_models, erasure, messages
+from memstore.store import chunks, documents, embedding_models, erasure, messages
 from memstore.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
-from memstore.store.embedding_models import ModelChanged, id_of as model_of
+from memstore.store.embedding_models import ModelChanged
 
 WHOLE = "$"  # the path of all of a value
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
@@ -122,7 +121,7 @@ class AsyncDocuments:
             if embedder is not None and self._embedder is None:  # an application's own does not serve the user
                 await embedding_models.lock_active(scope, embedder)
             if unchanged is not None:
-                await embedding_models.lock(scope)  # a document that is not there cannot be locked
+                await chunks.lock_user(scope)  # a document that is not there cannot be locked
                 rows = await documents.locked(scope, document_ids)
                 if not unchanged({(row.namespace, row.key): row for row in rows}):
                     raise Conflict("A document was changed meanwhile; read it again. Nothing was written.")
@@ -131,7 +130,7 @@ class AsyncDocuments:
             if removed:
                 await documents.remove(scope, removed)
             if written:
-                await documents.put(scope, written, model_of(embedder))
+                await documents.put(scope, written, chunks.model_id(embedder))
 
     async def search(
         self,
@@ -162,7 +161,7 @@ class AsyncDocuments:
             if vector is None:
                 rows = await documents.latest(scope, wanted)
             else:
-                rows = await documents.nearest(scope, wanted, vector, model_of(embedder), self._distance)
+                rows = await documents.nearest(scope, wanted, vector, chunks.model_id(embedder), self._distance)
             if refresh and self._database.capabilities.writes:
                 await documents.refresh(scope, rows, expired=expired)
         return rows
@@ -207,7 +206,7 @@ class AsyncDocuments:
         if own is None:
             return None
         async with self._database.user_transaction(self._user_id) as scope:
-            models = await embedding_models.models(scope)
+            models = await chunks.read_models(scope)
         model = await embedding_models.resolve(self._database, models, own)
         return own if model is None else await to_thread(self._runtime.embedder_by_name, model.name, model.dimensions)
 

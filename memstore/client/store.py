@@ -17,18 +17,19 @@ from memstore.client.admin import AsyncEmbeddings, AsyncTokens
 from memstore.client.backfills import AsyncBackfills
 from memstore.client.runtime import Runtime, validate_settings
 from memstore.client.user import AsyncUserScope
-from memstore.client.validation import check_names, embedded_folder, is_embedded, normalize_dsn, to_list
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.redaction import redactor_for
-from memstore.ingest.validation import check_choice, check_name
+from memstore.ingest.validation import check_choice, check_name, check_names, to_list
 from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, ScanResult
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import messages, migrations, queue
 from memstore.store.database import Database
+from memstore.store.embedded import embedded_folder, is_embedded
 from memstore.store.embedded.server import EmbeddedServer
+from memstore.store.errors import normalize_dsn
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
@@ -86,15 +87,12 @@ class AsyncMemoryStore:
             settings.pool_size,
             revive=server.ensure if server else None,
             outbox=settings.event_retention_days > 0,
-            enqueue=settings.queue_on_add,
             most_units=settings.max_chunks_in_memory,
             most_bytes=settings.index_cache_mb * 2**20,
         )
         store = cls(database, settings, server, reranker)
         try:
             await to_thread(migrations.prepare, dsn, upgrade_old=server is not None)
-            if settings.queue_on_add:
-                await to_thread(queue.prepare_queue, dsn)
             await database.open()
         except BaseException:  # an interrupt too: what was opened is closed
             await store.close()

@@ -14,23 +14,27 @@ from memstore.client.conversation import AsyncConversationScope
 from memstore.client.documents import AsyncDocuments
 from memstore.client.runtime import Runtime
 from memstore.client.user_facts import AsyncUserFacts
-from memstore.client.validation import (
-    check_names,
-    check_number,
-    check_query,
-    parse_id_prefix,
-    to_list,
-    to_utc,
-    to_uuid,
-    to_uuids,
-)
 from memstore.context.formats.parts import Format
 from memstore.context.replay import replay
 from memstore.context.visibility import Rule, VisibilityFilter
 from memstore.errors import InvalidInput, NotFound
 from memstore.events import Event, EventType
 from memstore.ingest.add import ConversationRef
-from memstore.ingest.validation import KEPT_FOR, check_choice, check_name, check_text, validate_days
+from memstore.ingest.validation import (
+    KEPT_FOR,
+    check_choice,
+    check_name,
+    check_names,
+    check_number,
+    check_query,
+    check_text,
+    parse_id_prefix,
+    to_list,
+    to_utc,
+    to_uuid,
+    to_uuids,
+    validate_days,
+)
 from memstore.models import (
     Certificate,
     Context,
@@ -160,13 +164,15 @@ class AsyncUserScope(AsyncUserFacts):
         )
         if not filters.tiers or (group_by == "fact" and Tier.FACTS not in filters.tiers):
             raise InvalidInput(f"tiers={tiers!r} with group_by={group_by!r}: give some of {', '.join(Tier)}.")
-        sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
+        sight = None
+        if viewer is not None:
+            sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
         with operation_span("recall") as span:
             reranker = await runtime.load_reranker()
             embedder = await runtime.load_embedder()
             builder = QueryBuilder(self._database, self.id, embedder, runtime.embedder_by_name)
             wanted = max(DEPTH, HITS_A_SESSION * limit) if group_by == "session" else limit
-            searched = max(HITS_FOR_A_VIEWER, 4 * wanted) if sight.is_active else wanted
+            searched = max(HITS_FOR_A_VIEWER, 4 * wanted) if sight else wanted
             # A reranker may lift what ranks lower into the limit, and above the least score.
             searched, least = (searched, min_score) if reranker is None else (max(searched, READ), None)
             evidence: list[Hit] = []
@@ -176,7 +182,7 @@ class AsyncUserScope(AsyncUserFacts):
                 )
             else:
                 hits = await recall(builder, query, filters=filters, limit=searched, min_score=least)
-            if sight.is_active:
+            if sight:
                 async with self._database.user_transaction(self.id) as scope:
                     hits = await sight.hits(scope, hits)
                     evidence = await sight.hits(scope, evidence) if evidence else []
@@ -192,7 +198,7 @@ class AsyncUserScope(AsyncUserFacts):
             else:
                 async with self._database.user_transaction(self.id) as scope:
                     groups = await by_session(scope, hits, limit, filters.as_of)
-                if sight.is_active:  # when a session began may tell a viewer of messages that it does not see
+                if sight:  # when a session began may tell a viewer of messages that it does not see
                     groups = [within_hits(group) for group in groups]
             span.set(hits=len(groups))
             return groups_in_time(groups) if order == "time" else groups

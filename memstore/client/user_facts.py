@@ -8,9 +8,16 @@ from typing import Any
 from uuid import UUID
 
 from memstore.client.runtime import Runtime
-from memstore.client.validation import check_number, to_utc, to_uuid, to_uuids
 from memstore.errors import InvalidInput, NotFound
-from memstore.ingest.validation import check_choice, check_name, check_text
+from memstore.ingest.validation import (
+    check_choice,
+    check_name,
+    check_number,
+    check_text,
+    to_utc,
+    to_uuid,
+    to_uuids,
+)
 from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange
 from memstore.store import fact_history, facts
 from memstore.store.database import Database

@@ -30,8 +30,8 @@ from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter,
 from memstore.search.grouping import rerank
 from memstore.search.query import Query, QueryBuilder
 from memstore.store import erasure, receipts, summaries
+from memstore.store.chunks import model_id
 from memstore.store.database import Database
-from memstore.store.embedding_models import id_of
 from memstore.store.summaries import Outline
 from memstore.tool_calls import name_of
 
@@ -65,7 +65,7 @@ async def build_context(
     request.check_texts()
     queries = QueryBuilder(database, request.user_id, embedder, exactly)
     likely = await queries.guess_embedder()
-    reading = partial(_read_history, database, request, id_of(likely))
+    reading = partial(_read_history, database, request, model_id(likely))
     if request.query is None:  # the history has the question
         resolved, history = await reading()
         text = (history.question and history.question.text) or ""

@@ -16,9 +16,9 @@ from memstore.derive.chunking import sentences, split_code_blocks, split_lines, 
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.models import Json, Message, Role, Tier, Unit
 from memstore.store import chunks, embedding_models, messages
-from memstore.store.chunks import new_chunk
+from memstore.store.chunks import Model, new_chunk
 from memstore.store.database import Database, Transaction
-from memstore.store.embedding_models import Model, ModelChanged
+from memstore.store.embedding_models import ModelChanged
 from memstore.store.rows import NewChunk, PendingWork
 
 T_co = TypeVar("T_co", covariant=True)
@@ -166,7 +166,7 @@ async def run_with_active_embedder(
 ) -> T_co:
     """Return the task's result; the task is repeated if another embedder becomes active meanwhile."""
     while True:
-        async with database.user_transaction(user, [embedding_models.MODELS]) as scope:
+        async with database.user_transaction(user, [chunks.MODELS]) as scope:
             [models] = scope.first
         try:
             return await task(await with_active_embedder(database, dependencies, models))

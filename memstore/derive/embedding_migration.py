@@ -17,9 +17,10 @@ from memstore.derive.dependencies import Dependencies
 from memstore.errors import Conflict
 from memstore.models import EmbeddingStatus, MigrationReport, Tier, UnitKey
 from memstore.providers import Embedder, Vectors
-from memstore.store import documents, embedding_models, erasure, messages, postings, vector_indexes
+from memstore.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes
+from memstore.store.chunks import BUILDING, RETIRED, STATES, Model, model_id
 from memstore.store.database import Database, Transaction
-from memstore.store.embedding_models import BUILDING, RETIRED, STATES, ChunkWithoutVector, Model, ModelChanged, id_of
+from memstore.store.embedding_models import ChunkWithoutVector, ModelChanged
 from memstore.store.errors import ConcurrentUpdate
 
 BATCH = 256  # units or documents: what is lost when this is killed
@@ -35,7 +36,7 @@ async def migrate(
     Users who come meanwhile are moved too. Raises `Conflict` if another process migrates, or if a migration to a third
     embedder is not done.
     """
-    model = Model(id_of(target), target.name, target.dimensions)
+    model = Model(model_id(target), target.name, target.dimensions)
     by_target = replace(dependencies, embedder=target)
     counts: Counter[str] = Counter()
 
@@ -83,14 +84,12 @@ async def _move(
         if reach.units > database.most_units and vector_indexes.is_possible(model.dimensions):
             await vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
         async with database.user_transaction(user) as scope:
-            await embedding_models.lock(scope)
+            await chunks.lock_user(scope)
             units = await embedding_models.chunks_without_vector(scope, model.id, limit=BATCH)
             texts = await documents.lacking(scope, model.id, limit=BATCH)
             if len(units) + len(texts) >= BATCH:  # derivers are not to wait for that
                 continue
-            made = await embedding_models.add_vectors(
-                scope, await to_thread(_embed_units, dependencies, units), model.id
-            )
+            made = await chunks.add_vectors(scope, await to_thread(_embed_units, dependencies, units), model.id)
             vectors = await to_thread(_embed_documents, dependencies, texts)
             advance(made + await documents.add_vectors(scope, vectors, model.id))
             await embedding_models.switch(scope, model)
@@ -107,7 +106,7 @@ async def clean(database: Database) -> MigrationReport:
         retired: list[tuple[UUID, list[Model]]] = []
         async for user, _ in messages.everybody(database):
             async with database.user_transaction(user) as scope:
-                models = await embedding_models.models(scope)
+                models = await chunks.read_models(scope)
             if building := [model.name for model in models if model.state == BUILDING]:
                 raise Conflict(
                     f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate "
@@ -185,7 +184,7 @@ async def _fill_units(
     active.
     """
     made = after = 0
-    add = embedding_models.add_late if is_active else embedding_models.add_vectors
+    add = embedding_models.add_late if is_active else chunks.add_vectors
     while True:
         async with database.user_transaction(user, [erasure.VERSION]) as scope:
             [epoch] = scope.first
@@ -227,7 +226,7 @@ async def _fill_documents(
             return
         vectors = await to_thread(_embed_documents, dependencies, batch)
         async with database.user_transaction(user) as scope:
-            await embedding_models.lock(scope)
+            await chunks.lock_user(scope)
             made = await documents.add_vectors(scope, vectors, model)
         progress(made)
 

@@ -252,8 +252,6 @@ async def _remove_summaries(scope: Transaction, conversation: UUID, runs: Sequen
 async def _derive_again(scope: Transaction, conversation: UUID, deriver: str, to_seq: int, removal: Removal) -> None:
     if await erasure.rewind_watermark(scope, conversation, deriver, to_seq):
         removal.again[deriver] += 1
-        if scope.enqueue:
-            await scope.run_together([queue.enqueue_statement(conversation, to_seq + 1)])
 
 
 async def _remove_quotes(scope: Transaction, doomed: Sequence[MessageToDelete], removal: Removal) -> None:

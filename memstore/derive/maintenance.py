@@ -13,9 +13,9 @@ from uuid import UUID
 from memstore.derive.erasure import ErasureTarget, erase
 from memstore.models import ErasureScope
 from memstore.settings import Settings
-from memstore.store import embedding_models, erasure, postings, vector_indexes
+from memstore.store import chunks, erasure, postings, vector_indexes
+from memstore.store.chunks import Model
 from memstore.store.database import Database
-from memstore.store.embedding_models import Model
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.postings import Reach
 
@@ -76,7 +76,7 @@ async def maintain_indexes(database: Database, user: UUID) -> bool:
         elif reach.posted and reach.units <= database.most_units // 2:  # a user near the limit does not alternate
             async with database.user_transaction(user) as scope:
                 await postings.forget(scope)
-                models = await embedding_models.models(scope)
+                models = await chunks.read_models(scope)
             for model in models:
                 await vector_indexes.drop(database, user, model.id)
     except ConcurrentUpdate:
@@ -101,7 +101,7 @@ async def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
 async def _find_unindexed(database: Database, user: UUID) -> Model | None:
     """Return the user's active embedder if its vectors could have an index, and have none."""
     async with database.user_transaction(user) as scope:
-        model = embedding_models.active(await embedding_models.models(scope))
+        model = chunks.active_model(await chunks.read_models(scope))
         if model is None or not vector_indexes.is_possible(model.dimensions):
             return None
         return None if await vector_indexes.is_ready(scope, model.id) else model

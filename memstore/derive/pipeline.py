@@ -27,7 +27,7 @@ from memstore.derive.summaries.deriver import SummaryDeriver
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
 from memstore.events import Event, EventType
 from memstore.models import QUARANTINED, DeriveReport
-from memstore.store import embedding_models, erasure, llm_usage, messages, watermarks
+from memstore.store import chunks, erasure, llm_usage, messages, watermarks
 from memstore.store.database import Database, Transaction
 from memstore.store.embedding_models import ModelChanged
 from memstore.store.errors import ConcurrentUpdate
@@ -41,7 +41,7 @@ SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of
 VECTORS = "vectors"
 REBUILDABLE = {"facts": "facts", "summaries": "summarize", VECTORS: VECTORS}  # what users call it, and the deriver
 # The user's version and embedders: what is computed now is to be saved under the same ones.
-USER_STATE = (erasure.VERSION, embedding_models.MODELS)
+USER_STATE = (erasure.VERSION, chunks.MODELS)
 
 
 class Deriver(Protocol):
@@ -268,7 +268,7 @@ async def _with_active_embedder(database: Database, deriver: Deriver, state: Seq
 async def _compute(database: Database, steps: Sequence[Step]) -> list[Any]:
     """Return the result of each step; neighbours of one embedder are computed together."""
     results: list[Any] = []
-    for _, group in groupby(steps, lambda step: embedding_models.id_of(step.deriver.dependencies.embedder)):
+    for _, group in groupby(steps, lambda step: chunks.model_id(step.deriver.dependencies.embedder)):
         same = list(group)
         results += await _compute_batches(database, same[0].work, same[0].deriver, [step.batch for step in same])
     return results

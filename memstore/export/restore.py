@@ -46,13 +46,12 @@ from memstore.store import (
     documents,
     embedding_models,
     erasure,
-    facts,
     messages,
     summaries,
     tombstones,
 )
+from memstore.store.chunks import model_id
 from memstore.store.database import Database, Transaction
-from memstore.store.embedding_models import id_of
 from memstore.store.rows import FactWithHistory
 from memstore.store.watermarks import DERIVERS
 
@@ -329,7 +328,7 @@ class _Restore:
         async def write(scope: Transaction) -> Sequence[Entry[Any]]:
             await messages.make_user(scope, first.user)
             if isinstance(first, FactLine):
-                await facts.lock(scope)
+                await chunks.lock_user(scope)
             elif not await messages.lock(scope, first.conversation_id):  # its line was not read
                 made = Conversation.model_construct(id=first.conversation_id, name=first.conversation)
                 await messages.make_conversations(scope, [made], user_name=first.user, derivers=DERIVERS)
@@ -341,7 +340,7 @@ class _Restore:
 
         async def store_with(resources: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
-            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
+            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == model_id(resources.embedder)
             units = await to_thread(hash_units, fresh, None if fits else resources)
             async with self.database.user_transaction(self.user_id) as scope:
                 new = await write(scope)

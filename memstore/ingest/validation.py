@@ -1,11 +1,14 @@
-"""What may be stored: messages, names and values are checked before anything is written; ids of calls with a key."""
+"""Checks of what callers give, before anything is read or written: each error says what to give instead."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from enum import StrEnum
+from numbers import Real
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -24,13 +27,15 @@ from pydantic import (
 
 from memstore import ids
 from memstore.errors import Conflict, InvalidInput
-from memstore.models import Json, Message, Role
+from memstore.models import Context, Fact, FactChange, Json, Message, Receipt, Role
 from memstore.text import INVALID_CHARS
 
 # In metadata: where anything but TRUSTED stands there, no fact rests on the message alone; a slip of the pen is safe.
 TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
 LONGEST_NAME = 200  # characters; a speaker stands before every unit of what was said, and a tag beside it
 MOST_TAGS = 100
+MOST_ROWS = 1_000_000
+MOST_OFFSET = 2**31 - 1
 LONGEST_KEY = 200  # characters of the idempotency key of a call
 DEEPEST = 100  # levels of JSON: far above anything written on purpose, far below Python's own limit
 
@@ -189,6 +194,93 @@ def check_choice(name: str, value: str | None, known: Sequence[str]) -> None:
     """Raise `InvalidInput` for what is neither None nor one of the known words."""
     if value is not None and value not in known:
         raise InvalidInput(f"{name}={value!r}: give one of {', '.join(known)}.")
+
+
+def check_names(**names: str | None) -> None:
+    """Raise `InvalidInput` for a name that cannot be one; None is not given."""
+    for kind, name in names.items():
+        if name is not None:
+            check_name(name, kind)
+
+
+def check_query(query: str, min_score: object = None) -> None:
+    """Raise `InvalidInput` for a query that is no text, or blank, and for a least score that is no number."""
+    check_text(query, "the query")
+    if not query.strip():
+        raise InvalidInput(f"query={query!r:.60} asks for nothing; give a question, or some words of what was said.")
+    if min_score is not None and (not isinstance(min_score, Real) or math.isnan(min_score)):
+        raise InvalidInput(f"min_score={min_score!r:.60}: give a number, or None for any score.")
+
+
+def check_number(value: int, name: str, least: int = 1, most: int = MOST_ROWS) -> None:
+    """Raise `InvalidInput` unless this is a whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidInput(f"{name}={value!r:.60}: give a whole number from {least} to {most:,}.")
+
+
+def check_object(value: Json | None, name: str) -> None:
+    """Raise `InvalidInput` for what is no JSON object; None is allowed."""
+    if value is not None and not isinstance(value, dict):
+        raise InvalidInput(f"{name}={value!r:.60}: give a dict.")
+    check_json(value, name)
+
+
+def to_list(values: Sequence[str] | None, name: str, known: type[StrEnum] | None = None) -> list[str] | None:
+    """Return a list of strings, each of them one of `known`; None stays None."""
+    if values is None:
+        return None
+    if not isinstance(values, list | tuple | set | frozenset):
+        raise InvalidInput(f"{name}={values!r}: give a list.")
+    for value in values:
+        check_text(value, f"one of {name}")
+    if known is not None and set(values) - set(known):
+        raise InvalidInput(f"{name}={values!r}: give some of {', '.join(known)}.")
+    return [str(value) for value in values]
+
+
+def to_utc(moment: datetime | None, name: str) -> datetime | None:
+    """Return the moment in UTC; it must have a time zone. None stays None."""
+    if moment is None:
+        return None
+    if not isinstance(moment, datetime):
+        raise InvalidInput(f"{name}={moment!r} is no datetime; give one with its time zone.")
+    if moment.tzinfo is None:
+        raise InvalidInput(f"{name}={moment} has no time zone; give one, such as {moment}+00:00.")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(f"{name}={moment} is outside of the years 1 to 9999 in UTC.") from None
+
+
+def to_uuid(item: Fact | FactChange | Message | Context | Receipt | UUID | str) -> UUID:
+    """Return the id of what is given itself or by its id."""
+    item = item.receipt if isinstance(item, Context) else item
+    value = item.id if isinstance(item, Fact | FactChange | Message | Receipt) else item
+    if value is None:
+        raise InvalidInput(
+            "This receipt was not kept: no message yet, or receipt_retention_days is 0."
+            if isinstance(item, Receipt)
+            else "What was only added or said again cannot be undone; retract the fact instead."
+        )
+    try:
+        return value if isinstance(value, UUID) else UUID(value)
+    except (ValueError, TypeError, AttributeError):
+        raise InvalidInput(f"{value!r:.60} is no id; give a UUID, as memstore gave it.") from None
+
+
+def to_uuids(items: Sequence[Fact | Message | UUID], name: str) -> list[UUID]:
+    """Return the ids of a list."""
+    if not isinstance(items, list | tuple | set | frozenset):
+        raise InvalidInput(f"{name}={items!r}: give a list.")
+    return [to_uuid(item) for item in items]
+
+
+def parse_id_prefix(prefix: str) -> tuple[UUID, UUID]:
+    """Return the least and the greatest id that begin with these hexadecimal digits; dashes do not count."""
+    digits = prefix.replace("-", "") if isinstance(prefix, str) else ""
+    if not re.fullmatch(r"[0-9a-fA-F]{4,32}", digits):
+        raise InvalidInput(f"{prefix!r:.60} is not how an id begins; give 4 hexadecimal digits or more.")
+    return UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))
 
 
 KEPT_FOR = "message_retention_days"  # the setting of a user or of a conversation

@@ -190,11 +190,6 @@ def load_embedder(name: str, settings: Settings | None = None) -> Embedder | Non
     return embedder
 
 
-def vectors_name(embedder: str) -> str:
-    """Return the name that the vectors of an embedder are kept under, by the embedder's name in the settings."""
-    return MINILM if embedder == ONNX_MINILM else embedder
-
-
 def setting_of(name: str) -> str:
     """Return the setting that has vectors of this name made, without an extra where that can be."""
     return ONNX_MINILM if name == MINILM else name

@@ -1,4 +1,4 @@
-"""From a model's name to the counter of its tokens, and whether messages fit: also for programs of their own."""
+"""From a model's name to the counter of its tokens, and the tokens of a chat: also for programs of their own."""
 
 from __future__ import annotations
 
@@ -40,20 +40,13 @@ def _warn_of_unknown(model: str) -> None:
     logger.warning("no counter knows the model %r, so each byte counts as a token, and less fits", model)
 
 
-def check_fits(
-    messages: Chat, max_tokens: int, *, counter: TokenCounter | str | None = None, tools: Sequence[Json] = ()
-) -> bool:
-    """Return whether the finished chat has at most so many tokens.
+def estimate(messages: Chat, *, counter: TokenCounter | str | None = None, tools: Sequence[Json] = ()) -> Count:
+    """Return the tokens of the finished chat, with the kind of the count.
 
     `counter` is one, its name or a model's, as of `context(model=…)`; by default the settings' one.
 
     Raises InvalidInput for what cannot be counted, ProviderError for a counter that cannot be had.
     """
-    return estimate(messages, counter=counter, tools=tools) <= max_tokens
-
-
-def estimate(messages: Chat, *, counter: TokenCounter | str | None = None, tools: Sequence[Json] = ()) -> Count:
-    """Return the tokens of the finished chat, with the kind of the count; see `check_fits`."""
     check_tools(tools)
     if not isinstance(messages, list | tuple) or not all(isinstance(message, Mapping) for message in messages):
         raise InvalidInput(f'messages={messages!r:.60}: give a list such as [{{"role": "user", "content": "…"}}].')

@@ -67,15 +67,12 @@ def read_one(statement: LiteralString, build: Callable[..., T], **values: Any) -
 class Transaction:
     """One transaction in the scope of one user, whose id every statement is given."""
 
-    def __init__(
-        self, connection: AsyncConnection[Any], user_id: UUID, cache: IndexCache, *, outbox: bool, enqueue: bool
-    ) -> None:
+    def __init__(self, connection: AsyncConnection[Any], user_id: UUID, cache: IndexCache, *, outbox: bool) -> None:
         self.connection = connection
         self.user_id = user_id
         self.cache = cache
         self.events: list[Event] = []
         self._outbox = outbox
-        self.enqueue = enqueue  # whether whoever adds messages is to queue a job for them
         self._written = 0
         self.first: list[Any] = []  # the results of the reads that the transaction was opened with
 
@@ -219,8 +216,8 @@ class Database:
     """An open database.
 
     `revive` starts an embedded server again that has died; it is called from a thread. `subscriptions` get the events
-    of each transaction that was committed; with `outbox` they are kept too. With `enqueue` whoever adds messages adds a
-    job. Of users with at most `most_units` units these are held in this process; of others, recall asks the database.
+    of each transaction that was committed; with `outbox` they are kept too. Of users with at most `most_units` units
+    these are held in this process; of others, recall asks the database.
     """
 
     def __init__(
@@ -230,14 +227,13 @@ class Database:
         *,
         revive: Callable[[], None] | None = None,
         outbox: bool = True,
-        enqueue: bool = False,
         most_units: int = MOST_UNITS,
         most_bytes: int = MOST_BYTES,
     ) -> None:
         self.url = url
         self.most_units = most_units
         self.subscriptions: list[Subscription] = []
-        self._outbox, self._enqueue = outbox, enqueue
+        self._outbox = outbox
         self.capabilities = UNKNOWN
         self._confinement: dict[str, str] = {}
         self._revive = revive
@@ -358,7 +354,7 @@ class Database:
         last = monotonic() + SECONDS_FOR_A_CONNECTION
         while True:
             connection = await self._connection()
-            transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox, enqueue=self._enqueue)
+            transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox)
             try:
                 await transaction.begin(statement, self._confinement, reads)
                 return transaction

@@ -13,6 +13,7 @@ from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachab
 
 DRIVER_ERRORS = (psycopg.Error, PoolTimeout)
 CONNECTION = ("08", "28", "3D", "53", "57P")  # states of errors that are about the connection
+SCHEMES = ("postgresql://", "postgres://")
 HIDDEN = "***"
 _PASSWORD = re.compile(r"(://[^/@?#:]*:)[^/@?#]*(?=@)|([?&](?:ssl)?password=)[^&#]*")
 
@@ -91,3 +92,16 @@ def check_readable(url: str) -> None:
             "The database URL cannot be read. Write postgresql://user:password@host:port/database, and for "
             "characters other than letters and digits in a password their codes, such as %40 for @."
         ) from None
+
+
+def normalize_dsn(url: str) -> str:
+    """Return the URL as the driver takes it. Raises `ConfigurationError` if it is none of Postgres."""
+    if not url.startswith(SCHEMES):
+        scheme, slashes, _ = url.partition("//")  # what is no URL may hold a password anywhere
+        raise ConfigurationError(
+            f"{repr(scheme) if slashes else 'What was given'} is no database that memstore knows. Give embedded, "
+            "embedded:FOLDER or postgresql://user@host/database (MEMSTORE_DATABASE_URL)."
+        )
+    dsn = url.replace("postgres://", "postgresql://", 1)
+    check_readable(dsn)  # before the driver sees it, which logs what it takes for the host
+    return dsn

@@ -13,7 +13,7 @@ import numpy as np
 
 from memstore.models import Edge, Fact, FactColumns, FactSpan, KnownFact, RememberedFact
 from memstore.providers import Vectors
-from memstore.store import chunks, embedding_models
+from memstore.store import chunks
 from memstore.store.database import Read, Transaction
 from memstore.store.sql import statements
 
@@ -32,11 +32,6 @@ class Source:
 
 # Sources that were taken back, as facts and messages, and when each was recorded.
 Taken = Mapping[tuple[UUID, UUID], datetime]
-
-
-async def lock(scope: Transaction) -> None:
-    """Let no other writer of this user's facts in until the transaction ends."""
-    await embedding_models.lock(scope)
 
 
 async def add(scope: Transaction, fact: FactColumns) -> datetime | None:

@@ -13,7 +13,6 @@ from psycopg.types.json import Jsonb
 from memstore.events import EventType
 from memstore.ids import uuid7
 from memstore.models import Conversation, Json, Message
-from memstore.store import queue
 from memstore.store.database import Database, Read, Transaction, read_all, read_one, row_builder
 from memstore.store.sql import statements
 from memstore.store.user_index import SESSION_GAP_HOURS
@@ -155,9 +154,8 @@ async def add(scope: Transaction, messages: Sequence[Message]) -> None:
     for place, said in places.items():
         numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
         scope.happened(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
-    jobs = [queue.enqueue_statement(place, said[0].seq) for place, said in places.items()] if scope.enqueue else []
     new = (SQL["add_message"], [row_of(message) for message in messages])
-    await scope.run_together([new, _raise_watermarks(places), *jobs])
+    await scope.run_together([new, _raise_watermarks(places)])
 
 
 def _raise_watermarks(places: Mapping[UUID, Sequence[Message]]) -> Statement:
@@ -203,12 +201,6 @@ async def whole(scope: Transaction, conversation: UUID, from_seq: int, to_seq: i
     """Return whether every message of a range is there: numbers have no gaps but by erasure."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
     return await scope.value(SQL["how_many"], int, **values) == to_seq - from_seq + 1
-
-
-async def tokens(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> int:
-    """Return how many tokens the messages of a range have."""
-    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    return await scope.value(SQL["tokens"], int, **values) or 0
 
 
 async def within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:

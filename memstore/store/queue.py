@@ -1,11 +1,10 @@
 """The queue of jobs: each says *look at this conversation*, and no more. Watermarks say what is done.
 
-So a job that is lost, doubled or late does no harm. Whoever adds messages adds a job in the same transaction, through a
-function that belongs to the owner; everything else runs as the login, which must own the tables.
+So a job that is lost, doubled or late does no harm. The scheduler adds them; the login must own the tables.
 
-The tables and functions are procrastinate's, and only this module knows them. They are made when a worker, a backfill
-or the setting `queue_on_add` first needs them, and not by Alembic: they have sequences and triggers, and belong to no
-user. They hold ids of users and conversations, never text.
+The tables and functions are procrastinate's, and only this module knows them. They are made when a worker or a backfill
+first needs them, and not by Alembic: they have sequences and triggers, and belong to no user. They hold ids of users
+and conversations, never text.
 """
 
 from __future__ import annotations
@@ -19,30 +18,21 @@ from uuid import UUID
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.sql import SQL as Composable, Identifier, Literal
+from psycopg.sql import SQL as Composable, Literal
 
 from memstore.errors import DatabaseError, SchemaTooNew
 from memstore.models import Job, JobCounts
 from memstore.store.database import SQL as DATABASE, Database
 from memstore.store.errors import describe_url, translate_errors
-from memstore.store.roles import SQL as ROLES
 from memstore.store.sql import statements
 from memstore.store.watermarks import ConversationKey
 
 SQL = statements("queue")
 QUEUE, TASK = "derive", "memstore.derive"  # as the statements say
-# New messages, what the scheduler found, what a backfill has. Facts that come next in line have one more: they would
+# What the scheduler found, what a backfill has. Facts that come next in line have one more: they would
 # else make one step in each round of the queue.
-PRIORITY_NEW, PRIORITY_SWEPT, PRIORITY_BACKFILL = 10, 5, 0
+PRIORITY_SWEPT, PRIORITY_BACKFILL = 5, 0
 OPEN, FAILED = ("todo", "doing"), ("failed",)
-
-
-def enqueue_statement(conversation: UUID, first_seq: int) -> tuple[Any, Sequence[dict[str, Any]]]:
-    """Return the statement, for `Transaction.run_together`, that adds a job for messages from `first_seq` on.
-
-    Run it after the watermarks were raised: that locks them.
-    """
-    return SQL["enqueue"], [{"conversation_id": conversation, "before": first_seq - 1}]
 
 
 async def defer(
@@ -123,7 +113,7 @@ def is_of_backfill(priority: int) -> bool:
 
 def next_in_line_priority(priority: int) -> int:
     """Return the priority of the facts that come next in line after a job of `priority`: one higher, once."""
-    is_raised = priority in {PRIORITY_NEW + 1, PRIORITY_SWEPT + 1, PRIORITY_BACKFILL + 1}
+    is_raised = priority in {PRIORITY_SWEPT + 1, PRIORITY_BACKFILL + 1}
     return priority if is_raised else priority + 1
 
 
@@ -183,8 +173,6 @@ def _bring(connection: psycopg.Connection[Any], state: QueueState) -> None:
     later = [path.read_text(encoding="utf-8") for path in _migrations() if path.name[:VERSION] > state.version]
     for script in later if state.made else [SchemaManager.get_schema()]:
         connection.execute(script)
-    connection.execute(Composable(SQL["allow_enqueue"]).format(schema=Identifier(state.schema)))
-    connection.execute(ROLES["rights"])  # the loader may add jobs too
     connection.execute(Composable(SQL["note_version"]).format(version=Literal(MARK + _newest())))
 
 

@@ -14,7 +14,7 @@ from psycopg.sql import SQL as Composable, Identifier, Literal
 
 from memstore.models import UnitKey
 from memstore.providers import Vectors
-from memstore.store import embedding_models
+from memstore.store import chunks
 from memstore.store.database import Database, Transaction
 from memstore.store.sql import statements
 
@@ -67,7 +67,7 @@ async def literally(scope: Transaction, statement: LiteralString, **values: Any)
 
 async def indexed(scope: Transaction) -> list[UUID]:
     """Return the embedders whose vectors of the user have an index, whole or not."""
-    return [model.id for model in await embedding_models.models(scope) if await is_made(scope, model.id)]
+    return [model.id for model in await chunks.read_models(scope) if await is_made(scope, model.id)]
 
 
 async def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units: int) -> bool:

@@ -24,7 +24,7 @@ from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.pipeline import RunState, run_step
 from memstore.models import Usage
 from memstore.providers import Vectors
-from memstore.store import facts, llm_usage, queue
+from memstore.store import chunks, llm_usage, queue
 from memstore.store.embedded import server
 from memstore.store.rows import PendingWork
 from memstore.testing import HashingEmbedder
@@ -214,7 +214,7 @@ async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: s
         user, conversation = ids.user_id("alice"), (await talk.info()).id
         work = PendingWork(user, conversation, "facts", 0, 1)
         async with store._database.user_transaction(user) as scope:
-            await facts.lock(scope)
+            await chunks.lock_user(scope)
             deriving = asyncio.create_task(run_step(store._database, FactDeriver(resources), [work], RunState()))
             while not number(url, "select count(*) from pg_locks where not granted"):
                 await asyncio.sleep(0.02)
@@ -255,47 +255,20 @@ def test_a_worker_goes_on_after_its_embedded_server_was_killed(tmp_path: Path) -
         server.stop(folder)
 
 
-def test_adding_messages_queues_a_job_in_the_same_transaction(url: str) -> None:
-    with memstore.open(url, settings=HASHING | {"queue_on_add": True}) as store:
-        talk = store.user("alice").conversation("talk")
-        with pytest.raises(memstore.Conflict):
-            talk.add_many([*said("talk", 1), said("talk", 1)[0] | {"content": "Something else."}])
-        assert store.jobs() == [], "what was not stored has no job"
-        talk.add_many(said("talk", 3))
-        (job,) = store.jobs()
-        assert (job.status, job.priority, job.conversation_id) == ("todo", 10, talk.info().id)
-        talk.add("user", "And another thing.")
-        assert len(store.jobs()) == 1, "one job is to look at all of it"
-        store.derive()
-        talk.add("user", "And a last one.")
-        assert len(store.jobs()) == 2, "whoever had caught up is told"
-
-
-def test_the_app_role_may_queue_a_job_for_its_own_user_and_do_nothing_else_to_the_queue(url: str) -> None:
-    fill(url, users=2, conversations=1, messages=1)
+def test_the_app_role_may_do_nothing_to_the_queue(url: str) -> None:
     queue.prepare_queue(url)
     queue.prepare_queue(url)
     with psycopg.connect(url) as connection:
-        (mine, talk), (_, other) = connection.execute(
-            "select u.user_id, c.id from users u join conversations c using (user_id) order by u.name"
-        ).fetchall()
         connection.execute("set role memstore_app")
-        connection.execute("select set_config('memstore.user_id', %s, false)", [str(mine)])
         connection.commit()
         for statement in (
             "select * from procrastinate_jobs",
             "delete from procrastinate_jobs",
             "insert into procrastinate_jobs (queue_name, task_name) values ('derive', 'memstore.derive')",
-            f"select memstore_enqueue((select user_id from users where user_id <> '{mine}'), '{other}', 0)",
         ):
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 connection.execute(statement)
             connection.rollback()
-        connection.execute("select memstore_enqueue(%s, %s, 0)", [mine, other])
-        connection.execute("select memstore_enqueue(%s, %s, 0)", [mine, talk])
-        connection.commit()
-    assert number(url, "select count(*) from procrastinate_jobs") == 1, "a conversation of somebody else's has none"
-    assert number(url, f"select count(*) from procrastinate_jobs where lock = '{talk}'") == 1
 
 
 def test_somebody_elses_queue_is_left_alone(url: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memstore import BudgetTooSmall, InvalidInput, check_fits
+from memstore import BudgetTooSmall, InvalidInput, estimate
 from memstore.client.store import AsyncMemoryStore
 from memstore.providers import load_counter
 from tests.helpers.tokenizers import GEMMA, LLAMA_3, QWEN, byte_level, write
@@ -76,4 +76,4 @@ async def test_what_are_no_tools_no_model_and_no_tokens_is_told_with_what_to_giv
         with pytest.raises(InvalidInput, match="model"):
             await trip.context("Where to?", budget=500, model=model)  # type: ignore[arg-type]
     context = await trip.context("Where to?", budget=500)
-    assert check_fits(context.messages, context.tokens) and not check_fits(context.messages, context.tokens - 1)
+    assert estimate(context.messages) == context.tokens

@@ -17,7 +17,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.derive import embedding_migration
 from memstore.models import Hit
 from memstore.providers import Vectors
-from memstore.store import chunks, embedding_models, vector_indexes
+from memstore.store import chunks, vector_indexes
 from memstore.testing import HashingEmbedder
 from tests.helpers.embedders import TurnedEmbedder, install
 
@@ -302,9 +302,9 @@ async def test_the_way_back_makes_what_came_since(
     async with old._database.user_transaction(
         old.user("alice").id
     ) as scope:  # as a question that the switch has overtaken
-        version = await scope.get(chunks.index_version(embedding_models.id_of(held)))
+        version = await scope.get(chunks.index_version(chunks.model_id(held)))
         assert version is not None
-        assert await chunks.read_index(scope, embedding_models.id_of(held), version.version) is not None
+        assert await chunks.read_index(scope, chunks.model_id(held), version.version) is not None
     moved = await old.embeddings.migrate(OLD)
     assert (moved.users, moved.vectors) == (1, lacking)
     alike(await recalled(old), after)
@@ -329,7 +329,7 @@ async def test_large_users_are_indexed_before_the_switch(url: str) -> None:
     async with await opened(url, max_chunks_in_memory=0) as large, await opened(url) as small:
         await talked(large, times=8)
         alice, before = large.user("alice"), await recalled(large)
-        ids = {name: embedding_models.id_of(embedder(large, name)) for name in (OLD, NEW)}
+        ids = {name: chunks.model_id(embedder(large, name)) for name in (OLD, NEW)}
 
         async def indexed() -> dict[str, bool]:
             async with large._database.user_transaction(alice.id) as scope:

@@ -13,6 +13,7 @@ import pytest
 from memstore import Certificate, Erased, InvalidInput, ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
+from memstore.derive.worker import enqueue_pending
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 STAYING = {"tombstones", "erasures", "store_keys", "memstore_schema"}  # of an erasure: hashes, ids and counts
@@ -149,11 +150,12 @@ async def test_of_an_erased_user_nothing_is_left(store: AsyncMemoryStore) -> Non
 
 
 async def test_jobs_and_backfills_of_an_erased_user_are_gone(url: str) -> None:
-    async with await AsyncMemoryStore.open(url, settings=SETTINGS | {"queue_on_add": True}) as store:
+    async with await AsyncMemoryStore.open(url, settings=SETTINGS) as store:
         alice = store.user("alice")
         for name, room in (("alice", "lisbon"), ("alice", "work"), ("bob", "work")):
             await store.user(name).conversation(room).add("user", "I live in Leeds.")
         await store.backfills.begin(user="alice")
+        await enqueue_pending(store._database)
         assert set(holding(url, alice.id)) >= {"backfills", "procrastinate_jobs"}
         place = await alice.conversation("lisbon").erase()
         assert place.counts["jobs"] == 1

@@ -44,7 +44,6 @@ BEGIN = {("database", "begin")}
 DDL = {  # by the tables' owner, with literals
     ("vector_indexes", "build"),
     ("vector_indexes", "drop"),
-    ("queue", "allow_enqueue"),
     ("queue", "note_version"),
     ("roles", "rights"),
     ("roles", "grant"),

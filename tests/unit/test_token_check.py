@@ -10,7 +10,7 @@ import memstore
 from memstore.errors import InvalidInput
 from memstore.plugins import require_extra
 from memstore.providers import load_counter
-from memstore.providers.token_check import check_fits, counter_for, estimate
+from memstore.providers.token_check import counter_for, estimate
 from tests.helpers.fakes import WordCounter
 
 CHAT: list[dict[str, Any]] = [
@@ -20,36 +20,28 @@ CHAT: list[dict[str, Any]] = [
 ]
 
 
-def test_what_fits_fits_to_the_token() -> None:
-    tokens = load_counter("tiktoken:o200k_base").count_messages(CHAT)
-    assert memstore.check_fits(CHAT, tokens)
-    assert not memstore.check_fits(CHAT, tokens - 1)
-    assert not check_fits(CHAT, tokens, tools=[{"type": "function", "function": {"name": "find"}}])
-    assert check_fits(CHAT, 3 + 3 * 3 + 17, counter=WordCounter())
-    assert not check_fits(CHAT, 3 + 3 * 3 + 16, counter=WordCounter())
-    assert not check_fits(CHAT, tokens, counter="bytes")
-
-
 def test_estimates() -> None:
     exact = memstore.estimate(CHAT)
     assert (exact, exact.kind) == (load_counter("tiktoken:o200k_base").count_messages(CHAT), "exact")
     assert estimate(CHAT, counter="tiktoken:gpt-4o").kind == "estimated"
     assert estimate(CHAT, counter="bytes").kind == "upper_bound"
+    assert estimate(CHAT, counter=WordCounter()) == 3 + 3 * 3 + 17
+    assert estimate(CHAT, tools=[{"type": "function", "function": {"name": "find"}}]) > exact
 
 
 @pytest.mark.parametrize(
-    ("messages", "most", "more", "told"),
+    ("messages", "more", "told"),
     [
-        ("hello", 300, {}, "give a list such as"),
-        (CHAT[0], 300, {}, "give a list such as"),
-        (["hello"], 300, {}, "give a list such as"),
-        ([], 9, {"tools": "search"}, "give a list of definitions"),
-        ([], 9, {"tools": {"a": 1}}, "give a list of definitions"),
+        ("hello", {}, "give a list such as"),
+        (CHAT[0], {}, "give a list such as"),
+        (["hello"], {}, "give a list such as"),
+        ([], {"tools": "search"}, "give a list of definitions"),
+        ([], {"tools": {"a": 1}}, "give a list of definitions"),
     ],
 )
-def test_what_cannot_be_counted_is_told_with_what_to_give(messages: Any, most: Any, more: Any, told: str) -> None:
+def test_what_cannot_be_counted_is_told_with_what_to_give(messages: Any, more: Any, told: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(told)):
-        check_fits(messages, most, **more)
+        estimate(messages, **more)
 
 
 @pytest.mark.parametrize(

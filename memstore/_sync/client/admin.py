@@ -13,9 +13,9 @@ from memstore import ids
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.store import api_tokens
 from memstore._sync.store.api_tokens import Holder
-from memstore.client.validation import check_names
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput, NotFound
+from memstore.ingest.validation import check_names
 from memstore.models import ApiToken, EmbeddingStatus, MigrationReport
 from memstore.providers import Embedder, load_embedder, load_stored_embedder
 from memstore.settings import Settings

@@ -2,7 +2,7 @@
 """`store.backfills`: long histories that workers derive under a plan, with caps, and that can be paused.
 
 Pending messages are assigned to a backfill in `derivations`, so pausing it changes one row and undoes nothing. New
-messages in conversations that are not assigned to it are derived first. Workers keep within its caps (`derive.worker`).
+messages in conversations that are not assigned to it are derived first. Workers keep within its cap (`derive.worker`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from memstore._sync.store import backfills, llm_usage, messages, queue, watermar
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.llm_usage import MeanCost
 from memstore._sync.store.watermarks import DERIVERS, PendingMessages
-from memstore.client.validation import check_names
 from memstore.errors import InvalidInput, NotFound
-from memstore.ingest.validation import check_choice
+from memstore.ingest.validation import check_choice, check_names
 from memstore.models import Backfill, BackfillPlan, BackfillStatus, DerivationProblem, DeriverPlan
 from memstore.providers import TokenCounter
 

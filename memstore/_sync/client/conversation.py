@@ -25,12 +25,20 @@ from memstore._sync.ingest.add import ConversationRef, MessageInput, OnConflict,
 from memstore._sync.store import messages, receipts, summaries
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.messages import LAST
-from memstore.client.validation import MOST_ROWS, check_names, check_number, check_object, to_list, to_utc
 from memstore.context.formats import get_format
 from memstore.context.formats.parts import Format
 from memstore.context.strategies import Strategies, get_strategies
 from memstore.context.strategies.base import split_turns
-from memstore.ingest.validation import check_choice, check_text
+from memstore.ingest.validation import (
+    MOST_ROWS,
+    check_choice,
+    check_names,
+    check_number,
+    check_object,
+    check_text,
+    to_list,
+    to_utc,
+)
 from memstore.models import (
     Certificate,
     Context,

@@ -11,13 +11,12 @@ from uuid import UUID
 from memstore import ids
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.derive.chunks import document_text
-from memstore._sync.store import documents, embedding_models, erasure, messages
+from memstore._sync.store import chunks, documents, embedding_models, erasure, messages
 from memstore._sync.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
-from memstore._sync.store.embedding_models import ModelChanged, id_of as model_of
-from memstore.client.validation import MOST_OFFSET, check_number, check_object
+from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
-from memstore.ingest.validation import check_name, check_text
+from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
 
@@ -120,7 +119,7 @@ class Documents:
             if embedder is not None and self._embedder is None:  # an application's own does not serve the user
                 embedding_models.lock_active(scope, embedder)
             if unchanged is not None:
-                embedding_models.lock(scope)  # a document that is not there cannot be locked
+                chunks.lock_user(scope)  # a document that is not there cannot be locked
                 rows = documents.locked(scope, document_ids)
                 if not unchanged({(row.namespace, row.key): row for row in rows}):
                     raise Conflict("A document was changed meanwhile; read it again. Nothing was written.")
@@ -129,7 +128,7 @@ class Documents:
             if removed:
                 documents.remove(scope, removed)
             if written:
-                documents.put(scope, written, model_of(embedder))
+                documents.put(scope, written, chunks.model_id(embedder))
 
     def search(
         self,
@@ -160,7 +159,7 @@ class Documents:
             if vector is None:
                 rows = documents.latest(scope, wanted)
             else:
-                rows = documents.nearest(scope, wanted, vector, model_of(embedder), self._distance)
+                rows = documents.nearest(scope, wanted, vector, chunks.model_id(embedder), self._distance)
             if refresh and self._database.capabilities.writes:
                 documents.refresh(scope, rows, expired=expired)
         return rows
@@ -205,7 +204,7 @@ class Documents:
         if own is None:
             return None
         with self._database.user_transaction(self._user_id) as scope:
-            models = embedding_models.models(scope)
+            models = chunks.read_models(scope)
         model = embedding_models.resolve(self._database, models, own)
         return own if model is None else self._runtime.embedder_by_name(model.name, model.dimensions)
 

@@ -19,17 +19,18 @@ from memstore._sync.client.runtime import Runtime, validate_settings
 from memstore._sync.client.user import UserScope
 from memstore._sync.store import messages, queue
 from memstore._sync.store.database import Database
-from memstore.client.validation import check_names, embedded_folder, is_embedded, normalize_dsn, to_list
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.redaction import redactor_for
-from memstore.ingest.validation import check_choice, check_name
+from memstore.ingest.validation import check_choice, check_name, check_names, to_list
 from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, ScanResult
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import migrations
+from memstore.store.embedded import embedded_folder, is_embedded
 from memstore.store.embedded.server import EmbeddedServer
+from memstore.store.errors import normalize_dsn
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
@@ -87,15 +88,12 @@ class MemoryStore:
             settings.pool_size,
             revive=server.ensure if server else None,
             outbox=settings.event_retention_days > 0,
-            enqueue=settings.queue_on_add,
             most_units=settings.max_chunks_in_memory,
             most_bytes=settings.index_cache_mb * 2**20,
         )
         store = cls(database, settings, server, reranker)
         try:
             migrations.prepare(dsn, upgrade_old=server is not None)
-            if settings.queue_on_add:
-                queue.prepare_queue(dsn)
             database.open()
         except BaseException:  # an interrupt too: what was opened is closed
             store.close()

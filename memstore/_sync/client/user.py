@@ -23,20 +23,24 @@ from memstore._sync.search.query import QueryBuilder
 from memstore._sync.store import erasure, llm_usage, messages, receipts, summaries
 from memstore._sync.store.chunks import EVERY_TIER, Filters
 from memstore._sync.store.documents import Distance
-from memstore.client.validation import (
+from memstore.context.formats.parts import Format
+from memstore.errors import InvalidInput, NotFound
+from memstore.events import Event, EventType
+from memstore.ingest.validation import (
+    KEPT_FOR,
+    check_choice,
+    check_name,
     check_names,
     check_number,
     check_query,
+    check_text,
     parse_id_prefix,
     to_list,
     to_utc,
     to_uuid,
     to_uuids,
+    validate_days,
 )
-from memstore.context.formats.parts import Format
-from memstore.errors import InvalidInput, NotFound
-from memstore.events import Event, EventType
-from memstore.ingest.validation import KEPT_FOR, check_choice, check_name, check_text, validate_days
 from memstore.models import (
     Certificate,
     Context,
@@ -158,13 +162,15 @@ class UserScope(UserFacts):
         )
         if not filters.tiers or (group_by == "fact" and Tier.FACTS not in filters.tiers):
             raise InvalidInput(f"tiers={tiers!r} with group_by={group_by!r}: give some of {', '.join(Tier)}.")
-        sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
+        sight = None
+        if viewer is not None:
+            sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
         with operation_span("recall") as span:
             reranker = runtime.load_reranker()
             embedder = runtime.load_embedder()
             builder = QueryBuilder(self._database, self.id, embedder, runtime.embedder_by_name)
             wanted = max(DEPTH, HITS_A_SESSION * limit) if group_by == "session" else limit
-            searched = max(HITS_FOR_A_VIEWER, 4 * wanted) if sight.is_active else wanted
+            searched = max(HITS_FOR_A_VIEWER, 4 * wanted) if sight else wanted
             # A reranker may lift what ranks lower into the limit, and above the least score.
             searched, least = (searched, min_score) if reranker is None else (max(searched, READ), None)
             evidence: list[Hit] = []
@@ -172,7 +178,7 @@ class UserScope(UserFacts):
                 hits, evidence = facts_with_evidence(builder, query, filters=filters, limit=searched, min_score=least)
             else:
                 hits = recall(builder, query, filters=filters, limit=searched, min_score=least)
-            if sight.is_active:
+            if sight:
                 with self._database.user_transaction(self.id) as scope:
                     hits = sight.hits(scope, hits)
                     evidence = sight.hits(scope, evidence) if evidence else []
@@ -188,7 +194,7 @@ class UserScope(UserFacts):
             else:
                 with self._database.user_transaction(self.id) as scope:
                     groups = by_session(scope, hits, limit, filters.as_of)
-                if sight.is_active:  # when a session began may tell a viewer of messages that it does not see
+                if sight:  # when a session began may tell a viewer of messages that it does not see
                     groups = [within_hits(group) for group in groups]
             span.set(hits=len(groups))
             return groups_in_time(groups) if order == "time" else groups

@@ -17,8 +17,8 @@ from memstore._sync.context.request import Request, ResolvedRequest, reads_to_re
 from memstore._sync.search.grouping import rerank
 from memstore._sync.search.query import Query, QueryBuilder
 from memstore._sync.store import erasure, receipts, summaries
+from memstore._sync.store.chunks import model_id
 from memstore._sync.store.database import Database
-from memstore._sync.store.embedding_models import id_of
 from memstore._sync.store.summaries import Outline
 from memstore.context.items import BudgetSpec, Candidates, merge_sections
 from memstore.context.layout import Layout, room_for_sections
@@ -61,7 +61,7 @@ def build_context(
     request.check_texts()
     queries = QueryBuilder(database, request.user_id, embedder, exactly)
     likely = queries.guess_embedder()
-    reading = partial(_read_history, database, request, id_of(likely))
+    reading = partial(_read_history, database, request, model_id(likely))
     if request.query is None:  # the history has the question
         resolved, history = reading()
         text = (history.question and history.question.text) or ""

@@ -13,9 +13,9 @@ from typing import Protocol, TypeVar
 from uuid import UUID
 
 from memstore._sync.store import chunks, embedding_models, messages
-from memstore._sync.store.chunks import new_chunk
+from memstore._sync.store.chunks import Model, new_chunk
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.embedding_models import Model, ModelChanged
+from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_text
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.models import Json, Message, Role, Tier, Unit
@@ -166,7 +166,7 @@ def run_with_active_embedder(
 ) -> T_co:
     """Return the task's result; the task is repeated if another embedder becomes active meanwhile."""
     while True:
-        with database.user_transaction(user, [embedding_models.MODELS]) as scope:
+        with database.user_transaction(user, [chunks.MODELS]) as scope:
             [models] = scope.first
         try:
             return task(with_active_embedder(database, dependencies, models))

@@ -13,17 +13,10 @@ from dataclasses import replace
 from uuid import UUID
 
 from memstore._sync.derive.chunks import document_text, run_with_active_embedder, speaker_prefixed
-from memstore._sync.store import documents, embedding_models, erasure, messages, postings, vector_indexes
+from memstore._sync.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes
+from memstore._sync.store.chunks import BUILDING, RETIRED, STATES, Model, model_id
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.embedding_models import (
-    BUILDING,
-    RETIRED,
-    STATES,
-    ChunkWithoutVector,
-    Model,
-    ModelChanged,
-    id_of,
-)
+from memstore._sync.store.embedding_models import ChunkWithoutVector, ModelChanged
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import Conflict
 from memstore.models import EmbeddingStatus, MigrationReport, Tier, UnitKey
@@ -41,7 +34,7 @@ def migrate(database: Database, dependencies: Dependencies, target: Embedder, pr
     Users who come meanwhile are moved too. Raises `Conflict` if another process migrates, or if a migration to a third
     embedder is not done.
     """
-    model = Model(id_of(target), target.name, target.dimensions)
+    model = Model(model_id(target), target.name, target.dimensions)
     by_target = replace(dependencies, embedder=target)
     counts: Counter[str] = Counter()
 
@@ -89,12 +82,12 @@ def _move(
         if reach.units > database.most_units and vector_indexes.is_possible(model.dimensions):
             vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
         with database.user_transaction(user) as scope:
-            embedding_models.lock(scope)
+            chunks.lock_user(scope)
             units = embedding_models.chunks_without_vector(scope, model.id, limit=BATCH)
             texts = documents.lacking(scope, model.id, limit=BATCH)
             if len(units) + len(texts) >= BATCH:  # derivers are not to wait for that
                 continue
-            made = embedding_models.add_vectors(scope, _embed_units(dependencies, units), model.id)
+            made = chunks.add_vectors(scope, _embed_units(dependencies, units), model.id)
             vectors = _embed_documents(dependencies, texts)
             advance(made + documents.add_vectors(scope, vectors, model.id))
             embedding_models.switch(scope, model)
@@ -111,7 +104,7 @@ def clean(database: Database) -> MigrationReport:
         retired: list[tuple[UUID, list[Model]]] = []
         for user, _ in messages.everybody(database):
             with database.user_transaction(user) as scope:
-                models = embedding_models.models(scope)
+                models = chunks.read_models(scope)
             if building := [model.name for model in models if model.state == BUILDING]:
                 raise Conflict(
                     f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate "
@@ -189,7 +182,7 @@ def _fill_units(
     active.
     """
     made = after = 0
-    add = embedding_models.add_late if is_active else embedding_models.add_vectors
+    add = embedding_models.add_late if is_active else chunks.add_vectors
     while True:
         with database.user_transaction(user, [erasure.VERSION]) as scope:
             [epoch] = scope.first
@@ -231,7 +224,7 @@ def _fill_documents(
             return
         vectors = _embed_documents(dependencies, batch)
         with database.user_transaction(user) as scope:
-            embedding_models.lock(scope)
+            chunks.lock_user(scope)
             made = documents.add_vectors(scope, vectors, model)
         progress(made)
 

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from memstore._sync.derive.erasure import ErasureTarget, erase
-from memstore._sync.store import embedding_models, erasure, postings, vector_indexes
+from memstore._sync.store import chunks, erasure, postings, vector_indexes
+from memstore._sync.store.chunks import Model
 from memstore._sync.store.database import Database
-from memstore._sync.store.embedding_models import Model
 from memstore._sync.store.postings import Reach
 from memstore.models import ErasureScope
 from memstore.settings import Settings
@@ -77,7 +77,7 @@ def maintain_indexes(database: Database, user: UUID) -> bool:
         elif reach.posted and reach.units <= database.most_units // 2:  # a user near the limit does not alternate
             with database.user_transaction(user) as scope:
                 postings.forget(scope)
-                models = embedding_models.models(scope)
+                models = chunks.read_models(scope)
             for model in models:
                 vector_indexes.drop(database, user, model.id)
     except ConcurrentUpdate:
@@ -102,7 +102,7 @@ def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
 def _find_unindexed(database: Database, user: UUID) -> Model | None:
     """Return the user's active embedder if its vectors could have an index, and have none."""
     with database.user_transaction(user) as scope:
-        model = embedding_models.active(embedding_models.models(scope))
+        model = chunks.active_model(chunks.read_models(scope))
         if model is None or not vector_indexes.is_possible(model.dimensions):
             return None
         return None if vector_indexes.is_ready(scope, model.id) else model

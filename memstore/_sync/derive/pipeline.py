@@ -23,7 +23,7 @@ from memstore._sync.derive.embedding_migration import embed_missing_units
 from memstore._sync.derive.facts.deriver import FactDeriver
 from memstore._sync.derive.maintenance import run_maintenance
 from memstore._sync.derive.summaries.deriver import SummaryDeriver
-from memstore._sync.store import embedding_models, erasure, llm_usage, messages, watermarks
+from memstore._sync.store import chunks, erasure, llm_usage, messages, watermarks
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.dependencies import Dependencies, Producer
@@ -42,7 +42,7 @@ SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of
 VECTORS = "vectors"
 REBUILDABLE = {"facts": "facts", "summaries": "summarize", VECTORS: VECTORS}  # what users call it, and the deriver
 # The user's version and embedders: what is computed now is to be saved under the same ones.
-USER_STATE = (erasure.VERSION, embedding_models.MODELS)
+USER_STATE = (erasure.VERSION, chunks.MODELS)
 
 
 class Deriver(Protocol):
@@ -267,7 +267,7 @@ def _with_active_embedder(database: Database, deriver: Deriver, state: Sequence[
 def _compute(database: Database, steps: Sequence[Step]) -> list[Any]:
     """Return the result of each step; neighbours of one embedder are computed together."""
     results: list[Any] = []
-    for _, group in groupby(steps, lambda step: embedding_models.id_of(step.deriver.dependencies.embedder)):
+    for _, group in groupby(steps, lambda step: chunks.model_id(step.deriver.dependencies.embedder)):
         same = list(group)
         results += _compute_batches(database, same[0].work, same[0].deriver, [step.batch for step in same])
     return results

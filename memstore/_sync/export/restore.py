@@ -17,19 +17,9 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.derive.chunks import run_with_active_embedder
-from memstore._sync.store import (
-    archive,
-    chunks,
-    documents,
-    embedding_models,
-    erasure,
-    facts,
-    messages,
-    summaries,
-    tombstones,
-)
+from memstore._sync.store import archive, chunks, documents, embedding_models, erasure, messages, summaries, tombstones
+from memstore._sync.store.chunks import model_id
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.embedding_models import id_of
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
@@ -324,7 +314,7 @@ class _Restore:
         def write(scope: Transaction) -> Sequence[Entry[Any]]:
             messages.make_user(scope, first.user)
             if isinstance(first, FactLine):
-                facts.lock(scope)
+                chunks.lock_user(scope)
             elif not messages.lock(scope, first.conversation_id):  # its line was not read
                 made = Conversation.model_construct(id=first.conversation_id, name=first.conversation)
                 messages.make_conversations(scope, [made], user_name=first.user, derivers=DERIVERS)
@@ -336,7 +326,7 @@ class _Restore:
 
         def store_with(resources: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
-            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == id_of(resources.embedder)
+            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == model_id(resources.embedder)
             units = hash_units(fresh, None if fits else resources)
             with self.database.user_transaction(self.user_id) as scope:
                 new = write(scope)

@@ -46,7 +46,7 @@ class Query(QueryFeatures):
 
     def fits(self, version: IndexVersion | None) -> bool:
         """Return whether the query's vector is of the model that is active in this version of the user's units."""
-        active = None if version is None or self.embedder is None else embedding_models.active(version.models)
+        active = None if version is None or self.embedder is None else chunks.active_model(version.models)
         return active is None or active.id == self.model
 
 
@@ -79,7 +79,7 @@ class QueryBuilder:
             hashed(QUESTION, self.user_id),
             embedded_text=text,
             embedder=embedder,
-            model=embedding_models.id_of(embedder),
+            model=chunks.model_id(embedder),
         )
         return self._embed(query)
 
@@ -109,7 +109,7 @@ class QueryBuilder:
         model = embedding_models.resolve(self.database, version.models, self.embedder)
         self.database.cache.active_models[self.user_id] = None if model is None else (model.name, model.dimensions)
         embedder = self.embedder if model is None else self.load_embedder(model.name, model.dimensions)
-        return self._embed(replace(query, vector=None, embedder=embedder, model=embedding_models.id_of(embedder)))
+        return self._embed(replace(query, vector=None, embedder=embedder, model=chunks.model_id(embedder)))
 
     def _embed(self, query: Query) -> Query:
         # The speakers who are known now; `rank_candidates` looks again.

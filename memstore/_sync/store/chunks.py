@@ -11,12 +11,12 @@ from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
+from psycopg.errors import ForeignKeyViolation
 
-from memstore._sync.store import embedding_models
+from memstore import ids
 from memstore._sync.store.database import Read, Transaction, read_all, read_one
-from memstore._sync.store.embedding_models import Model
 from memstore.models import Tier, Unit, UnitKey
-from memstore.providers import Vectors
+from memstore.providers import Embedder, Vectors
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import NewChunk
 from memstore.store.sql import statements
@@ -27,6 +27,42 @@ SQL = statements("chunks")
 EVERY_TIER = tuple(Tier)
 COLUMNS = tuple(field.name for field in fields(Unit))  # `asdict` copies each value deeply: a third of storing a unit
 BESIDE = REACH  # units on either side of one that may be found with it
+
+
+STATES = ACTIVE, BUILDING, RETIRED = "serving", "building", "retired"
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """An embedder of a user."""
+
+    id: UUID
+    name: str
+    dimensions: int
+    state: str = ACTIVE
+
+
+def model_id(embedder: Embedder | None) -> UUID:
+    """Return the id under which the vectors of an embedder are kept, and what has none without one."""
+    return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
+
+
+MODELS = read_all(SQL["models"], Model)  # the embedders of the user
+
+
+def read_models(scope: Transaction) -> list[Model]:
+    """Return the embedders of the user."""
+    return scope.get(MODELS)
+
+
+def active_model(known: Sequence[Model]) -> Model | None:
+    """Return the one that serves; None for a user who has no vectors yet."""
+    return next((one for one in known if one.state == ACTIVE), None)
+
+
+def lock_user(scope: Transaction) -> None:
+    """Let no other writer of this user's units or facts in until the transaction ends."""
+    scope.run(SQL["lock"])
 
 
 def new_chunk(user_id: UUID, unit: Unit, text: str, vector: Vectors | None, tags: Sequence[str] = ()) -> NewChunk:
@@ -73,7 +109,7 @@ def add(scope: Transaction, units: Sequence[NewChunk], model: UUID | None) -> in
         raise ConcurrentUpdate
     if model is not None:
         vectors = [(new.unit.key, new.vector) for new in units if new.vector is not None]
-        embedding_models.add_vectors(scope, vectors, model)
+        add_vectors(scope, vectors, model)
     return len(units)
 
 
@@ -84,6 +120,15 @@ def _row(new: NewChunk, number: int) -> dict[str, object]:
         row[name] = f"{{{','.join(map(str, numbers))}}}"
     row["length"], row["recorded_at"] = sum(new.frequencies), new.recorded_at
     return row
+
+
+def add_vectors(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vectors]], model: UUID) -> int:
+    """Store vectors of units that had none; return how many are new. Raises `ConcurrentUpdate` if a unit is gone."""
+    rows = [key._asdict() | {"model_id": model, "embedding": vector} for key, vector in vectors]
+    try:
+        return scope.run_many(SQL["add_vector"], rows)
+    except ForeignKeyViolation:
+        raise ConcurrentUpdate from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +273,8 @@ def load_texts(scope: Transaction, found: Sequence[Unit], as_of: datetime | None
 def load_sources(scope: Transaction, summaries: Sequence[UUID], facts: Sequence[UUID]) -> dict[UUID, tuple[UUID, ...]]:
     """Return the messages from which summaries and facts were made."""
     rows = []
-    for statement, ids in ((SQL["summary_sources"], summaries), (SQL["fact_sources"], facts)):
-        rows += scope.tuples(statement, item_ids=list(ids)) if ids else []
+    for statement, items in ((SQL["summary_sources"], summaries), (SQL["fact_sources"], facts)):
+        rows += scope.tuples(statement, item_ids=list(items)) if items else []
     return {id: tuple(sources) for id, sources in rows}
 
 

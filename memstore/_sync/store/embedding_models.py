@@ -11,13 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from psycopg.errors import ForeignKeyViolation
-
-from memstore import ids
+from memstore._sync.store import chunks
+from memstore._sync.store.chunks import ACTIVE, BUILDING, MODELS, RETIRED, Model, active_model, add_vectors, model_id
 from memstore._sync.store.database import Database, Transaction, read_all
 from memstore.errors import Conflict, EmbedderMismatch
 from memstore.models import UnitKey
@@ -26,40 +24,11 @@ from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
 
 SQL = statements("embedding_models")
-STATES = ACTIVE, BUILDING, RETIRED = "serving", "building", "retired"
 LAST = 2**62  # no unit has a higher number
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """An embedder of a user."""
-
-    id: UUID
-    name: str
-    dimensions: int
-    state: str = ACTIVE
 
 
 class ModelChanged(ConcurrentUpdate):
     """Another embedder serves by now than the one that made these vectors, which are dropped."""
-
-
-def id_of(embedder: Embedder | None) -> UUID:
-    """Return the id under which the vectors of an embedder are kept, and what has none without one."""
-    return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
-
-
-MODELS = read_all(SQL["models"], Model)  # the embedders of the user
-
-
-def models(scope: Transaction) -> list[Model]:
-    """Return the embedders of the user."""
-    return scope.get(MODELS)
-
-
-def active(known: Sequence[Model]) -> Model | None:
-    """Return the one that serves; None for a user who has no vectors yet."""
-    return next((one for one in known if one.state == ACTIVE), None)
 
 
 def resolve(database: Database, known: Sequence[Model], own: Embedder | None) -> Model | None:
@@ -68,15 +37,15 @@ def resolve(database: Database, known: Sequence[Model], own: Embedder | None) ->
     Raises `EmbedderMismatch` where nobody's vectors were moved from the one to the other: a wrong setting, it seems.
     Without an embedder of its own, a store would add units that are found by words alone, unlike all the rest.
     """
-    there = active(known)
-    if there is None or there.id == id_of(own):
+    there = active_model(known)
+    if there is None or there.id == model_id(own):
         return None
     if own is None:
         raise EmbedderMismatch(
             f"This user's vectors were made by {there.name!r} and the store is set to none: what is new would have no "
             f"vector. Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER)."
         )
-    if id_of(own) not in {one.id for one in known} and not _moved(database, id_of(own), there.id):
+    if model_id(own) not in {one.id for one in known} and not _moved(database, model_id(own), there.id):
         raise EmbedderMismatch(
             f"This user's vectors were made by {there.name!r} and the store is set to {own.name!r}; they do not mix. "
             f"Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER), or have vectors made by the "
@@ -90,14 +59,9 @@ def _moved(database: Database, one: UUID, other: UUID) -> bool:
         return scope.value(SQL["moved"], bool, one=one, other=other) or False
 
 
-def lock(scope: Transaction) -> None:
-    """Let no other writer of this user's units or facts in until the transaction ends."""
-    scope.run(SQL["lock"])
-
-
 def lock_and_read(scope: Transaction) -> tuple[bool, list[Model]]:
     """Lock; return whether the user has units, and the embedders as they then are, in one round trip."""
-    locked, known = scope.all_together([read_all(SQL["lock"], dict), MODELS])
+    locked, known = scope.all_together([read_all(chunks.SQL["lock"], dict), MODELS])
     return any(user["units"] for user in locked), known
 
 
@@ -108,12 +72,12 @@ def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | None:
     `embedder` is not the one, and `EmbedderMismatch` where there is none to write with.
     """
     _, known = lock_and_read(scope)
-    there = active(known)
+    there = active_model(known)
     if embedder is None:
         if there is not None:
             raise EmbedderMismatch(f"This user's vectors are made by {there.name!r}: what is new would have none.")
         return None
-    model = id_of(embedder)
+    model = model_id(embedder)
     if there is not None and there.id != model:
         raise ModelChanged
     if there is None:
@@ -142,21 +106,12 @@ def chunks_without_vector(
     return scope.all(SQL["lacking"], ChunkWithoutVector, model_id=model, limit=limit, after=after, upto=upto)
 
 
-def add_vectors(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vectors]], model: UUID) -> int:
-    """Store vectors of units that had none; return how many are new. Raises `ConcurrentUpdate` if a unit is gone."""
-    rows = [key._asdict() | {"model_id": model, "embedding": vector} for key, vector in vectors]
-    try:
-        return scope.run_many(SQL["add_vector"], rows)
-    except ForeignKeyViolation:
-        raise ConcurrentUpdate from None
-
-
 def add_late(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vectors]], model: UUID) -> int:
     """Store vectors by the embedder that serves, of units that had none: arrays in every process are read anew.
 
     Raises `ModelChanged` where it serves no more, and `ConcurrentUpdate` as `add_vectors` does.
     """
-    there = active((lock_and_read(scope))[1])
+    there = active_model((lock_and_read(scope))[1])
     if there is None or there.id != model:
         raise ModelChanged
     _renew(scope, model)
@@ -175,7 +130,7 @@ def begin(scope: Transaction, target: Model) -> bool:
     the making.
     """
     has_units, known = lock_and_read(scope)
-    there, begun = active(known), [one for one in known if one.state == BUILDING]
+    there, begun = active_model(known), [one for one in known if one.state == BUILDING]
     if there is not None and there.id == target.id:
         for one in begun:
             _change(scope, one, RETIRED)
@@ -198,7 +153,7 @@ def switch(scope: Transaction, target: Model) -> None:
     `Conflict` where somebody else has ended it.
     """
     _, known = lock_and_read(scope)
-    there = active(known)
+    there = active_model(known)
     if not known:  # the user was erased meanwhile
         return
     if not any(one.id == target.id and one.state == BUILDING for one in known):

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore._sync.store import chunks, embedding_models
+from memstore._sync.store import chunks
 from memstore._sync.store.database import Read, Transaction
 from memstore.models import Edge, Fact, FactColumns, FactSpan, KnownFact, RememberedFact
 from memstore.providers import Vectors
@@ -33,11 +33,6 @@ class Source:
 
 # Sources that were taken back, as facts and messages, and when each was recorded.
 Taken = Mapping[tuple[UUID, UUID], datetime]
-
-
-def lock(scope: Transaction) -> None:
-    """Let no other writer of this user's facts in until the transaction ends."""
-    embedding_models.lock(scope)
 
 
 def add(scope: Transaction, fact: FactColumns) -> datetime | None:

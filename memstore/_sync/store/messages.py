@@ -11,7 +11,6 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from memstore._sync.store import queue
 from memstore._sync.store.database import Database, Read, Transaction, read_all, read_one, row_builder
 from memstore.events import EventType
 from memstore.ids import uuid7
@@ -152,9 +151,8 @@ def add(scope: Transaction, messages: Sequence[Message]) -> None:
     for place, said in places.items():
         numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
         scope.happened(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
-    jobs = [queue.enqueue_statement(place, said[0].seq) for place, said in places.items()] if scope.enqueue else []
     new = (SQL["add_message"], [row_of(message) for message in messages])
-    scope.run_together([new, _raise_watermarks(places), *jobs])
+    scope.run_together([new, _raise_watermarks(places)])
 
 
 def _raise_watermarks(places: Mapping[UUID, Sequence[Message]]) -> Statement:
@@ -200,12 +198,6 @@ def whole(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) ->
     """Return whether every message of a range is there: numbers have no gaps but by erasure."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
     return scope.value(SQL["how_many"], int, **values) == to_seq - from_seq + 1
-
-
-def tokens(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> int:
-    """Return how many tokens the messages of a range have."""
-    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    return scope.value(SQL["tokens"], int, **values) or 0
 
 
 def within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:

@@ -13,7 +13,7 @@ from uuid import UUID
 from psycopg import ClientCursor, Connection
 from psycopg.sql import SQL as Composable, Identifier, Literal
 
-from memstore._sync.store import embedding_models
+from memstore._sync.store import chunks
 from memstore._sync.store.database import Database, Transaction
 from memstore.models import UnitKey
 from memstore.providers import Vectors
@@ -68,7 +68,7 @@ def literally(scope: Transaction, statement: LiteralString, **values: Any) -> li
 
 def indexed(scope: Transaction) -> list[UUID]:
     """Return the embedders whose vectors of the user have an index, whole or not."""
-    return [model.id for model in embedding_models.models(scope) if is_made(scope, model.id)]
+    return [model.id for model in chunks.read_models(scope) if is_made(scope, model.id)]
 
 
 def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units: int) -> bool:

@@ -34,7 +34,6 @@ from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, Remembere
 from memstore.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, tombstones
 from memstore.store.chunks import new_chunk
 from memstore.store.database import Transaction
-from memstore.store.embedding_models import id_of
 from memstore.store.facts import Source, Taken
 from memstore.store.rows import PendingWork
 
@@ -358,7 +357,7 @@ class FactDeriver:
         if not self.producer.uses_llm or len(batch.messages) == batch.before:
             return batch
         until = max(message.occurred_at for message in batch.messages)
-        return replace(batch, known=await facts.remembered(scope, id_of(self.dependencies.embedder), until))
+        return replace(batch, known=await facts.remembered(scope, chunks.model_id(self.dependencies.embedder), until))
 
     async def _load_messages(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
         new = await load_next_messages(scope, work, limit)
@@ -387,7 +386,8 @@ class FactDeriver:
         batch = await self._load_messages(scope, work, limit)
         if not self.producer.uses_llm or len(batch.messages) == batch.before:
             return batch
-        until, embedder = max(message.occurred_at for message in batch.messages), id_of(self.dependencies.embedder)
+        until = max(message.occurred_at for message in batch.messages)
+        embedder = chunks.model_id(self.dependencies.embedder)
         conversation, recipe = work.conversation_id, self.producer.recipe
         stored = await facts.remembered(scope, embedder, until, aside=conversation, recipe=recipe)
         known = {one.fact.id: one for one in stored}
@@ -405,7 +405,7 @@ class FactDeriver:
         Facts that come out again stay, with their sources and history: what was known before can still be seen. What a
         fact that is gone had superseded is restored.
         """
-        await facts.lock(scope)
+        await chunks.lock_user(scope)
         letters = [letter for batch in made if batch.llm_session for letter in batch.llm_session.invalid_responses]
         await llm_usage.remove_letters(scope, conversation, self.name, but=letters)
         new = [one for batch in made for one in batch.facts]
@@ -434,7 +434,7 @@ class FactDeriver:
         asked = [batch.llm_session for batch in made if batch.llm_session]
         counts = {"letters": sum(batch.invalid for batch in made), "refused": sum(batch.refused for batch in made)}
         if new:
-            await facts.lock(scope)
+            await chunks.lock_user(scope)
             erased = await tombstones.erased_items(scope, [one.fact.id for one in new])
             model = await embedding_models.lock_active(scope, self.dependencies.embedder)
             for one in new:

@@ -157,7 +157,7 @@ async def add_fact(database: Database, resources: Dependencies, user_name: str, 
         fact = entered.fact
         async with database.user_transaction(user_id) as scope:
             await messages.make_user(scope, user_name)
-            await facts.lock(scope)
+            await chunks.lock_user(scope)
             await _check_sources(scope, new.sources)
             model = await embedding_models.lock_active(scope, resources.embedder)
             known = await facts.fact(scope, fact.id)
@@ -180,7 +180,7 @@ async def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact
     fact = _columns(user_id, _parsed(new), QUARANTINED)
     async with database.user_transaction(user_id) as scope:
         await messages.make_user(scope, user_name)
-        await facts.lock(scope)
+        await chunks.lock_user(scope)
         await _check_sources(scope, new.sources)
         known = await facts.fact(scope, fact.id)
         if known is not None:
@@ -202,7 +202,7 @@ async def confirm_fact(database: Database, resources: Dependencies, user_id: UUI
             proposed = await _fact(scope, fact_id)
         entered = await to_thread(_entered, resources, proposed)
         async with database.user_transaction(user_id) as scope:
-            await facts.lock(scope)
+            await chunks.lock_user(scope)
             fact = await _fact(scope, fact_id)
             if fact.state == QUARANTINED:
                 model = await embedding_models.lock_active(scope, resources.embedder)
@@ -236,7 +236,7 @@ async def edit_fact(database: Database, resources: Dependencies, user_id: UUID, 
         entered = await to_thread(_entered, resources, _columns(user_id, new if new.text == was.text else _parsed(new)))
         edited = entered.fact
         async with database.user_transaction(user_id) as scope:
-            await facts.lock(scope)
+            await chunks.lock_user(scope)
             old = await _fact(scope, was.id)
             check_active(old)
             if any(getattr(old, name) != getattr(was, name) for name in EDITED):
@@ -280,7 +280,7 @@ async def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact
     The facts that it superseded are active again.
     """
     async with database.user_transaction(user_id) as scope:
-        await facts.lock(scope)
+        await chunks.lock_user(scope)
         fact = await _fact(scope, fact_id)
         if fact.state != "retracted":
             done = await fact_history.change(scope, fact, "retracted", actor=HAND, state="retracted")
@@ -295,7 +295,7 @@ async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange
     the facts was changed again since; nothing is done then.
     """
     async with database.user_transaction(user_id) as scope:
-        await facts.lock(scope)
+        await chunks.lock_user(scope)
         done = await fact_history.of_id(scope, change_id)
         if done is None:
             raise NotFound(f"There is no change {change_id}: the history of a fact names those that can be undone.")

@@ -23,8 +23,7 @@ from starlette.types import Receive, Scope, Send
 from memstore.client.store import AsyncMemoryStore
 from memstore.errors import DatabaseUnreachable, EmbeddedError, InvalidInput, MemstoreError
 from memstore.server.mcp import results
-from memstore.server.mcp.background_derive import BackgroundDerive
-from memstore.server.mcp.tools import TOOLS, UserMemory, current_memory
+from memstore.server.mcp.tools import TOOLS, BackgroundDerive, UserMemory, current_memory
 from memstore.text import format_day
 
 MAX_FACTS = 500  # in one text

@@ -17,7 +17,20 @@ from pathlib import Path
 
 import platformdirs
 
+EMBEDDED = "embedded"
+
 
 def default_folder() -> Path:
     """Return the folder of the store that is opened without a name."""
     return platformdirs.user_data_path("memstore", appauthor=False) / "postgres"  # here, where no driver is loaded
+
+
+def is_embedded(url: str) -> bool:
+    """Whether this is an embedded database, and no URL."""
+    return url == EMBEDDED or url.startswith(f"{EMBEDDED}:")
+
+
+def embedded_folder(url: str) -> Path:
+    """Return the folder of an embedded database: what follows "embedded:", or the user's data folder."""
+    _, _, folder = url.partition(":")
+    return Path(folder).expanduser() if folder else default_folder()

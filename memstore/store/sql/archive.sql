@@ -61,7 +61,6 @@ CROSS JOIN LATERAL (
                                                  'trust', s.trust, 'recorded_at', s.recorded_at)
                               ORDER BY s.recorded_at, s.message_id), '[]') AS sources
     FROM fact_sources s
-    JOIN messages m ON m.user_id = %(user_id)s AND m.id = s.message_id
     WHERE s.user_id = %(user_id)s AND s.fact_id = i.id) AS said
 CROSS JOIN LATERAL (
     SELECT coalesce(jsonb_agg(jsonb_build_object('id', c.id, 'action', c.action, 'other_id', c.other_id,

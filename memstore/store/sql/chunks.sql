@@ -225,3 +225,20 @@ SELECT fact_id AS id, array_agg(message_id ORDER BY message_id) AS sources
 FROM fact_sources
 WHERE user_id = %(user_id)s AND fact_id = ANY(%(item_ids)s::uuid[])
 GROUP BY fact_id
+
+-- lock --
+-- One writer of a user's units or facts at a time, and no other embedder meanwhile; the row is locked until the end.
+SELECT units FROM users WHERE user_id = %(user_id)s FOR NO KEY UPDATE
+
+-- models --
+-- The embedders that make or made vectors of this user.
+SELECT id, name, dimensions, state
+FROM embedding_models
+WHERE user_id = %(user_id)s
+ORDER BY created_at, id
+
+-- add_vector --
+-- A unit's vector.
+INSERT INTO item_vectors (user_id, item_id, chunk, model_id, embedding)
+VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(model_id)s, %(embedding)s)
+ON CONFLICT (user_id, item_id, chunk, model_id) DO NOTHING

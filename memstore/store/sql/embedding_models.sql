@@ -1,14 +1,3 @@
--- lock --
--- One writer of a user's units or facts at a time, and no other embedder meanwhile; the row is locked until the end.
-SELECT units FROM users WHERE user_id = %(user_id)s FOR NO KEY UPDATE
-
--- models --
--- The embedders that make or made vectors of this user.
-SELECT id, name, dimensions, state
-FROM embedding_models
-WHERE user_id = %(user_id)s
-ORDER BY created_at, id
-
 -- moved --
 -- Whether one embedder took another's place for anybody, or is about to.
 SELECT EXISTS (SELECT FROM embedding_models a JOIN embedding_models b ON b.user_id = a.user_id
@@ -33,12 +22,6 @@ UPDATE embedding_models SET created_at = clock_timestamp() WHERE user_id = %(use
 -- touch --
 -- The user's units are another version of them.
 UPDATE users SET last_unit = last_unit WHERE user_id = %(user_id)s
-
--- add_vector --
--- A unit's vector.
-INSERT INTO item_vectors (user_id, item_id, chunk, model_id, embedding)
-VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(model_id)s, %(embedding)s)
-ON CONFLICT (user_id, item_id, chunk, model_id) DO NOTHING
 
 -- lacking --
 -- Units of a range of numbers that have no vector of an embedder, each with its part of the text.

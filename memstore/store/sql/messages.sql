@@ -125,11 +125,6 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq = 
 SELECT count(*) AS messages FROM messages
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq BETWEEN %(from_seq)s AND %(to_seq)s
 
--- tokens --
--- How many tokens a range of a conversation's messages has.
-SELECT coalesce(sum(tokens), 0)::bigint AS tokens FROM messages
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq BETWEEN %(from_seq)s AND %(to_seq)s
-
 -- within --
 -- The last message of a stretch that is to have about so many tokens, and at least one message.
 -- Where all of it fits, that is its end, whether that message is still there or not.

@@ -9,30 +9,6 @@ WHERE n.nspname = current_schema()
 -- Which of the library's scripts were run here.
 COMMENT ON TABLE procrastinate_jobs IS {version}
 
--- allow_enqueue --
--- Lets the app role add a job for a conversation of its own user, and do nothing else to the queue.
--- Only where a deriver had caught up: where all were behind, there is a job already, or one was left to be looked at. The
--- rows are locked by the transaction, which has raised them, so a worker that is about to end sees what is new.
-CREATE OR REPLACE FUNCTION memstore_enqueue(_user uuid, _conversation uuid, _before bigint) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
-BEGIN
-    IF _user IS DISTINCT FROM nullif(current_setting('memstore.user_id', true), '')::uuid THEN
-        RAISE insufficient_privilege USING MESSAGE = 'a job is for the user of the transaction';
-    END IF;
-    IF EXISTS (SELECT FROM derivations
-               WHERE user_id = _user AND conversation_id = _conversation AND done_seq >= _before) THEN
-        PERFORM procrastinate_defer_jobs_v1(ARRAY[
-            ROW('derive', 'memstore.derive', 10, _conversation::text, NULL,
-                jsonb_build_object('user', _user, 'conversation', _conversation), NULL)::procrastinate_job_to_defer_v1]);
-    END IF;
-END $$;
-REVOKE ALL ON FUNCTION memstore_enqueue FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION memstore_enqueue TO memstore_app
-
--- enqueue --
--- A job for a conversation that something is added to after the message `before`, in the same transaction.
-SELECT memstore_enqueue(%(user_id)s, %(conversation_id)s, %(before)s)
-
 -- defer --
 -- Jobs for conversations, with one priority, from a moment on (null: at once).
 SELECT procrastinate_defer_jobs_v1(array_agg(

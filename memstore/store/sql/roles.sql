@@ -65,9 +65,6 @@ BEGIN
         GRANT SELECT, INSERT, UPDATE ON users, conversations, derivations TO memstore_loader;
         GRANT SELECT, INSERT ON messages, setting_changes, events TO memstore_loader;
         GRANT SELECT ON tombstones, store_keys TO memstore_loader;   -- what was erased it does not bring in again
-        IF to_regproc('memstore_enqueue') IS NOT NULL THEN
-            GRANT EXECUTE ON FUNCTION memstore_enqueue TO memstore_loader;
-        END IF;
     END IF;
 
     -- Sees who there is, and nothing that was said.

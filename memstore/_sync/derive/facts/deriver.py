@@ -19,7 +19,6 @@ from memstore._sync.derive.chunks import load_next_messages
 from memstore._sync.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, tombstones
 from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Transaction
-from memstore._sync.store.embedding_models import id_of
 from memstore._sync.store.facts import Source, Taken
 from memstore.derive.chunking import split_segments
 from memstore.derive.dependencies import Dependencies, Producer
@@ -355,7 +354,7 @@ class FactDeriver:
         if not self.producer.uses_llm or len(batch.messages) == batch.before:
             return batch
         until = max(message.occurred_at for message in batch.messages)
-        return replace(batch, known=facts.remembered(scope, id_of(self.dependencies.embedder), until))
+        return replace(batch, known=facts.remembered(scope, chunks.model_id(self.dependencies.embedder), until))
 
     def _load_messages(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
         new = load_next_messages(scope, work, limit)
@@ -382,7 +381,8 @@ class FactDeriver:
         batch = self._load_messages(scope, work, limit)
         if not self.producer.uses_llm or len(batch.messages) == batch.before:
             return batch
-        until, embedder = max(message.occurred_at for message in batch.messages), id_of(self.dependencies.embedder)
+        until = max(message.occurred_at for message in batch.messages)
+        embedder = chunks.model_id(self.dependencies.embedder)
         conversation, recipe = work.conversation_id, self.producer.recipe
         stored = facts.remembered(scope, embedder, until, aside=conversation, recipe=recipe)
         known = {one.fact.id: one for one in stored}
@@ -400,7 +400,7 @@ class FactDeriver:
         Facts that come out again stay, with their sources and history: what was known before can still be seen. What a
         fact that is gone had superseded is restored.
         """
-        facts.lock(scope)
+        chunks.lock_user(scope)
         letters = [letter for batch in made if batch.llm_session for letter in batch.llm_session.invalid_responses]
         llm_usage.remove_letters(scope, conversation, self.name, but=letters)
         new = [one for batch in made for one in batch.facts]
@@ -429,7 +429,7 @@ class FactDeriver:
         asked = [batch.llm_session for batch in made if batch.llm_session]
         counts = {"letters": sum(batch.invalid for batch in made), "refused": sum(batch.refused for batch in made)}
         if new:
-            facts.lock(scope)
+            chunks.lock_user(scope)
             erased = tombstones.erased_items(scope, [one.fact.id for one in new])
             model = embedding_models.lock_active(scope, self.dependencies.embedder)
             for one in new:

@@ -157,7 +157,7 @@ def add_fact(database: Database, resources: Dependencies, user_name: str, new: N
         fact = entered.fact
         with database.user_transaction(user_id) as scope:
             messages.make_user(scope, user_name)
-            facts.lock(scope)
+            chunks.lock_user(scope)
             _check_sources(scope, new.sources)
             model = embedding_models.lock_active(scope, resources.embedder)
             known = facts.fact(scope, fact.id)
@@ -180,7 +180,7 @@ def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
     fact = _columns(user_id, _parsed(new), QUARANTINED)
     with database.user_transaction(user_id) as scope:
         messages.make_user(scope, user_name)
-        facts.lock(scope)
+        chunks.lock_user(scope)
         _check_sources(scope, new.sources)
         known = facts.fact(scope, fact.id)
         if known is not None:
@@ -202,7 +202,7 @@ def confirm_fact(database: Database, resources: Dependencies, user_id: UUID, fac
             proposed = _fact(scope, fact_id)
         entered = _entered(resources, proposed)
         with database.user_transaction(user_id) as scope:
-            facts.lock(scope)
+            chunks.lock_user(scope)
             fact = _fact(scope, fact_id)
             if fact.state == QUARANTINED:
                 model = embedding_models.lock_active(scope, resources.embedder)
@@ -236,7 +236,7 @@ def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: F
         entered = _entered(resources, _columns(user_id, new if new.text == was.text else _parsed(new)))
         edited = entered.fact
         with database.user_transaction(user_id) as scope:
-            facts.lock(scope)
+            chunks.lock_user(scope)
             old = _fact(scope, was.id)
             check_active(old)
             if any(getattr(old, name) != getattr(was, name) for name in EDITED):
@@ -280,7 +280,7 @@ def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
     The facts that it superseded are active again.
     """
     with database.user_transaction(user_id) as scope:
-        facts.lock(scope)
+        chunks.lock_user(scope)
         fact = _fact(scope, fact_id)
         if fact.state != "retracted":
             done = fact_history.change(scope, fact, "retracted", actor=HAND, state="retracted")
@@ -295,7 +295,7 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
     the facts was changed again since; nothing is done then.
     """
     with database.user_transaction(user_id) as scope:
-        facts.lock(scope)
+        chunks.lock_user(scope)
         done = fact_history.of_id(scope, change_id)
         if done is None:
             raise NotFound(f"There is no change {change_id}: the history of a fact names those that can be undone.")
