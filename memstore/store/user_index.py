@@ -42,7 +42,7 @@ ROWS_AT_ONCE = 4096
 OVERLAP = timedelta(minutes=2)  # a transaction records the time at which it began, and is seen when it has ended
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds
 TIERS, ROLES = tuple(Tier), tuple(Role)
-MESSAGES, USER = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1
+MESSAGES, USER, ASSISTANT = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1, ROLES.index(Role.ASSISTANT) + 1
 # A unit as the statement `arrays` sends it. Of tiers and roles, 1 is the first of TIERS or ROLES, 0 is none.
 SENT = [
     *(("item", "V16"), ("chunk", ">i4"), ("conversation", "V16")),
@@ -156,6 +156,25 @@ class UserIndex:
         begins = np.ones(len(order), dtype=np.bool_)
         begins[1:] = (np.diff(conversations[order], axis=0) != 0).any(axis=1)
         return said[order], begins
+
+    @cached_property
+    def answered(self) -> tuple[Numbers, Numbers]:
+        """A number for the message of each row, and that of the person's message last said before it, which it answers.
+
+        The latter is -1 for what no assistant said, and where no person spoke before in the conversation, or a message
+        between is missing.
+        """
+        order, fresh = self._in_order
+        roles, steps = self.records["role"][order], np.diff(self.seqs[order])
+        fresh[1:] |= steps > 1
+        begins = fresh.copy()
+        begins[1:] |= steps != 0
+        numbers = np.cumsum(begins) - 1
+        asked = np.maximum.accumulate(np.where(roles == USER, numbers, -1))
+        start = np.maximum.accumulate(np.where(fresh, numbers, 0))
+        both = np.full((2, len(self)), -1)
+        both[:, order] = numbers, np.where((roles == ASSISTANT) & (asked >= start), asked, -1)
+        return both[0], both[1]
 
     @cached_property
     def lengths_of_context(self) -> NDArray[np.float64]:
