@@ -63,6 +63,23 @@ def test_a_backfill_is_planned_run_and_verified(url: str, twin: str, cli: Run) -
     assert cli("backfill", "plan", "--only", "embed", "--json", *at).json["seconds"] is None
 
 
+async def test_jobs_and_backfills_of_an_erased_user_are_gone(url: str) -> None:
+    async with await WorkingStore.open(url, settings=SETTINGS) as store:
+        alice = store.user("alice")
+        for name, room in (("alice", "lisbon"), ("alice", "work"), ("bob", "work")):
+            await store.user(name).conversation(room).add("user", "I live in Leeds.")
+        await store.backfills.begin(user="alice")
+        await enqueue_pending(store._database)
+        assert (await store.job_counts()).waiting == 3
+        place = await alice.conversation("lisbon").erase()
+        assert place.counts["jobs"] == 1
+        await alice.erase()
+        with psycopg.connect(url) as superuser:
+            assert superuser.execute("SELECT count(*) FROM backfills").fetchone() == (0,)
+        assert (await store.job_counts()).waiting == 1
+        assert (await store.derive()).messages == 1
+
+
 async def test_what_is_paused_or_cancelled_is_left_alone_and_what_is_new_is_not(url: str) -> None:
     fill(url, users=1, conversations=2, messages=20)
 

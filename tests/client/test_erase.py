@@ -13,7 +13,6 @@ import pytest
 from memstore import Certificate, Erased, InvalidInput, ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
-from memstore.derive.worker import enqueue_pending
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 STAYING = {"tombstones", "erasures", "store_keys", "memstore_schema"}  # of an erasure: hashes, ids and counts
@@ -147,23 +146,6 @@ async def test_of_an_erased_user_nothing_is_left(store: AsyncMemoryStore) -> Non
     }
     assert [name async for name in store.users()] == ["bob"]
     assert await alice.recall("Where do I live?") == []
-
-
-async def test_jobs_and_backfills_of_an_erased_user_are_gone(url: str) -> None:
-    async with await AsyncMemoryStore.open(url, settings=SETTINGS) as store:
-        alice = store.user("alice")
-        for name, room in (("alice", "lisbon"), ("alice", "work"), ("bob", "work")):
-            await store.user(name).conversation(room).add("user", "I live in Leeds.")
-        await store.backfills.begin(user="alice")
-        await enqueue_pending(store._database)
-        assert set(holding(url, alice.id)) >= {"backfills", "procrastinate_jobs"}
-        place = await alice.conversation("lisbon").erase()
-        assert place.counts["jobs"] == 1
-        assert holding(url, place.erased[0]) == {}
-        await alice.erase()
-        assert holding(url, alice.id) == {}
-        assert (await store.job_counts()).waiting == 1
-        assert (await store.derive()).messages == 1
 
 
 async def test_of_an_erased_fact_nothing_is_left_and_its_messages_stay(store: AsyncMemoryStore) -> None:
