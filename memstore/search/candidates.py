@@ -28,7 +28,7 @@ from memstore.store.database import Transaction
 from memstore.store.postings import Matches
 from memstore.store.user_index import Rows, UserIndex
 
-DEPTH = 200  # chunks, of each tier or of all, that are ranked exactly
+DEPTH = 200  # chunks of each tier that are ranked exactly for a context; for recall half of it
 PER_INDEX = 100  # chunks that each index finds, before their neighbours are added; others rank below 200
 FILTERED = 1000  # chunks that the vector index gives, to be filtered: enough for filters that let a tenth through
 ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones first, until enough are let through
@@ -49,7 +49,7 @@ async def recall(
     """Return the best items for a question, each once, the best first."""
     query = await builder.build(question, await builder.guess_embedder())
     async with builder.open(query) as (scope, query, version):
-        ranking = await rank_candidates(scope, query, filters, max(DEPTH, 4 * limit), version=version)
+        ranking = await rank_candidates(scope, query, filters, max(DEPTH // 2, 4 * limit), version=version)
         candidates = best_of_each(ranking.of(*Tier))
         if min_score is not None:
             candidates = takewhile(lambda one: one.score >= min_score, candidates)

@@ -28,7 +28,7 @@ from .files import Skipped as Skipped, check_file, is_zip, list_names, printable
 from .gemini import Gemini
 from .jsonl import Jsonl
 from .langchain import LangChain
-from .openai import OpenAI
+from .openai import OpenAIChats
 from .slack import Slack
 from .whatsapp import WhatsApp
 
@@ -37,7 +37,7 @@ IMPORTERS: tuple[type[Importer], ...] = (
     ChatGPT,
     Claude,
     Gemini,
-    OpenAI,
+    OpenAIChats,
     LangChain,
     Slack,
     WhatsApp,

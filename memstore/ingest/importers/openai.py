@@ -92,7 +92,7 @@ def _call(call: dict[str, Any]) -> dict[str, Any]:
     return stored_call(call.get("id"), name_of(call), arguments_text(call))
 
 
-class OpenAI(Importer):
+class OpenAIChats(Importer):
     """OpenAI's fine-tuning files."""
 
     name = "openai"

@@ -97,21 +97,21 @@ async def show_conversation(ui: UIRequest) -> Response:
     )
 
 
-class Segment(NamedTuple):
+class BarSegment(NamedTuple):
     """Messages under one summary, as far as they are on the page; None: they are under none yet."""
 
     summary: Summary | None
     messages: list[Message]
 
 
-def segments(messages: Sequence[Message], summaries: Sequence[Summary]) -> list[Segment]:
+def segments(messages: Sequence[Message], summaries: Sequence[Summary]) -> list[BarSegment]:
     """Return messages in runs, each under the same summary of the lowest level."""
     lowest = [summary for summary in summaries if summary.level == 1]
-    runs: list[Segment] = []
+    runs: list[BarSegment] = []
     for message in messages:
         above = next((summary for summary in lowest if summary.from_seq <= message.seq <= summary.to_seq), None)
         if not runs or runs[-1].summary is not above:
-            runs.append(Segment(above, []))
+            runs.append(BarSegment(above, []))
         runs[-1].messages.append(message)
     return runs
 
