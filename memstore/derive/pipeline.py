@@ -238,7 +238,7 @@ async def run_step(
                 # Last: whoever adds messages waits for it.
                 made_by = None if counts.get("letters") else recipe
                 last_seq = await watermarks.advance(scope, work, result.to_seq, made_by)
-        except Exception as error:
+        except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             await _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate):
                 raise

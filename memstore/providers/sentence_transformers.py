@@ -27,7 +27,7 @@ OWN = "all-MiniLM-L6-v2"  # comes with memstore
 BATCH = 32  # texts
 ENDLESS = 1_000_000  # tokens: the window of a model that has none, such as a static one
 
-# Whoever loads sets a switch of the whole process, and puts it back: no network.
+# Loading sets a switch of the whole process and puts it back: no network.
 _LOADING = threading.Lock()
 
 

@@ -23,7 +23,6 @@ from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
 
 SQL = statements("embedding_models")
-LAST = 2**62  # no unit has a higher number
 
 
 class ModelChanged(ConcurrentUpdate):
@@ -96,13 +95,13 @@ class ChunkWithoutVector(NamedTuple):
 
 
 async def chunks_without_vector(
-    scope: Transaction, model: UUID, *, limit: int, after: int = 0, upto: int = LAST
+    scope: Transaction, model: UUID, *, limit: int, after: int = 0
 ) -> list[ChunkWithoutVector]:
-    """Return units after a number, up to another, that have no vector of this embedder, in the order of numbers.
+    """Return units after a number that have no vector of this embedder, in the order of numbers.
 
     Whoever has seen a number will see no new one below it: so what comes later stands after the last one.
     """
-    return await scope.all(SQL["lacking"], ChunkWithoutVector, model_id=model, limit=limit, after=after, upto=upto)
+    return await scope.all(SQL["lacking"], ChunkWithoutVector, model_id=model, limit=limit, after=after)
 
 
 async def add_late(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vectors]], model: UUID) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,8 +13,6 @@ from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachab
 DRIVER_ERRORS = (psycopg.Error, PoolTimeout)
 CONNECTION = ("08", "28", "3D", "53", "57P")  # states of errors that are about the connection
 SCHEMES = ("postgresql://", "postgres://")
-HIDDEN = "***"
-_PASSWORD = re.compile(r"(://[^/@?#:]*:)[^/@?#]*(?=@)|([?&](?:ssl)?password=)[^&#]*")
 
 
 class ConcurrentUpdate(Exception):
@@ -30,16 +27,6 @@ def describe_url(url: str) -> str:
         return "the database URL"
     place = f"{options.get('host', 'localhost')}:{options.get('port', 5432)}"
     return f"the database {options.get('dbname', '')!r} at {place}"
-
-
-def redact_url(url: str) -> str:
-    """Return the URL with asterisks for its password; `masked` where it cannot be told from the rest."""
-    if "://" not in url:
-        return url
-    hidden = _PASSWORD.sub(lambda found: f"{found[1] or found[2]}{HIDDEN}", url)
-    if not _is_readable(url) or psycopg.conninfo.conninfo_to_dict(hidden).get("password", HIDDEN) != HIDDEN:
-        return describe_url(url)
-    return hidden
 
 
 def _is_readable(url: str) -> bool:

@@ -1,4 +1,4 @@
-"""What happened: receipts, the record of every assembly, and the outbox of events, for whoever was not there.
+"""What happened: receipts of contexts, and the outbox of events for readers that were not subscribed.
 
 A receipt's body has ids, tokens and reasons; `texts` are what stands nowhere else.
 """

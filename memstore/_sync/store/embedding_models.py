@@ -24,7 +24,6 @@ from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
 
 SQL = statements("embedding_models")
-LAST = 2**62  # no unit has a higher number
 
 
 class ModelChanged(ConcurrentUpdate):
@@ -96,14 +95,12 @@ class ChunkWithoutVector(NamedTuple):
     text: str
 
 
-def chunks_without_vector(
-    scope: Transaction, model: UUID, *, limit: int, after: int = 0, upto: int = LAST
-) -> list[ChunkWithoutVector]:
-    """Return units after a number, up to another, that have no vector of this embedder, in the order of numbers.
+def chunks_without_vector(scope: Transaction, model: UUID, *, limit: int, after: int = 0) -> list[ChunkWithoutVector]:
+    """Return units after a number that have no vector of this embedder, in the order of numbers.
 
     Whoever has seen a number will see no new one below it: so what comes later stands after the last one.
     """
-    return scope.all(SQL["lacking"], ChunkWithoutVector, model_id=model, limit=limit, after=after, upto=upto)
+    return scope.all(SQL["lacking"], ChunkWithoutVector, model_id=model, limit=limit, after=after)
 
 
 def add_late(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vectors]], model: UUID) -> int:

@@ -367,7 +367,7 @@ class LLMExtractor:
         session = LLMSession(self.model, self.resources.token_budget)
         try:
             return self._ask(batch, recipe, session)
-        except Exception as error:
+        except Exception as error:  # whatever it is goes on, with the calls that were paid for
             if session.calls:
                 raise llm.CallsLost(session, error) from error
             raise

@@ -24,14 +24,14 @@ UPDATE embedding_models SET created_at = clock_timestamp() WHERE user_id = %(use
 UPDATE users SET last_unit = last_unit WHERE user_id = %(user_id)s
 
 -- lacking --
--- Units of a range of numbers that have no vector of an embedder, each with its part of the text.
+-- Units after a number that have no vector of an embedder, each with its part of the text.
 SELECT t.number, t.item_id, t.chunk, t.tier, t.speaker,
        substr(coalesce(m.text, s.text, f.text, ''), (t.start + 1)::int, (t.stop - t.start)::int) AS text
 FROM item_text t
 LEFT JOIN messages m ON m.user_id = t.user_id AND m.id = t.item_id
 LEFT JOIN summaries s ON s.user_id = t.user_id AND s.id = t.item_id
 LEFT JOIN facts f ON f.user_id = t.user_id AND f.id = t.item_id
-WHERE t.user_id = %(user_id)s AND t.number > %(after)s AND t.number <= %(upto)s
+WHERE t.user_id = %(user_id)s AND t.number > %(after)s
   AND NOT EXISTS (SELECT FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id
                                                AND v.chunk = t.chunk AND v.model_id = %(model_id)s)
 ORDER BY t.number
