@@ -5,7 +5,7 @@
     benchmarks/backfill.py import --data FOLDER     one of them
 
 import     messages a second of `import`, against COPY of the rows that it made; then with full text (`derive` with no
-           embedder: units, terms and lengths), against COPY of those rows too; goal: at least 0.3
+           embedder: chunks, terms and lengths), against COPY of those rows too; goal: at least 0.3
 backfill   messages a second of a worker with `-c`, all derivers, against the bare encoder on the texts that it was
            asked for, in one call; goal: at least 0.85
 
@@ -41,7 +41,7 @@ from memstore.settings import load
 MESSAGES, FULL_TEXT = ("users", "conversations", "messages", "derivations"), ("item_text",)
 DEFAULT = "onnx:all-MiniLM-L6-v2"
 FASTEST = {"event_retention_days": 0}
-UNITS = DeriveScope(derivers=("embed",))
+UNITS = DeriveScope(derivers=("chunks",))
 
 
 class Overheard:
@@ -119,7 +119,7 @@ def imported(url: str, path: Path, folder: Path) -> tuple[Spent, Spent, int]:
         assert store.import_file(line).passed_by == 1
         with store._database.admin_transaction(), store._database.admin_transaction():
             pass  # an import has two connections
-        assert not derive(store._database, store._runtime.resources(), UNITS).units
+        assert not derive(store._database, store._runtime.resources(), UNITS).chunks
         with spending(folder) as both:
             with spending(folder) as first:
                 done = store.import_file(path)

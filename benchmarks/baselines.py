@@ -69,13 +69,13 @@ class Baselines:
 
     def __init__(self, corpus: Corpus) -> None:
         self.corpus = corpus
-        said = [unit.said for unit in corpus.units]
+        said = [chunk.said for chunk in corpus.chunks]
         self.plain, self.stemmed = BM25(said, words), BM25(said, terms)
-        self.has_others = len(corpus.by_user) < len(corpus.units)
+        self.has_others = len(corpus.by_user) < len(corpus.chunks)
 
     def rankings(self, question: str, vector: Vectors) -> Iterator[tuple[str, Rows]]:
         """Give each ranking by name: floors first; those of user messages where there are others."""
-        rows = np.arange(len(self.corpus.units))
+        rows = np.arange(len(self.corpus.chunks))
         yield "floor: newest first", rows[::-1]
         yield "floor: oldest user messages first", self.corpus.by_user
         dense, stemmed = self.corpus.vectors @ vector, self.stemmed.scores(question)

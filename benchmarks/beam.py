@@ -15,7 +15,7 @@ from rankings import OURS, Rankings
 from report import Table
 
 BUDGETS = (1000, 2000, 4000)
-DERIVERS = ("embed",)  # recall among messages looks at nothing else, and summaries would encode all of it again
+DERIVERS = ("chunks",)  # recall among messages looks at nothing else, and summaries would encode all of it again
 # The conversations of each size, by number; all where none are given. Larger ones are many of a kind.
 SIZES: dict[str, tuple[int, ...]] = {"100K": (), "500K": (1, 3, 5, 7), "1M": (3, 31), "10M": ()}
 

@@ -1,4 +1,4 @@
-"""memstore beside other memories and beside plain search: the same units, the same vectors, the same run.
+"""memstore beside other memories and beside plain search: the same chunks, the same vectors, the same run.
 
 Every peer is installed at a pinned version into an environment of its own and runs in a process of its own
 (benchmarks/peers). Vectors are looked up on all sides, so what is timed is storage and ranking alone; how long
@@ -19,7 +19,7 @@ from time import perf_counter
 import beam
 import data
 import growth
-from corpus import Unit
+from corpus import Chunk
 from evidence import ADVERSARIAL, BY_DAY
 from growth import HITS, dated, in_turn
 from opened import EVERY, opened
@@ -75,22 +75,22 @@ def _beside(options: argparse.Namespace, given: Set, name: str, pythons: Mapping
         opened(options, given.store, _history(options, given, users, folder), given.derivers) as (store, embedder),
     ):
         rankings = Rankings(store, embedder)
-        units = {user: rankings.of(user)[0].units for user in users}
-        _write_vectors(Path(folder), embedder, [one for user in users for one in units[user]], asked)
+        chunks = {user: rankings.of(user)[0].chunks for user in users}
+        _write_vectors(Path(folder), embedder, [one for user in users for one in chunks[user]], asked)
         with Peers(Path(folder), pythons) as peers:
             for user in users:
-                peers.add(user, units[user])
+                peers.add(user, chunks[user])
             recalled = rankings.measure(asked, given.budgets, lambda question: _rows(peers, question))
             recalled.leave_out(PEERS.keys() - peers.systems.keys())
             timed = in_turn(store, peers, asked[:: max(1, len(asked) // TIMED)])
             versions = peers.versions()
         timed |= {"(encoding a question, the same for all)": [_encoding(embedder, one.text) for one in asked[:TIMED]]}
-    count = sum(map(len, units.values()))
+    count = sum(map(len, chunks.values()))
     yield recalled.table(f"recall-{name}", f"{given.title}: evidence recall in percent within so many tokens")
     yield recalled.table(f"recall-by-day-{name}", f"{given.title}: {BY_DAY}", by_day=True)
     if any(one.category == ADVERSARIAL for one in asked):
         yield recalled.of_category(f"adversarial-{name}", f"{given.title}: adversarial questions", ADVERSARIAL)
-    yield _latency(f"latency-{name}", f"{given.title}: a question over {count:,} units, {HITS} hits, in ms", timed)
+    yield _latency(f"latency-{name}", f"{given.title}: a question over {count:,} chunks, {HITS} hits, in ms", timed)
     yield Table(f"versions-{name}", "Versions of the peers", ("system", "versions"), versions)
 
 
@@ -103,9 +103,9 @@ def _rows(peers: Peers, question: data.Question) -> Iterator[tuple[str, list[int
         yield title, answer["rows"]
 
 
-def _write_vectors(folder: Path, embedder: Kept, units: Sequence[Unit], asked: Sequence[data.Question]) -> None:
-    """Write the vectors of all units and questions, and of the units as Hindsight embeds them: with their month."""
-    said = [one.said for one in units] + [dated(one) for one in units]
+def _write_vectors(folder: Path, embedder: Kept, chunks: Sequence[Chunk], asked: Sequence[data.Question]) -> None:
+    """Write the vectors of all chunks and questions, and of the chunks as Hindsight embeds them: with their month."""
+    said = [one.said for one in chunks] + [dated(one) for one in chunks]
     vectors = [*embedder.embed_documents(said), *(embedder.embed_query(one.text) for one in asked)]
     embedder.save()
     known.write(folder, [*said, *(one.text for one in asked)], vectors)

@@ -18,7 +18,7 @@ from memstore.providers import Embedder, Vectors
 
 
 @dataclass(frozen=True)
-class Unit:
+class Chunk:
     """A message or a chunk of one; `said` is "Alice: …", what is embedded."""
 
     message: str
@@ -28,22 +28,22 @@ class Unit:
 
     @cached_property
     def piece(self) -> Piece:
-        """The unit as it is packed."""
+        """The chunk as it is packed."""
         return Piece.of(self.message, self.at, self.said)
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A user's units in the order in which they were said, with their vectors, shape (units, dimensions)."""
+    """A user's chunks in the order in which they were said, with their vectors, shape (chunks, dimensions)."""
 
     user: str
-    units: list[Unit]
+    chunks: list[Chunk]
     vectors: Vectors
     names: dict[str, str]  # of messages: external ids by memstore's own
 
     def pieces(self, rows: Iterable[int]) -> Iterator[Piece]:
         """Give the pieces of these rows, as they are asked for: a budget is full long before a ranking ends."""
-        return (self.units[row].piece for row in rows)
+        return (self.chunks[row].piece for row in rows)
 
     def of_hits(self, hits: Iterable[Hit]) -> list[Piece]:
         """Give the pieces that memstore found, which are messages or chunks of them."""
@@ -52,7 +52,7 @@ class Corpus:
     @cached_property
     def by_user(self) -> NDArray[np.intp]:
         """The rows of user messages."""
-        return np.array([row for row, unit in enumerate(self.units) if unit.role == "user"], dtype=np.intp)
+        return np.array([row for row, chunk in enumerate(self.chunks) if chunk.role == "user"], dtype=np.intp)
 
 
 def corpus(store: MemoryStore, user: str, embedder: Embedder) -> Corpus:
@@ -60,7 +60,7 @@ def corpus(store: MemoryStore, user: str, embedder: Embedder) -> Corpus:
     cutter = Chunker(Dependencies(store.counter, embedder, store.settings))
     found = store.user(user).conversation(user).messages()
     made = [
-        Unit(str(one.external_id), one.role, one.occurred_at, said) for one in found for _, said in cutter.units(one)
+        Chunk(str(one.external_id), one.role, one.occurred_at, said) for one in found for _, said in cutter.chunks(one)
     ]
-    vectors = embedder.embed_documents([unit.said for unit in made])
+    vectors = embedder.embed_documents([chunk.said for chunk in made])
     return Corpus(user, made, vectors, {str(one.id): str(one.external_id) for one in found})

@@ -3,7 +3,7 @@
 
     benchmarks/erasure.py [--messages 100000] [--store FOLDER] [--json FILE]
 
-The store is made up, with the rows that derivation leaves: for each message a unit, a vector of 384 dimensions and an
+The store is made up, with the rows that derivation leaves: for each message a chunk, a vector of 384 dimensions and an
 event, for ten a fact with two sources, for thirty a summary, for a hundred a receipt that names 40 messages. Each
 message has a word of its own. Another user of a tenth of that stands beside. Every table is searched afterwards.
 Beside the clock's seconds stand those of CPU, of this process and the server together: on a busy machine read these.
@@ -35,13 +35,13 @@ create temp table said as
            pg_temp.id('conversation', n / %(each)s) as place, timestamptz '2022-01-01' + n * interval '5 minutes' as at,
            'I saw word' || n || %(name)s || ' today, and told everybody who came by what it was like, twice.' as text
     from generate_series(0, %(messages)s - 1) n;
-insert into users (user_id, name, units, unit_length, last_unit)
+insert into users (user_id, name, chunks, chunk_length, last_chunk)
     values (%(user)s, %(name)s, %(messages)s, %(messages)s * 14, %(messages)s);
 insert into conversations (user_id, id, name, last_seq)
     select %(user)s, place, 'c' || c, count(*) from said group by place, c;
 insert into derivations (user_id, conversation_id, deriver, done_seq, last_seq, recipe)
     select %(user)s, place, d, count(*), count(*), 'r'
-    from said, unnest(array['embed', 'summarize', 'facts']) d group by place, d;
+    from said, unnest(array['chunks', 'summaries', 'facts']) d group by place, d;
 insert into messages (user_id, conversation_id, seq, id, role, text, tokens, counter, occurred_at, external_id)
     select %(user)s, place, seq, id, 'user', text, 20, 'words', at, case when n %% 2 = 0 then n::text end from said;
 insert into facts (user_id, id, type, subject, text, confidence, recipe, occurred_at, attribute, value)
@@ -58,13 +58,13 @@ insert into summaries (user_id, id, conversation_id, level, from_seq, to_seq, te
                        occurred_at, occurred_until)
     select %(user)s, pg_temp.id('summary', n), place, 1, seq, seq + 19, text, 20, 'words', 'r', at, at
     from said where seq %% 20 = 1;
-insert into item_text (user_id, item_id, chunk, tier, conversation_id, seq, role, start, stop, length, terms,
+insert into item_text (user_id, item_id, chunk_index, tier, conversation_id, seq, role, start, stop, length, terms,
                        frequencies, occurred_at, number)
     select %(user)s, id, 0, 'messages', place, seq, 'user', 0, 80, 14,
            array(select (n * 7919 + k * 104729) %% 20000 from generate_series(1, 14) k),
            array_fill(1::smallint, array[14]), at, n + 1 from said;
 insert into embedding_models (user_id, id, name, dimensions) values (%(user)s, %(model)s, 'hashing:384', 384);
-insert into item_vectors (user_id, item_id, chunk, model_id, embedding)
+insert into item_vectors (user_id, item_id, chunk_index, model_id, embedding)
     select %(user)s, id, 0, %(model)s, v.v
     from said, (select array_agg(random() - 0.5)::vector as v from generate_series(1, %(dimensions)s)) v;
 insert into receipts (user_id, id, conversation_id, budget, tokens, body, texts)

@@ -1,6 +1,6 @@
-"""Latency beside the peers as one user's memory grows: the same made-up units for all, the same vectors looked up.
+"""Latency beside the peers as one user's memory grows: the same made-up chunks for all, the same vectors looked up.
 
-Each peer takes a user's first units by its own calls. The rest is copied into its tables as it stores them itself, by
+Each peer takes a user's first chunks by its own calls. The rest is copied into its tables as it stores them itself, by
 the example of the first, and its HNSW indexes are made anew as it defines them: thousands of calls take hours, and what
 is timed is the same. Peers without such tables are given all by their calls, and only sizes for which that is bearable.
 """
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import psycopg
-from corpus import Unit
+from corpus import Chunk
 from data import Question
 from opened import settings
 from pgvector.psycopg import register_vector
@@ -37,7 +37,7 @@ from memstore._sync.derive.maintenance import maintain_indexes
 from memstore.store.sql import parse_statements
 
 UNITS, QUESTIONS, ROUNDS, HITS = (1_000, 10_000, 100_000), 10, 4, 20
-BY_CALLS = 10_000  # units that a peer takes one by one in some minutes
+BY_CALLS = 10_000  # chunks that a peer takes one by one in some minutes
 COPIED = {"PGVector", "LangGraph", "mem0 pgvector"}
 BULK = parse_statements((Path(__file__).parent / "peers" / "bulk.sql").read_text(encoding="utf-8"))
 Seconds = dict[str, list[float]]
@@ -54,30 +54,30 @@ class Person:
         """Questions and their vectors."""
         return dict(self.made.question(number) for number in range(QUESTIONS))
 
-    def units(self, batch: int) -> list[Unit]:
-        """Give a batch of units, whose vectors are `made.vectors` of it."""
+    def chunks(self, batch: int) -> list[Chunk]:
+        """Give a batch of chunks, whose vectors are `made.vectors` of it."""
         texts = [" ".join(f"w{word}" for word in words) for words in self.made.words(batch)]
-        rows = range(batch * BATCH, min((batch + 1) * BATCH, self.made.units))
+        rows = range(batch * BATCH, min((batch + 1) * BATCH, self.made.chunks))
         return [
-            Unit(str(row), ("user", "assistant")[row % 2], START, text) for row, text in zip(rows, texts, strict=False)
+            Chunk(str(row), ("user", "assistant")[row % 2], START, text) for row, text in zip(rows, texts, strict=False)
         ]
 
     @property
     def batches(self) -> range:
         """All batches."""
-        return range(-(-self.made.units // BATCH))
+        return range(-(-self.made.chunks // BATCH))
 
     @cached_property
     def nearest(self) -> list[set[int]]:
-        """The exact nearest units of each question."""
+        """The exact nearest chunks of each question."""
         asked = np.array([*self.asked.values()])
-        scores = np.concatenate([self.made.vectors(batch) @ asked.T for batch in self.batches])[: self.made.units]
+        scores = np.concatenate([self.made.vectors(batch) @ asked.T for batch in self.batches])[: self.made.chunks]
         return [set(column.tolist()) for column in np.argpartition(-scores, HITS, axis=0)[:HITS].T]
 
 
 def tables(options: argparse.Namespace, pythons: Mapping[str, Path]) -> Iterator[Table]:
     """Time each size; a peer that would take too long to fill has no figure there."""
-    people = [Person(Made(f"scale-{size}", size, seed=size)) for size in sorted(options.units or UNITS)]
+    people = [Person(Made(f"scale-{size}", size, seed=size)) for size in sorted(options.chunks or UNITS)]
     asked = {text: vector for one in people for text, vector in one.asked.items()}
     with TemporaryDirectory(prefix="memstore-peers-") as folder:
         place = (options.store or Path(folder)).resolve() / "scale"
@@ -85,33 +85,33 @@ def tables(options: argparse.Namespace, pythons: Mapping[str, Path]) -> Iterator
             use(store, Disguised(None, asked))
             _write_vectors(Path(folder), people, asked)
             with Peers(Path(folder), pythons) as peers:
-                found = {one.made.units: _of_size(store, peers, one) for one in people}
+                found = {one.made.chunks: _of_size(store, peers, one) for one in people}
                 versions = peers.versions()
     columns = ("system", *(f"{size:,}" for size in found))
     timed, near = ({size: pair[n] for size, pair in found.items()} for n in (0, 1))
-    title = f"One user, {HITS} hits, p50 in ms, by the number of units; without encoding the question"
+    title = f"One user, {HITS} hits, p50 in ms, by the number of chunks; without encoding the question"
     yield Table("sizes", title, columns, rows(timed, 1000, 2))
     yield Table(
         "nearest",
-        f"Of the {HITS} units nearest to the question, how many are found, in percent",
+        f"Of the {HITS} chunks nearest to the question, how many are found, in percent",
         columns,
         rows(near, 100, 1),
     )
     yield Table("versions-sizes", "Versions of the peers", ("system", "versions"), versions)
 
 
-def dated(unit: Unit) -> str:
-    """Give a unit as Hindsight embeds it."""
-    return f"{unit.said} (happened in {unit.at:%B %Y})"
+def dated(chunk: Chunk) -> str:
+    """Give a chunk as Hindsight embeds it."""
+    return f"{chunk.said} (happened in {chunk.at:%B %Y})"
 
 
 def _write_vectors(folder: Path, people: Sequence[Person], asked: Mapping[str, Vectors]) -> None:
-    """Write the vectors of questions and of those units that are stored by calls."""
+    """Write the vectors of questions and of those chunks that are stored by calls."""
     texts, vectors = [*asked], [*asked.values()]
     for one in people:
-        for batch in one.batches if one.made.units <= BY_CALLS else range(1):
-            for unit, vector in zip(one.units(batch), one.made.vectors(batch), strict=False):
-                texts += [unit.said, dated(unit)]
+        for batch in one.batches if one.made.chunks <= BY_CALLS else range(1):
+            for chunk, vector in zip(one.chunks(batch), one.made.vectors(batch), strict=False):
+                texts += [chunk.said, dated(chunk)]
                 vectors += [vector, vector]
     known.write(folder, texts, np.array(vectors))
 
@@ -135,13 +135,13 @@ def _fill(peers: Peers, title: str, one: Person) -> None:
     begun = perf_counter()
     name = " ".join(PEERS[title]).strip()
     if name in COPIED:
-        peers.add_to(title, one.made.name, one.units(0))
+        peers.add_to(title, one.made.name, one.chunks(0))
         _copy(peers.systems[title].environment[known.DATABASE], BULK[name.split()[0]], one)
-    elif one.made.units <= BY_CALLS:
-        peers.add_to(title, one.made.name, [unit for batch in one.batches for unit in one.units(batch)])
+    elif one.made.chunks <= BY_CALLS:
+        peers.add_to(title, one.made.name, [chunk for batch in one.batches for chunk in one.chunks(batch)])
     else:
         peers.systems.pop(title)
-    print(f"{title}: {one.made.units:,} units in {perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
+    print(f"{title}: {one.made.chunks:,} chunks in {perf_counter() - begun:.0f} s", file=sys.stderr, flush=True)
 
 
 def _copy(url: str, statement: str, one: Person) -> None:
@@ -152,8 +152,8 @@ def _copy(url: str, statement: str, one: Person) -> None:
         with connection.cursor() as cursor, cursor.copy("COPY staged FROM STDIN (FORMAT BINARY)") as copy:
             copy.set_types(["int4", "text", "vector"])
             for batch in one.batches[1:]:
-                for unit, vector in zip(one.units(batch), one.made.vectors(batch), strict=False):
-                    copy.write_row((int(unit.message), unit.said, vector))
+                for chunk, vector in zip(one.chunks(batch), one.made.vectors(batch), strict=False):
+                    copy.write_row((int(chunk.message), chunk.said, vector))
         _inserted(connection, statement, one.made.name)
         connection.execute("VACUUM (ANALYZE)")
 
@@ -181,10 +181,10 @@ def in_turn(store: MemoryStore, peers: Peers, asked: Sequence[Question]) -> Seco
     return found
 
 
-def rows(found: Mapping[int, Mapping[str, Sequence[float]]], unit: float, digits: int) -> list[list[Cell]]:
+def rows(found: Mapping[int, Mapping[str, Sequence[float]]], chunk: float, digits: int) -> list[list[Cell]]:
     """Give a row for each system, with its medians of each size."""
     systems = dict.fromkeys(name for of_size in found.values() for name in of_size)
     return [
-        [name, *(round(unit * median(one[name]), digits) if name in one else None for one in found.values())]
+        [name, *(round(chunk * median(one[name]), digits) if name in one else None for one in found.values())]
         for name in systems
     ]

@@ -1,6 +1,6 @@
 """The speed of recall: against embedding the question and one bare exact statement for its nearest neighbours.
 
-One user has all units, which are short natural messages; their vectors are made without a model, as what they mean is
+One user has all chunks, which are short natural messages; their vectors are made without a model, as what they mean is
 not measured, and the questions are encoded by the real one on both sides. The two sides take turns.
 """
 
@@ -32,28 +32,28 @@ GOAL = 1.5  # times the floor, at the median
 
 
 def tables(options: argparse.Namespace) -> Iterator[Table]:
-    """Measure each number of units."""
+    """Measure each number of chunks."""
     rows: list[list[Cell]] = []
     with TemporaryDirectory(prefix="memstore-bench-") as folder:
         place = (options.store or Path(folder)).resolve() / "speed"
         with memstore.open(f"embedded:{place}") as store, psycopg.connect(store.url, autocommit=True) as connection:
             register_vector(connection)
-            for units in options.units or UNITS:
-                scope = filled(store, units)
-                rows += compared(store, connection, scope, units)
+            for chunks in options.chunks or UNITS:
+                scope = filled(store, chunks)
+                rows += compared(store, connection, scope, chunks)
                 print(rows[-2:], file=sys.stderr, flush=True)
-    columns = ("one user's units", "recall, ms", "floor, ms", "ratio", f"goal at p50: {GOAL}")
+    columns = ("one user's chunks", "recall, ms", "floor, ms", "ratio", f"goal at p50: {GOAL}")
     yield Table("recall", f"recall(limit={HITS}) and its floor, embedding the question on both sides", columns, rows)
 
 
-def filled(store: MemoryStore, units: int) -> UserScope:
-    """Give a user with so many units, one a message; of a kept store, who is there."""
-    name = f"units-{units}"
+def filled(store: MemoryStore, chunks: int) -> UserScope:
+    """Give a user with so many chunks, one a message; of a kept store, who is there."""
+    name = f"chunks-{chunks}"
     scope = store.user(name)
     talk = scope.conversation("life")
     if talk.info() is None:
-        for start in range(0, units, BATCH):
-            given = texts(units, 3)[start : start + BATCH]
+        for start in range(0, chunks, BATCH):
+            given = texts(chunks, 3)[start : start + BATCH]
             talk.add_many(
                 [
                     {
@@ -66,17 +66,17 @@ def filled(store: MemoryStore, units: int) -> UserScope:
             )
         assert store.embedder is not None
         resources = Dependencies(store.counter, Filling(store.embedder), store.settings)
-        derive(store._database, resources, DeriveScope(ids.user_id(name), derivers=("embed",)))
+        derive(store._database, resources, DeriveScope(ids.user_id(name), derivers=("chunks",)))
     return scope
 
 
-def compared(store: MemoryStore, connection: Any, scope: UserScope, units: int) -> list[list[Cell]]:
+def compared(store: MemoryStore, connection: Any, scope: UserScope, chunks: int) -> list[list[Cell]]:
     """Take turns with the floor; give the rows of median and 99th percentile."""
     embedder = store.embedder
     assert embedder is not None
     nearest = statements("items")["nearest"]
     model = ids.model_id(embedder.name, embedder.dimensions)
-    values = {"user_id": ids.user_id(f"units-{units}"), "model_id": model, "limit": HITS}
+    values = {"user_id": ids.user_id(f"chunks-{chunks}"), "model_id": model, "limit": HITS}
 
     def floor(question: str) -> None:
         connection.execute(nearest, values | {"query": embedder.embed_query(question)}).fetchall()
@@ -89,7 +89,7 @@ def compared(store: MemoryStore, connection: Any, scope: UserScope, units: int) 
         for _ in range(ROUNDS)
         for question in QUESTIONS
     ]
-    return [_row(f"{units:,}, {name}", pairs, place) for name, place in (("p50", 0.5), ("p99", 0.99))]
+    return [_row(f"{chunks:,}, {name}", pairs, place) for name, place in (("p50", 0.5), ("p99", 0.99))]
 
 
 def _row(name: str, pairs: Sequence[tuple[float, float]], place: float) -> list[Cell]:

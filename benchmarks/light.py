@@ -13,8 +13,8 @@ recall    `memstore recall` as a new process; Postgres runs
 snippet   the first program of the README, from an empty home to its last line; Postgres is made and started
 question  a question's vector, p50 of 300
 batches   1,500 messages of LoCoMo encoded, texts a second
-store     recall() of a user with 5,000 units, p50 of 200, the question's embedding included
-locomo    all three tiers of LoCoMo derived by rules, as times the encoding of its units alone
+store     recall() of a user with 5,000 chunks, p50 of 200, the question's embedding included
+locomo    all three tiers of LoCoMo derived by rules, as times the encoding of its chunks alone
 beam      the same of BEAM 100K, by memstore's embedder alone
 cosine    vectors of 1,000 messages of LoCoMo and of other scripts and lengths: the smallest cosine of a pair
 """
@@ -96,7 +96,7 @@ def store(name: str, data: Path) -> float:
         talk.add_many(said)
         made.user("alice").conversation("again").add_many(said)
         made.derive()
-        assert made.stats()["units"] >= 5000
+        assert made.stats()["chunks"] >= 5000
         return p50(lambda: made.user("alice").recall(QUESTION), 200)
 
 
@@ -109,7 +109,7 @@ def beam(name: str, data: Path) -> float:
 
 
 def derived(name: str, history: Sequence[Any]) -> float:
-    """Return the seconds of deriving, as times those of encoding the same units."""
+    """Return the seconds of deriving, as times those of encoding the same chunks."""
     own = embedder(name)
     with tempfile.TemporaryDirectory() as folder, opened(name) as made:
         file = Path(folder) / "history.jsonl"
@@ -118,7 +118,7 @@ def derived(name: str, history: Sequence[Any]) -> float:
         cutter = Chunker(Dependencies(load_counter(Settings().counter), own, Settings()))
         users = [made.user(user) for user in made.users()]
         talks = [user.conversation(one.name) for user in users for one in user.conversations()]
-        texts = [text for talk in talks for message in talk.messages() for _, text in cutter.units(message)]
+        texts = [text for talk in talks for message in talk.messages() for _, text in cutter.chunks(message)]
         assert made.embedder is not None
         begun = perf_counter()
         for start in range(0, len(texts), BATCH):
@@ -217,7 +217,7 @@ def tables(options: argparse.Namespace) -> Table:
             "snippet": lambda: row("the README's first program, s", Side.snippet, "≤ 4 s"),
             "question": lambda: row("a question's vector, ms", lambda side: side.inside("question"), "≤ 0.6 ×"),
             "batches": lambda: row("texts encoded a second", lambda side: side.inside("batches"), "≥ 0.95 ×"),
-            "store": lambda: row("recall() of 5,000 units, ms", lambda side: side.inside("store"), "≤ 0.6 ×", rounds=1),
+            "store": lambda: row("recall of 5,000 chunks, ms", lambda side: side.inside("store"), "≤ 0.6 ×", rounds=1),
             "locomo": lambda: row(
                 "LoCoMo derived, × its encoding", lambda side: side.inside("locomo"), "≤ 1.25", rounds=1
             ),

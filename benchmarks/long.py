@@ -79,7 +79,7 @@ def tables(options: argparse.Namespace) -> Iterator[Table]:
     yield ranked.table("recall-10M", "Evidence recall in percent within so many tokens")
 
 
-COLUMNS = ("step", "seconds", "of which in the encoder", "texts encoded", "times the encoding of the units")
+COLUMNS = ("step", "seconds", "of which in the encoder", "texts encoded", "times the encoding of the chunks")
 
 
 def _steps(place: Path) -> Path:
@@ -102,15 +102,15 @@ def _filled(store: MemoryStore, history: Path, part: DeriveScope, kept: Path) ->
 
 
 def whole(rows: Sequence[list[Cell]]) -> list[Cell]:
-    """Give the row of all steps, and how many times the encoding of the units it took."""
+    """Give the row of all steps, and how many times the encoding of the chunks it took."""
     seconds, encoding, texts = (sum(float(row[place] or 0) for row in rows) for place in (1, 2, 3))
-    units = next((float(row[2] or 0) for row in rows if str(row[0]).startswith("embed")), 0.0)
+    chunks = next((float(row[2] or 0) for row in rows if str(row[0]).startswith("chunks")), 0.0)
     return [
         "all of it",
         round(seconds, 1),
         round(encoding, 1),
         int(texts),
-        round(seconds / units, 2) if units else None,
+        round(seconds / chunks, 2) if chunks else None,
     ]
 
 
@@ -166,15 +166,15 @@ def _read_vectors(store: MemoryStore, user: str, embedder: Kept) -> None:
     with psycopg.connect(store.url, prepare_threshold=None) as connection:
         register_vector(connection)
         rows = connection.execute(
-            "SELECT item_id, chunk, embedding FROM item_vectors WHERE user_id = %s", [ids.user_id(user)]
+            "SELECT item_id, chunk_index, embedding FROM item_vectors WHERE user_id = %s", [ids.user_id(user)]
         )
         vectors = {(item, chunk): np.asarray(vector.to_numpy(), dtype=np.float32) for item, chunk, vector in rows}
     made = Counter(item for item, _ in vectors)
     for message in store.user(user).conversation(user).messages():
-        now = cutter.units(message)
+        now = cutter.chunks(message)
         if len(now) == made[message.id]:
-            for unit, said in now:
-                embedder.know(said, vectors[unit.item_id, unit.chunk])
+            for chunk, said in now:
+                embedder.know(said, vectors[chunk.item_id, chunk.chunk_index])
 
 
 def _peaks(watched: Watched, place: Path) -> list[float]:
@@ -189,7 +189,7 @@ def _peaks(watched: Watched, place: Path) -> list[float]:
 def _size(store: MemoryStore, peaks: Sequence[float], recalls: Sequence[float]) -> Table:
     stats, later = store.stats(), sorted(recalls[1:])
     rows: list[list[Cell]] = [
-        *([name, stats[name]] for name in ("messages", "units", "summaries", "facts")),
+        *([name, stats[name]] for name in ("messages", "chunks", "summaries", "facts")),
         ["peak of all processes but Postgres' shared buffers, GB", round(peaks[0], 2)],
         ["of which this process, GB", round(peaks[1], 2)],
         ["first recall, ms", round(1000 * recalls[0], 1)],

@@ -17,7 +17,7 @@ from memstore import MemoryStore
 from memstore._sync.derive.pipeline import DeriveScope, derive
 from memstore.derive.dependencies import Dependencies
 
-EVERY = ("embed", "summarize", "facts")
+EVERY = ("chunks", "summaries", "facts")
 
 
 def settings(options: argparse.Namespace) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Every ranking of every question: memstore's, the baselines' and the floors', over the same units and vectors."""
+"""Every ranking of every question: memstore's, the baselines' and the floors', over the same chunks and vectors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Rankings:
         self._of: dict[str, tuple[Corpus, Baselines]] = {}
 
     def of(self, user: str) -> tuple[Corpus, Baselines]:
-        """Give a user's units, and the baselines over them."""
+        """Give a user's chunks, and the baselines over them."""
         if user not in self._of:
             found = corpus(self.store, user, self.embedder)
             self._of[user] = found, Baselines(found)
@@ -43,7 +43,7 @@ class Rankings:
         return self.of(question.user)[0].of_hits(hits)
 
     def measure(self, questions: Sequence[Question], budgets: Sequence[int], more: Answers = _nobody) -> Tally:
-        """Put every question to every system, and to others that give rows of the user's units."""
+        """Put every question to every system, and to others that give rows of the user's chunks."""
         tally = Tally(budgets)
         ours = [self.memstore(question) for question in questions]
         by_text = {(one.user, one.text): ranked for one, ranked in zip(questions, ours, strict=True)}
@@ -58,8 +58,8 @@ class Rankings:
         return tally
 
     def _beside(self, tally: Tally, question: Question) -> None:
-        units, baselines = self.of(question.user)
+        chunks, baselines = self.of(question.user)
         for name, rows in baselines.rankings(question.text, self.embedder.embed_query(question.text)):
-            tally.add(name, question, units.pieces(rows))
+            tally.add(name, question, chunks.pieces(rows))
         if baselines.has_others:
             tally.add(f"{OURS}, user messages only", question, self.memstore(question, roles=["user"]))

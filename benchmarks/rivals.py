@@ -1,4 +1,4 @@
-"""The peers as processes: each in an environment of its own, with the same units, vectors and Postgres."""
+"""The peers as processes: each in an environment of its own, with the same chunks, vectors and Postgres."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import psycopg
-from corpus import Unit
+from corpus import Chunk
 from data import Question
 from report import ROOT, Cell
 
@@ -29,7 +29,7 @@ PEERS = {
     "mem0 (infer off, pgvector)": ("mem0", "pgvector"),
     "Hindsight (no LLM)": ("Hindsight", ""),
 }
-BATCH = 200  # units
+BATCH = 200  # chunks
 
 
 def installed(titles: Iterable[str], cache: Path) -> dict[str, Path]:
@@ -87,26 +87,26 @@ class Peers:
         }
         return self._stack.enter_context(System(peer, variant, python, environment))
 
-    def add(self, user: str, units: Sequence[Unit]) -> None:
-        """Give every peer a user's units; one that fails is left out from now on."""
+    def add(self, user: str, chunks: Sequence[Chunk]) -> None:
+        """Give every peer a user's chunks; one that fails is left out from now on."""
         for title in list(self.systems):
             with self.leaving_out(title):
-                seconds = self.add_to(title, user, units)
-                print(f"{title}: {len(units):,} units in {seconds:.0f} s", file=sys.stderr, flush=True)
+                seconds = self.add_to(title, user, chunks)
+                print(f"{title}: {len(chunks):,} chunks in {seconds:.0f} s", file=sys.stderr, flush=True)
 
-    def add_to(self, title: str, user: str, units: Sequence[Unit]) -> float:
-        """Give one peer a user's units; give its seconds. Raises RuntimeError with what it said."""
+    def add_to(self, title: str, user: str, chunks: Sequence[Chunk]) -> float:
+        """Give one peer a user's chunks; give its seconds. Raises RuntimeError with what it said."""
         seconds = 0.0
-        for start in range(0, len(units), BATCH):
+        for start in range(0, len(chunks), BATCH):
             rows = [
                 {"row": row, "said": one.said, "role": one.role, "at": one.at.isoformat()}
-                for row, one in enumerate(units[start : start + BATCH], start)
+                for row, one in enumerate(chunks[start : start + BATCH], start)
             ]
-            seconds += _checked(self.systems[title].answer({"user": user, "units": rows}))["seconds"]
+            seconds += _checked(self.systems[title].answer({"user": user, "chunks": rows}))["seconds"]
         return seconds
 
     def answers(self, question: Question, limit: int) -> Iterator[tuple[str, Json]]:
-        """Give each peer's answer: `rows` of the user's units, and its `seconds`."""
+        """Give each peer's answer: `rows` of the user's chunks, and its `seconds`."""
         asked = {"user": question.user, "question": question.text, "limit": limit}
         for title in list(self.systems):
             with self.leaving_out(title):

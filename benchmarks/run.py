@@ -6,7 +6,7 @@
     benchmarks/run.py peers                   recall and latency beside other memories, each in its own environment
     benchmarks/run.py peers --sets sizes      latency beside them as one user's memory grows
     benchmarks/run.py speed                   recall against embedding the question and one bare statement
-    benchmarks/run.py scale                   the same for one user with a thousand to a million units
+    benchmarks/run.py scale                   the same for one user with a thousand to a million chunks
     benchmarks/run.py locomo --reranker cross-encoder:FOLDER
                                               the same with models that recall asks beside the embedder
     benchmarks/run.py docs                    put the figures of benchmarks/figures into the documentation
@@ -31,7 +31,7 @@ from report import FIGURES, ROOT, command_line, filled, shown, written
 
 PARTS = {"locomo": "locomo", "beam": "beam", "peers": "beside", "speed": "latency", "scale": "scale"}  # their modules
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-DERIVERS = ("embed", "facts", "summarize")
+DERIVERS = ("chunks", "facts", "summaries")
 
 
 def main() -> int:
@@ -71,8 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--derivers", nargs="+", choices=DERIVERS, default=DERIVERS, help="of beam's 10M")
     parser.add_argument("--systems", nargs="+", metavar="SYSTEM", help="of peers: some of them, by their names")
     parser.add_argument("--sets", nargs="+", choices=("locomo", "beam", "sizes"), default=["locomo", "beam"])
-    parser.add_argument("--units", type=int, nargs="+", help="of speed, scale and peers' sizes: how many a user has")
-    parser.add_argument("--beside", type=int, default=0, help="of scale: so many users with 5,000 units each")
+    parser.add_argument("--chunks", type=int, nargs="+", help="of speed, scale and peers' sizes: how many a user has")
+    parser.add_argument("--beside", type=int, default=0, help="of scale: so many users with 5,000 chunks each")
     return parser
 
 

@@ -3,7 +3,7 @@
 The floor is to embed the question and run one bare statement, an exact kNN over the user's vectors. Rounds of the two
 sides take turns on one machine: read the ratios. Users are made up (`scale_data.py`): vectors in clusters, words by
 Zipf's law. `recall@20` compares what the leg of vectors finds with the exact 20 nearest. `--beside` adds so many users
-with 5,000 units each. The embedder costs what the store's costs, and gives made-up vectors.
+with 5,000 chunks each. The embedder costs what the store's costs, and gives made-up vectors.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from memstore.providers import Embedder, Vectors
 from memstore.store.sql import statements
 
 UNITS, QUESTIONS, ROUNDS = (1_000, 5_000, 50_000, 200_000, 500_000, 1_000_000), 20, 3
-EACH = 5000  # units of each user beside
+EACH = 5000  # chunks of each user beside
 GOALS = {5000: 1.5, 50_000: 1.5, 500_000: 2.0}
 COLUMNS = (
-    "units",
+    "chunks",
     "recall ms",
     "floor ms",
     "ratio",
@@ -58,14 +58,16 @@ def tables(options: argparse.Namespace) -> Iterator[Table]:
         with memstore.open(f"embedded:{place}") as store:
             ensure(store.url, [Made(f"beside-{number}", EACH, seed=number) for number in range(options.beside)])
             rows = []
-            for units in options.units or UNITS:
-                user = Made(f"scale-{units}", units, seed=units)
+            for chunks in options.chunks or UNITS:
+                user = Made(f"scale-{chunks}", chunks, seed=chunks)
                 ensure(store.url, [user])
                 rows.append(measured(store.url, user, store.embedder))
                 print(rows[-1], file=sys.stderr, flush=True)
             megabytes = sizes(store.url)
     title = "recall(limit=20) of one user against embedding the question and one bare exact statement"
-    yield Table("recall", title, COLUMNS, [[f"{row['units']:,}", *(row[name] for name in COLUMNS[1:])] for row in rows])
+    yield Table(
+        "recall", title, COLUMNS, [[f"{row['chunks']:,}", *(row[name] for name in COLUMNS[1:])] for row in rows]
+    )
     held = [[name, megabytes[name]] for name in sorted(megabytes)]
     yield Table("megabytes", "What recall reads, of all these users together", ("table or index", "MB"), held)
 
@@ -135,11 +137,11 @@ def measured(url: str, user: Made, real: Embedder | None) -> Figures:
         found = [_found(database, user, model, vector, floor(text)) for text, vector in asked.items()]
         arrays = database.cache.get(user.id, model)
     return {
-        "units": user.units,
+        "chunks": user.chunks,
         "recall ms": round(median(a for a, _ in pairs), 2),
         "floor ms": round(median(b for _, b in pairs), 2),
         "ratio": round(median(a for a, _ in pairs) / median(b for _, b in pairs), 2),
-        "goal": GOALS.get(user.units),
+        "goal": GOALS.get(user.chunks),
         "first recall ms": round(cold),
         "recall@20 %": round(100 * float(np.mean(found)), 1),
         "held MB": None if arrays is None else round(arrays.nbytes / 2**20),
@@ -149,7 +151,7 @@ def measured(url: str, user: Made, real: Embedder | None) -> Figures:
 def _found(database: Database, user: Made, model: Any, vector: Vectors, exact: list[Any]) -> float:
     """Give the share of the exact nearest that the leg of vectors finds; arrays and scans are exact themselves."""
     with database.user_transaction(user.id) as scope:
-        if user.units <= database.most_units or not vector_indexes.is_ready(scope, model):
+        if user.chunks <= database.max_chunks or not vector_indexes.is_ready(scope, model):
             return 1.0
         keys = vector_indexes.nearest(scope, vector, model, 200)
     return len({tuple(key) for key in keys} & {tuple(row[:2]) for row in exact}) / len(exact)

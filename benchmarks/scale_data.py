@@ -28,9 +28,9 @@ MODEL = "made-up"
 START = datetime(2020, 1, 1, tzinfo=UTC)
 TABLES = {
     "messages": "user_id, conversation_id, seq, id, role, text, tokens, counter, occurred_at",
-    "item_text": "user_id, item_id, chunk, tier, conversation_id, seq, role, speaker, start, stop, length, terms, "
-    "frequencies, occurred_at, number",
-    "item_vectors": "user_id, item_id, chunk, model_id, embedding",
+    "item_text": "user_id, item_id, chunk_index, tier, conversation_id, seq, role, speaker, start, stop, length, "
+    "terms, frequencies, occurred_at, number",
+    "item_vectors": "user_id, item_id, chunk_index, model_id, embedding",
 }
 TYPES = {
     "messages": "uuid uuid int8 uuid text text int8 text timestamptz",
@@ -42,10 +42,10 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Made:
-    """A user of so many messages, each of which is a unit."""
+    """A user of so many messages, each of which is a chunk."""
 
     name: str
-    units: int
+    chunks: int
     seed: int = 0
 
     @cached_property
@@ -56,8 +56,8 @@ class Made:
     @cached_property
     def centres(self) -> Vectors:
         """What the messages are about: a topic for every 200 of them, and at least 20."""
-        drawn = np.random.default_rng([self.seed, 1]).normal(size=(max(20, self.units // 200), DIMENSIONS))
-        return _unit(drawn)
+        drawn = np.random.default_rng([self.seed, 1]).normal(size=(max(20, self.chunks // 200), DIMENSIONS))
+        return _chunk(drawn)
 
     @cached_property
     def hashes(self) -> NDArray[np.int64]:
@@ -68,7 +68,7 @@ class Made:
         """Give the vectors of a batch: cosine of about 0.55 with others of their topic, 0 with all others."""
         draw = np.random.default_rng([self.seed, 2, batch])
         about = self.centres[draw.integers(len(self.centres), size=BATCH)]
-        return _unit(about + 0.9 * _unit(draw.normal(size=about.shape)))
+        return _chunk(about + 0.9 * _chunk(draw.normal(size=about.shape)))
 
     def words(self, batch: int) -> list[NDArray[np.int64]]:
         """Give the words of each message of a batch."""
@@ -79,14 +79,14 @@ class Made:
     def question(self, number: int) -> tuple[str, Vectors]:
         """Give the words of a question about a message, half of them its own, and a vector near to its."""
         draw = np.random.default_rng([self.seed, 4, number])
-        batch, place = divmod(int(draw.integers(self.units)), BATCH)
+        batch, place = divmod(int(draw.integers(self.chunks)), BATCH)
         own = self.words(batch)[place]
         words = [*draw.choice(own, size=3), *draw.choice(WORDS, size=3, p=FREQUENCIES)]
-        near = self.vectors(batch)[place] + 0.9 * _unit(draw.normal(size=DIMENSIONS))
-        return " ".join(f"w{word}" for word in words), _unit(near)
+        near = self.vectors(batch)[place] + 0.9 * _chunk(draw.normal(size=DIMENSIONS))
+        return " ".join(f"w{word}" for word in words), _chunk(near)
 
 
-def _unit(vectors: NDArray[np.floating[Any]]) -> Vectors:
+def _chunk(vectors: NDArray[np.floating[Any]]) -> Vectors:
     return (vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)).astype(np.float32)
 
 
@@ -99,7 +99,7 @@ FREQUENCIES /= FREQUENCIES.sum()
 def load(url: str, users: Iterable[Made]) -> None:
     """Store users by COPY, as whom row-level security does not hold; their batches are mixed as life mixes them."""
     users = list(users)
-    batches = [(user, batch) for user in users for batch in range(-(-user.units // BATCH))]
+    batches = [(user, batch) for user in users for batch in range(-(-user.chunks // BATCH))]
     order = np.random.default_rng(0).permutation(len(batches))
     place = {id(user): 0 for user in users}
     with psycopg.connect(url) as connection:
@@ -124,7 +124,7 @@ def load(url: str, users: Iterable[Made]) -> None:
 
 
 _COUNTED = """
-UPDATE users SET (units, unit_length, last_unit)
+UPDATE users SET (chunks, chunk_length, last_chunk)
     = (SELECT count(*), coalesce(sum(length), 0), count(*) FROM item_text WHERE user_id = %(user_id)s)
 WHERE user_id = %(user_id)s"""
 
@@ -134,7 +134,7 @@ def _begun(connection: psycopg.Connection[Any], user: Made) -> None:
     model = ids.model_id(MODEL, DIMENSIONS)
     columns = "INSERT INTO embedding_models (user_id, id, name, dimensions) VALUES (%s, %s, %s, %s)"
     connection.execute(columns, [user.id, model, MODEL, DIMENSIONS])
-    many = -(-user.units // CONVERSATION)
+    many = -(-user.chunks // CONVERSATION)
     statement = "INSERT INTO conversations (user_id, id, name, last_seq) VALUES (%s, %s, %s, %s)"
     rows = [(user.id, ids.conversation_id(user.id, f"c{n}"), f"c{n}", CONVERSATION) for n in range(many)]
     with connection.cursor() as cursor:
@@ -172,7 +172,7 @@ def _rows(user: Made, batch: int) -> dict[str, list[tuple[Any, ...]]]:
 def _named(user: Made, batch: int) -> Iterator[tuple[int, datetime, UUID]]:
     """Give number, time and id of each message; the ids sort by time, as real ones do."""
     chance = np.random.default_rng([user.seed, 5, batch]).bytes(10 * BATCH)
-    for place, n in enumerate(range(batch * BATCH, min((batch + 1) * BATCH, user.units))):
+    for place, n in enumerate(range(batch * BATCH, min((batch + 1) * BATCH, user.chunks))):
         at = START + timedelta(minutes=n * 3)
         head = int(at.timestamp() * 1000).to_bytes(6, "big")
         yield n, at, UUID(bytes=head + chance[10 * place : 10 * place + 10])

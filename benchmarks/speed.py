@@ -10,7 +10,7 @@ context    context(), warm, of users with 1,000, 10,000 and 100,000 messages, ag
            statement for each tier (kNN, newest messages, outlines of summaries, standing facts), which tokenizes
            nothing; p50 and p99; goal: at 10,000 a median of at most 1.5 times. `--messages` chooses the sizes. What was
            loaded before is kept out of garbage collection for both
-rls        recall() and context() of a user with 20,000 units among 20 others, confined to the app role and policies,
+rls        recall() and context() of a user with 20,000 chunks among 20 others, confined to the app role and policies,
            against the same as a superuser whom no policy holds; goal: at most 1.15 times. Held in the process, searched
            in the database (postings and an index), and read anew; with an embedder without a model, which hides nothing
 
@@ -180,8 +180,8 @@ def embedding(store: memstore.MemoryStore, rounds: int) -> None:
     given = [texts(512, seed) for seed in range(rounds)]
 
     def ours(n: int) -> None:
-        report = derive(store._database, resources, DeriveScope(ids.user_id(f"embed-{n}"), derivers=("embed",)))
-        assert report.units >= 512
+        report = derive(store._database, resources, DeriveScope(ids.user_id(f"embed-{n}"), derivers=("chunks",)))
+        assert report.chunks >= 512
 
     for n, batch in enumerate(given):
         store.user(f"embed-{n}").conversation("c").add_many([{"role": "user", "content": text} for text in batch])
@@ -228,7 +228,7 @@ def life(store: memstore.MemoryStore, count: int) -> ConversationScope:
         scope.add_many(given[start : start + 2000])
     assert store.embedder is not None
     resources = Dependencies(store.counter, Filling(store.embedder), store.settings)
-    derivers = ("embed", "summarize", "facts") if count <= 10_000 else ("embed", "summarize")
+    derivers = ("chunks", "summaries", "facts") if count <= 10_000 else ("chunks", "summaries")
     for deriver in derivers:
         derive(store._database, resources, DeriveScope(scope.user.id, derivers=(deriver,)))
     return scope
@@ -302,20 +302,20 @@ def rls(store: memstore.MemoryStore, rounds: int) -> None:
         memstore.open(store.url, settings=hashing | {"max_chunks_in_memory": 1000}) as searched,
     ):
         scope = crowd(held)
-        units = held.stats(user=scope.user.name)["units"]
+        chunks = held.stats(user=scope.user.name)["chunks"]
         held.build_indexes()
         searched.build_indexes()
         for where, opened in (("held", held), ("searched", searched)):
             same = opened.user(scope.user.name)
             talk = same.conversation(scope.name)
-            with_and_without(opened, f"recall, {units:,} units, {where}", same.recall, rounds)
-            with_and_without(opened, f"context, {units:,} units, {where}", partial(talk.context, budget=2000), rounds)
+            with_and_without(opened, f"recall, {chunks:,} chunks, {where}", same.recall, rounds)
+            with_and_without(opened, f"context, {chunks:,} chunks, {where}", partial(talk.context, budget=2000), rounds)
         anew = partial(read_anew, held, scope.user.recall)
-        with_and_without(held, f"recall, {units:,} units, read anew", anew, max(1, rounds // 3))
+        with_and_without(held, f"recall, {chunks:,} chunks, read anew", anew, max(1, rounds // 3))
 
 
 def crowd(store: memstore.MemoryStore) -> ConversationScope:
-    """Give a conversation of a user with 20,000 units, who has neighbours; of a kept store, the one that is there."""
+    """Give a conversation of a user with 20,000 chunks, who has neighbours; of a kept store, the one that is there."""
     from memstore._sync.derive.pipeline import DeriveScope, derive
 
     scope = store.user("isolated").conversation("life")
@@ -325,10 +325,10 @@ def crowd(store: memstore.MemoryStore) -> ConversationScope:
         user = store.user(name)
         if user.conversation("life").info() is not None:
             continue
-        for start in range(0, int(count / 1.04), 2000):  # a message has a little more than a unit
+        for start in range(0, int(count / 1.04), 2000):  # a message has a little more than a chunk
             said = texts(min(2000, int(count / 1.04) - start), seed * 100 + start)
             user.conversation("life").add_many([{"role": "user", "content": text} for text in said])
-        derive(store._database, resources, DeriveScope(user.id, derivers=("embed", "summarize")))
+        derive(store._database, resources, DeriveScope(user.id, derivers=("chunks", "summaries")))
         for text in texts(50, seed):
             user.add_fact(text, type="identity")
     return scope
@@ -336,7 +336,7 @@ def crowd(store: memstore.MemoryStore) -> ConversationScope:
 
 def read_anew(store: memstore.MemoryStore, ask: Callable[[str], object], question: str) -> None:
     """Ask a process that holds nothing yet."""
-    store._database.cache = IndexCache(store._database.most_units)
+    store._database.cache = IndexCache(store._database.max_chunks)
     ask(question)
 
 

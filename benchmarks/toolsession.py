@@ -495,7 +495,7 @@ def forecast(s: Session) -> None:
     )
     s.call(
         "forecast",
-        {"city": city, "days": 14, "units": "metric"},
+        {"city": city, "days": 14, "chunks": "metric"},
         {"place": {"name": city, "lat": 1.5, "lon": 2.5}, "daily": days},
     )
     s.ask(f"How strong is the wind in {city} on {wanted['date']}?", f"{wanted['wind_kmh']}", "aside")

@@ -46,8 +46,8 @@ def change_id(fact: UUID, number: int) -> UUID:
 
 
 def letter_id(conversation: UUID, deriver: str, from_seq: int, to_seq: int, recipe: str) -> UUID:
-    """Return the id of a dead letter: the same messages by the same recipe are one, however often it fails."""
-    return uuid.uuid5(conversation, f"letter/{deriver}/{from_seq}-{to_seq}/{recipe}")
+    """Return the id of a invalid response: the same messages by the same recipe are one, however often it fails."""
+    return uuid.uuid5(conversation, f"invalid-response/{deriver}/{from_seq}-{to_seq}/{recipe}")
 
 
 def document_id(user: UUID, namespace: Sequence[str], key: str) -> UUID:

@@ -1,4 +1,4 @@
-"""Hindsight without a language model: a bank for each user, each unit a chunk of its own, ranked by its four arms.
+"""Hindsight without a language model: a bank for each user, each chunk a chunk of its own, ranked by its four arms.
 
 Its cross-encoder is its own pass-through ("rrf"): the models that it would load come from the network. Recall with the
 largest budget of its graph and as many tokens as its answer may have; the rows come in its order.
@@ -87,15 +87,15 @@ class Memory:
         self.context = RequestContext()
         self.loop.run_until_complete(self.engine.initialize())
 
-    def add(self, user: str, units: list[Json]) -> None:
-        for start in range(0, len(units), BATCH):
+    def add(self, user: str, chunks: list[Json]) -> None:
+        for start in range(0, len(chunks), BATCH):
             contents = [
                 {
                     "content": one["said"],
                     "event_date": datetime.fromisoformat(one["at"]),
                     "document_id": f"{user}-{one['row']}",
                 }
-                for one in units[start : start + BATCH]
+                for one in chunks[start : start + BATCH]
             ]
             self.loop.run_until_complete(self.engine.retain_batch_async(user, contents, request_context=self.context))
 

@@ -16,9 +16,9 @@ class Memory:
         self.store = store
         store.setup()
 
-    def add(self, user: str, units: list[Json]) -> None:
+    def add(self, user: str, chunks: list[Json]) -> None:
         place = ("memories", user.replace(".", "-"))
-        self.store.batch([PutOp(place, str(one["row"]), {"text": one["said"]}) for one in units])
+        self.store.batch([PutOp(place, str(one["row"]), {"text": one["said"]}) for one in chunks])
 
     def search(self, user: str, question: str, limit: int) -> list[int]:
         found = self.store.search(("memories", user.replace(".", "-")), query=question, limit=limit)

@@ -1,4 +1,4 @@
-"""mem0 without a model (`infer=False`): each unit is a memory of its user, stored verbatim.
+"""mem0 without a model (`infer=False`): each chunk is a memory of its user, stored verbatim.
 
     qdrant     the local qdrant that is its default
     pgvector   Postgres, with the HNSW index that is its default there
@@ -48,8 +48,8 @@ class Memory:
         self.memory = Mem0.from_config({"vector_store": stored, "history_db_path": history})
         self.memory.embedding_model = Looked(known)
 
-    def add(self, user: str, units: list[Json]) -> None:
-        for one in units:
+    def add(self, user: str, chunks: list[Json]) -> None:
+        for one in chunks:
             message = {"role": "user" if one["role"] == "user" else "assistant", "content": one["said"]}
             self.memory.add([message], user_id=user, infer=False, metadata={"row": one["row"]})
 

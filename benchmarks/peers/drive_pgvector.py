@@ -1,4 +1,4 @@
-"""LangChain's PGVector: one collection, each unit a document with its user in the metadata, filtered by it."""
+"""LangChain's PGVector: one collection, each chunk a document with its user in the metadata, filtered by it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Memory:
             use_jsonb=True,
         )
 
-    def add(self, user: str, units: list[Json]) -> None:
-        meta = [{"user": user, "row": one["row"]} for one in units]
-        self.store.add_texts([one["said"] for one in units], meta, ids=[f"{user} {one['row']}" for one in units])
+    def add(self, user: str, chunks: list[Json]) -> None:
+        meta = [{"user": user, "row": one["row"]} for one in chunks]
+        self.store.add_texts([one["said"] for one in chunks], meta, ids=[f"{user} {one['row']}" for one in chunks])
 
     def search(self, user: str, question: str, limit: int) -> list[int]:
         found = self.store.similarity_search(question, k=limit, filter={"user": user})

@@ -1,6 +1,6 @@
-"""A memory in a process of its own: takes units in, and is asked. What comes in is, a line each,
+"""A memory in a process of its own: takes chunks in, and is asked. What comes in is, a line each,
 
-    {"user": …, "units": [{"row": number, "said": "Alice: …", "role": …, "at": ISO time}, …]}
+    {"user": …, "chunks": [{"row": number, "said": "Alice: …", "role": …, "at": ISO time}, …]}
     {"user": …, "question": …, "limit": …}
 
 and what goes out is {"seconds": …}, of a question with {"rows": [number, …]}, the best first.
@@ -17,7 +17,7 @@ from lines import Json, serve
 class Memory(Protocol):
     """What a driver writes around a system."""
 
-    def add(self, user: str, units: list[Json]) -> None: ...
+    def add(self, user: str, chunks: list[Json]) -> None: ...
 
     def search(self, user: str, question: str, limit: int) -> list[int]: ...
 
@@ -27,8 +27,8 @@ def serve_memory(packages: list[str], memory: Memory) -> None:
 
     def answer(asked: Json) -> Json:
         begun = perf_counter()
-        if "units" in asked:
-            memory.add(asked["user"], asked["units"])
+        if "chunks" in asked:
+            memory.add(asked["user"], asked["chunks"])
             return {"seconds": perf_counter() - begun}
         rows = memory.search(asked["user"], asked["question"], asked["limit"])
         return {"rows": rows, "seconds": perf_counter() - begun}

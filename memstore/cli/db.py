@@ -94,10 +94,10 @@ def distribute() -> None:
 
 @command(app)
 def index() -> None:
-    """Build what makes recall fast for users with more units than MEMSTORE_MAX_CHUNKS_IN_MEMORY.
+    """Build what makes recall fast for users with more chunks than MEMSTORE_MAX_CHUNKS_IN_MEMORY.
 
     memstore derive does it too where its login owns the tables; else run this with one that does. It takes a minute and
-    more for 100,000 units, while the store is in use. Without it recall is slower and finds the same.
+    more for 100,000 chunks, while the store is in use. Without it recall is slower and finds the same.
     """
     with open_store() as store:
         refused = store.build_indexes()
@@ -162,7 +162,7 @@ def migrate(
     goes on with what is left. Afterwards set embedder to the new one, for new users.
     """
     with open_store() as store, show_progress("loading") as move:
-        moved = store.embeddings.migrate(to, progress=lambda done, total: move("units", done, total))
+        moved = store.embeddings.migrate(to, progress=lambda done, total: move("chunks", done, total))
         own = store.settings.embedder
     text = f"{moved.users:,} users are found by {to} now; {moved.vectors:,} vectors made"
     print_result(moved, text)
@@ -175,7 +175,7 @@ def embeddings_status() -> None:
     """Say which embedders serve, are being made or are retired, and what is missing."""
     with open_store() as store:
         embedders = store.embeddings.status()
-    print_models(embedders, "name", "dimensions", "state", "users", "units", "vectors", "missing")
+    print_models(embedders, "name", "dimensions", "state", "users", "chunks", "vectors", "missing")
     if any(each.state == "building" for each in embedders):
         echo_hint("a migration is not done: memstore embeddings migrate goes on, or back to the embedder that serves")
 

@@ -44,7 +44,7 @@ def demo(
         if not given.as_json:
             counts = store.stats()
             _print_step(1, "History in", f"{counts['messages']} messages in {counts['conversations']} conversations")
-            derived = f"{made.units} units of recall, {made.summaries} summaries, {made.facts} facts"
+            derived = f"{made.chunks} chunks, {made.summaries} summaries, {made.facts} facts"
             _print_step(2, "Derived", f"{derived}; no LLM was asked")
             _print_step(3, "What is known of Alice", "the latest of it")
             print_facts(alice.facts(limit=FACTS))

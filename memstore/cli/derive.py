@@ -58,8 +58,10 @@ def derive(
     print_result(report, _summary(report))
     for waiting in report.waiting:
         echo_hint(f"waiting: {waiting}")
-    if report.letters:
-        echo_hint(f"{report.letters} answers of a chat model could not be used: memstore doctor; --redo asks again")
+    if report.invalid_responses:
+        echo_hint(
+            f"{report.invalid_responses} answers of a chat model are of no use: memstore doctor; --redo asks again"
+        )
     if report.refused:
         echo_hint(f"{report.refused} things that a chat model said were not believed: memstore doctor says why")
     if report.failed:
@@ -75,7 +77,7 @@ def _summary(report: DeriveReport) -> str:
         "vectors for what had none": report.vectors,
         "facts wait to be confirmed": report.quarantined,
     }
-    made = f"{report.units} units, {report.summaries} summaries, {report.facts} facts"
+    made = f"{report.chunks} chunks, {report.summaries} summaries, {report.facts} facts"
     return "; ".join([f"{report.messages} messages → {made}", *(f"{n} {what}" for what, n in more.items() if n)])
 
 

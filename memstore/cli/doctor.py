@@ -30,8 +30,8 @@ def stats(
             hint_why_little(store, user)
         if lacking := _vectors(counts, store.settings.embedder):
             echo_hint(lacking)
-    if counts["dead_letters"]:
-        echo_hint(f"{counts['dead_letters']} {UNUSABLE}: user.dead_letters() says why")
+    if counts["invalid_responses"]:
+        echo_hint(f"{counts['invalid_responses']} {UNUSABLE}: user.invalid_responses() says why")
     print_rows(counts, ("what", "how many"), counts.items())
 
 
@@ -142,9 +142,9 @@ def _store(store: MemoryStore) -> Iterator[Check]:
         yield Check("derivations", pending or "nothing is pending")
     if advised := _vectors(counts, store.settings.embedder):
         yield Check("vectors", advised)
-    if counts["dead_letters"]:
-        again = "memstore derive --redo facts or summaries asks again; user.dead_letters() has them"
-        yield Check("chat answers", f"{counts['dead_letters']} {UNUSABLE}: {again}")
+    if counts["invalid_responses"]:
+        again = "memstore derive --redo facts or summaries asks again; user.invalid_responses() has them"
+        yield Check("chat answers", f"{counts['invalid_responses']} {UNUSABLE}: {again}")
 
 
 def _describe_role(able: Capabilities) -> str:
@@ -154,11 +154,11 @@ def _describe_role(able: Capabilities) -> str:
 
 
 def _vectors(counts: dict[str, int], embedder: str) -> str | None:
-    """Return what to do about units without vectors, or vectors without an embedder."""
+    """Return what to do about chunks without vectors, or vectors without an embedder."""
     made, without = counts["vectors"], counts["without_vectors"]
     if embedder == "none" and made:
         unset = f"{made} were made by an embedder, and none is set: nothing is derived of their users"
         return f"{unset} until MEMSTORE_EMBEDDER names it again"
     if embedder != "none" and without:
-        return f"{without} units have none and are found by words alone: memstore derive --redo vectors"
+        return f"{without} chunks have none and are found by words alone: memstore derive --redo vectors"
     return None

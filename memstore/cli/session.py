@@ -46,7 +46,7 @@ def open_store(**settings: Any) -> MemoryStore:
 def hint_why_little(store: MemoryStore, user: str, conversation: str | None = None) -> None:
     """Hint at a user or conversation that nobody knows, else at what is not derived yet."""
     counts = store.stats(user=user)
-    if not counts["conversations"] + counts["units"]:  # facts by hand are of no conversation
+    if not counts["conversations"] + counts["chunks"]:  # facts by hand are of no conversation
         echo_hint(f"no user {user!r}; memstore users lists those that are known")
     elif conversation is not None and store.user(user).conversation(conversation).info() is None:
         echo_hint(f"no conversation {conversation!r}; memstore conversations --user {user} lists those that are known")

@@ -25,7 +25,7 @@ TOKEN_BYTES = 32
 SECONDS_A_DAY = 86_400.0
 MOST_DAYS = 36_500
 
-UnitProgress = Callable[[int, int], None]
+ChunkProgress = Callable[[int, int], None]
 
 
 class AsyncTokens:
@@ -90,7 +90,7 @@ def hash_token(secret: str) -> bytes:
 class AsyncEmbeddings:
     """`store.embeddings`: changes of the embedding model, while recall goes on.
 
-    Each call may be killed and made again. `progress(done, total)` counts units. While another process migrates, all
+    Each call may be killed and made again. `progress(done, total)` counts chunks. While another process migrates, all
     but `status` raise `Conflict`.
     """
 
@@ -98,7 +98,7 @@ class AsyncEmbeddings:
         self._runtime = runtime
         self._database = runtime.database
 
-    async def migrate(self, to: str, *, progress: UnitProgress | None = None) -> MigrationReport:
+    async def migrate(self, to: str, *, progress: ChunkProgress | None = None) -> MigrationReport:
         """Move every user to the embedder `to`, such as "sentence-transformers:FOLDER".
 
         Its vectors are made beside the old ones, which serve until a user has all of them; then one transaction

@@ -24,10 +24,9 @@ from memstore.store.database import Transaction
 from memstore.store.llm_usage import MeanCost
 from memstore.store.watermarks import DERIVERS, PendingMessages
 
-DERIVERS_BY_NAME = {"embed": "embed", "summaries": "summarize", "facts": "facts"}  # as users name them
-ANSWER_TOKENS = {"summarize": 120.0, "facts": 600.0}  # of an answer, until calls of the model were measured
+ANSWER_TOKENS = {"summaries": 120.0, "facts": 600.0}  # of an answer, until calls of the model were measured
 LINE_TOKENS = 25  # of a prompt for each message beside its text: number, day, speaker
-PROMPTS = {"summarize": "summary", "facts": "facts"}
+PROMPTS = {"summaries": "summary", "facts": "facts"}
 
 
 class AsyncBackfills:
@@ -40,7 +39,7 @@ class AsyncBackfills:
     async def plan(self, *, user: str | None = None, only: Sequence[str] = ()) -> BackfillPlan:
         """Return what is pending of every user or of one, and about what it costs.
 
-        `only` names some of "embed", "summaries" and "facts". Nothing is written, and no chat model is asked. Rates are
+        `only` names some of "chunks", "summaries" and "facts". Nothing is written, no chat model is asked. Rates are
         those that this store has measured so far. Raises `ModelUnavailable` if the server of a chat model is away.
         """
         settings = self._runtime.settings
@@ -60,7 +59,7 @@ class AsyncBackfills:
         }
         total = sum(pending.messages for pending in totals.values())
         if total:
-            for name, model in zip(("summarize", "facts"), self._runtime.chat_models, strict=True):
+            for name, model in zip(("summaries", "facts"), self._runtime.chat_models, strict=True):
                 if model is not None and name in plans:
                     cost = costs.get(model.name)
                     plans[name] = _add_calls(plans[name], totals[name], cost, self._runtime.counter)
@@ -162,8 +161,8 @@ async def _find(scope: Transaction, backfill: UUID | None) -> Backfill:
 
 def _derivers(only: Sequence[str]) -> Sequence[str]:
     for name in only:
-        check_choice("only", name, tuple(DERIVERS_BY_NAME))
-    return [deriver for name, deriver in DERIVERS_BY_NAME.items() if name in only] or DERIVERS
+        check_choice("only", name, DERIVERS)
+    return [name for name in DERIVERS if name in only] or DERIVERS
 
 
 def _add_calls(

@@ -87,7 +87,7 @@ class AsyncMemoryStore:
             settings.pool_size,
             revive=server.ensure if server else None,
             outbox=settings.event_retention_days > 0,
-            most_units=settings.max_chunks_in_memory,
+            max_chunks=settings.max_chunks_in_memory,
             most_bytes=settings.index_cache_mb * 2**20,
         )
         store = cls(database, settings, server, reranker)
@@ -149,20 +149,19 @@ class AsyncMemoryStore:
         """Embed, summarize and extract facts from what is pending, here and now; of every user or of one.
 
         With `redo="facts"` or `"summaries"` what another recipe made is made anew too, each conversation's in one
-        transaction; manual changes of facts stay. With `redo="vectors"` units without a vector are embedded.
+        transaction; manual changes of facts stay. With `redo="vectors"` chunks without a vector are embedded.
 
         `progress(deriver, done, total)` counts messages, and is called from whatever thread this runs in.
         """
         from memstore.derive.pipeline import REBUILDABLE, DeriveScope, derive
 
         check_names(user=user)
-        check_choice("redo", redo, tuple(REBUILDABLE))
+        check_choice("redo", redo, REBUILDABLE)
         part = DeriveScope(ids.user_id(user) if user is not None else None)
-        deriver = None if redo is None else REBUILDABLE[redo]
         with operation_span("derive") as span:
             resources = await self._runtime.resources()
-            report = await derive(self._database, resources, part, redo=deriver, progress=progress or _ignore)
-            span.set(**{name: getattr(report, name) for name in ("messages", "units", "summaries", "facts")})
+            report = await derive(self._database, resources, part, redo=redo, progress=progress or _ignore)
+            span.set(**{name: getattr(report, name) for name in ("messages", "chunks", "summaries", "facts")})
             span.set(failed=len(report.failed))
         return report
 
@@ -192,7 +191,7 @@ class AsyncMemoryStore:
         return await list_unindexed_users(self._database)
 
     async def build_indexes(self) -> list[str]:
-        """Build missing indexes for large users, as `derive` does too: a minute and more for 100,000 units.
+        """Build missing indexes for large users, as `derive` does too: a minute and more for 100,000 chunks.
 
         Returns the users for whom this login may not: it needs that of the tables' owner.
         """
@@ -323,14 +322,14 @@ class AsyncMemoryStore:
         for name in names:
             async with self._database.user_transaction(ids.user_id(name)) as scope:
                 total.update(await messages.counts(scope))
-        total["without_vectors"] = total["units"] - total["vectors"]  # of the embedder that serves
+        total["without_vectors"] = total["chunks"] - total["vectors"]  # of the embedder that serves
         return {"users": len(names) if user is None else int(total["conversations"] > 0), **total}
 
 
 EXPORT = "memstore"  # what the format of exports is called
 COUNTED = (
-    "conversations", "messages", "tokens", "summaries", "facts", "units", "vectors", "receipts", "pending", "failed",
-    "dead_letters",
+    "conversations", "messages", "tokens", "summaries", "facts", "chunks", "vectors", "receipts", "pending", "failed",
+    "invalid_responses",
 )  # fmt: skip
 
 

@@ -39,12 +39,12 @@ from memstore.models import (
     Certificate,
     Context,
     Conversation,
-    DeadLetter,
     ErasureScope,
     ExportReport,
     Fact,
     Hit,
     HitGroup,
+    InvalidResponse,
     Message,
     Receipt,
     Replay,
@@ -322,14 +322,14 @@ class AsyncUserScope(AsyncUserFacts):
         async with self._database.user_transaction(self.id) as scope:
             return await replay(scope, receipt, format)
 
-    async def dead_letters(self, *, limit: int = 1000) -> list[DeadLetter]:
+    async def invalid_responses(self, *, limit: int = 1000) -> list[InvalidResponse]:
         """Return unusable answers of chat models about this user's messages, the oldest first.
 
         The rules did their work instead. `derive` with `redo` asks again, and removes those that are answered.
         """
         check_number(limit, "limit")
         async with self._database.user_transaction(self.id) as scope:
-            return await llm_usage.letters(scope, limit=limit)
+            return await llm_usage.invalid_responses(scope, limit=limit)
 
     async def events(
         self, *, after: str | None = None, types: Sequence[str] | None = None, limit: int = 100

@@ -73,8 +73,8 @@ async def build_context(
     else:
         text = request.query
         query, (resolved, history) = await run_both(partial(queries.build, text, likely), reading)
-    query, units = await queries.ensure_model(query, history.version)
-    history = replace(history, version=units)
+    query, chunks = await queries.ensure_model(query, history.version)
+    history = replace(history, version=chunks)
     builder = ContextBuilder(database, text, query, history, counter, reranker)
     try:
         context = await builder.build(resolved)
@@ -258,7 +258,7 @@ def _statistics(resolved: ResolvedRequest, history: ConversationHistory, receipt
     return {
         "messages_kept": len(receipt.asked)
         + sum(1 + len(one.others) for one in receipt.included if one.kind == "turn"),
-        "messages_total": max(0, last - resolved.after),
+        "messages_total": max(0, last - resolved.after_seq),
         "strategies": tuple(strategy.name for strategy in resolved.strategies),
     }
 

@@ -13,7 +13,7 @@ from memstore.context.layout import PREVIEW
 from memstore.context.request import ResolvedRequest
 from memstore.context.strategies.base import Turn, split_turns
 from memstore.context.visibility import as_seen_by
-from memstore.models import Decision, Fact, Hit, Message, Reason, Role, Summary, Tier, Unit
+from memstore.models import Chunk, Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
 from memstore.search.candidates import DEPTH, rank_candidates, to_hits
 from memstore.search.query import Query
 from memstore.search.ranking import Candidate, best_of_each
@@ -70,11 +70,11 @@ async def _newest_question(scope: Transaction, resolved: ResolvedRequest, known:
     visibility = resolved.visibility
     if message := next((one for one in reversed(known) if one.role == Role.USER and visibility.sees(one)), None):
         return message
-    if visibility.is_active or not known or known[0].seq <= resolved.after + 1:
+    if visibility.is_active or not known or known[0].seq <= resolved.after_seq + 1:
         return None
     request = resolved.request
     newest = await messages.newest(scope, request.conversation_id, limit=1, role=Role.USER, as_of=request.as_of)
-    return next((one for one in newest if one.seq > resolved.after), None)
+    return next((one for one in newest if one.seq > resolved.after_seq), None)
 
 
 async def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> ConversationHistory:
@@ -97,7 +97,7 @@ async def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUI
     if question is not None and request.query not in (None, question.text):
         question = None
     turns, unpaired = split_turns(visibility.messages(said))
-    since = [one for one in every if one.from_seq > resolved.after]
+    since = [one for one in every if one.from_seq > resolved.after_seq]
     pinned = (await visibility.fact_ids(scope, pinned))[:MOST_PINNED]
     known = {
         one.id: Hit(Tier.FACTS, one.id, one.text, 0, {}, tuple(one.sources), one.occurred_at, valid_to=one.valid_to)
@@ -106,12 +106,12 @@ async def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUI
     whole_summaries, known_facts = await _read_for_strategies(scope, resolved)
     return ConversationHistory(
         question=question,
-        begin=said[0].seq if said else resolved.after + 1,
+        begin=said[0].seq if said else resolved.after_seq + 1,
         turns=as_seen_by(request.viewer, turns),
         unpaired=unpaired,
         tokens=sum(one.tokens for one in said),
         outlines=await visibility.summaries(scope, since),
-        earlier={one.id for one in every if one.from_seq <= resolved.after},
+        earlier={one.id for one in every if one.from_seq <= resolved.after_seq},
         pinned=[known[id] for id in pinned if id in known],
         version=version,
         summaries=whole_summaries,
@@ -126,7 +126,7 @@ async def _read_for_strategies(
         return (), ()
     request, visibility = resolved.request, resolved.visibility
     every = await summaries.summaries(scope, request.conversation_id, as_of=request.as_of)
-    seen = await visibility.summaries(scope, [one for one in every if one.from_seq > resolved.after])
+    seen = await visibility.summaries(scope, [one for one in every if one.from_seq > resolved.after_seq])
     if not any(getattr(strategy, "by_facts", False) for strategy in resolved.strategies):
         return seen, ()
     known = await facts.facts(scope, as_of=request.as_of)
@@ -151,13 +151,13 @@ async def _newest_for_budget(scope: Transaction, page: Sequence[Message], resolv
         read += page
         tokens += sum(one.tokens + OVERHEAD for one in page if visibility.may_see(one))
         enough = tokens >= resolved.budget and read[-1].role != Role.TOOL  # results are nothing without their call
-        if enough or read[-1].seq <= resolved.after + 1 or (visibility.is_active and len(read) >= MOST_LOOKED_AT):
+        if enough or read[-1].seq <= resolved.after_seq + 1 or (visibility.is_active and len(read) >= MOST_LOOKED_AT):
             break
         limit = _page_size(resolved.budget - tokens, max(1, tokens) / len(read))
         page = await messages.newest(
             scope, request.conversation_id, limit=limit, before=read[-1].seq, as_of=request.as_of
         )
-    return [one for one in reversed(read) if one.seq > resolved.after]
+    return [one for one in reversed(read) if one.seq > resolved.after_seq]
 
 
 def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
@@ -166,7 +166,7 @@ def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -
     The beginning then moves by `STEP` messages at once, so that what follows from it stays for as long.
     """
     last = read[0].seq if read else 0
-    first = max((last - LONGEST) // STEP * STEP, resolved.after)
+    first = max((last - LONGEST) // STEP * STEP, resolved.after_seq)
     return [one for one in reversed(read) if one.seq > first]
 
 
@@ -199,7 +199,7 @@ async def collect_candidates(
             *visibility.decisions(),
             *recalled.left_out,
             *map(_unpaired, history.unpaired),
-            *_unread(resolved.after + 1, history.begin - 1),
+            *_unread(resolved.after_seq + 1, history.begin - 1),
         ],
     )
 
@@ -225,8 +225,8 @@ async def _recall(
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
     ranking = await rank_candidates(scope, query, Filters(as_of=as_of), depth, version=history.version)
     pinned = {hit.id for hit in history.pinned}
-    about = (one for one in best_of_each(ranking.of(Tier.FACTS)) if one.unit.item_id not in pinned)
-    said = (one for one in ranking.of(Tier.MESSAGES, Tier.SUMMARIES) if _may_be_hit(one.unit, resolved, history))
+    about = (one for one in best_of_each(ranking.of(Tier.FACTS)) if one.chunk.item_id not in pinned)
+    said = (one for one in ranking.of(Tier.MESSAGES, Tier.SUMMARIES) if _may_be_hit(one.chunk, resolved, history))
     chosen = [
         await _take_visible(scope, candidates, most, resolved)
         for candidates, most in ((about, FACTS), (best_of_each(said), count))
@@ -234,7 +234,7 @@ async def _recall(
     every = [one for candidates in chosen for one in candidates]
     texts = {hit.id: hit for hit in await to_hits(scope, every, as_of)}
     facts, hits = (
-        [texts[one.unit.item_id] for one in candidates if one.unit.item_id in texts] for candidates in chosen
+        [texts[one.chunk.item_id] for one in candidates if one.chunk.item_id in texts] for candidates in chosen
     )
     # A fact that is a message in its own words says nothing beside the message.
     offered = {hit.id for hit in hits}
@@ -243,7 +243,7 @@ async def _recall(
         pinned=history.pinned,
         facts=[fact for fact in facts if fact not in quoted],
         hits=hits,
-        left_out=await _superseded(scope, [one for one in every if one.unit.item_id not in texts], resolved),
+        left_out=await _superseded(scope, [one for one in every if one.chunk.item_id not in texts], resolved),
     )
 
 
@@ -257,27 +257,27 @@ async def _take_visible(
     while len(taken) < count and (page := list(islice(candidates, DEPTH))):
         hits = await to_hits(scope, page, resolved.request.as_of)
         visible = {hit.id for hit in await resolved.visibility.hits(scope, hits)}
-        taken += [one for one in page if one.unit.item_id in visible]
+        taken += [one for one in page if one.chunk.item_id in visible]
     return taken[:count]
 
 
-def _may_be_hit(unit: Unit, resolved: ResolvedRequest, history: ConversationHistory) -> bool:
-    """Whether a unit may stand among the hits: the question and this conversation's summaries have their own places."""
-    if unit.tier == Tier.SUMMARIES:
-        return unit.conversation_id != resolved.request.conversation_id or unit.item_id in history.earlier
-    return unit.role not in NEVER_RECALLED and (history.question is None or unit.item_id != history.question.id)
+def _may_be_hit(chunk: Chunk, resolved: ResolvedRequest, history: ConversationHistory) -> bool:
+    """Whether a chunk may be a hit: the question and this conversation's summaries have their own places."""
+    if chunk.tier == Tier.SUMMARIES:
+        return chunk.conversation_id != resolved.request.conversation_id or chunk.item_id in history.earlier
+    return chunk.role not in NEVER_RECALLED and (history.question is None or chunk.item_id != history.question.id)
 
 
 async def _superseded(scope: Transaction, gone: Sequence[Candidate], resolved: ResolvedRequest) -> list[Decision]:
     """Return the decisions on facts that held once, each with the one that took its place; a viewer is told no more."""
-    facts = [] if resolved.visibility.is_active else [one.unit.item_id for one in gone if one.unit.tier == Tier.FACTS]
+    facts = [] if resolved.visibility.is_active else [one.chunk.item_id for one in gone if one.chunk.tier == Tier.FACTS]
     past = await fact_history.past(scope, facts, resolved.request.as_of, PREVIEW) if facts else {}
     decisions = []
     for one in gone:
-        unit, before = one.unit, past.get(one.unit.item_id)
-        section, kind = ("facts", "fact") if unit.tier == Tier.FACTS else ("hits", str(unit.tier))
+        chunk, before = one.chunk, past.get(one.chunk.item_id)
+        section, kind = ("facts", "fact") if chunk.tier == Tier.FACTS else ("hits", str(chunk.tier))
         others = (before.successor,) if before and before.successor else ()
-        about = (section, kind, unit.item_id, 0, Reason.SUPERSEDED, round(one.score, 6), one.parts)
+        about = (section, kind, chunk.item_id, 0, Reason.SUPERSEDED, round(one.score, 6), one.parts)
         says = before.text if before else ""
-        decisions.append(Decision(*about, said_at=unit.occurred_at, preview=says, others=others))
+        decisions.append(Decision(*about, said_at=chunk.occurred_at, preview=says, others=others))
     return decisions

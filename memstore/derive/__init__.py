@@ -1,1 +1,1 @@
-"""Messages become units with embeddings, summaries and facts; erasing derives anew what depended on what went."""
+"""Messages become chunks with embeddings, summaries and facts; erasing derives anew what depended on what went."""

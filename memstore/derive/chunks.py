@@ -1,4 +1,4 @@
-"""The deriver of chunks: every message becomes one unit of recall, or several overlapping ones if it is long.
+"""The deriver of chunks: every message becomes one chunk, or several overlapping ones if it is long.
 
 They are embedded by the embedder that is active for the user; another process may change it meanwhile.
 """
@@ -14,7 +14,7 @@ from uuid import UUID
 from memstore._compat import to_thread
 from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_text
 from memstore.derive.dependencies import Dependencies, Producer
-from memstore.models import Json, Message, Role, Tier, Unit
+from memstore.models import Chunk, Json, Message, Role, Tier
 from memstore.store import chunks, embedding_models, messages
 from memstore.store.chunks import Model, new_chunk
 from memstore.store.database import Database, Transaction
@@ -23,7 +23,7 @@ from memstore.store.rows import NewChunk, PendingWork
 
 T_co = TypeVar("T_co", covariant=True)
 
-MIN_UNIT = 16  # tokens
+MIN_CHUNK = 16  # tokens
 BATCH_TOKENS = 250_000  # a batch is held in memory, and a message may have megabytes
 
 
@@ -36,11 +36,11 @@ class MessageBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class UnitBatch:
-    """The units of the messages up to `to_seq`."""
+class ChunkBatch:
+    """The chunks of the messages up to `to_seq`."""
 
     to_seq: int
-    units: list[NewChunk]
+    chunks: list[NewChunk]
     llm_session: None = None
 
 
@@ -57,13 +57,13 @@ async def load_next_messages(scope: Transaction, work: PendingWork, limit: int) 
     return MessageBatch(to_seq, new)
 
 
-class UnitDeriver:
-    """Makes units, terms and vectors of messages."""
+class ChunkDeriver:
+    """Makes chunks, terms and vectors of messages."""
 
-    name = "embed"
+    name = "chunks"
     batch_size = 512  # enough for the encoder to sort them by length
     uses_llm = False
-    recipe = "units/4"  # without the embedder: vectors of another are made of the same units
+    recipe = "chunks/4"  # without the embedder: vectors of another are made of the same chunks
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
@@ -71,47 +71,47 @@ class UnitDeriver:
 
     @property
     def producer(self) -> Producer:
-        """The deriver itself: there is no other way to make units."""
+        """The deriver itself: there is no other way to make chunks."""
         return self
 
     async def load(self, scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:
         """Return the next messages."""
         return await load_next_messages(scope, work, limit)
 
-    def compute(self, batches: Sequence[MessageBatch]) -> list[UnitBatch]:
-        """Return units with vectors; texts of all conversations go to the encoder together."""
+    def compute(self, batches: Sequence[MessageBatch]) -> list[ChunkBatch]:
+        """Return chunks with vectors; texts of all conversations go to the encoder together."""
         parts = [
-            (place, message, *unit)
+            (place, message, *chunk)
             for place, batch in enumerate(batches)
             for message in batch.messages
-            for unit in self._chunker.units(message)
+            for chunk in self._chunker.chunks(message)
         ]
-        results = [UnitBatch(batch.to_seq, []) for batch in batches]
+        results = [ChunkBatch(batch.to_seq, []) for batch in batches]
         vectors = self.dependencies.embed([text for *_, text in parts])
-        for (place, message, unit, text), vector in zip(parts, vectors, strict=True):
-            results[place].units.append(new_chunk(message.user_id, unit, text, vector, message.tags))
+        for (place, message, chunk, text), vector in zip(parts, vectors, strict=True):
+            results[place].chunks.append(new_chunk(message.user_id, chunk, text, vector, message.tags))
         return results
 
-    async def save(self, scope: Transaction, result: UnitBatch) -> dict[str, int]:
-        """Store the units."""
+    async def save(self, scope: Transaction, result: ChunkBatch) -> dict[str, int]:
+        """Store the chunks."""
         model = await embedding_models.lock_active(scope, self.dependencies.embedder)
-        return {"units": await chunks.add(scope, result.units, model)}
+        return {"chunks": await chunks.add(scope, result.chunks, model)}
 
 
 class Chunker:
-    """Cuts messages into units, each with the text to embed: who speaks is part of it (+14 points of recall)."""
+    """Cuts messages into chunks, each with the text to embed: who speaks is part of it (+14 points of recall)."""
 
     def __init__(self, dependencies: Dependencies) -> None:
-        self._limit, self._count = dependencies.unit_limit, dependencies.unit_count
+        self._limit, self._count = dependencies.chunk_limit, dependencies.chunk_count
 
-    def units(self, message: Message) -> list[tuple[Unit, str]]:
-        """Return a message's units, each with the text to embed."""
+    def chunks(self, message: Message) -> list[tuple[Chunk, str]]:
+        """Return a message's chunks, each with the text to embed."""
         text, speaker = message.text or "", message.name or message.role
         return [
             (
-                Unit(
+                Chunk(
                     item_id=message.id,
-                    chunk=number,
+                    chunk_index=number,
                     tier=Tier.MESSAGES,
                     conversation_id=message.conversation_id,
                     seq=message.seq,
@@ -127,9 +127,9 @@ class Chunker:
         ]
 
     def _spans(self, role: str, text: str, speaker: str) -> Iterator[tuple[int, int]]:
-        limit = max(MIN_UNIT, self._limit - self._count(speaker_prefixed(speaker, "")))
+        limit = max(MIN_CHUNK, self._limit - self._count(speaker_prefixed(speaker, "")))
         split = split_lines if role == Role.TOOL else sentences
-        # An assistant's code is its answer: apart there would be an eighth more units in all.
+        # An assistant's code is its answer: apart there would be an eighth more chunks in all.
         for begin, end in split_code_blocks(text) if role == Role.USER else [(0, len(text))]:
             for start, stop in split_text(text[begin:end], limit, self._count, split=split):
                 yield begin + start, begin + stop

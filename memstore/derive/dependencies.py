@@ -49,13 +49,13 @@ class Dependencies:
         return list(embed_texts(self.embedder, texts))
 
     @property
-    def unit_count(self) -> Callable[[str], int]:
-        """The token counter of units: the embedder's, if there is one."""
+    def chunk_count(self) -> Callable[[str], int]:
+        """The token counter of chunks: the embedder's, if there is one."""
         return self.counter.count if self.embedder is None else self.embedder.count
 
     @property
-    def unit_limit(self) -> int:
-        """The most tokens of a unit, by `unit_count`."""
+    def chunk_limit(self) -> int:
+        """The most tokens of a chunk, by `chunk_count`."""
         window = self.embedder.max_tokens if self.embedder else self.settings.chunk_tokens
         return min(self.settings.chunk_tokens, window)
 

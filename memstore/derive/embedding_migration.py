@@ -15,7 +15,7 @@ from memstore._compat import to_thread
 from memstore.derive.chunks import document_text, run_with_active_embedder, speaker_prefixed
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import Conflict
-from memstore.models import EmbeddingStatus, MigrationReport, Tier, UnitKey
+from memstore.models import ChunkKey, EmbeddingStatus, MigrationReport, Tier
 from memstore.providers import Embedder, Vectors
 from memstore.store import chunks, documents, embedding_models, erasure, messages, postings, vector_indexes
 from memstore.store.chunks import BUILDING, RETIRED, STATES, Model, model_id
@@ -23,9 +23,9 @@ from memstore.store.database import Database, Transaction
 from memstore.store.embedding_models import ChunkWithoutVector, ModelChanged
 from memstore.store.errors import ConcurrentUpdate
 
-BATCH = 256  # units or documents: what is lost when this is killed
+BATCH = 256  # chunks or documents: what is lost when this is killed
 
-Progress = Callable[[int, int], None]  # units done, units in all
+Progress = Callable[[int, int], None]  # chunks done, chunks in all
 
 
 async def migrate(
@@ -67,8 +67,8 @@ async def _begin(database: Database, model: Model) -> dict[UUID, int]:
 
 async def _count_missing(scope: Transaction, model: UUID) -> int:
     counts = await embedding_models.count_vectors(scope)
-    units = sum(count.units - count.vectors for count in counts if count.id == model)
-    return units + await documents.count_lacking(scope, model)
+    chunks = sum(count.chunks - count.vectors for count in counts if count.id == model)
+    return chunks + await documents.count_lacking(scope, model)
 
 
 async def _move(
@@ -76,20 +76,20 @@ async def _move(
 ) -> None:
     """Make a user's missing vectors, and then the model active."""
     while True:
-        await _fill_units(database, dependencies, user, model.id, advance)
+        await _fill_chunks(database, dependencies, user, model.id, advance)
         await _fill_documents(database, dependencies, user, model.id, advance)
         async with database.user_transaction(user) as scope:
             reach = await postings.reach(scope)
         # The index is made before it is used, and after it was filled: 60 times quicker.
-        if reach.units > database.most_units and vector_indexes.is_possible(model.dimensions):
-            await vector_indexes.build(database, user, model.id, model.dimensions, reach.units)
+        if reach.chunks > database.max_chunks and vector_indexes.is_possible(model.dimensions):
+            await vector_indexes.build(database, user, model.id, model.dimensions, reach.chunks)
         async with database.user_transaction(user) as scope:
             await chunks.lock_user(scope)
-            units = await embedding_models.chunks_without_vector(scope, model.id, limit=BATCH)
+            bare = await embedding_models.chunks_without_vector(scope, model.id, limit=BATCH)
             texts = await documents.lacking(scope, model.id, limit=BATCH)
-            if len(units) + len(texts) >= BATCH:  # derivers are not to wait for that
+            if len(bare) + len(texts) >= BATCH:  # derivers are not to wait for that
                 continue
-            made = await chunks.add_vectors(scope, await to_thread(_embed_units, dependencies, units), model.id)
+            made = await chunks.add_vectors(scope, await to_thread(_embed_chunks, dependencies, bare), model.id)
             vectors = await to_thread(_embed_documents, dependencies, texts)
             advance(made + await documents.add_vectors(scope, vectors, model.id))
             await embedding_models.switch(scope, model)
@@ -133,25 +133,25 @@ async def _clean_user(database: Database, user: UUID, retired: Sequence[Model]) 
 
 
 async def status(database: Database) -> list[EmbeddingStatus]:
-    """Return each embedder by its state: how many users it has, their units and vectors, and what is missing."""
+    """Return each embedder by its state: how many users it has, their chunks and vectors, and what is missing."""
     totals: defaultdict[tuple[str, int, str], Counter[str]] = defaultdict(Counter)
     async for user, _ in messages.everybody(database):
         async with database.user_transaction(user) as scope:
             for model in await embedding_models.count_vectors(scope):
-                missing = 0 if model.state == RETIRED else model.units - model.vectors
+                missing = 0 if model.state == RETIRED else model.chunks - model.vectors
                 total = totals[model.name, model.dimensions, model.state]
-                total.update(users=1, units=model.units, vectors=model.vectors, missing=missing)
+                total.update(users=1, chunks=model.chunks, vectors=model.vectors, missing=missing)
     statuses = [
-        EmbeddingStatus(*key, *(total[kind] for kind in ("users", "units", "vectors", "missing")))
+        EmbeddingStatus(*key, *(total[kind] for kind in ("users", "chunks", "vectors", "missing")))
         for key, total in totals.items()
     ]
     return sorted(statuses, key=lambda one: (STATES.index(one.state), one.name, one.dimensions))
 
 
-async def embed_missing_units(
+async def embed_missing_chunks(
     database: Database, dependencies: Dependencies, user: UUID, progress: Callable[[int], None]
 ) -> int:
-    """Embed every unit of a user that lacks a vector, a batch at a time; return how many.
+    """Embed every chunk of a user that lacks a vector, a batch at a time; return how many.
 
     Killed anywhere and run again, it goes on with what is left. `progress` is called with the number of each batch.
     Raises `EmbedderMismatch` if another embedder is active.
@@ -164,12 +164,12 @@ async def embed_missing_units(
             model = await embedding_models.lock_active(scope, dependencies.embedder)
         if model is None:
             return 0
-        return await _fill_units(database, dependencies, user, model, progress, is_active=True)
+        return await _fill_chunks(database, dependencies, user, model, progress, is_active=True)
 
     return await run_with_active_embedder(database, dependencies, user, embed)
 
 
-async def _fill_units(
+async def _fill_chunks(
     database: Database,
     dependencies: Dependencies,
     user: UUID,
@@ -178,7 +178,7 @@ async def _fill_units(
     *,
     is_active: bool = False,
 ) -> int:
-    """Embed units that lack a vector of the model; return how many. No transaction is open while the embedder works.
+    """Embed chunks that lack a vector of the model; return how many. No transaction is open while the embedder works.
 
     Of an active model arrays in every process are read anew after each batch. Raises `ModelChanged` if it is no longer
     active.
@@ -189,13 +189,13 @@ async def _fill_units(
         async with database.user_transaction(user, [erasure.VERSION]) as scope:
             [epoch] = scope.first
             batch = await embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after)
-        vectors = await to_thread(_embed_units, dependencies, batch)
+        vectors = await to_thread(_embed_chunks, dependencies, batch)
         try:
             async with erasure.transaction_if_unchanged(database, user, epoch) as scope:
                 made += await add(scope, vectors, model)
         except ModelChanged:
             raise
-        except ConcurrentUpdate:  # something was erased meanwhile, maybe one of the units: look for the others again
+        except ConcurrentUpdate:  # something was erased meanwhile, maybe one of the chunks: look for the others again
             after = 0
             continue
         progress(len(batch))
@@ -204,12 +204,13 @@ async def _fill_units(
         after = batch[-1].number
 
 
-def _embed_units(dependencies: Dependencies, units: Sequence[ChunkWithoutVector]) -> list[tuple[UnitKey, Vectors]]:
+def _embed_chunks(dependencies: Dependencies, chunks: Sequence[ChunkWithoutVector]) -> list[tuple[ChunkKey, Vectors]]:
     texts = [
-        speaker_prefixed(unit.speaker or "", unit.text) if unit.tier == Tier.MESSAGES else unit.text for unit in units
+        speaker_prefixed(chunk.speaker or "", chunk.text) if chunk.tier == Tier.MESSAGES else chunk.text
+        for chunk in chunks
     ]
-    vectors = zip(units, dependencies.embed(texts), strict=True)
-    return [(UnitKey(unit.item_id, unit.chunk), vector) for unit, vector in vectors if vector is not None]
+    vectors = zip(chunks, dependencies.embed(texts), strict=True)
+    return [(ChunkKey(chunk.item_id, chunk.chunk_index), vector) for chunk, vector in vectors if vector is not None]
 
 
 async def _fill_documents(

@@ -3,7 +3,7 @@
 All or nothing: killed in the middle, nothing was done. Done twice, the second time there is nothing left to do, and its
 certificate says so. A process that read before it and writes after it is refused (`transaction_if_unchanged`).
 
-With messages go summaries, facts, units, and what quotes or names them. A derived fact is removed if no other message
+With messages go summaries, facts, chunks, and what quotes or names them. A derived fact is removed if no other message
 says it, if its words are of a message that is removed, or if such a message said it last and it ended others: what was
 said in between may hold. If others say it, it is derived again from those. What people entered by hand stays, without
 that source; what they edited a derived fact to be is removed with it. Facts that a removed one had superseded hold
@@ -209,7 +209,7 @@ async def _remove_rows(
         gone += edits
     removal.items += gone
     removal.counts.update(await erasure.remove_chunks(scope, [*ids, *removal.items]))
-    if locked.posted:  # postings hold units by number: the next maintenance of the user makes them anew
+    if locked.posted:  # postings hold chunks by number: the next maintenance of the user makes them anew
         removal.counts["term_postings"] += await postings.forget(scope)
     removal.counts.update(await erasure.remove_facts(scope, gone, ids))
     await facts.first_said(scope, staying)
@@ -246,7 +246,7 @@ async def _remove_summaries(scope: Transaction, conversation: UUID, runs: Sequen
     removal.counts["summaries"] += len(removed)
     firsts = [summary.from_seq for summary in removed if summary.level == 1]
     if firsts:
-        await _derive_again(scope, conversation, "summarize", min(firsts) - 1, removal)
+        await _derive_again(scope, conversation, "summaries", min(firsts) - 1, removal)
 
 
 async def _derive_again(scope: Transaction, conversation: UUID, deriver: str, to_seq: int, removal: Removal) -> None:
@@ -260,7 +260,7 @@ async def _remove_quotes(scope: Transaction, doomed: Sequence[MessageToDelete], 
     first_messages = {message.conversation_id: message for message in reversed(doomed)}
     for conversation, first in first_messages.items():
         receipts += await erasure.remove_receipts(scope, (), conversation, first.recorded_at)
-        removal.counts["dead_letters"] += await erasure.remove_letters(scope, conversation, first.seq)
+        removal.counts["invalid_responses"] += await erasure.remove_invalid_responses(scope, conversation, first.seq)
     removal.counts["receipts"] += len(receipts)
     removal.counts["events"] += await erasure.remove_events(scope, [*removal.items, *receipts])
 

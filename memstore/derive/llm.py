@@ -20,7 +20,7 @@ from uuid import UUID
 from memstore import ids
 from memstore.derive.chunking import split_text
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
-from memstore.models import DeadLetter, Message, Role, Usage
+from memstore.models import InvalidResponse, Message, Role, Usage
 from memstore.providers import ChatMessage, ChatModel, Completion, T
 from memstore.text import json_line, replace_invalid_chars
 
@@ -197,7 +197,7 @@ class LLMSession:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
-    invalid_responses: list[DeadLetter] = field(default_factory=list)
+    invalid_responses: list[InvalidResponse] = field(default_factory=list)
 
     def complete(self, chat: Sequence[ChatMessage], schema: type[T], max_tokens: int) -> Completion[T]:
         """Return the model's answer; what it cost is counted, of one that cannot be used too.
@@ -217,7 +217,7 @@ class LLMSession:
     def reject(self, request: LLMRequest, error: str, payload: str) -> None:
         """Record an answer that cannot be used, or what of it cannot."""
         self.invalid_responses.append(
-            DeadLetter.model_construct(
+            InvalidResponse.model_construct(
                 id=request.id,
                 conversation_id=request.conversation_id,
                 deriver=request.deriver,

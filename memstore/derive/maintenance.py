@@ -1,7 +1,7 @@
-"""What is done for users beside deriving: retention, and the indexes of users with very many units.
+"""What is done for users beside deriving: retention, and the indexes of users with very many chunks.
 
-Recall is right without those indexes (postings and one of vectors), and slower. A user with fewer units needs none: all
-of them are held in the process.
+Recall is right without those indexes (postings and one of vectors), and slower. A user with fewer chunks needs none:
+all of them are held in the process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from memstore.store.postings import Reach
 
 
 async def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
-    """Remove what is older than it may be kept, and keep the indexes of users with very many units."""
+    """Remove what is older than it may be kept, and keep the indexes of users with very many chunks."""
     for user in users:
         await apply_retention(database, user, settings)
         await maintain_indexes(database, user)
@@ -46,9 +46,9 @@ async def apply_retention(database: Database, user: UUID, settings: Settings) ->
 
 
 async def list_unindexed_users(database: Database) -> list[str]:
-    """Return the names of users with more units than are held in a process, and not all of their indexes."""
+    """Return the names of users with more chunks than are held in a process, and not all of their indexes."""
     async with database.admin_transaction() as scope:
-        users = await postings.large(scope, database.most_units)
+        users = await postings.large(scope, database.max_chunks)
     return [
         user.name
         for user in users
@@ -57,23 +57,23 @@ async def list_unindexed_users(database: Database) -> list[str]:
 
 
 async def build_indexes(database: Database) -> list[str]:
-    """Make what is missing for every user with very many units; return those for whom this login may not."""
+    """Make what is missing for every user with very many chunks; return those for whom this login may not."""
     async with database.admin_transaction() as scope:
-        users = await postings.large(scope, database.most_units)
+        users = await postings.large(scope, database.max_chunks)
     return [user.name for user in users if not await maintain_indexes(database, user.id)]
 
 
 async def maintain_indexes(database: Database, user: UUID) -> bool:
-    """Make or drop a user's indexes by the number of units; False if this login may not make one.
+    """Make or drop a user's indexes by the number of chunks; False if this login may not make one.
 
     What another process does at the same moment is left to it.
     """
     async with database.user_transaction(user) as scope:
         reach = await postings.reach(scope)
     try:
-        if reach.units > database.most_units:
+        if reach.chunks > database.max_chunks:
             await _add_postings(database, user, reach)
-        elif reach.posted and reach.units <= database.most_units // 2:  # a user near the limit does not alternate
+        elif reach.posted and reach.chunks <= database.max_chunks // 2:  # a user near the limit does not alternate
             async with database.user_transaction(user) as scope:
                 await postings.forget(scope)
                 models = await chunks.read_models(scope)
@@ -81,21 +81,21 @@ async def maintain_indexes(database: Database, user: UUID) -> bool:
                 await vector_indexes.drop(database, user, model.id)
     except ConcurrentUpdate:
         pass
-    if reach.units <= database.most_units or (unindexed := await _find_unindexed(database, user)) is None:
+    if reach.chunks <= database.max_chunks or (unindexed := await _find_unindexed(database, user)) is None:
         return True
-    return await vector_indexes.build(database, user, unindexed.id, unindexed.dimensions, reach.units)
+    return await vector_indexes.build(database, user, unindexed.id, unindexed.dimensions, reach.chunks)
 
 
 async def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
     after = reach.posted
-    while reach.last_unit - after >= postings.FEWEST:
+    while reach.last_chunk - after >= postings.FEWEST:
         async with database.user_transaction(user) as scope:
             run = await postings.unposted(scope, after)
-        if not run.units:  # the last ones are gone
+        if not run.chunks:  # the last ones are gone
             return
         async with database.user_transaction(user, async_commit=True) as scope:
             await postings.post(scope, run)
-        after = run.units[-1].number
+        after = run.chunks[-1].number
 
 
 async def _find_unindexed(database: Database, user: UUID) -> Model | None:

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from memstore._compat import run_all, to_thread
-from memstore.derive.chunks import UnitDeriver, with_active_embedder
+from memstore.derive.chunks import ChunkDeriver, with_active_embedder
 from memstore.derive.dependencies import Dependencies, Producer
-from memstore.derive.embedding_migration import embed_missing_units
+from memstore.derive.embedding_migration import embed_missing_chunks
 from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.llm import CallsLost
 from memstore.derive.maintenance import run_maintenance
@@ -39,7 +39,7 @@ W = TypeVar("W", bound=PendingWork)
 Progress = Callable[[str, int, int], None]
 SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
 VECTORS = "vectors"
-REBUILDABLE = {"facts": "facts", "summaries": "summarize", VECTORS: VECTORS}  # what users call it, and the deriver
+REBUILDABLE = ("facts", "summaries", VECTORS)
 # The user's version and embedders: what is computed now is to be saved under the same ones.
 USER_STATE = (erasure.VERSION, chunks.MODELS)
 
@@ -70,7 +70,7 @@ class Deriver(Protocol):
     async def save(self, scope: Transaction, result: Any) -> dict[str, int]:
         """Store it; return how many rows of each kind were new.
 
-        For `letters`, unusable responses of a model, something was made by another recipe.
+        For `invalid_responses`, unusable responses of a model, something was made by another recipe.
         """
 
 
@@ -116,8 +116,8 @@ async def derive(
 ) -> DeriveReport:
     """Derive what is pending; return what was made and what failed.
 
-    `redo` names a deriver whose rows of other recipes are rebuilt first, a conversation at a time. With "vectors" units
-    that lack one get it.
+    `redo` names a deriver whose rows of other recipes are rebuilt first, conversation by conversation. With "vectors"
+    chunks that lack one get it.
     """
     only = only or DeriveScope()
     if redo == VECTORS and dependencies.embedder is None:
@@ -135,14 +135,14 @@ async def derive(
     if redo == VECTORS:
         await _embed_missing(database, dependencies, only, run)
     await run_maintenance(database, run.users, dependencies.settings)
-    kinds = ("units", "summaries", "facts", "redone", "letters", "refused", VECTORS, QUARANTINED)
+    kinds = ("chunks", "summaries", "facts", "redone", "invalid_responses", "refused", VECTORS, QUARANTINED)
     counts = {kind: run.made[kind] for kind in kinds}
-    return DeriveReport(run.done["embed"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))
+    return DeriveReport(run.done["chunks"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))
 
 
 def make_derivers(dependencies: Dependencies) -> tuple[Deriver, ...]:
     """Return the derivers."""
-    return UnitDeriver(dependencies), SummaryDeriver(dependencies), FactDeriver(dependencies)
+    return ChunkDeriver(dependencies), SummaryDeriver(dependencies), FactDeriver(dependencies)
 
 
 async def _run_deriver(
@@ -236,7 +236,7 @@ async def run_step(
                     event = _result_event(work, recipe, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
                     scope.events.append(event)
                 # Last: whoever adds messages waits for it.
-                made_by = None if counts.get("letters") else recipe
+                made_by = None if counts.get("invalid_responses") else recipe
                 last_seq = await watermarks.advance(scope, work, result.to_seq, made_by)
         except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             await _record_llm_usage(database, work, [result])
@@ -350,7 +350,7 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
         async with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as scope:
             counts = await own.replace(scope, work.conversation_id, results, recipe)
             scope.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
-            await watermarks.mark_rederived(scope, work, None if counts.get("letters") else recipe)
+            await watermarks.mark_rederived(scope, work, None if counts.get("invalid_responses") else recipe)
     except Exception as error:  # whatever it is goes on, after what the answers cost was stored
         await _record_llm_usage(database, work, results)
         if isinstance(error, ModelChanged):
@@ -364,20 +364,20 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
 
 
 async def _embed_missing(database: Database, dependencies: Dependencies, only: DeriveScope, run: RunState) -> None:
-    """Embed every unit that lacks a vector of the active embedder, user by user."""
+    """Embed every chunk that lacks a vector of the active embedder, user by user."""
     async for user, _ in messages.everybody(database):
         if only.user not in (None, user):
             continue
         async with database.user_transaction(user) as scope:
             counts = await messages.counts(scope)
-        total = run.made[VECTORS] + counts["units"] - counts["vectors"]
+        total = run.made[VECTORS] + counts["chunks"] - counts["vectors"]
 
-        def progress(units: int, total: int = total) -> None:
-            run.made[VECTORS] += units
+        def progress(chunks: int, total: int = total) -> None:
+            run.made[VECTORS] += chunks
             run.progress(VECTORS, run.made[VECTORS], total)
 
         try:
-            await embed_missing_units(database, dependencies, user, progress)
+            await embed_missing_chunks(database, dependencies, user, progress)
         except EmbedderMismatch as error:  # of this user; the others go on
             run.failed.append(f"{VECTORS} of user {user}: {type(error).__name__}: {error}")
 

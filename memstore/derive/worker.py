@@ -80,7 +80,7 @@ class Worker:
         self, database: Database, dependencies: Dependencies, *, concurrency: int, only: UUID | None = None
     ) -> None:
         # How many messages went through, what was made of them, and how often a deriver failed.
-        self.made = Counter(dict.fromkeys(("messages", "units", "summaries", "facts", "failed"), 0))
+        self.made = Counter(dict.fromkeys(("messages", "chunks", "summaries", "facts", "failed"), 0))
         self._users: set[UUID] = set()  # whose memory was derived
         self._database = database
         # Embedders of users for whom another one is active stay loaded as long as this works.
@@ -205,7 +205,7 @@ class Worker:
     ) -> tuple[bool, ConversationKey | None]:
         """Let each deriver that is behind in a conversation make one step, but for what a paused backfill holds.
 
-        A job `of_backfill` does only what a running backfill has: one of units alone does not wait for everything else
+        A job `of_backfill` does only what a running backfill has: one of chunks alone does not wait for everything else
         that its conversations lack. Returns whether more is to be done at once, and whose facts come next.
         """
         async with self._database.admin_transaction() as scope:
@@ -279,8 +279,8 @@ class Worker:
 
 
 def _totals(run: RunState) -> dict[str, int]:
-    made = {kind: run.made[kind] for kind in ("units", "summaries", "facts")}
-    return {"messages": run.done["embed"], **made, "failed": len(run.failed)}
+    made = {kind: run.made[kind] for kind in ("chunks", "summaries", "facts")}
+    return {"messages": run.done["chunks"], **made, "failed": len(run.failed)}
 
 
 async def enqueue_pending(database: Database, *, only: UUID | None = None) -> None:

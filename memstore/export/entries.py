@@ -29,7 +29,7 @@ from memstore.ingest.add import UNCOUNTED, count_tokens
 from memstore.ingest.importers import Skipped
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import validate_message
-from memstore.models import Conversation, FactSpan, Json, Message, Summary, Tier, Unit
+from memstore.models import Chunk, Conversation, FactSpan, Json, Message, Summary, Tier
 from memstore.providers import TokenCounter, Vectors
 from memstore.store.messages import CLEARED
 from memstore.store.rows import ChunkRow, FactWithHistory, NewChunk, Row
@@ -47,12 +47,12 @@ Item = TypeVar("Item", Message, Summary, FactWithHistory)
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[Item]):
-    """A line of an item, where it stands, the item to be stored, and its units."""
+    """A line of an item, where it stands, the item to be stored, and its chunks."""
 
     where: str
     line: ItemLine
     item: Item
-    units: list[ChunkRow]
+    chunks: list[ChunkRow]
 
     @property
     def row(self) -> Row:
@@ -83,7 +83,7 @@ class EntryBuilder:
                 if self.redactor.detectors:
                     self._redact(line, row)
                 item = _with_history(line, row) if isinstance(line, FactLine) else row
-                entries.append(Entry(one.where, line, item, _units(row, line, dimensions)))
+                entries.append(Entry(one.where, line, item, _chunks(row, line, dimensions)))
             except InvalidInput as error:
                 skipped.append(Skipped(one.where, str(error)))
         return entries, skipped
@@ -92,7 +92,7 @@ class EntryBuilder:
         """Mask the secrets of a message of which nothing was derived; raise `InvalidInput` for those of others."""
         if isinstance(row, Message):
             if self.redactor.redact_message(row):
-                if line.units:  # they are of its words
+                if line.chunks:  # they are of its words
                     raise InvalidInput(NOT_MASKED)
                 vars(row).update(tokens=UNCOUNTED)
                 count_tokens([row], self.counter)
@@ -147,49 +147,49 @@ def _with_history(line: FactLine, row: Any) -> FactWithHistory:
     return FactWithHistory(row, sources, [change.model_dump() for change in line.history])
 
 
-def _units(row: Row, line: ItemLine, dimensions: int | None) -> list[ChunkRow]:
-    """Return an item's units; raise `InvalidInput` for one that lies outside of its text, or has a wrong vector."""
+def _chunks(row: Row, line: ItemLine, dimensions: int | None) -> list[ChunkRow]:
+    """Return an item's chunks; raise `InvalidInput` for one that lies outside of its text, or has a wrong vector."""
     length = len(row.text or "")
-    units = []
-    for chunk, one in enumerate(line.units):
+    chunks = []
+    for index, one in enumerate(line.chunks):
         if not one.start <= one.stop <= length:
-            raise InvalidInput(f"its unit {chunk} is {one.start} to {one.stop}, and its text has {length} characters")
+            raise InvalidInput(f"its chunk {index} is {one.start} to {one.stop}, and its text has {length} characters")
         vector = None
         if one.vector is not None and dimensions is not None:
-            vector = decode_vector(one.vector, f"its unit {chunk}")
+            vector = decode_vector(one.vector, f"its chunk {index}")
             # A longer one would be found for whatever is asked; of what is not finite nothing would come out right.
             if len(vector) != dimensions or not abs(np.linalg.norm(vector) - 1) < VECTOR_TOLERANCE:
-                raise InvalidInput(f"the vector of its unit {chunk} is not {dimensions} components of length 1")
+                raise InvalidInput(f"the vector of its chunk {index} is not {dimensions} components of length 1")
         span = one.start, one.stop
         place: tuple[Any, ...]
         if isinstance(row, Message):
             place = row.conversation_id, row.seq, row.role, row.name or row.role
-            unit = Unit(row.id, chunk, Tier.MESSAGES, *place, *span, row.occurred_at)
+            chunk = Chunk(row.id, index, Tier.MESSAGES, *place, *span, row.occurred_at)
         elif isinstance(row, Summary):
             place = row.conversation_id, row.to_seq, None, None
-            unit = Unit(row.id, chunk, Tier.SUMMARIES, *place, *span, row.occurred_until)
+            chunk = Chunk(row.id, index, Tier.SUMMARIES, *place, *span, row.occurred_until)
         else:
             place = one.conversation_id, None, None, row.subject
-            unit = Unit(row.id, chunk, Tier.FACTS, *place, *span, row.occurred_at)
-        units.append(ChunkRow(unit, one.recorded_at, vector))
-    return units
+            chunk = Chunk(row.id, index, Tier.FACTS, *place, *span, row.occurred_at)
+        chunks.append(ChunkRow(chunk, one.recorded_at, vector))
+    return chunks
 
 
-def hash_units(entries: Sequence[Entry[Any]], resources: Dependencies | None) -> dict[UUID, list[NewChunk]]:
-    """Return the units of items to be stored, with their own vectors, or with new ones that `resources` make."""
-    units = [(one.row, kept) for one in entries for kept in one.units]
+def hash_chunks(entries: Sequence[Entry[Any]], resources: Dependencies | None) -> dict[UUID, list[NewChunk]]:
+    """Return the chunks of items to be stored, with their own vectors, or with new ones that `resources` make."""
+    chunks = [(one.row, kept) for one in entries for kept in one.chunks]
     texts = []
-    for row, kept in units:
-        text = (row.text or "")[kept.unit.start : kept.unit.stop]
-        texts.append(speaker_prefixed(kept.unit.speaker or "", text) if isinstance(row, Message) else text)
-    vectors: Sequence[Vectors | None] = [kept.vector for _, kept in units]
+    for row, kept in chunks:
+        text = (row.text or "")[kept.chunk.start : kept.chunk.stop]
+        texts.append(speaker_prefixed(kept.chunk.speaker or "", text) if isinstance(row, Message) else text)
+    vectors: Sequence[Vectors | None] = [kept.vector for _, kept in chunks]
     if resources is not None:
         vectors = resources.embed(texts)
     hashed: dict[UUID, list[NewChunk]] = {}
-    for (row, kept), text, vector in zip(units, texts, vectors, strict=True):
+    for (row, kept), text, vector in zip(chunks, texts, vectors, strict=True):
         tags = row.tags if isinstance(row, Message) else ()
-        unit = NewChunk(kept.unit, *hash_terms(text, row.user_id), vector, tags, kept.recorded_at)
-        hashed.setdefault(row.id, []).append(unit)
+        chunk = NewChunk(kept.chunk, *hash_terms(text, row.user_id), vector, tags, kept.recorded_at)
+        hashed.setdefault(row.id, []).append(chunk)
     return hashed
 
 

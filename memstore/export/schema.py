@@ -29,7 +29,7 @@ NotBlank = Annotated[str, Field(pattern=r"\S")]
 Count = Annotated[int, Field(ge=0, le=2**62)]
 Seq = Annotated[int, Field(ge=0, le=10_000_000)]  # of a message: derivers walk over those that are missing
 Share = Annotated[float, Field(ge=0, le=1)]
-Deriver = Literal["embed", "summarize", "facts"]
+Deriver = Literal["chunks", "summaries", "facts"]
 State = Literal["active", "quarantined", "superseded", "retracted", "erased"]
 Action = Literal["superseded", "retracted", "edited", "restored", "conflicted", "resolved", "confirmed", "quarantined"]
 
@@ -165,8 +165,8 @@ class ConversationLine(_InConversation):
         return self._build(Conversation, name=self.conversation)
 
 
-class UnitLine(_Schema):
-    """A unit of recall, in characters of the item's text; a fact's is of the conversation that it was derived of.
+class ChunkLine(_Schema):
+    """A chunk, in characters of the item's text; a fact's is of the conversation that it was derived of.
 
     `vector` is base64 of float32, the least significant byte first.
     """
@@ -179,7 +179,7 @@ class UnitLine(_Schema):
 
 
 class MessageLine(NewMessage, _InConversation):
-    """A message: the pivot's keys, its number, when it was recorded, its tokens by which counter, its units."""
+    """A message: the pivot's keys, its number, when it was recorded, its tokens by which counter, its chunks."""
 
     kind: Literal["message"]
     seq: Annotated[Seq, Field(ge=1)]
@@ -187,7 +187,7 @@ class MessageLine(NewMessage, _InConversation):
     recorded_at: UtcTime
     tokens: Count
     counter: str
-    units: list[UnitLine] = Field(default_factory=list)
+    chunks: list[ChunkLine] = Field(default_factory=list)
 
     def _expected_id(self) -> UUID | None:
         if self.external_id is None:
@@ -215,7 +215,7 @@ class SummaryLine(_InConversation):
     occurred_at: UtcTime
     occurred_until: UtcTime
     recorded_at: UtcTime
-    units: list[UnitLine] = Field(default_factory=list)
+    chunks: list[ChunkLine] = Field(default_factory=list)
 
     def _expected_id(self) -> UUID:
         if self.to_seq < self.from_seq:
@@ -270,7 +270,7 @@ class FactLine(_UserOwned):
     recorded_at: UtcTime
     sources: list[SourceLine] = Field(default_factory=list)
     history: list[FactChangeLine] = Field(default_factory=list)
-    units: list[UnitLine] = Field(default_factory=list)
+    chunks: list[ChunkLine] = Field(default_factory=list)
 
     def _expected_id(self) -> UUID:
         if {change.id for change in self.history} != {ids.change_id(self.id, n) for n in range(len(self.history))}:
@@ -283,7 +283,7 @@ class FactLine(_UserOwned):
 
 
 class DocumentVectorLine(_Schema):
-    """The vector of a text of a document, under its path, by the embedder of an id; base64 as in units."""
+    """The vector of a text of a document, under its path, by the embedder of an id; base64 as in chunks."""
 
     path: str
     model_id: UUID

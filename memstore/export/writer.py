@@ -1,6 +1,6 @@
 """Write an export: each user as of one moment, an object a line, in memory that does not grow with it.
 
-Not in it are what this installation did (events, receipts, jobs, dead letters, what models cost) and how it is set.
+Not in it are what this installation did (events, receipts, jobs, invalid responses, costs of models) and how it is set.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MESSAGES_PER_PROGRESS = 1000
 BUFFER_BYTES = 1024 * 1024
 GZIP_LEVEL = 6
 LINE_SEPARATORS = re.compile("[\x85\u2028\u2029]")  # to some readers of lines; JSON escapes the others itself
-LEFT_OUT_IF_EMPTY = ("tags", "metadata", "settings", "setting_changes", "sources", "history", "units", "vectors")
+LEFT_OUT_IF_EMPTY = ("tags", "metadata", "settings", "setting_changes", "sources", "history", "chunks", "vectors")
 
 Target = str | Path | IO[bytes]
 
@@ -103,7 +103,7 @@ class _UserExport:
             if owner is None:
                 raise InvalidInput(f"There is no user {name!r}: nothing was exported.")
             await self._user(owner)
-            wanted = {"with_units": self.derived, "model_id": owner.model_id}
+            wanted = {"with_chunks": self.derived, "model_id": owner.model_id}
             async for row in archive.read_conversations(scope):
                 await self._conversation(scope, row, wanted, owner.messages)
             await self._facts(scope, wanted)
@@ -123,12 +123,12 @@ class _UserExport:
         if self.derived:
             async with aclosing(archive.read_summaries(scope, row.conversation.id, wanted)) as summaries:
                 async for item in summaries:
-                    await self.lines.write("summary", place | _columns(item.row, SummaryLine) | _units(item))
+                    await self.lines.write("summary", place | _columns(item.row, SummaryLine) | _chunks(item))
         async with aclosing(archive.read_messages(scope, row.conversation.id, wanted)) as messages:
             async for item in messages:
                 message: Any = item.row
                 line = place | _columns(message, MessageLine) | {"content": message.content, "metadata": message.meta}
-                await self.lines.write("message", line | _units(item))
+                await self.lines.write("message", line | _chunks(item))
                 self.done += 1
                 if self.done % MESSAGES_PER_PROGRESS == 0:
                     self.progress(self.name, self.done, max(total, self.done))
@@ -136,14 +136,14 @@ class _UserExport:
 
     async def _facts(self, scope: Transaction, wanted: Json) -> None:
         # What people entered is made of no message; its vector is.
-        mine = {"with_units": True, "model_id": wanted["model_id"] if self.derived else None}
+        mine = {"with_chunks": True, "model_id": wanted["model_id"] if self.derived else None}
         async with aclosing(archive.read_facts(scope, mine, by_hand=not self.derived)) as facts:
             async for item in facts:
                 fact: Any = item.row
                 # A column of 32 bits: the shortest number that is the same there.
                 own = {"fact_kind": fact.kind, "confidence": float(str(np.float32(fact.confidence)))}
                 own |= {"sources": item.sources, "history": item.history}
-                await self.lines.write("fact", {"user": self.name} | _columns(fact, FactLine) | own | _units(item))
+                await self.lines.write("fact", {"user": self.name} | _columns(fact, FactLine) | own | _chunks(item))
 
     async def _documents(self, scope: Transaction) -> None:
         async with aclosing(archive.read_documents(scope)) as documents:
@@ -159,13 +159,13 @@ def _columns(row: Any, line: type[Any]) -> Json:
     return {key: held[key] for key in line.model_fields if key in held and key != "kind"}
 
 
-def _units(item: ItemRow) -> Json:
-    units = []
-    for chunk in item.units:
-        unit: Json = {"start": chunk.start, "stop": chunk.stop, "recorded_at": chunk.recorded_at}
-        unit |= {} if chunk.conversation_id is None else {"conversation_id": chunk.conversation_id}
-        units.append(unit if chunk.vector is None else unit | {"vector": encode_vector(chunk.vector)})
-    return {"units": units}
+def _chunks(item: ItemRow) -> Json:
+    chunks = []
+    for chunk in item.chunks:
+        line: Json = {"start": chunk.start, "stop": chunk.stop, "recorded_at": chunk.recorded_at}
+        line |= {} if chunk.conversation_id is None else {"conversation_id": chunk.conversation_id}
+        chunks.append(line if chunk.vector is None else line | {"vector": encode_vector(chunk.vector)})
+    return {"chunks": chunks}
 
 
 def _document_vector(path: str, model_id: str, components: str, text: str | None) -> Json:

@@ -32,7 +32,7 @@ from memstore.text import INVALID_CHARS
 
 # In metadata: where anything but TRUSTED stands there, no fact rests on the message alone; a slip of the pen is safe.
 TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
-LONGEST_NAME = 200  # characters; a speaker stands before every unit of what was said, and a tag beside it
+LONGEST_NAME = 200  # characters; a speaker stands before every chunk of what was said, and a tag beside it
 MOST_TAGS = 100
 MOST_ROWS = 1_000_000
 MOST_OFFSET = 2**31 - 1

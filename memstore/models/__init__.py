@@ -37,6 +37,8 @@ from memstore.models.facts import (
 )
 from memstore.models.messages import (
     LONGEST_TTL as LONGEST_TTL,
+    Chunk as Chunk,
+    ChunkKey as ChunkKey,
     Conversation as Conversation,
     Document as Document,
     Hit as Hit,
@@ -49,8 +51,6 @@ from memstore.models.messages import (
     Summary as Summary,
     Tier as Tier,
     Time as Time,
-    Unit as Unit,
-    UnitKey as UnitKey,
     column as column,
 )
 from memstore.models.reports import (
@@ -59,13 +59,13 @@ from memstore.models.reports import (
     BackfillPlan as BackfillPlan,
     BackfillStatus as BackfillStatus,
     Certificate as Certificate,
-    DeadLetter as DeadLetter,
     DerivationProblem as DerivationProblem,
     DeriveReport as DeriveReport,
     DeriverPlan as DeriverPlan,
     EmbeddingStatus as EmbeddingStatus,
     ErasureScope as ErasureScope,
     ExportReport as ExportReport,
+    InvalidResponse as InvalidResponse,
     Job as Job,
     JobCounts as JobCounts,
     MigrationReport as MigrationReport,

@@ -109,19 +109,19 @@ class Summary(SQLModel):
     recorded_at: datetime = column(Time, default="now()")
 
 
-class UnitKey(NamedTuple):
-    """The key of a unit: its item, and which chunk of it."""
+class ChunkKey(NamedTuple):
+    """The key of a chunk: its item, and which chunk of it."""
 
     item_id: UUID
-    chunk: int
+    chunk_index: int
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class Chunk:
     """What recall ranks: a message, summary or fact, or a chunk of a long one; `start` and `stop` in characters."""
 
     item_id: UUID
-    chunk: int
+    chunk_index: int
     tier: Tier
     conversation_id: UUID | None
     seq: int | None
@@ -132,9 +132,9 @@ class Unit:
     occurred_at: datetime
 
     @property
-    def key(self) -> UnitKey:
-        """The key of the unit."""
-        return UnitKey(self.item_id, self.chunk)
+    def key(self) -> ChunkKey:
+        """The key of the chunk."""
+        return ChunkKey(self.item_id, self.chunk_index)
 
 
 @dataclass(frozen=True, slots=True)

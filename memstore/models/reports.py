@@ -17,7 +17,7 @@ from memstore.models.contexts import adapter, as_json
 from memstore.models.messages import Json, Time, column
 
 
-class DeadLetter(SQLModel):
+class InvalidResponse(SQLModel):
     """An answer of a chat model that could not be used, or what of it was not believed. The messages are not lost."""
 
     user_id: UUID = Field(primary_key=True)
@@ -47,19 +47,19 @@ class Usage(NamedTuple):
 class DeriveReport:
     """What `derive` made.
 
-    `redone` are conversations that were made anew, `vectors` those of units that had none, `quarantined` facts that
-    wait for `confirm_fact`. `letters` are unusable answers of a chat model, which `redo` asks again, and `refused` what
-    of its answers was not believed; `user.dead_letters()` has both. `failed` names the conversations that could not be
-    derived, and why; `waiting` the derivers whose chat model is unavailable or has used up its tokens: their messages
-    stay pending.
+    `redone` are conversations that were made anew, `vectors` those of chunks that had none, `quarantined` facts that
+    wait for `confirm_fact`. `invalid_responses` are unusable answers of a chat model, which `redo` asks again, and
+    `refused` what of its answers was not believed; `user.invalid_responses()` has both. `failed` names conversations
+    that could not be derived, and why; `waiting` the derivers whose chat model is unavailable or has used up its
+    tokens: their messages stay pending.
     """
 
     messages: int = 0
-    units: int = 0
+    chunks: int = 0
     summaries: int = 0
     facts: int = 0
     redone: int = 0
-    letters: int = 0
+    invalid_responses: int = 0
     refused: int = 0
     vectors: int = 0
     quarantined: int = 0
@@ -184,13 +184,13 @@ class ExportReport:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingStatus:
-    """An embedding model of some users: `state` is serving, building or retired; `missing` units have no vector."""
+    """An embedding model of some users: `state` is serving, building or retired; `missing` chunks have no vector."""
 
     name: str
     dimensions: int
     state: str
     users: int
-    units: int
+    chunks: int
     vectors: int
     missing: int
 

@@ -17,7 +17,7 @@ from uuid import UUID
 import numpy as np
 
 from memstore._compat import to_thread
-from memstore.models import Hit, Message, Tier, UnitKey
+from memstore.models import ChunkKey, Hit, Message, Tier
 from memstore.providers import Vectors
 from memstore.search.query import Query, QueryBuilder
 from memstore.search.ranking import LATEST, NOTHING, Candidate, Ranking, best_of_each, rank
@@ -36,9 +36,9 @@ ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones firs
 
 @dataclass(frozen=True, slots=True)
 class IndexCandidates:
-    """What the indexes found, with neighbours: arrays, the distance of each row from what was found, and the corpus."""
+    """What the indexes found, with neighbours: rows, how far each is from what was found, and the corpus."""
 
-    arrays: UserIndex
+    index: UserIndex
     distances: Rows
     corpus: Corpus
 
@@ -96,26 +96,25 @@ def message_hit(message: Message, **changes: Any) -> Hit:
 
 async def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
     """Return hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
-    units = [one.unit for one in chosen]
-    said = await chunks.load_texts(scope, units, as_of)
-    return [_hit(one, said[one.unit.item_id]) for one in chosen if one.unit.item_id in said]
+    said = await chunks.load_texts(scope, [one.chunk for one in chosen], as_of)
+    return [_hit(one, said[one.chunk.item_id]) for one in chosen if one.chunk.item_id in said]
 
 
 def _hit(one: Candidate, said: ItemText) -> Hit:
-    unit = one.unit
+    chunk = one.chunk
     return Hit(
-        tier=Tier(unit.tier),
-        id=unit.item_id,
-        text=(said.text or "")[unit.start : unit.stop],
+        tier=Tier(chunk.tier),
+        id=chunk.item_id,
+        text=(said.text or "")[chunk.start : chunk.stop],
         score=one.score,
         parts=one.parts,
-        sources=(unit.item_id,) if unit.tier == Tier.MESSAGES else tuple(said.sources),
-        occurred_at=unit.occurred_at,
-        conversation_id=unit.conversation_id,
-        seq=unit.seq,
-        role=unit.role,
-        speaker=unit.speaker,
-        start=unit.start,
+        sources=(chunk.item_id,) if chunk.tier == Tier.MESSAGES else tuple(said.sources),
+        occurred_at=chunk.occurred_at,
+        conversation_id=chunk.conversation_id,
+        seq=chunk.seq,
+        role=chunk.role,
+        speaker=chunk.speaker,
+        start=chunk.start,
         valid_to=said.valid_to,
     )
 
@@ -131,32 +130,32 @@ async def rank_candidates(
     if version is None:  # nothing is stored of the user, or no longer
         scope.cache.forget(scope.user_id)
         return NOTHING
-    if version.units > scope.cache.most_units:
+    if version.chunks > scope.cache.max_chunks:
         return await _rank_by_indexes(scope, query, version, filters, depth)
-    arrays = await chunks.read_index(scope, query.model, version.version)
-    if arrays is None:
+    index = await chunks.read_index(scope, query.model, version.version)
+    if index is None:
         return NOTHING
-    query = await query.for_speakers(arrays.speakers_of_messages)
+    query = await query.for_speakers(index.speakers_of_messages)
     tagged = None if filters.tags is None else await chunks.items_with_tags(scope, filters.tags)
-    return await to_thread(_rank_arrays, arrays, version, query, filters, depth, tagged)
+    return await to_thread(_rank_index, index, version, query, filters, depth, tagged)
 
 
-def _rank_arrays(
-    arrays: UserIndex,
+def _rank_index(
+    index: UserIndex,
     version: IndexVersion,
     query: Query,
     filters: Filters,
     depth: int,
     tagged: Sequence[UUID] | None,
 ) -> Ranking:
-    corpus = Corpus(version.units, version.unit_length)
+    corpus = Corpus(version.chunks, version.chunk_length)
     if filters.as_of is not None:
-        arrays = arrays.as_of(filters.as_of)
-        corpus = Corpus(len(arrays), int(arrays.lengths.sum()))
-    visible = None if filters.everything else arrays.filter(**filters.on_columns())
+        index = index.as_of(filters.as_of)
+        corpus = Corpus(len(index), int(index.lengths.sum()))
+    visible = None if filters.everything else index.filter(**filters.on_columns())
     if visible is not None and tagged is not None:
-        visible = np.intersect1d(visible, arrays.whole_items(arrays.first_rows(tagged)))
-    return rank(arrays, query, corpus, depth, visible)
+        visible = np.intersect1d(visible, index.whole_items(index.first_rows(tagged)))
+    return rank(index, query, corpus, depth, visible)
 
 
 async def _rank_by_indexes(
@@ -166,7 +165,7 @@ async def _rank_by_indexes(
     if found is None:
         return NOTHING
     again = await query.for_speakers(
-        scope.cache.add_speakers(scope.user_id, query.model, found.arrays.speakers_of_messages)
+        scope.cache.add_speakers(scope.user_id, query.model, found.index.speakers_of_messages)
     )
     if again is not query:  # it names a speaker who is found for the first time
         found = await search_indexes(scope, again, version, filters, depth) or found
@@ -177,11 +176,11 @@ async def search_indexes(
     scope: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int
 ) -> IndexCandidates | None:
     """Return what the indexes find; None where there is nothing."""
-    units, length = version.units, version.unit_length
+    size, length = version.chunks, version.chunk_length
     if filters.as_of is not None:
-        units, length = await chunks.corpus_as_of(scope, filters.as_of)
+        size, length = await chunks.corpus_as_of(scope, filters.as_of)
     matches = await postings.matches(scope, list(query.terms.values()), version.posted, filters.as_of)
-    corpus = Corpus(units, length, matches.holding)
+    corpus = Corpus(size, length, matches.holding)
     count = max(PER_INDEX, depth // 2)
     numbers = await _visible(scope, filters, await to_thread(best_by_words, matches, corpus), count)
     if query.vector is None:
@@ -196,8 +195,8 @@ def _rank_found(found: IndexCandidates, query: Query, filters: Filters, depth: i
     reach = 0 if filters.tags is not None else chunks.BESIDE  # neighbours' tags are not known
     visible = np.flatnonzero(found.distances <= reach)
     if not filters.everything:
-        visible = np.intersect1d(visible, found.arrays.filter(**filters.on_columns()))
-    return rank(found.arrays, query, found.corpus, depth, visible)
+        visible = np.intersect1d(visible, found.index.filter(**filters.on_columns()))
+    return rank(found.index, query, found.corpus, depth, visible)
 
 
 async def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
@@ -216,9 +215,9 @@ async def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: i
 
 async def _nearest(
     scope: Transaction, query: Vectors, model: UUID, filters: Filters, version: IndexVersion, count: int
-) -> list[UnitKey]:
+) -> list[ChunkKey]:
     """Return the chunks nearest to a vector: by the index where there is one that finds enough visible ones."""
-    if version.units > scope.cache.most_units and await vector_indexes.is_ready(scope, model):
+    if version.chunks > scope.cache.max_chunks and await vector_indexes.is_ready(scope, model):
         if filters.everything:
             return await vector_indexes.nearest(scope, query, model, count)
         near = await vector_indexes.nearest(scope, query, model, FILTERED)
@@ -234,7 +233,7 @@ def best_by_words(matches: Matches, corpus: Corpus) -> Rows:
     if not some:
         return np.empty(0, dtype=np.intp)
     added = [
-        idf(holding, corpus.units) * saturated(found.counts, found.lengths, corpus.mean_length, B)
+        idf(holding, corpus.chunks) * saturated(found.counts, found.lengths, corpus.mean_length, B)
         for holding, found in some
     ]
     scores = np.bincount(np.concatenate([found.numbers for _, found in some]), np.concatenate(added))

@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from memstore.models import Tier, Unit
+from memstore.models import Chunk, Tier
 from memstore.providers import Vectors
 from memstore.search import signals
 from memstore.search.signals import Corpus, Floats, asks_for_assistant_words, asks_for_overview
@@ -53,7 +53,7 @@ LATEST = 20
 class Candidate:
     """A chunk, with what each signal adds to its score."""
 
-    unit: Unit
+    chunk: Chunk
     parts: Mapping[str, float]
 
     @property
@@ -93,7 +93,7 @@ class QueryFeatures:
 
 
 def rank(
-    arrays: UserIndex,
+    index: UserIndex,
     features: QueryFeatures,
     corpus: Corpus,
     depth: int,
@@ -106,49 +106,49 @@ def rank(
     """
     # Cosines are computed twice: of all chunks in 32 bits to see which may be among the best, of those in 64 bits. So
     # the last bits of a sum, which depend on how a matrix is laid out, decide nothing.
-    visible = np.arange(len(arrays)) if visible is None else visible
-    around = signals.context_weight(arrays)
-    lexical, lexical_around = signals.lexical(arrays, features.terms, corpus, visible)
+    visible = np.arange(len(index)) if visible is None else visible
+    around = signals.context_weight(index)
+    lexical, lexical_around = signals.lexical(index, features.terms, corpus, visible)
     values = {
         "lexical": (1 - around) * lexical,
         "lexical_around": around * lexical_around,
-        "speaker": signals.speaker(arrays, features.text),
-        "date": signals.date(arrays, features.text),
+        "speaker": signals.speaker(index, features.text),
+        "date": signals.date(index, features.text),
     }
     if features.vector is None:  # by words alone nearly all chunks are nothing to the question
-        visible = _matching(arrays, values, visible)
+        visible = _matching(index, values, visible)
     asks_assistant = asks_for_assistant_words(features.text)
-    values["role"] = np.zeros(len(arrays)) if asks_assistant else arrays.by_person
-    values["brevity"] = signals.brevity(arrays)
-    values["question"] = signals.question(arrays, features.question_term)
-    values["answers"] = np.zeros(len(arrays))
+    values["role"] = np.zeros(len(index)) if asks_assistant else index.by_person
+    values["brevity"] = signals.brevity(index)
+    values["question"] = signals.question(index, features.question_term)
+    values["answers"] = np.zeros(len(index))
     boosts_answers = asks_assistant or asks_for_overview(features.text)
     rough = values.copy()
     if features.vector is not None:
-        rough |= _semantic(arrays, signals.rough_cosines(arrays, features.vector), around, slice(None))
+        rough |= _semantic(index, signals.rough_cosines(index, features.vector), around, slice(None))
     if boosts_answers:
-        rough["answers"] = _answers(arrays, rough, slice(None))
-    best = rows = _best(arrays, _sum(rough), visible, depth)
+        rough["answers"] = _answers(index, rough, slice(None))
+    best = rows = _best(index, _sum(rough), visible, depth)
     if boosts_answers:
-        rows = np.union1d(best, signals.answered_rows(arrays, best))
+        rows = np.union1d(best, signals.answered_rows(index, best))
     exact = {name: of_all[rows] for name, of_all in values.items()}
     if features.vector is not None:
-        neighbours = np.unique(arrays.neighbours[:, rows])
-        cosines = signals.cosines(arrays, features.vector, neighbours[neighbours < len(arrays)])
-        exact |= _semantic(arrays, cosines, around, rows)
+        neighbours = np.unique(index.neighbours[:, rows])
+        cosines = signals.cosines(index, features.vector, neighbours[neighbours < len(index)])
+        exact |= _semantic(index, cosines, around, rows)
     if boosts_answers:
-        exact["answers"] = _answers(arrays, exact, rows)
+        exact["answers"] = _answers(index, exact, rows)
     chosen = np.isin(rows, best)
     parts = {name: np.round(WEIGHTS[name] * exact[name][chosen], 6) for name in WEIGHTS if name in exact}
-    return _ranking(arrays, rows[chosen], parts, depth)
+    return _ranking(index, rows[chosen], parts, depth)
 
 
-def _answers(arrays: UserIndex, values: Mapping[str, Floats], rows: Rows | slice) -> Floats:
-    return signals.answers(arrays, _sum(values) - WEIGHTS["role"] * values["role"], rows)
+def _answers(index: UserIndex, values: Mapping[str, Floats], rows: Rows | slice) -> Floats:
+    return signals.answers(index, _sum(values) - WEIGHTS["role"] * values["role"], rows)
 
 
-def _semantic(arrays: UserIndex, cosines: Floats, around: Floats, rows: Rows | slice) -> dict[str, Floats]:
-    context = signals.context_cosines(arrays, cosines, rows)
+def _semantic(index: UserIndex, cosines: Floats, around: Floats, rows: Rows | slice) -> dict[str, Floats]:
+    context = signals.context_cosines(index, cosines, rows)
     return {
         "semantic": (1 - around)[rows] * np.maximum(cosines[rows], 0.0),
         "semantic_around": around[rows] * np.maximum(context, 0.0),
@@ -162,16 +162,16 @@ def _sum(values: Mapping[str, Floats]) -> Floats:
     return total
 
 
-def _matching(arrays: UserIndex, values: Mapping[str, Floats], visible: Rows) -> Rows:
+def _matching(index: UserIndex, values: Mapping[str, Floats], visible: Rows) -> Rows:
     """Return the rows that match anything, and some of what was said last, for questions that match nothing."""
-    latest = visible[_order(arrays, visible, np.zeros(len(visible)))[:LATEST]]
+    latest = visible[_order(index, visible, np.zeros(len(visible)))[:LATEST]]
     return np.union1d(visible[_sum(values)[visible] > 0], latest)
 
 
-def _best(arrays: UserIndex, scores: Floats, visible: Rows, depth: int) -> Rows:
+def _best(index: UserIndex, scores: Floats, visible: Rows, depth: int) -> Rows:
     """Return the rows that may be among the best of their tier."""
     best = []
-    for places in _by_tier(arrays.tiers[visible]):
+    for places in _by_tier(index.tiers[visible]):
         rows = visible[places]
         if len(rows) > depth:
             of_these = scores[rows]
@@ -184,21 +184,21 @@ def _by_tier(tiers: NDArray[np.int16]) -> list[Rows]:
     return [np.flatnonzero(tiers == tier) for tier in range(1, len(TIERS) + 1)]
 
 
-def _order(arrays: UserIndex, rows: Rows, scores: Floats) -> Rows:
-    return np.lexsort((arrays.rank[rows], -arrays.times[rows], -scores))
+def _order(index: UserIndex, rows: Rows, scores: Floats) -> Rows:
+    return np.lexsort((index.rank[rows], -index.times[rows], -scores))
 
 
-def _ranking(arrays: UserIndex, rows: Rows, parts: Mapping[str, Floats], depth: int) -> Ranking:
-    order = _order(arrays, rows, np.round(np.sum([*parts.values()], axis=0), 9))
-    kept = np.sort(np.concatenate([places[:depth] for places in _by_tier(arrays.tiers[rows[order]])]))
+def _ranking(index: UserIndex, rows: Rows, parts: Mapping[str, Floats], depth: int) -> Ranking:
+    order = _order(index, rows, np.round(np.sum([*parts.values()], axis=0), 9))
+    kept = np.sort(np.concatenate([places[:depth] for places in _by_tier(index.tiers[rows[order]])]))
     order = order[kept]
-    tiers = arrays.tiers[rows[order]]
+    tiers = index.tiers[rows[order]]
 
     def build(places: Sequence[int]) -> list[Candidate]:
         chosen = order[list(places)]
         values = zip(*(values[chosen].tolist() for values in parts.values()), strict=True)
-        units = arrays.units(rows[chosen])
-        return [Candidate(unit, dict(zip(parts, own, strict=True))) for unit, own in zip(units, values, strict=True)]
+        chunks = index.chunks(rows[chosen])
+        return [Candidate(chunk, dict(zip(parts, own, strict=True))) for chunk, own in zip(chunks, values, strict=True)]
 
     return Ranking([TIERS[tier - 1] for tier in tiers.tolist()], build)
 
@@ -207,6 +207,6 @@ def best_of_each(candidates: Iterable[Candidate]) -> Iterator[Candidate]:
     """Yield only the best chunk of each item, in the order given."""
     seen: set[UUID] = set()
     for candidate in candidates:
-        if candidate.unit.item_id not in seen:
-            seen.add(candidate.unit.item_id)
+        if candidate.chunk.item_id not in seen:
+            seen.add(candidate.chunk.item_id)
             yield candidate

@@ -34,22 +34,22 @@ HEADER_TOKENS = 10  # the day and the speaker before a chunk, in a context
 class Corpus:
     """What BM25 has to know of all chunks of the user: how many they are, and how long in all.
 
-    `holding` says how many have each term of the question, by hash, where the arrays hold only some of the chunks.
+    `holding` says how many have each term of the question, by hash, where the index holds only some of the chunks.
     """
 
-    units: int
+    chunks: int
     length: int
     holding: Mapping[int, int] | None = None
 
     @property
     def mean_length(self) -> float:
         """The mean length of a chunk, in terms."""
-        return max(self.length / max(1, self.units), 1e-9)
+        return max(self.length / max(1, self.chunks), 1e-9)
 
 
-def idf(holding: int, units: int) -> float:
+def idf(holding: int, chunks: int) -> float:
     """Return the weight of a term that so many of all chunks have (Lucene's, never negative)."""
-    return math.log(1 + (max(units, holding) - holding + 0.5) / (holding + 0.5))
+    return math.log(1 + (max(chunks, holding) - holding + 0.5) / (holding + 0.5))
 
 
 def saturated(counts: Floats, lengths: Floats, mean_length: float, b: float) -> Floats:
@@ -58,21 +58,21 @@ def saturated(counts: Floats, lengths: Floats, mean_length: float, b: float) -> 
     return about
 
 
-def context_weight(arrays: UserIndex) -> Floats:
+def context_weight(index: UserIndex) -> Floats:
     """Return which share of a chunk's score is its neighbourhood's: the shorter it is, the less it says alone.
 
     "Yes, in Porto!" is found by the question before it.
     """
-    share: Floats = HALF_TOKENS / (arrays.characters / CHARACTERS + HALF_TOKENS)
+    share: Floats = HALF_TOKENS / (index.characters / CHARACTERS + HALF_TOKENS)
     return share
 
 
-def cosines(arrays: UserIndex, query: Vectors, rows: Rows) -> Floats:
+def cosines(index: UserIndex, query: Vectors, rows: Rows) -> Floats:
     """Return the cosine of each chunk with a vector: to 12 places for those rows that are embedded, 0 for others."""
-    scores = np.zeros(len(arrays))
-    if not arrays.vectors:
+    scores = np.zeros(len(index))
+    if not index.vectors:
         return scores
-    there, vectors = arrays.vectors_at(rows)
+    there, vectors = index.vectors_at(rows)
     embedded = rows[there]
     exact, asked = vectors.astype(np.float64), query.astype(np.float64)
     lengths = np.sqrt(np.vecdot(exact, exact) * np.vecdot(asked, asked))
@@ -80,26 +80,26 @@ def cosines(arrays: UserIndex, query: Vectors, rows: Rows) -> Floats:
     return scores
 
 
-def rough_cosines(arrays: UserIndex, query: Vectors) -> Floats:
+def rough_cosines(index: UserIndex, query: Vectors) -> Floats:
     """Return the cosine of each chunk with a vector, to 5 places; 0 for those that are not embedded."""
-    scores = np.zeros(len(arrays))
-    if arrays.vectors:
+    scores = np.zeros(len(index))
+    if index.vectors:
         # Not `block @ query`: BLAS would start threads beside those of the encoder, of which a small machine has few.
-        scores[arrays.embedded] = np.concatenate([np.vecdot(block, query) for block in arrays.vectors])
+        scores[index.embedded] = np.concatenate([np.vecdot(block, query) for block in index.vectors])
     return scores
 
 
-def context_cosines(arrays: UserIndex, own: Floats, rows: Rows | slice) -> Floats:
+def context_cosines(index: UserIndex, own: Floats, rows: Rows | slice) -> Floats:
     """Return the cosine of the question with the mean vector of each row and its neighbours, weighed by nearness.
 
     `own` are the cosines of all rows. A cosine, and no mean of cosines: neighbours of one subject count less than
     scattered ones.
     """
-    mean: Floats = (arrays.context_weights[:, rows] * np.append(own, 0.0)[arrays.neighbours[:, rows]]).sum(axis=0)
+    mean: Floats = (index.context_weights[:, rows] * np.append(own, 0.0)[index.neighbours[:, rows]]).sum(axis=0)
     return mean
 
 
-def lexical(arrays: UserIndex, terms: Mapping[str, int], corpus: Corpus, visible: Rows) -> tuple[Floats, Floats]:
+def lexical(index: UserIndex, terms: Mapping[str, int], corpus: Corpus, visible: Rows) -> tuple[Floats, Floats]:
     """Return BM25 of each chunk, and of each with its neighbours as one text; of the best visible one either is 1.
 
     `terms` are the question's, with their hashes. Speakers' names do not count in the second: most neighbourhoods have
@@ -107,36 +107,36 @@ def lexical(arrays: UserIndex, terms: Mapping[str, int], corpus: Corpus, visible
     """
     postings: dict[str, Posting] = {}
     for term, number in terms.items():
-        rows, counts = arrays.having(number)
+        rows, counts = index.rows_with_term(number)
         if len(rows):
             holding = len(rows) if corpus.holding is None else corpus.holding[number]
-            postings[term] = idf(holding, corpus.units), rows, counts
-    unnamed = [posting for term, posting in postings.items() if term not in arrays.speaker_terms]
-    own = _bm25(arrays, [*postings.values()], corpus.mean_length)
-    return _by_best(own, visible), _by_best(_context_bm25(arrays, unnamed, corpus.mean_length), visible)
+            postings[term] = idf(holding, corpus.chunks), rows, counts
+    unnamed = [posting for term, posting in postings.items() if term not in index.speaker_terms]
+    own = _bm25(index, [*postings.values()], corpus.mean_length)
+    return _by_best(own, visible), _by_best(_context_bm25(index, unnamed, corpus.mean_length), visible)
 
 
-def _bm25(arrays: UserIndex, terms: Sequence[Posting], mean_length: float) -> Floats:
+def _bm25(index: UserIndex, terms: Sequence[Posting], mean_length: float) -> Floats:
     if not terms:
-        return np.zeros(len(arrays))
+        return np.zeros(len(index))
     weights, rows, counts = _entries(terms)
-    about: Floats = weights * saturated(counts, arrays.lengths[rows], mean_length, B)
-    return np.bincount(rows, about, len(arrays)).astype(np.float64, copy=False)
+    about: Floats = weights * saturated(counts, index.lengths[rows], mean_length, B)
+    return np.bincount(rows, about, len(index)).astype(np.float64, copy=False)
 
 
-def _context_bm25(arrays: UserIndex, terms: Sequence[Posting], mean_length: float) -> Floats:
-    width = len(arrays) + 1  # the last one is of neighbours that there are not
+def _context_bm25(index: UserIndex, terms: Sequence[Posting], mean_length: float) -> Floats:
+    width = len(index) + 1  # the last one is of neighbours that there are not
     total = np.zeros(width)
     at_once = max(1, TABLE // width)
     for start in range(0, len(terms), at_once):
         some = terms[start : start + at_once]
         places, rows, counts = _entries([(place, rows, counts) for place, (_, rows, counts) in enumerate(some)])
-        cells = arrays.neighbours[:, rows] + places * width
+        cells = index.neighbours[:, rows] + places * width
         sums = np.bincount(cells.ravel(), np.tile(counts, len(cells)), len(some) * width)
         there = np.flatnonzero(sums.reshape(-1, width)[:, :-1])
         place, row = np.divmod(there, width - 1)
         weights = np.array([weight for weight, _, _ in some])[place]
-        about = saturated(sums[place * width + row], arrays.lengths_of_context[row], mean_length, B_AROUND)
+        about = saturated(sums[place * width + row], index.lengths_of_context[row], mean_length, B_AROUND)
         total += np.bincount(row, weights * about, width)
     return total[:-1]
 
@@ -152,12 +152,12 @@ def _by_best(scores: Floats, visible: Rows) -> Floats:
     return scores / best if best > 0 else np.zeros_like(scores)
 
 
-def speaker(arrays: UserIndex, text: str) -> Floats:
+def speaker(index: UserIndex, text: str) -> Floats:
     """Return 1 for what the speaker said whom the question names, where it names exactly one."""
-    name = _only_name(text, arrays.speaker_names)
+    name = _only_name(text, index.speaker_names)
     if name is None:
-        return np.zeros(len(arrays))
-    said: Floats = (arrays.speaker_ids == arrays.speaker_names.index(name)).astype(np.float64)
+        return np.zeros(len(index))
+    said: Floats = (index.speaker_ids == index.speaker_names.index(name)).astype(np.float64)
     return said
 
 
@@ -166,13 +166,13 @@ def _only_name(text: str, names: Iterable[str]) -> str | None:
     return named.pop() if len(named) == 1 else None
 
 
-def date(arrays: UserIndex, text: str) -> Floats:
+def date(index: UserIndex, text: str) -> Floats:
     """Return 1 for what was said in a month, or a year, that the question names, and 2 for the very day."""
-    scores = np.zeros(len(arrays))
+    scores = np.zeros(len(index))
     dates = named_dates(text)
     if not dates:
         return scores
-    days = np.datetime64(EPOCH.replace(tzinfo=None), "D") + arrays.times // MICROSECONDS_A_DAY
+    days = np.datetime64(EPOCH.replace(tzinfo=None), "D") + index.times // MICROSECONDS_A_DAY
     months = days.astype("M8[M]")
     years, months_of_year = months.astype(np.int64) // 12 + 1970, months.astype(np.int64) % 12 + 1
     days_of_month = (days - months.astype("M8[D]")).astype(np.int64) + 1
@@ -183,42 +183,42 @@ def date(arrays: UserIndex, text: str) -> Floats:
     return scores
 
 
-def brevity(arrays: UserIndex) -> Floats:
+def brevity(index: UserIndex) -> Floats:
     """Return the logarithm of how much shorter than 60 tokens a chunk is in a context: it leaves room for others."""
-    in_context = arrays.characters / CHARACTERS + HEADER_TOKENS
+    in_context = index.characters / CHARACTERS + HEADER_TOKENS
     room: Floats = np.log(HALF_TOKENS / in_context)
     return room
 
 
-def question(arrays: UserIndex, term: int) -> Floats:
+def question(index: UserIndex, term: int) -> Floats:
     """Return -1 for a question after which the same role speaks next, less for a long one.
 
     `term` is the hash that every question has. The answer is what is looked for, and has the question beside it. Who
     asks an assistant says what they want, so these questions count in full.
     """
-    asking = arrays.having(term)[0]
-    following = np.append(arrays.seqs, -1)[arrays.neighbours[REACH + 1, asking]]
-    answered = asking[following == arrays.seqs[asking] + 1]
-    scores = np.zeros(len(arrays))
-    scores[answered] = -context_weight(arrays)[answered]
+    asking = index.rows_with_term(term)[0]
+    following = np.append(index.seqs, -1)[index.neighbours[REACH + 1, asking]]
+    answered = asking[following == index.seqs[asking] + 1]
+    scores = np.zeros(len(index))
+    scores[answered] = -context_weight(index)[answered]
     return scores
 
 
-def answers(arrays: UserIndex, scores: Floats, rows: Rows | slice) -> Floats:
+def answers(index: UserIndex, scores: Floats, rows: Rows | slice) -> Floats:
     """Return for each row that an assistant said the score, or 0, of the best chunk among them of what it answers.
 
     What was worked out is in answers, whose words are not those of a question that asks for it. `scores` are the rows'.
     """
-    messages, answered = arrays.answered
-    best = np.zeros(len(arrays) + 1)
+    messages, answered = index.answered
+    best = np.zeros(len(index) + 1)
     np.maximum.at(best, messages[rows], scores)
     best[-1] = 0.0  # where -1 leads
     return best[answered[rows]]
 
 
-def answered_rows(arrays: UserIndex, rows: Rows) -> Rows:
+def answered_rows(index: UserIndex, rows: Rows) -> Rows:
     """Return the chunks of what the rows answer."""
-    messages, answered = arrays.answered
+    messages, answered = index.answered
     asked = answered[rows]
     return np.flatnonzero(np.isin(messages, asked[asked >= 0]))
 

@@ -25,7 +25,7 @@ SQL = statements("archive")
 FACT = row_builder(FactColumns)
 PAGE = 200  # conversations read at once
 FIRST = UUID(int=0)
-Wanted = dict[str, Any]  # `with_units`: read items with their units; `model_id`: with vectors of this model
+Wanted = dict[str, Any]  # `with_chunks`: read items with their chunks; `model_id`: with vectors of this model
 
 
 async def freeze(scope: Transaction) -> None:
@@ -77,12 +77,12 @@ def _conversation_row(watermarks: dict[str, list[Any]], setting_changes: list[Js
 
 
 def _item(build: Any, row: dict[str, Any]) -> ItemRow:
-    units, sent = row.pop("units") or [], row.pop("vectors") or b""
+    stored, sent = row.pop("chunks") or [], row.pop("vectors") or b""
     sources, history = row.pop("sources", []), row.pop("history", [])
-    embedded = sum(unit[-1] for unit in units)
+    embedded = sum(chunk[-1] for chunk in stored)
     vectors = iter(np.frombuffer(sent, ">f4").reshape(embedded, -1)[:, 1:].astype(np.float32)) if embedded else iter(())
     chunks = []
-    for start, stop, conversation, recorded_at, has_vector in units:
+    for start, stop, conversation, recorded_at, has_vector in stored:
         vector = next(vectors) if has_vector else None
         chunks.append(ExportedChunk(start, stop, datetime.fromisoformat(recorded_at), conversation, vector))
     return ItemRow(build(**row), chunks, sources, history)
@@ -117,7 +117,7 @@ async def taken(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> 
 
 
 async def embedded(scope: Transaction, conversation: UUID) -> int:
-    """Return up to which message a conversation is made into units; what is above that, the deriver will."""
+    """Return up to which message a conversation is made into chunks; what is above that, the deriver will."""
     return await scope.value(SQL["embedded"], int, conversation_id=conversation) or 0
 
 

@@ -1,4 +1,4 @@
-"""Units of recall over all tiers: their terms and vectors, written by derivers and scanned by the legs of recall."""
+"""Chunks over all tiers: their terms and vectors, written by derivers and scanned by the legs of recall."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from psycopg.errors import ForeignKeyViolation
 
 from memstore import ids
 from memstore._compat import to_thread
-from memstore.models import Tier, Unit, UnitKey
+from memstore.models import Chunk, ChunkKey, Tier
 from memstore.providers import Embedder, Vectors
 from memstore.store.database import Read, Transaction, read_all, read_one
 from memstore.store.errors import ConcurrentUpdate
@@ -25,8 +25,8 @@ from memstore.store.user_index import OVERLAP, REACH, RECORD, ROLES, TIERS, Rows
 
 SQL = statements("chunks")
 EVERY_TIER = tuple(Tier)
-COLUMNS = tuple(field.name for field in fields(Unit))  # `asdict` copies each value deeply: a third of storing a unit
-BESIDE = REACH  # units on either side of one that may be found with it
+COLUMNS = tuple(field.name for field in fields(Chunk))  # `asdict` copies each value deeply: a third of storing a chunk
+BESIDE = REACH  # chunks on either side of one that may be found with it
 
 
 STATES = ACTIVE, BUILDING, RETIRED = "serving", "building", "retired"
@@ -61,18 +61,18 @@ def active_model(known: Sequence[Model]) -> Model | None:
 
 
 async def lock_user(scope: Transaction) -> None:
-    """Let no other writer of this user's units or facts in until the transaction ends."""
+    """Let no other writer of this user's chunks or facts in until the transaction ends."""
     await scope.run(SQL["lock"])
 
 
-def new_chunk(user_id: UUID, unit: Unit, text: str, vector: Vectors | None, tags: Sequence[str] = ()) -> NewChunk:
-    """Return a unit to be stored for the text by which it is to be found. Costs time, so not in a transaction."""
-    return NewChunk(unit, *hash_terms(text, user_id), vector, tags)
+def new_chunk(user_id: UUID, chunk: Chunk, text: str, vector: Vectors | None, tags: Sequence[str] = ()) -> NewChunk:
+    """Return a chunk to be stored for the text by which it is to be found. Costs time, so not in a transaction."""
+    return NewChunk(chunk, *hash_terms(text, user_id), vector, tags)
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which units a recall may see. `since` is inclusive, `until` is not; `as_of` hides what was recorded later."""
+    """Which chunks a recall may see. `since` is inclusive, `until` is not; `as_of` hides what was recorded later."""
 
     tiers: Sequence[Tier] = EVERY_TIER
     conversation_id: UUID | None = None
@@ -97,33 +97,33 @@ class Filters:
         return asdict(self) | {name: value and [str(entry) for entry in value] for name, value in lists.items()}
 
 
-async def add(scope: Transaction, units: Sequence[NewChunk], model: UUID | None) -> int:
-    """Store units with terms and vectors; return how many. Raises `ConcurrentUpdate` if another worker stored some."""
-    if not units:
+async def add(scope: Transaction, chunks: Sequence[NewChunk], model: UUID | None) -> int:
+    """Store chunks with terms and vectors; return how many. Raises `ConcurrentUpdate` if another worker stored some."""
+    if not chunks:
         return 0
-    # First: the lock on the user's row makes the order of numbers that in which units are seen by others.
-    length = sum(sum(new.frequencies) for new in units)
-    [last] = await scope.column(SQL["count_units"], units=len(units), length=length)
-    rows = [_row(new, number) for number, new in enumerate(units, last - len(units) + 1)]
-    if await scope.run_many(SQL["add_text"], rows) != len(units):
+    # First: the lock on the user's row makes the order of numbers that in which chunks are seen by others.
+    length = sum(sum(new.frequencies) for new in chunks)
+    [last] = await scope.column(SQL["count_chunks"], chunks=len(chunks), length=length)
+    rows = [_row(new, number) for number, new in enumerate(chunks, last - len(chunks) + 1)]
+    if await scope.run_many(SQL["add_text"], rows) != len(chunks):
         raise ConcurrentUpdate
     if model is not None:
-        vectors = [(new.unit.key, new.vector) for new in units if new.vector is not None]
+        vectors = [(new.chunk.key, new.vector) for new in chunks if new.vector is not None]
         await add_vectors(scope, vectors, model)
-    return len(units)
+    return len(chunks)
 
 
 def _row(new: NewChunk, number: int) -> dict[str, object]:
-    row: dict[str, object] = {name: getattr(new.unit, name) for name in COLUMNS}
-    row["tier"], row["tags"], row["number"] = new.unit.tier.value, list(new.tags), number
+    row: dict[str, object] = {name: getattr(new.chunk, name) for name in COLUMNS}
+    row["tier"], row["tags"], row["number"] = new.chunk.tier.value, list(new.tags), number
     for name, numbers in (("terms", new.terms), ("frequencies", new.frequencies)):
         row[name] = f"{{{','.join(map(str, numbers))}}}"
     row["length"], row["recorded_at"] = sum(new.frequencies), new.recorded_at
     return row
 
 
-async def add_vectors(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vectors]], model: UUID) -> int:
-    """Store vectors of units that had none; return how many are new. Raises `ConcurrentUpdate` if a unit is gone."""
+async def add_vectors(scope: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], model: UUID) -> int:
+    """Store vectors of chunks that had none; return how many are new. Raises `ConcurrentUpdate` if a chunk is gone."""
     rows = [key._asdict() | {"model_id": model, "embedding": vector} for key, vector in vectors]
     try:
         return await scope.run_many(SQL["add_vector"], rows)
@@ -133,14 +133,14 @@ async def add_vectors(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vecto
 
 @dataclass(frozen=True, slots=True)
 class IndexVersion:
-    """Which units a user has now, how many and how long in all, and the user's embedding models.
+    """Which chunks a user has now, how many and how long in all, and the user's embedding models.
 
-    Units up to number `posted` are in postings, for users who have those.
+    Chunks up to number `posted` are in postings, for users who have those.
     """
 
     version: str
-    units: int
-    unit_length: int
+    chunks: int
+    chunk_length: int
     posted: int
     embedders: list[tuple[str, str, int, str]]
 
@@ -151,12 +151,12 @@ class IndexVersion:
 
 
 def index_version(model: UUID) -> Read[IndexVersion | None]:
-    """Return the read of the version of a user's units; None for a user of whom nothing is stored."""
+    """Return the read of the version of a user's chunks; None for a user of whom nothing is stored."""
     return read_one(SQL["version"], IndexVersion, model_id=model)
 
 
 async def read_index(scope: Transaction, model: UUID, version: str) -> UserIndex | None:
-    """Return the user's units and their vectors of a model, of this version or a later one; None if there are none."""
+    """Return the user's chunks and their vectors of a model, of this version or a later one; None if there are none."""
     kept = scope.cache.get(scope.user_id, model)
     if kept is not None and kept.version == version:
         return kept
@@ -173,25 +173,25 @@ async def _read(scope: Transaction, model: UUID, kept: UserIndex | None) -> User
     rows = await scope.binary(SQL["arrays"], **values)
     if not rows or rows[0][4] is None:  # nobody is there, or nothing
         return None
-    version, units, digest, newest, *sent = rows[0]
+    version, chunks, digest, newest, *sent = rows[0]
     found = await to_thread(_unpack, version, newest, *sent)
     if kept is None:
         return found
-    if kept.version.partition("/")[2] != version.partition("/")[2]:  # older units were given vectors meanwhile
+    if kept.version.partition("/")[2] != version.partition("/")[2]:  # older chunks were given vectors meanwhile
         return None
     found = await to_thread(kept.extend, found)
-    return found if len(found) == units and found.digest == digest else None
+    return found if len(found) == chunks and found.digest == digest else None
 
 
 async def read_neighbourhood(
-    scope: Transaction, model: UUID, keys: Sequence[UnitKey], numbers: Sequence[int], as_of: datetime | None = None
+    scope: Transaction, model: UUID, keys: Sequence[ChunkKey], numbers: Sequence[int], as_of: datetime | None = None
 ) -> tuple[UserIndex, Rows] | None:
-    """Return some units, by name or by number, with what stands beside them, as arrays; None where nothing is found.
+    """Return some chunks, by name or by number, with what stands beside them, as arrays; None where nothing is found.
 
-    With it come how many steps each row is from the nearest of the units asked for. Rows up to `BESIDE` steps away have
+    With it come how many steps each row is from the nearest chunk asked for. Rows up to `BESIDE` steps away have
     all of their own neighbours in the arrays, the others not.
     """
-    names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk for key in keys]}
+    names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk_index for key in keys]}
     values = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES], "far": 2 * BESIDE}
     rows = await scope.binary(SQL["around"], model_id=model, as_of=as_of, **names, **values)
     if not rows or not rows[0][0]:
@@ -201,28 +201,28 @@ async def read_neighbourhood(
 
 
 async def filter_chunks(
-    scope: Transaction, filters: Filters, *, keys: Sequence[UnitKey] = (), numbers: Sequence[int] = ()
-) -> list[tuple[int, UnitKey]]:
-    """Return number and name of those of some units, named or numbered, that a filter lets through; in any order."""
-    names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk for key in keys]}
+    scope: Transaction, filters: Filters, *, keys: Sequence[ChunkKey] = (), numbers: Sequence[int] = ()
+) -> list[tuple[int, ChunkKey]]:
+    """Return number and name of those of some chunks, named or numbered, that a filter lets through; in any order."""
+    names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk_index for key in keys]}
     rows = await scope.tuples(SQL["shown"], **names, numbers=list(numbers), **filters.values())
-    return [(number, UnitKey(item_id, chunk)) for number, item_id, chunk in rows]
+    return [(number, ChunkKey(item_id, index)) for number, item_id, index in rows]
 
 
 async def nearest(
     scope: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int
-) -> dict[UnitKey, float]:
-    """Return the cosines of the units nearest to a vector of length 1: exact, over every unit that the filter shows."""
+) -> dict[ChunkKey, float]:
+    """Return the cosines of the chunks nearest to a vector of length 1: exact, over all that the filter shows."""
     values = {"query": query, "model_id": model, "limit": limit}
     if filters.everything:
         rows = await scope.tuples(SQL["nearest"], **values)
     else:
         rows = await scope.tuples(SQL["nearest_filtered"], **values, **filters.values())
-    return {UnitKey(item_id, chunk): score for item_id, chunk, score in rows}
+    return {ChunkKey(item_id, index): score for item_id, index, score in rows}
 
 
 async def corpus_as_of(scope: Transaction, as_of: datetime) -> tuple[int, int]:
-    """Return how many units there were at a moment, and how long they were in all."""
+    """Return how many chunks there were at a moment, and how long they were in all."""
     (row,) = await scope.tuples(SQL["corpus_as_of"], as_of=as_of)
     return row[0], row[1]
 
@@ -232,21 +232,21 @@ async def items_with_tags(scope: Transaction, tags: Sequence[str]) -> list[UUID]
     return await scope.column(SQL["tagged"], tags=list(tags))
 
 
-async def latest(scope: Transaction, filters: Filters, limit: int) -> list[UnitKey]:
-    """Return the units that were said last."""
-    return await scope.all(SQL["latest"], UnitKey, limit=limit, **filters.values())
+async def latest(scope: Transaction, filters: Filters, limit: int) -> list[ChunkKey]:
+    """Return the chunks that were said last."""
+    return await scope.all(SQL["latest"], ChunkKey, limit=limit, **filters.values())
 
 
 async def has_chunks(scope: Transaction, item: UUID) -> bool:
-    """Return whether an item has units."""
-    return bool(await scope.tuples(SQL["a_unit"], item_id=item))
+    """Return whether an item has chunks."""
+    return bool(await scope.tuples(SQL["has_chunks"], item_id=item))
 
 
 async def remove(scope: Transaction, items: Iterable[UUID]) -> None:
-    """Remove the units and vectors of items that are gone, and count them off."""
-    lengths = await scope.column(SQL["remove_units"], item_ids=list(items))
+    """Remove the chunks and vectors of items that are gone, and count them off."""
+    lengths = await scope.column(SQL["remove_chunks"], item_ids=list(items))
     if lengths:
-        await scope.run(SQL["count_units"], units=-len(lengths), length=-sum(lengths))
+        await scope.run(SQL["count_chunks"], chunks=-len(lengths), length=-sum(lengths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +262,8 @@ class ItemText:
 SAID = {Tier.MESSAGES: SQL["messages_said"], Tier.SUMMARIES: SQL["summaries_said"], Tier.FACTS: SQL["facts_said"]}
 
 
-async def load_texts(scope: Transaction, found: Sequence[Unit], as_of: datetime | None = None) -> dict[UUID, ItemText]:
-    """Return what the items of units say; items that are gone, or facts that were not active, are left out."""
+async def load_texts(scope: Transaction, found: Sequence[Chunk], as_of: datetime | None = None) -> dict[UUID, ItemText]:
+    """Return what the items of chunks say; items that are gone, or facts that were not active, are left out."""
     reads = [
         read_all(statement, ItemText, item_ids=wanted, as_of=as_of)
         for tier, statement in SAID.items()
@@ -291,17 +291,17 @@ def _unpack(
     frequencies: bytes,
     vectors: bytes,
 ) -> UserIndex:
-    units = np.frombuffer(records, RECORD)
-    counts = units["terms"].astype(np.int64)
+    chunks = np.frombuffer(records, RECORD)
+    counts = chunks["terms"].astype(np.int64)
     once: dict[str | None, str | None] = {}
     return UserIndex(
         version,
         newest,
-        units,
+        chunks,
         [once.setdefault(speaker, speaker) for speaker in speakers],
         _elements(terms, counts, ">i8"),
         _elements(frequencies, counts, ">i2"),
-        (_vectors(vectors, int(np.count_nonzero(units["embedded"]))),) if vectors else (),
+        (_vectors(vectors, int(np.count_nonzero(chunks["embedded"]))),) if vectors else (),
     )
 
 

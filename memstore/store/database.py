@@ -30,7 +30,7 @@ from memstore.events import Event, EventType, Subscription
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.roles import UNKNOWN, capabilities
 from memstore.store.sql import expand_rows, statements
-from memstore.store.user_index import MOST_BYTES, MOST_UNITS, IndexCache
+from memstore.store.user_index import MAX_CHUNKS, MOST_BYTES, IndexCache
 
 T = TypeVar("T")
 M = TypeVar("M", bound=SQLModel)
@@ -216,7 +216,7 @@ class Database:
     """An open database.
 
     `revive` starts an embedded server again that has died; it is called from a thread. `subscriptions` get the events
-    of each transaction that was committed; with `outbox` they are kept too. Of users with at most `most_units` units
+    of each transaction that was committed; with `outbox` they are kept too. Of users with at most `max_chunks` chunks
     these are held in this process; of others, recall asks the database.
     """
 
@@ -227,17 +227,17 @@ class Database:
         *,
         revive: Callable[[], None] | None = None,
         outbox: bool = True,
-        most_units: int = MOST_UNITS,
+        max_chunks: int = MAX_CHUNKS,
         most_bytes: int = MOST_BYTES,
     ) -> None:
         self.url = url
-        self.most_units = most_units
+        self.max_chunks = max_chunks
         self.subscriptions: list[Subscription] = []
         self._outbox = outbox
         self.capabilities = UNKNOWN
         self._confinement: dict[str, str] = {}
         self._revive = revive
-        self.cache = IndexCache(most_units, most_bytes)
+        self.cache = IndexCache(max_chunks, most_bytes)
         self._process = os.getpid()
         self._checked_out: set[AsyncConnection[Any]] = set()  # what calls have of the pool
         self._forget_exit: Callable[[], None] = lambda: None

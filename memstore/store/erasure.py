@@ -38,7 +38,7 @@ OF_FACTS = {
 }
 OF_CONVERSATION = {
     "receipts": SQL["conversation_receipts"],
-    "dead_letters": SQL["conversation_dead_letters"],
+    "invalid_responses": SQL["conversation_invalid_responses"],
     "summaries": SQL["conversation_summaries"],
     "events": SQL["conversation_events"],
     "setting_changes": SQL["conversation_setting_changes"],
@@ -273,16 +273,16 @@ async def forget_replaced(scope: Transaction, facts: Sequence[UUID]) -> None:
 
 
 async def remove_chunks(scope: Transaction, removed: Sequence[UUID]) -> dict[str, int]:
-    """Remove the units and vectors of items, and count them off; return how many rows, by table."""
+    """Remove the chunks and vectors of items, and count them off; return how many rows, by table."""
     vectors = await scope.run(SQL["remove_vectors"], items=list(removed))
-    lengths = await scope.column(chunks.SQL["remove_units"], item_ids=list(removed))
-    await scope.run(chunks.SQL["count_units"], units=-len(lengths), length=-sum(lengths))
+    lengths = await scope.column(chunks.SQL["remove_chunks"], item_ids=list(removed))
+    await scope.run(chunks.SQL["count_chunks"], chunks=-len(lengths), length=-sum(lengths))
     return {"item_vectors": vectors, "item_text": len(lengths)}
 
 
-async def remove_letters(scope: Transaction, conversation: UUID, from_seq: int) -> int:
+async def remove_invalid_responses(scope: Transaction, conversation: UUID, from_seq: int) -> int:
     """Remove what models answered about a conversation from a message on."""
-    return await scope.run(SQL["remove_letters"], conversation_id=conversation, from_seq=from_seq)
+    return await scope.run(SQL["remove_invalid_responses"], conversation_id=conversation, from_seq=from_seq)
 
 
 async def remove_receipts(
@@ -299,7 +299,7 @@ async def remove_events(scope: Transaction, ids: Sequence[UUID]) -> int:
 
 
 async def remove_messages(scope: Transaction, ids: Sequence[UUID]) -> int:
-    """Remove messages of which no fact, unit or summary is left."""
+    """Remove messages of which no fact, chunk or summary is left."""
     return await scope.run(SQL["remove_messages"], ids=list(ids))
 
 

@@ -174,7 +174,7 @@ async def take_back(
 
 
 async def remove_unsaid(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
-    """Remove those of these facts that no message says, with their units; return them."""
+    """Remove those of these facts that no message says, with their chunks; return them."""
     unsaid = await scope.column(SQL["remove_unsaid"], ids=list(facts))
     await chunks.remove(scope, unsaid)
     await first_said(scope, sorted(set(facts) - set(unsaid)))

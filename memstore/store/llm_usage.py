@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from memstore.models import DeadLetter, Usage
+from memstore.models import InvalidResponse, Usage
 from memstore.store.database import Transaction
 from memstore.store.sql import statements
 
@@ -22,30 +22,30 @@ class MeanCost(NamedTuple):
     answer_tokens: float
 
 
-async def keep(scope: Transaction, cost: Usage, letters: Sequence[DeadLetter]) -> None:
+async def keep(scope: Transaction, cost: Usage, responses: Sequence[InvalidResponse]) -> None:
     """Keep what calls cost, by day of UTC, and the answers that could not be used; one again is one more attempt."""
     if cost.calls:
         await scope.run(SQL["add_usage"], day=datetime.now(UTC).date(), **cost._asdict())
-    for letter in letters:
-        await scope.run(SQL["add_letter"], **dict(letter))
+    for response in responses:
+        await scope.run(SQL["add_invalid_response"], **dict(response))
 
 
-async def letters(scope: Transaction, *, limit: int = 1000) -> list[DeadLetter]:
-    """Return the user's dead letters, the oldest first."""
-    return await scope.all(SQL["letters"], DeadLetter.model_construct, limit=limit)
+async def invalid_responses(scope: Transaction, *, limit: int = 1000) -> list[InvalidResponse]:
+    """Return the user's invalid responses, the oldest first."""
+    return await scope.all(SQL["invalid_responses"], InvalidResponse.model_construct, limit=limit)
 
 
-async def remove_letters(
-    scope: Transaction, conversation: UUID, deriver: str, *, but: Sequence[DeadLetter] = ()
+async def remove_invalid_responses(
+    scope: Transaction, conversation: UUID, deriver: str, *, but: Sequence[InvalidResponse] = ()
 ) -> None:
-    """Take a conversation's letters of a deriver away, as it was asked again, but those that came again."""
-    again = [letter.id for letter in but]
-    await scope.run(SQL["remove_letters"], conversation_id=conversation, deriver=deriver, again=again)
+    """Take a conversation's invalid responses of a deriver away, as it was asked again, but those that came again."""
+    again = [response.id for response in but]
+    await scope.run(SQL["remove_invalid_responses"], conversation_id=conversation, deriver=deriver, again=again)
 
 
-async def answered(scope: Transaction, letter: UUID) -> None:
-    """Take a letter away, if it is there: what it is about was answered."""
-    await scope.run(SQL["answered"], id=letter)
+async def answered(scope: Transaction, response: UUID) -> None:
+    """Take an invalid response away, if it is there: what it is about was answered."""
+    await scope.run(SQL["answered"], id=response)
 
 
 async def mean_costs(scope: Transaction) -> dict[str, MeanCost]:

@@ -1,9 +1,9 @@
-"""The lexical leg of users with very many units: which units have a term, without reading the units.
+"""The lexical leg of users with very many chunks: which chunks have a term, without reading the chunks.
 
-Postings are rows of `term_postings`, one for a term in a run of up to `RUN` units, made by the derivers behind what
-they add. Units that came since are read as they are: recall never waits for postings, and misses nothing without them.
+Postings are rows of `term_postings`, one for a term in a run of up to `RUN` chunks, made by the derivers behind what
+they add. Chunks that came since are read as they are: recall never waits for postings, and misses nothing without them.
 An ordinary table with an ordinary key, because row-level security keeps a GIN index over `terms` from ever being used:
-`&&` is not leakproof. 500,000 units of 16 words have 95 MB of postings, and ingest pays nothing for them.
+`&&` is not leakproof. 500,000 chunks of 16 words have 95 MB of postings, and ingest pays nothing for them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
 
 SQL = statements("postings")
-RUN = 65_536  # units of a run: 30 MB while it is made
-FEWEST = 4_096  # units that are worth a run; to read as many as they are costs 10 ms
+RUN = 65_536  # chunks of a run: 30 MB while it is made
+FEWEST = 4_096  # chunks that are worth a run; to read as many as they are costs 10 ms
 MOST = 250_000  # postings read for one question, 2 MB: terms that would exceed it only score what others found
 POSTING = np.dtype([("number", "<u4"), ("count", "<u2"), ("length", "<u2")])
 LONGEST = 2**16 - 1
@@ -33,7 +33,7 @@ LONGEST = 2**16 - 1
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """The units that have a term: their numbers, how often they have it, and their lengths in terms."""
+    """The chunks that have a term: their numbers, how often they have it, and their lengths in terms."""
 
     numbers: NDArray[np.int64]
     counts: NDArray[np.float64]
@@ -45,7 +45,7 @@ class Postings:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """What is known of a question's terms: how many units have each, and who they are, but of the commonest ones."""
+    """What is known of a question's terms: how many chunks have each, and who they are, but of the commonest ones."""
 
     holding: dict[int, int]
     postings: dict[int, Postings]
@@ -54,9 +54,9 @@ class Matches:
 async def matches(
     scope: Transaction, terms: Sequence[int], posted: int, as_of: datetime | None = None, *, most: int = MOST
 ) -> Matches:
-    """Return who has these terms, of all units or of those that there were at a moment.
+    """Return who has these terms, of all chunks or of those that there were at a moment.
 
-    Units up to number `posted` are looked up in postings, which know no moments: with one, all units are read. The
+    Chunks up to number `posted` are looked up in postings, which know no moments: with one, all chunks are read. The
     rarest terms are read first; those with which more than `most` postings would be read are left out, but never all.
     """
     once = list(dict.fromkeys(terms))
@@ -68,8 +68,8 @@ async def matches(
     if after:
         holding |= dict(await scope.tuples(SQL["holding"], terms=once))
         once = _select_rarest(holding, most)
-        for term, units in await scope.binary(SQL["postings"], terms=once):
-            found[term].append(_unpack(np.frombuffer(units, POSTING)))
+        for term, chunks in await scope.binary(SQL["postings"], terms=once):
+            found[term].append(_unpack(np.frombuffer(chunks, POSTING)))
     late = await scope.tuples(SQL["matching"], terms=list(holding), after=after, as_of=as_of)
     for term, some in _by_term(list(holding), late).items():
         holding[term] += len(some)
@@ -83,10 +83,10 @@ def _select_rarest(holding: dict[int, int], most: int) -> list[int]:
     return rarest[: max(1, int(np.searchsorted(read, most, side="right")))]
 
 
-def _unpack(units: Any) -> Postings:
-    if not len(units):
-        units = np.empty(0, POSTING)
-    return Postings(*(units[name].astype(kind) for name, kind in (("number", "q"), ("count", "d"), ("length", "d"))))
+def _unpack(chunks: Any) -> Postings:
+    if not len(chunks):
+        chunks = np.empty(0, POSTING)
+    return Postings(*(chunks[name].astype(kind) for name, kind in (("number", "q"), ("count", "d"), ("length", "d"))))
 
 
 def _by_term(terms: Sequence[int], rows: Sequence[tuple[int, int, list[int]]]) -> dict[int, Postings]:
@@ -105,10 +105,10 @@ def _join(parts: Sequence[Postings]) -> Postings:
 
 
 class Reach(NamedTuple):
-    """How many units a user has, the highest number of one, and how far postings reach."""
+    """How many chunks a user has, the highest number of one, and how far postings reach."""
 
-    units: int
-    last_unit: int
+    chunks: int
+    last_chunk: int
     posted: int
 
 
@@ -118,21 +118,21 @@ async def reach(scope: Transaction) -> Reach:
 
 
 class Unposted(NamedTuple):
-    """A user with very many units, and how many of them no postings tell of."""
+    """A user with very many chunks, and how many of them no postings tell of."""
 
     id: UUID
     name: str
-    units: int
+    chunks: int
     unposted: int
 
 
 async def large(scope: Transaction, most: int) -> list[Unposted]:
-    """Return the users with more than `most` units; needs the operator's scope."""
+    """Return the users with more than `most` chunks; needs the operator's scope."""
     return await scope.all(SQL["large"], Unposted, most=most)
 
 
 class Indexed(NamedTuple):
-    """What postings tell of a unit: its number, its length, its terms and how often it has each."""
+    """What postings tell of a chunk: its number, its length, its terms and how often it has each."""
 
     number: int
     length: int
@@ -141,26 +141,26 @@ class Indexed(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run of units, those that come after a number."""
+    """A run of chunks, those that come after a number."""
 
     after: int
-    units: Sequence[Indexed]
+    chunks: Sequence[Indexed]
 
 
 async def unposted(scope: Transaction, after: int) -> Run:
-    """Return the next units that no postings tell of: at most `RUN`."""
+    """Return the next chunks that no postings tell of: at most `RUN`."""
     rows = await scope.binary(SQL["unposted"], after=after, limit=RUN)
     return Run(after, [Indexed(*row) for row in rows])
 
 
 def pack(run: Run) -> list[dict[str, object]]:
-    """Return the postings of a run, ready to be stored. Half a second for `RUN` units of 14 words."""
-    counts = [len(unit.terms) for unit in run.units]
-    terms = _flatten(unit.terms for unit in run.units)
+    """Return the postings of a run, ready to be stored. Half a second for `RUN` chunks of 14 words."""
+    counts = [len(chunk.terms) for chunk in run.chunks]
+    terms = _flatten(chunk.terms for chunk in run.chunks)
     postings = np.empty(len(terms), POSTING)
-    postings["number"] = np.repeat([unit.number for unit in run.units], counts)
-    postings["length"] = np.repeat([min(unit.length, LONGEST) for unit in run.units], counts)
-    postings["count"] = _flatten(unit.frequencies for unit in run.units)
+    postings["number"] = np.repeat([chunk.number for chunk in run.chunks], counts)
+    postings["length"] = np.repeat([min(chunk.length, LONGEST) for chunk in run.chunks], counts)
+    postings["count"] = _flatten(chunk.frequencies for chunk in run.chunks)
     order = np.argsort(terms, kind="stable")
     terms, postings = terms[order], postings[order]
     begins = np.ones(len(terms), dtype=np.bool_)
@@ -168,7 +168,7 @@ def pack(run: Run) -> list[dict[str, object]]:
     starts = np.flatnonzero(begins)
     ends = np.append(starts, len(terms))[1:]
     return [
-        {"term": term, "first": run.after + 1, "holding": end - start, "units": postings[start:end].tobytes()}
+        {"term": term, "first": run.after + 1, "holding": end - start, "chunks": postings[start:end].tobytes()}
         for term, start, end in zip(terms[starts].tolist(), starts.tolist(), ends.tolist(), strict=True)
     ]
 
@@ -182,12 +182,12 @@ async def post(scope: Transaction, run: Run) -> None:
     rows = await to_thread(pack, run)
     if await scope.run_many(SQL["add_posting"], rows) != len(rows):
         raise ConcurrentUpdate
-    if not await scope.run(SQL["posted"], after=run.after, last=run.units[-1].number):
+    if not await scope.run(SQL["posted"], after=run.after, last=run.chunks[-1].number):
         raise ConcurrentUpdate
 
 
 async def forget(scope: Transaction) -> int:
-    """Remove a user's postings, and give how many: recall reads the units themselves again."""
+    """Remove a user's postings, and give how many: recall reads the chunks themselves again."""
     known = await reach(scope)
     rows = await scope.run(SQL["forget_postings"])
     if not await scope.run(SQL["posted"], after=known.posted, last=0):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from memstore.models import Conversation, FactColumns, FactSpan, Json, Message, Summary, Unit
+from memstore.models import Chunk, Conversation, FactColumns, FactSpan, Json, Message, Summary
 from memstore.providers import Vectors
 
 Row = Message | Summary | FactColumns
@@ -37,21 +37,21 @@ class ConversationRow:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRow:
-    """A unit of recall, when it was recorded, and its vector if it has one."""
+    """A chunk, when it was recorded, and its vector if it has one."""
 
-    unit: Unit
+    chunk: Chunk
     recorded_at: datetime
     vector: Vectors | None
 
 
 @dataclass(frozen=True, slots=True)
 class NewChunk:
-    """A unit to be stored: hashes of its terms, how often it has each, and its vector where there is an embedder.
+    """A chunk to be stored: hashes of its terms, how often it has each, and its vector where there is an embedder.
 
     `recorded_at` is None for now.
     """
 
-    unit: Unit
+    chunk: Chunk
     terms: list[int]
     frequencies: list[int]
     vector: Vectors | None
@@ -61,7 +61,7 @@ class NewChunk:
 
 @dataclass(frozen=True, slots=True)
 class ExportedChunk:
-    """A unit as an export writes it; a fact's has the conversation that it was derived of."""
+    """A chunk as an export writes it; a fact's has the conversation that it was derived of."""
 
     start: int
     stop: int
@@ -72,10 +72,10 @@ class ExportedChunk:
 
 @dataclass(frozen=True, slots=True)
 class ItemRow:
-    """A message, summary or fact with its units; of a fact also what says it and what was done to it."""
+    """A message, summary or fact with its chunks; of a fact also what says it and what was done to it."""
 
     row: Row
-    units: list[ExportedChunk]
+    chunks: list[ExportedChunk]
     sources: list[Json]
     history: list[Json]
 

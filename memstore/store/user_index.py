@@ -1,8 +1,8 @@
-"""A user's units as arrays, held in the process for those who asked last: a question costs no scan of the database.
+"""A user's chunks as arrays, held in the process for those who asked last: a question costs no scan of the database.
 
-They are always those of the version that the database has when the question is asked: every transaction that adds units
+They are always of the version that the database has when the question is asked: every transaction that adds chunks
 or vectors, or removes some, changes the user's row in `users`, which then has another `xmin`. What came since is read
-alone, and serves only where number and digest of all units then agree with the database's; else all is read anew.
+alone, and serves only where number and digest of all chunks then agree with the database's; else all is read anew.
 No text is kept, but vectors and keyed hashes of words are, until others need the room or the store is closed.
 """
 
@@ -19,7 +19,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from memstore.models import Role, Tier, Unit
+from memstore.models import Chunk, Role, Tier
 from memstore.providers import Vectors
 from memstore.store.tokenize import terms
 
@@ -27,25 +27,25 @@ Rows = NDArray[np.intp]
 Numbers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-MOST_UNITS = 150_000  # of a user (130,000 messages); others are scanned in the database. 355 MB with 384 dimensions
+MAX_CHUNKS = 150_000  # of a user (130,000 messages); others are scanned in the database. 355 MB with 384 dimensions
 MOST_BYTES = 512 * 2**20  # of all users of a store, but for the one who asks
 
-REACH = 2  # units on either side
-KERNEL = np.array([0.2, 0.4, 1.0, 0.4, 0.2])  # what a unit and its neighbours count in the mean of their vectors
+REACH = 2  # chunks on either side
+KERNEL = np.array([0.2, 0.4, 1.0, 0.4, 0.2])  # what a chunk and its neighbours count in the mean of their vectors
 SESSION_GAP_HOURS = 4
 SESSION_GAP = SESSION_GAP_HOURS * 3600 * 10**6  # microseconds
 MOST_ROLES = 8
 SCANNED = 0.1  # of the terms: to scan so many costs less than a millisecond where it takes 100 to sort them all
 
-FRAMES = 4000  # bytes that even a user with three units takes beside them, measured
+FRAMES = 4000  # bytes that even a user with three chunks takes beside them, measured
 ROWS_AT_ONCE = 4096
 OVERLAP = timedelta(minutes=2)  # a transaction records the time at which it began, and is seen when it has ended
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds
 TIERS, ROLES = tuple(Tier), tuple(Role)
 MESSAGES, USER, ASSISTANT = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1, ROLES.index(Role.ASSISTANT) + 1
-# A unit as the statement `arrays` sends it. Of tiers and roles, 1 is the first of TIERS or ROLES, 0 is none.
+# A chunk as the statement `arrays` sends it. Of tiers and roles, 1 is the first of TIERS or ROLES, 0 is none.
 SENT = [
-    *(("item", "V16"), ("chunk", ">i4"), ("conversation", "V16")),
+    *(("item", "V16"), ("chunk_index", ">i4"), ("conversation", "V16")),
     *((name, ">i8") for name in ("seq", "start", "stop", "length", "at", "digest")),
     *(("tier", ">i2"), ("role", ">i2"), ("terms", ">i4"), ("embedded", ">i4"), ("recorded", ">i8")),
 ]
@@ -58,10 +58,10 @@ NOWHERE = bytes(16)
 
 @dataclass(frozen=True)
 class UserIndex:
-    """Units in the order in which they came, each a row.
+    """Chunks in the order in which they came, each a row.
 
-    `terms` and their `frequencies` are those of all units, one after the other. `vectors` are blocks of shape (some,
-    dimensions), together a row for each unit that is embedded.
+    `terms` and their `frequencies` are those of all chunks, one after the other. `vectors` are blocks of shape (some,
+    dimensions), together a row for each chunk that is embedded.
     """
 
     version: str
@@ -77,12 +77,12 @@ class UserIndex:
 
     @cached_property
     def digest(self) -> int:
-        """A number that other units would not have."""
+        """A number that other chunks would not have."""
         return int(np.bitwise_xor.reduce(self.records["digest"].astype(np.int64)))
 
     @cached_property
     def lengths(self) -> NDArray[np.float64]:
-        """The number of terms of each unit, repeated ones counted again."""
+        """The number of terms of each chunk, repeated ones counted again."""
         return self.records["length"].astype(np.float64)
 
     @cached_property
@@ -92,7 +92,7 @@ class UserIndex:
 
     @cached_property
     def postings_rows(self) -> Rows:
-        """The unit of each of the terms."""
+        """The chunk of each of the terms."""
         return np.repeat(np.arange(len(self)), self.records["terms"])
 
     @cached_property
@@ -101,8 +101,8 @@ class UserIndex:
         places = np.argsort(self.terms, kind="stable").astype(np.int32)
         return self.terms[places], places
 
-    def having(self, term: int) -> tuple[Rows, NDArray[np.float64]]:
-        """Return the units that have a term, and how often each has it."""
+    def rows_with_term(self, term: int) -> tuple[Rows, NDArray[np.float64]]:
+        """Return the chunks that have a term, and how often each has it."""
         terms, places = self.sorted_terms
         start, stop = np.searchsorted(terms, [term, term + 1]) if term < 2**63 - 1 else (0, 0)
         newest = np.flatnonzero(self.terms[len(terms) :] == term) + len(terms)
@@ -111,12 +111,12 @@ class UserIndex:
 
     @cached_property
     def characters(self) -> NDArray[np.float64]:
-        """The number of characters of each unit."""
+        """The number of characters of each chunk."""
         return np.asarray(self.records["stop"] - self.records["start"], dtype=np.float64)
 
     @cached_property
     def tiers(self) -> NDArray[np.int16]:
-        """The tier of each unit, 1 for the first of TIERS."""
+        """The tier of each chunk, 1 for the first of TIERS."""
         return self.records["tier"].astype(np.int16)
 
     @cached_property
@@ -152,7 +152,7 @@ class UserIndex:
         halves = np.frombuffer(self.records["conversation"][said].tobytes(), ">i8").astype(np.int64)
         conversations = halves.reshape(-1, 2)
         first, second = conversations.T
-        order = np.lexsort((self.records["chunk"][said], self.seqs[said], second, first))
+        order = np.lexsort((self.records["chunk_index"][said], self.seqs[said], second, first))
         begins = np.ones(len(order), dtype=np.bool_)
         begins[1:] = (np.diff(conversations[order], axis=0) != 0).any(axis=1)
         return said[order], begins
@@ -178,7 +178,7 @@ class UserIndex:
 
     @cached_property
     def lengths_of_context(self) -> NDArray[np.float64]:
-        """The mean length of each unit and its neighbours, in terms."""
+        """The mean length of each chunk and its neighbours, in terms."""
         lengths = np.append(self.lengths, 0.0)[self.neighbours].sum(axis=0)
         return np.asarray(lengths / (self.neighbours < len(self)).sum(axis=0))
 
@@ -190,7 +190,7 @@ class UserIndex:
 
     @cached_property
     def context_norm(self) -> NDArray[np.float64]:
-        """The length of the sum of the vectors of a unit and its neighbours, weighed by nearness; 0 without vectors."""
+        """The length of the sum of a chunk's and its neighbours' vectors, weighed by nearness; 0 without vectors."""
         return self._context_norms(np.arange(len(self)))
 
     def _context_norms(self, rows: Rows) -> NDArray[np.float64]:
@@ -223,18 +223,18 @@ class UserIndex:
 
     @cached_property
     def seqs(self) -> NDArray[np.int64]:
-        """The number of each unit's message in its conversation; -1 for facts."""
+        """The number of each chunk's message in its conversation; -1 for facts."""
         return self.records["seq"].astype(np.int64)
 
     @cached_property
     def speaker_ids(self) -> NDArray[np.int64]:
-        """The place of each unit's speaker in `speaker_names`, -1 where it has no name."""
+        """The place of each chunk's speaker in `speaker_names`, -1 where it has no name."""
         places: dict[str | None, int] = {name: place for place, name in enumerate(self.speaker_names)}
         return np.array([places.get(speaker, -1) for speaker in self.speakers], dtype=np.int64)
 
     @cached_property
     def embedded(self) -> Rows:
-        """The unit of each vector."""
+        """The chunk of each vector."""
         return np.flatnonzero(self.records["embedded"])
 
     @cached_property
@@ -266,11 +266,11 @@ class UserIndex:
 
     def whole_items(self, rows: Rows) -> Rows:
         """Return these rows and those of the other chunks of their items, in the order of rows."""
-        numbers = np.cumsum(self.records["chunk"][self.order] == 0)[self.rank]  # of each row's item
+        numbers = np.cumsum(self.records["chunk_index"][self.order] == 0)[self.rank]  # of each row's item
         return np.flatnonzero(np.isin(numbers, numbers[rows]))
 
     def vectors_at(self, rows: Rows) -> tuple[Flags, Vectors]:
-        """Return which of the rows are embedded, and their vectors; some unit must be."""
+        """Return which of the rows are embedded, and their vectors; some chunk must be."""
         places = np.searchsorted(self.embedded, rows)
         there = places < len(self.embedded)
         there[there] = self.embedded[places[there]] == rows[there]
@@ -283,16 +283,16 @@ class UserIndex:
             start += len(block)
         return there, found
 
-    def units(self, rows: Rows) -> list[Unit]:
-        """Return units as the database would."""
+    def chunks(self, rows: Rows) -> list[Chunk]:
+        """Return chunks as the database would."""
         some = self.records[rows]
-        names = ("item", "chunk", "tier", "conversation", "seq", "role", "start", "stop", "at")
+        names = ("item", "chunk_index", "tier", "conversation", "seq", "role", "start", "stop", "at")
         columns = zip(rows.tolist(), *(some[name].tolist() for name in names), strict=True)
         conversations = {place: UUID(bytes=place) for place in set(some["conversation"].tolist())} | {NOWHERE: None}
         return [
-            Unit(
+            Chunk(
                 UUID(bytes=item),
-                chunk,
+                index,
                 TIERS[tier - 1],
                 conversations[place],
                 seq if seq >= 0 else None,
@@ -302,11 +302,11 @@ class UserIndex:
                 stop,
                 EPOCH + timedelta(microseconds=at),
             )
-            for row, item, chunk, tier, place, seq, role, start, stop, at in columns
+            for row, item, index, tier, place, seq, role, start, stop, at in columns
         ]
 
     def extend(self, later: UserIndex) -> UserIndex:
-        """Return these units and those of a later reading that are not among them, or were made anew."""
+        """Return these chunks and those of a later reading that are not among them, or were made anew."""
         fresh = later.select(~np.isin(later.records["digest"], self.records["digest"]))
         kept = self.select(~np.isin(self.records["name"], fresh.records["name"]))
         grown = UserIndex(
@@ -336,7 +336,7 @@ class UserIndex:
         return known
 
     def select(self, rows: NDArray[np.bool_]) -> UserIndex:
-        """Return some of the units."""
+        """Return some of the chunks."""
         if rows.all():
             return self
         terms, vectors = rows[self.postings_rows], rows[self.embedded]
@@ -353,7 +353,7 @@ class UserIndex:
         )
 
     def as_of(self, moment: datetime) -> UserIndex:
-        """Return the units that there were at a moment."""
+        """Return the chunks that there were at a moment."""
         return self.select(self.records["recorded"] <= _microseconds(moment))
 
     def filter(
@@ -395,12 +395,12 @@ def _merge_blocks(blocks: Sequence[Vectors]) -> tuple[Vectors, ...]:
 class IndexCache:
     """The arrays of the users who asked last, as many as there is room for. Safe to share by threads.
 
-    Users with more than `most_units` units have none; of them it knows who was heard in what was found for them.
+    Users with more than `max_chunks` chunks have none; of them it knows who was heard in what was found for them.
     `active_models` are the embedders that serve users in place of the store's own: a question is embedded once.
     """
 
-    def __init__(self, most_units: int = MOST_UNITS, most_bytes: int = MOST_BYTES) -> None:
-        self.most_units = most_units
+    def __init__(self, max_chunks: int = MAX_CHUNKS, most_bytes: int = MOST_BYTES) -> None:
+        self.max_chunks = max_chunks
         self._most = most_bytes
         self._kept: dict[tuple[UUID, UUID], UserIndex] = {}  # who asked last comes last
         self._bytes = 0  # of all that are kept: to add them up at each change takes 0.1 s for 100,000 users

@@ -1,4 +1,4 @@
-"""An HNSW over the vectors of one user, for users with very many units: made, looked for, asked and dropped here.
+"""An HNSW over the vectors of one user, for users with very many chunks: made, looked for, asked and dropped here.
 
 Never one over all users: behind a filter by user it has a recall of 0.08. As its predicate names the user and the
 embedder, statements name them as literals. While it is missing, invalid or being made, recall scans: slower, not wrong.
@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg import AsyncClientCursor, AsyncConnection
 from psycopg.sql import SQL as Composable, Identifier, Literal
 
-from memstore.models import UnitKey
+from memstore.models import ChunkKey
 from memstore.providers import Vectors
 from memstore.store import chunks
 from memstore.store.database import Database, Transaction
@@ -20,10 +20,10 @@ from memstore.store.sql import statements
 
 SQL = statements("vector_indexes")
 MOST_DIMENSIONS = 4000  # of a halfvec in an index
-# ef_search: recall@20 of 0.99 with 500,000 units; 400 gives 0.987 in two thirds of the time, 200 gives 0.91.
+# ef_search: recall@20 of 0.99 with 500,000 chunks; 400 gives 0.987 in two thirds of the time, 200 gives 0.91.
 EFFORT = 800
 MOST_EFFORT = 1000  # pgvector's limit
-MOST_KILOBYTES = 2**20  # of memory to build in: a gigabyte holds the graph of 900,000 units with 384 dimensions
+MOST_KILOBYTES = 2**20  # of memory to build in: a gigabyte holds the graph of 900,000 chunks with 384 dimensions
 
 
 def name_of(user_id: UUID, model: UUID) -> str:
@@ -46,11 +46,11 @@ async def is_made(scope: Transaction, model: UUID) -> bool:
     return bool(await scope.tuples(SQL["state"], name=name_of(scope.user_id, model)))
 
 
-async def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -> list[UnitKey]:
-    """Return the units nearest to a vector, about: nearly all are found, the fewer the more there are (scale.md)."""
+async def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -> list[ChunkKey]:
+    """Return the chunks nearest to a vector, about: nearly all are found, the fewer the more there are (scale.md)."""
     effort = min(max(EFFORT, limit), MOST_EFFORT)
     values = {"model_id": str(model), "dimensions": len(query), "effort": effort, "limit": limit}
-    return [UnitKey(*row) for row in await literally(scope, SQL["nearest"], query=query, **values)]
+    return [ChunkKey(*row) for row in await literally(scope, SQL["nearest"], query=query, **values)]
 
 
 async def literally(scope: Transaction, statement: LiteralString, **values: Any) -> list[Any]:
@@ -70,10 +70,10 @@ async def indexed(scope: Transaction) -> list[UUID]:
     return [model.id for model in await chunks.read_models(scope) if await is_made(scope, model.id)]
 
 
-async def build(database: Database, user_id: UUID, model: UUID, dimensions: int, units: int) -> bool:
+async def build(database: Database, user_id: UUID, model: UUID, dimensions: int, chunks: int) -> bool:
     """Make the index of a user's vectors, where it is missing; False where this login may not.
 
-    A minute and more for 100,000 units. Reads and writes go on meanwhile; what an earlier try left invalid is replaced,
+    A minute and more for 100,000 chunks. Reads and writes go on; what an earlier try left invalid is replaced,
     and what another process builds is left to it.
     """
     name = name_of(user_id, model)
@@ -85,7 +85,7 @@ async def build(database: Database, user_id: UUID, model: UUID, dimensions: int,
             return True
         async with database.raw_connection() as session:
             if not database.capabilities.pooled:  # else the memory would stay with a session that others use
-                kilobytes = min(units * (2 * dimensions + 400) // 1024 + 2**16, MOST_KILOBYTES)
+                kilobytes = min(chunks * (2 * dimensions + 400) // 1024 + 2**16, MOST_KILOBYTES)
                 await session.execute(SQL["building_memory"], {"kilobytes": kilobytes})
             await session.execute(_named(database, SQL["drop"], name))
             literals = {"user_id": Literal(user_id), "model_id": Literal(model), "dimensions": Literal(dimensions)}

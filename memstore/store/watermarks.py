@@ -18,7 +18,7 @@ from memstore.store.rows import LaggingWork, PendingWork, StaleWork
 from memstore.store.sql import statements
 
 SQL = statements("watermarks")
-DERIVERS = ("embed", "summarize", "facts")
+DERIVERS = ("chunks", "summaries", "facts")
 FIRST, LATEST = UUID(int=0), datetime.max.replace(tzinfo=UTC)
 W = TypeVar("W", bound=PendingWork)
 
@@ -181,13 +181,13 @@ async def find_problems(scope: Transaction) -> dict[str, int]:
     read = {
         "messages wait for a deriver": SQL["waiting"],
         "watermarks do not know of the last message": SQL["watermarks"],
-        "messages under the watermark have no unit": SQL["unembedded"],
-        "units are of nothing": SQL["orphans"],
-        "units have no vector": SQL["without_vectors"],
+        "messages under the watermark have no chunk": SQL["unembedded"],
+        "chunks are of nothing": SQL["orphans"],
+        "chunks have no vector": SQL["without_vectors"],
         "facts have no source": SQL["unsourced_facts"],
         "summaries are of no messages": SQL["unsourced_summaries"],
-        "the user's units are counted wrongly": SQL["miscounted"],
-        "the user's postings are not those of the units": SQL["misposted"],
+        "the user's chunks are counted wrongly": SQL["miscounted"],
+        "the user's postings are not those of the chunks": SQL["misposted"],
     }
     values = {"derivers": list(DERIVERS), "hand": HAND}
     found = {problem: await scope.value(statement, int, **values) for problem, statement in read.items()}

@@ -48,7 +48,7 @@ def test_a_backfill_is_planned_run_and_verified(url: str, twin: str, cli: Run) -
     planned = cli("backfill", "plan", "--json", *at).json
     assert {
         name: (one["conversations"], one["messages"]) for name, one in planned["derivers"].items()
-    } == dict.fromkeys(("embed", "summarize", "facts"), (6, 150))
+    } == dict.fromkeys(("chunks", "summaries", "facts"), (6, 150))
     assert (planned["seconds"], planned["model_tokens"]) == (None, 0)
     assert pending(url) == 450, "a plan writes nothing"
     ran = cli("backfill", "run", "--json", *at)
@@ -60,7 +60,7 @@ def test_a_backfill_is_planned_run_and_verified(url: str, twin: str, cli: Run) -
     with memstore.open(url, settings=HASHING) as store:
         store.user("user0").conversation("later").add_many(said("later", 30))
     assert 0 < cli("backfill", "plan", "--json", *at).json["seconds"] < 60, "at the rate of the first one"
-    assert cli("backfill", "plan", "--only", "embed", "--json", *at).json["seconds"] is None
+    assert cli("backfill", "plan", "--only", "chunks", "--json", *at).json["seconds"] is None
 
 
 async def test_jobs_and_backfills_of_an_erased_user_are_gone(url: str) -> None:
@@ -103,16 +103,16 @@ async def test_what_is_paused_or_cancelled_is_left_alone_and_what_is_new_is_not(
             assert pending(url) == 120, "today's is derived, and the paused backfill's is not"
             await store.backfills.resume(backfill)
             await store.backfills.cancel(backfill)
-            await store.backfills.begin(only=["embed"])
-            await until(reaches(80))  # the second one is of units alone
+            await store.backfills.begin(only=["chunks"])
+            await until(reaches(80))  # the second one is of chunks alone
 
 
-async def test_a_backfill_of_units_leaves_summaries_and_facts_alone(url: str) -> None:
+async def test_a_backfill_of_chunks_leaves_summaries_and_facts_alone(url: str) -> None:
     fill(url, users=1, conversations=3, messages=20)
     async with await WorkingStore.open(url, settings=SETTINGS) as store:
-        backfill = await store.backfills.begin(only=["embed"])
+        backfill = await store.backfills.begin(only=["chunks"])
         done = await store.work_until_done(backfill, lambda _: None, concurrency=2)
-        assert (done.backfill.state, done.left, (await store.stats())["units"]) == ("done", {}, 60)
+        assert (done.backfill.state, done.left, (await store.stats())["chunks"]) == ("done", {}, 60)
     assert pending(url) == 120, "what nobody asked for waits"
 
 
@@ -183,12 +183,12 @@ async def test_calls_of_models_never_pass_the_cap(url: str) -> None:
 
 def test_what_is_wrong_is_found(url: str) -> None:
     harms = {
-        "delete from item_text where tier = 'messages' and seq = 3": "messages under the watermark have no unit",
-        "delete from item_vectors where item_id in (select id from messages where seq = 5)": "units have no vector",
+        "delete from item_text where tier = 'messages' and seq = 3": "messages under the watermark have no chunk",
+        "delete from item_vectors where item_id in (select id from messages where seq = 5)": "chunks have no vector",
         "delete from fact_sources where message_id in (select id from messages where seq = 1)": "facts have no source",
-        "delete from facts where text like '% nurse%'": "units are of nothing",
-        "update users set units = units + 1": "the user's units are counted wrongly",
-        "update derivations set done_seq = 1 where deriver = 'summarize'": "summaries are of no messages",
+        "delete from facts where text like '% nurse%'": "chunks are of nothing",
+        "update users set chunks = chunks + 1": "the user's chunks are counted wrongly",
+        "update derivations set done_seq = 1 where deriver = 'summaries'": "summaries are of no messages",
         "update conversations set last_seq = last_seq + 1": "watermarks do not know of the last message",
     }
     fill(url, users=2, conversations=1, messages=25)

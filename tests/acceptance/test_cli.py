@@ -306,7 +306,7 @@ def test_a_failure_of_derive_is_a_line_and_with_verbose_a_traceback(
     monkeypatch.setattr("memstore.testing.HashingEmbedder.embed_documents", fail)
     shown = here("derive", "--json")
     assert (shown.code, bool(shown.json["failed"])) == (1, True)
-    assert "warning: embed failed in conversation" in shown.err
+    assert "warning: chunks failed in conversation" in shown.err
     assert "Traceback" not in shown.err
     assert not OBEYED.search(shown.err)
     loud = here("--verbose", "derive")
@@ -394,7 +394,7 @@ def test_doctor_finds_all_well_and_keeps_secrets(of_sample: Run) -> None:
     assert "secret" not in told.out + told.err
 
 
-def test_units_without_vectors_are_told_of(here: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_without_vectors_are_told_of(here: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "none")
     with memstore.open(url, settings={"embedder": "none"}) as store:
         store.user("alice").add_fact("Bo is Al's brother.", type="relationship", subject="Bo")
@@ -402,7 +402,7 @@ def test_units_without_vectors_are_told_of(here: Run, url: str, monkeypatch: pyt
     monkeypatch.setenv("MEMSTORE_EMBEDDER", EMBEDDER)
     for command in ("doctor", "stats"):
         told = here(command)
-        assert "1 units have none" in told.out + told.err
+        assert "1 chunks have none" in told.out + told.err
         assert "memstore derive --redo vectors" in told.out + told.err
     assert here("derive", "--redo", "vectors", "--json").json["vectors"] == 1
     assert (here("stats", "--json").json["without_vectors"], here("stats").err) == (0, "")

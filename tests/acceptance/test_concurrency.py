@@ -205,8 +205,8 @@ def check_derived(url: str, twin: str) -> None:
     assert found == rows(twin, *CONVERSATIONS)
     for user in CONVERSATIONS:
         owner, texts = found[f"{user}: users"][0], found[f"{user}: item_text"]
-        assert owner["units"] == len(texts) == len(found[f"{user}: item_vectors"]) > 0
-        assert owner["unit_length"] == sum(text["length"] for text in texts)
+        assert owner["chunks"] == len(texts) == len(found[f"{user}: item_vectors"]) > 0
+        assert owner["chunk_length"] == sum(text["length"] for text in texts)
         assert found[f"{user}: summaries"]
         assert found[f"{user}: facts"]
 
@@ -240,7 +240,7 @@ def test_derivers_in_processes_make_the_rows_of_one(url: str, twin: str) -> None
 
 
 def test_writing_and_deriving_workers_of_one_user_do_not_wait_in_a_circle(url: str, twin: str) -> None:
-    """Units, counters, facts and new conversations of one user all meet on the user's row."""
+    """Chunks, counters, facts and new conversations of one user all meet on the user's row."""
     each = 6 * DOSE
 
     def work(worker: int) -> None:
@@ -266,7 +266,7 @@ def test_a_writer_that_waits_for_a_deriver_does_not_hold_it_up(store: memstore.M
     trip.add_many(said("lisbon", 2))
     with psycopg.connect(url) as deriver, ThreadPoolExecutor(1) as pool:
         deriver.execute("SELECT set_config('memstore.user_id', %s, false)", [str(trip.user.id)])
-        deriver.execute("UPDATE derivations SET attempts = attempts WHERE deriver = 'summarize'")
+        deriver.execute("UPDATE derivations SET attempts = attempts WHERE deriver = 'summaries'")
         writer = pool.submit(trip.add_many, said("lisbon", 4))
         waiting = "SELECT count(*) FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))"
         assert any(deriver.execute(waiting).fetchone() == (1,) for _ in attempts(30)), "the writer does not wait"

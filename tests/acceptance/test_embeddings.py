@@ -61,8 +61,8 @@ def check_alike(some: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]) 
 
 
 def states(store: memstore.MemoryStore) -> dict[str, tuple[str, int, int]]:
-    """Give the state of each embedder, how many users it has so, and of how many of their units it has no vector."""
-    return {one.name: (one.state, one.users, one.units - one.vectors) for one in store.embeddings.status()}
+    """Give the state of each embedder, how many users it has so, and of how many of their chunks it has no vector."""
+    return {one.name: (one.state, one.users, one.chunks - one.vectors) for one in store.embeddings.status()}
 
 
 # -- the commands
@@ -70,22 +70,22 @@ def states(store: memstore.MemoryStore) -> dict[str, tuple[str, int, int]]:
 
 def test_the_commands_move_users_and_bring_them_back(url: str, cli: Run, store: memstore.MemoryStore) -> None:
     derived(store, "alice", "bob", messages=12)
-    units = store.stats()["units"]
+    chunks = store.stats()["chunks"]
     at = ("-d", url)
     moved = cli("embeddings", "migrate", "--to", NEW, "--json", *at, embedder=OLD)
-    assert (moved.code, moved.json) == (0, {"users": 2, "vectors": units})
+    assert (moved.code, moved.json) == (0, {"users": 2, "vectors": chunks})
     told = cli("embeddings", "migrate", "--to", NEW, *at, embedder=OLD)
     assert (told.code, told.out) == (0, f"0 users are found by {NEW} now; 0 vectors made\n")
     assert f"set MEMSTORE_EMBEDDER={NEW}" in told.err
     found = cli("embeddings", "status", "--json", *at)
-    every = {"dimensions": 256, "users": 2, "units": units, "vectors": units, "missing": 0}
+    every = {"dimensions": 256, "users": 2, "chunks": chunks, "vectors": chunks, "missing": 0}
     assert found.json == [{"name": NEW, "state": "serving"} | every, {"name": OLD, "state": "retired"} | every]
     assert cli("embeddings", "status", *at).out.splitlines()[0].split("\t") == [
-        NEW, "256", "serving", "2", str(units), str(units), "0",
+        NEW, "256", "serving", "2", str(chunks), str(chunks), "0",
     ]  # fmt: skip
     assert cli("embeddings", "migrate", "--to", OLD, "--json", *at, embedder=OLD).json == {"users": 2, "vectors": 0}
-    assert cli("embeddings", "clean", "--json", *at).json == {"users": 2, "vectors": units}
-    assert states(store) == {OLD: ("serving", 2, 0), NEW: ("retired", 2, units)}
+    assert cli("embeddings", "clean", "--json", *at).json == {"users": 2, "vectors": chunks}
+    assert states(store) == {OLD: ("serving", 2, 0), NEW: ("retired", 2, chunks)}
 
 
 # -- killed
@@ -121,7 +121,7 @@ def killed(url: str, writes: int) -> bool:
 @pytest.mark.slow
 def test_killed_before_any_write_it_goes_on_or_back(url: str, store: memstore.MemoryStore) -> None:
     derived(store, "alice", messages=12)
-    before, units = recalled(store, "alice"), store.stats()["units"]
+    before, chunks = recalled(store, "alice"), store.stats()["chunks"]
     writes = 0
     while killed(url, writes):
         check_alike(recalled(store, "alice"), before)
@@ -132,7 +132,7 @@ def test_killed_before_any_write_it_goes_on_or_back(url: str, store: memstore.Me
         store.embeddings.migrate(OLD)
         check_alike(recalled(store, "alice"), before)
         store.embeddings.clean()
-        assert states(store) in ({OLD: ("serving", 1, 0)}, {OLD: ("serving", 1, 0), NEW: ("retired", 1, units)})
+        assert states(store) in ({OLD: ("serving", 1, 0)}, {OLD: ("serving", 1, 0), NEW: ("retired", 1, chunks)})
         assert store.backfills.verify() == []
         writes += 1
     assert writes >= 6

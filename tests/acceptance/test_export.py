@@ -110,7 +110,7 @@ print(getattr(done, "messages", None) or done.new, int(peak.split()[1]) // 1024)
 
 
 def synthetic(messages: int) -> Iterator[dict[str, Any]]:
-    """Give the lines of an export of one user, whose every message has a unit with a vector: 2.3 KB each."""
+    """Give the lines of an export of one user, whose every message has a chunk with a vector: 2.3 KB each."""
     embedder, at = HashingEmbedder(256), START.isoformat()
     owner, place = ids.user_id("ann"), ids.conversation_id(ids.user_id("ann"), "long")
     named = {"user": "ann", "conversation": "long"}
@@ -120,7 +120,7 @@ def synthetic(messages: int) -> Iterator[dict[str, Any]]:
     yield {"kind": "user", "user": "ann", "id": str(owner), "created_at": at} | {
         "embedder": {"name": "hashing:256", "dimensions": 256}
     }
-    marks = {name: {"seq": messages} for name in ("embed", "summarize", "facts")}
+    marks = {name: {"seq": messages} for name in ("chunks", "summaries", "facts")}
     yield {"kind": "conversation", **named, "id": str(place), "last_seq": messages, "created_at": at} | {
         "updated_at": at, "watermarks": marks
     }  # fmt: skip
@@ -131,7 +131,7 @@ def synthetic(messages: int) -> Iterator[dict[str, Any]]:
         yield {"kind": "message", **named, "id": str(ids.message_id(place, str(seq))), "seq": seq, "role": "user"} | {
             "content": text, "external_id": str(seq), "occurred_at": when, "recorded_at": when, "tokens": 80,
             "counter": "tiktoken:o200k_base",
-            "units": [{"start": 0, "stop": len(text), "recorded_at": when, "vector": vector}],
+            "chunks": [{"start": 0, "stop": len(text), "recorded_at": when, "vector": vector}],
         }  # fmt: skip
 
 

@@ -101,7 +101,7 @@ def test_what_was_acknowledged_survives_kills_of_the_server(folder: Path) -> Non
         check_acknowledged(store, acknowledged)
         assert store.derive().failed == ()
         stats = store.stats()
-        assert (stats["units"], stats["vectors"] - stats["facts"], stats["pending"]) == (
+        assert (stats["chunks"], stats["vectors"] - stats["facts"], stats["pending"]) == (
             stats["messages"] + stats["facts"],
             stats["messages"],
             0,
@@ -150,7 +150,7 @@ def test_a_connection_that_is_cut_within_a_derivation_leaves_nothing_of_it(url: 
     with memstore.open(url, settings=HASHING) as store, ThreadPoolExecutor(1) as pool:
         before = rows(url, "alice")
         with psycopg.connect(url) as holder:
-            # The watermark comes last, after units and vectors. (The user's row comes first: who is cut off there has
+            # The watermark comes last, after chunks and vectors. (The user's row comes first: who is cut off there has
             # done nothing, and goes on by itself.)
             scope_of(holder, "alice")
             holder.execute("SELECT FROM derivations FOR UPDATE")
@@ -310,14 +310,14 @@ run()
 """
 
 
-def letters(url: str) -> list[Any]:
-    """Give the dead letters and what calls cost, of both users."""
+def invalid(url: str) -> list[Any]:
+    """Give the invalid responses and what calls cost, of both users."""
     found = []
     with psycopg.connect(url, autocommit=True) as connection:
         for user in ("alice", "bob"):
             scope_of(connection, user)
             for statement in (
-                "SELECT to_jsonb(t) - 'recorded_at' FROM dead_letters t WHERE user_id = %s ORDER BY id",
+                "SELECT to_jsonb(t) - 'recorded_at' FROM invalid_responses t WHERE user_id = %s ORDER BY id",
                 "SELECT to_jsonb(t) - 'seconds' FROM model_usage t WHERE user_id = %s",
             ):
                 found += connection.execute(statement, [ids.user_id(user)]).fetchall()
@@ -343,7 +343,7 @@ def live_and_die(url: str, work: str, seed: int, lives: int) -> int:
 def test_a_deriver_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_not(
     url: str, twin: str, work: str
 ) -> None:
-    """By rules and by models: facts that supersede each other and their changes, summaries of two levels, letters.
+    """By rules and by models: facts that supersede each other and their changes, summaries, invalid responses.
 
     With TEST_DOSE=8 it is killed at more than 100 random points.
     """
@@ -359,14 +359,14 @@ def test_a_deriver_that_is_killed_again_and_again_makes_the_rows_of_one_that_is_
     assert killed >= 9 * DOSE
     found = rows(url, "alice", "bob")
     assert found == rows(twin, "alice", "bob")
-    assert letters(url) == letters(twin)
+    assert invalid(url) == invalid(twin)
     for user in ("alice", "bob"):
         assert {row["level"] for row in found[f"{user}: summaries"]} == {1, 2}
         assert len({row["conversation_id"] for row in found[f"{user}: summaries"]}) == 6 * DOSE
         if work == "derive":  # models' facts take no slots
             assert {row["state"] for row in found[f"{user}: facts"]} >= {"active", "superseded"}
             assert {row["action"] for row in found[f"{user}: fact_changes"]} >= {"superseded"}
-    assert bool(letters(url)) == (work == "models")
+    assert bool(invalid(url)) == (work == "models")
     with memstore.open(url, settings=HASHING) as store:
         assert store.derive() == memstore.DeriveReport()
         assert store.stats()["pending"] == store.stats()["failed"] == 0
@@ -456,13 +456,13 @@ def test_a_model_that_fails_in_one_conversation_harms_nothing(
         report = store.derive()
         broken = str(alice.conversation("poison").id)
         assert {line.partition(":")[0] for line in report.failed} == {
-            f"{deriver} of conversation {broken}" for deriver in ("embed", "summarize", "facts")
+            f"{deriver} of conversation {broken}" for deriver in ("chunks", "summaries", "facts")
         }
         assert len(report.failed) == 3
         assert report.messages == 50
         after = rows(url, "alice")
         assert after["alice: messages"] == before["alice: messages"]
-        for table, deriver in {"item_text": "embed", "summaries": "summarize", "facts": "facts"}.items():
+        for table, deriver in {"item_text": "chunks", "summaries": "summaries", "facts": "facts"}.items():
             text = json.dumps(after[f"alice: {table}"])
             assert broken not in text, f"half of what {deriver} makes"
             assert str(alice.conversation("one").id) in text or table == "facts"
@@ -524,7 +524,7 @@ def test_no_connection_is_held_while_a_model_works(url: str) -> None:
         trip.add_many(said("lisbon", 30, start=30))
         store._runtime.embedder = busy = Busy(use)
         assert store.derive().failed == ()
-        assert busy.calls >= 3, "units, summaries and facts"
+        assert busy.calls >= 3, "chunks, summaries and facts"
         calls = busy.calls
         assert trip.user.recall("Where do I live?")
         assert trip.context("Where do I live?", budget=400).messages

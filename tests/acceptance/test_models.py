@@ -53,14 +53,14 @@ def test_ollama_away_is_told_and_nothing_else_waits_for_it(cli: Run, url: str) -
     }
     told = script("derive", **away)
     assert told.code == 0, told.err
-    assert "2 messages → 2 units" in told.out
+    assert "2 messages → 2 chunks" in told.out
     assert "waiting: facts:" in told.err
     assert "running" in told.err, "what to do"
     assert "Traceback" not in told.err
     again = cli("derive", **away)
     assert (again.code, again.out) == (0, "nothing could be done now\n")
     report = cli("derive", "--json", **away).json
-    assert (report["failed"], len(report["waiting"]), report["letters"]) == ([], 1, 0)
+    assert (report["failed"], len(report["waiting"]), report["invalid_responses"]) == ([], 1, 0)
     doctor = cli("doctor", **away)
     assert doctor.code == 1
     assert "FAIL facts model:" in doctor.out
@@ -79,19 +79,19 @@ def test_ollama_finds_facts_and_writes_summaries(cli: Run, url: str) -> None:
         told = script("derive", "--json", **more)
         assert told.code == 0, told.err
         report = told.json
-        assert (report["summaries"], report["letters"], report["failed"], report["waiting"]) == (1, 1, [], [])
+        assert (report["summaries"], report["invalid_responses"], report["failed"], report["waiting"]) == (1, 1, [], [])
         assert "Green tea for me." in server.asked()[0]["messages"][-1]["content"]
         assert len(server.asked()) == 4, "what cannot be used is asked for twice"
         known = cli("facts", "--user", "alice", "--json", **more).json
         assert [fact["text"] for fact in known] == [TEA["text"]], "no rules stand in"
-        assert cli("stats", "--json", **more).json["dead_letters"] == 1
-        assert "user.dead_letters() says why" in cli("stats", **more).err
+        assert cli("stats", "--json", **more).json["invalid_responses"] == 1
+        assert "user.invalid_responses() says why" in cli("stats", **more).err
         assert "1 answers of chat models could not be used" in cli("doctor", **more).out
         server.script.clear()
         server.script.extend([says({"facts": [TEA]}), says({"facts": []})])
         redone = cli("derive", "--redo", "facts", "--json", **more).json
-        assert (redone["redone"], redone["letters"]) == (1, 0)
-        assert cli("stats", "--json", **more).json["dead_letters"] == 0
+        assert (redone["redone"], redone["invalid_responses"]) == (1, 0)
+        assert cli("stats", "--json", **more).json["invalid_responses"] == 0
 
 
 # -- no connection is held while a model works
@@ -123,5 +123,5 @@ async def test_a_pool_of_one_answers_while_a_chat_model_works_in_async_code(url:
 
         store._runtime.chat_models = answers(use)
         report = await store.derive()
-        assert (report.failed, report.waiting, report.letters) == ((), (), 1)
+        assert (report.failed, report.waiting, report.invalid_responses) == ((), (), 1)
         assert (await trip.summarize()).text == "The user drinks tea."

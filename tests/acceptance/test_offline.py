@@ -60,7 +60,7 @@ with memstore.open("embedded:" + folder, settings={"embedder": embedder}) as sto
     trip.add("user", "What should I not eat?")
     context = trip.context(budget=2000, system="You are a travel assistant.")
     found = {
-        "new": done.new, "failed": report.failed, "units": report.units,
+        "new": done.new, "failed": report.failed, "chunks": report.chunks,
         "hits": [hit.text for hit in alice.recall("Which allergies are there?", limit=3)],
         "facts": [fact.text for fact in alice.facts()],
         "tokens": context.tokens, "last": context.messages[-1]["content"],
@@ -217,7 +217,7 @@ def test_an_embedder_that_is_not_there_is_told(
             with pytest.raises(memstore.ProviderMissing, match=words):
                 ask()
         stats = store.stats()
-        assert (stats["messages"], stats["pending"], stats["units"]) == (1, 3, 0)
+        assert (stats["messages"], stats["pending"], stats["chunks"]) == (1, 3, 0)
     assert no_network == []
 
 

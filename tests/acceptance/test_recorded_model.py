@@ -93,7 +93,7 @@ def derive(url: str, server: RecordedModel, said: Sequence[Json]) -> list[Fact]:
     with memstore.open(url, settings=settings | {"ollama_num_ctx": WINDOW, "ollama_timeout_seconds": 3600}) as store:
         add(store, said)
         report = store.derive()
-        assert (report.failed, report.waiting, report.letters) == ((), (), 0)
+        assert (report.failed, report.waiting, report.invalid_responses) == ((), (), 0)
         assert report.refused <= 1, "the model answers well"
         assert server.lost == []
         return store.user(said[0]["user"]).facts(state="all")

@@ -34,7 +34,7 @@ OF_A_USER: dict[str, tuple[list[Any], list[str]]] = {
     "fact_history": ([None], ["fact"]),
     "retract_fact": ([None], ["fact"]),
     "undo": ([None], ["change"]),
-    "dead_letters": ([], ["limit"]),
+    "invalid_responses": ([], ["limit"]),
     "events": ([], ["after", "types", "limit"]),
 }  # fmt: skip
 OF_A_CONVERSATION: dict[str, tuple[list[Any], list[str]]] = {

@@ -1,4 +1,4 @@
-"""Units kept in the process: never older than the database, and found as its own statements find them."""
+"""Chunks kept in the process: never older than the database, and found as its own statements find them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_what_others_add_and_remove_is_seen_at_once(
     with psycopg.connect(url, autocommit=True) as connection, connection.transaction():
         gone = next(hit.id for hit in hits if "number 0" in hit.text)
         connection.execute("delete from item_text where item_id = %s", [gone])
-        connection.execute("update users set units = units - 1")
+        connection.execute("update users set chunks = chunks - 1")
     left = await alice.recall("parrot Porto", limit=60)
     assert gone not in {hit.id for hit in left}
     assert len(left) >= len(hits) - 1

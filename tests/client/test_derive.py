@@ -34,11 +34,11 @@ def history(sessions: int) -> list[dict[str, object]]:
     ]
 
 
-async def test_every_message_becomes_a_unit_and_recall_finds_it(store: AsyncMemoryStore) -> None:
+async def test_every_message_becomes_a_chunk_and_recall_finds_it(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("lisbon")
     stored = await trip.add_many(history(1))
     report = await store.derive()
-    assert (report.messages, report.units, report.failed) == (10, 10, ())
+    assert (report.messages, report.chunks, report.failed) == (10, 10, ())
     hit = (await trip.user.recall("Where does Clara live?", tiers=["messages"], limit=1))[0]
     assert hit.text == SAID[1]
     assert hit.sources == (stored[2].id,)
@@ -52,14 +52,14 @@ async def test_without_an_embedder_words_alone_are_enough_and_progress_is_told(u
         for number in range(9):
             await store.user(f"user{number % 2}").conversation(f"c{number}").add_many(history(20))
         report = await store.derive(progress=lambda *one: told.append(one))
-        assert (report.messages, report.units, report.failed) == (1800, 1800, ())
-        done = [done for name, done, _ in told if name == "embed"]
+        assert (report.messages, report.chunks, report.failed) == (1800, 1800, ())
+        done = [done for name, done, _ in told if name == "chunks"]
         assert done == sorted(done)
         assert done[-1] == 1800
         assert {step for step in told if step[1] == step[2]} == {
-            (name, 1800, 1800) for name in ("embed", "facts", "summarize")
+            (name, 1800, 1800) for name in ("chunks", "facts", "summaries")
         }
-        assert {total for name, _, total in told if name == "embed"} == {1800}
+        assert {total for name, _, total in told if name == "chunks"} == {1800}
         assert (await store.stats())["vectors"] == 0
         hits = await store.user("user1").recall("Where does Clara live?", tiers=["messages"], limit=3)
         assert {hit.text for hit in hits} == {SAID[1]}
@@ -71,7 +71,7 @@ async def test_what_is_pasted_is_found_apart_from_what_is_said(store: AsyncMemor
     trip = store.user("alice").conversation("crawler")
     message = await trip.add("user", f"{said[0]}\n{code}\n{said[1]}")
     answer = await trip.add("assistant", f"Like this it goes on:\n{code}\nTry it.")
-    assert (await store.derive()).units == 4, "an assistant's code is its answer"
+    assert (await store.derive()).chunks == 4, "an assistant's code is its answer"
     alice = trip.user
     for query in (said[0], "fetch rows append", "Did it work on Tuesday?"):
         hits = await alice.recall(query, tiers=["messages"], roles=["user"])
@@ -122,7 +122,7 @@ async def test_no_sentence_of_a_long_message_is_invisible(store: AsyncMemoryStor
     trip = store.user("alice").conversation("lisbon")
     message = await trip.add("assistant", text)
     report = await store.derive()
-    assert report.units > 20
+    assert report.chunks > 20
     hit = (await trip.user.recall("Where does the spare key hang?", tiers=["messages"], limit=1))[0]
     assert "The spare key hangs behind the blue door." in hit.text
     assert hit.text in text

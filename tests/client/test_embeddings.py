@@ -78,8 +78,8 @@ def embedder(store: AsyncMemoryStore, name: str) -> TurnedEmbedder:
 
 
 async def states(store: AsyncMemoryStore) -> dict[str, tuple[str, int, int]]:
-    """Give the state of each embedder, one for all its users, how many these are, and their units without vector."""
-    return {one.name: (one.state, one.users, one.units - one.vectors) for one in await store.embeddings.status()}
+    """Give the state of each embedder, one for all its users, how many these are, and their chunks without vector."""
+    return {one.name: (one.state, one.users, one.chunks - one.vectors) for one in await store.embeddings.status()}
 
 
 def vectors_by(url: str) -> dict[str, int]:
@@ -95,14 +95,14 @@ async def test_recall_is_the_same_by_another_embedder_of_as_many_dimensions(old:
     await talked(old)
     await talked(old, "bob", times=1)
     before = await recalled(old)
-    units = (await old.stats())["units"]
+    chunks = (await old.stats())["chunks"]
     told: list[tuple[int, int]] = []
     moved = await old.embeddings.migrate(NEW, progress=lambda *step: told.append(step))
-    assert (moved.users, moved.vectors) == (2, units)
-    assert told[-1] == (units, units)
+    assert (moved.users, moved.vectors) == (2, chunks)
+    assert told[-1] == (chunks, chunks)
     assert await states(old) == {NEW: ("serving", 2, 0), OLD: ("retired", 2, 0)}
     stats = await old.stats()
-    assert (stats["vectors"], stats["without_vectors"]) == (units, 0)
+    assert (stats["vectors"], stats["without_vectors"]) == (chunks, 0)
     alike(await recalled(old), before)
     for name in (NEW, OLD):
         async with await opened(url, name) as other:
@@ -126,16 +126,16 @@ async def test_documents_are_moved_too_and_found_by_the_embedder_that_serves(old
         return [(one.key, pytest.approx(one.score, abs=1e-6)) for some in asked for one in some]
 
     before = {user: await found(old, user) for user in ("alice", "carol")}
-    units = (await old.stats())["units"]
+    chunks = (await old.stats())["chunks"]
     assert [len(one) for one in before.values()] == [4, 4]
     moved = await old.embeddings.migrate(NEW)
-    assert (moved.users, moved.vectors) == (2, units + 6)
+    assert (moved.users, moved.vectors) == (2, chunks + 6)
     for name in (OLD, NEW):
         async with await opened(url, name) as store:
             for user, hits in before.items():
                 assert await found(store, user) == hits
     await old.user("carol").documents().put(("notes",), "later", {"text": "Ferries again."})
-    assert (await old.embeddings.clean()).vectors == units + 6
+    assert (await old.embeddings.clean()).vectors == chunks + 6
     with psycopg.connect(url) as connection:
         left = connection.execute("select model_id, count(*) from document_vectors group by 1").fetchall()
     assert sorted(count for _, count in left) == [1, 7], "the application's own stay"
@@ -171,7 +171,7 @@ async def test_a_store_that_is_set_to_an_embedder_that_nobody_was_moved_to_is_re
             await other.user("alice").conversation("c").context("peanuts", budget=500)
         with pytest.raises(EmbedderMismatch):
             await other.user("alice").add_fact("The user lives in Porto.", type="identity")
-    assert vectors_by(url) == {OLD: (await old.stats())["units"]}
+    assert vectors_by(url) == {OLD: (await old.stats())["chunks"]}
 
 
 async def test_what_is_derived_after_the_switch_is_by_the_new_one_wherever(old: AsyncMemoryStore, url: str) -> None:
@@ -182,7 +182,7 @@ async def test_what_is_derived_after_the_switch_is_by_the_new_one_wherever(old: 
     alice = old.user("alice")
     await alice.add_fact("The user plays the cello.", type="preference")
     await alice.conversation("c").summarize()
-    assert vectors_by(url) == {OLD: kept, NEW: (await old.stats())["units"]}
+    assert vectors_by(url) == {OLD: kept, NEW: (await old.stats())["chunks"]}
     context = await alice.conversation("d").context("Where does my sister live?", budget=800)
     assert context.receipt.models["embedder"] == NEW
     assert "cello" in (await alice.recall("Who plays the cello?", limit=1))[0].text
@@ -237,15 +237,15 @@ async def test_what_was_cut_off_goes_on_with_what_is_left(
     old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await talked(old)
-    before, units = await recalled(old), (await old.stats())["units"]
+    before, chunks = await recalled(old), (await old.stats())["chunks"]
     held = embedder(old, NEW)  # so that nobody loads another one
     await cut_off(old, monkeypatch, 2)
-    assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("building", 1, units - 6)}
+    assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("building", 1, chunks - 6)}
     alike(await recalled(old), before)
     async with await opened(url, NEW) as new:  # set to the new one already: the old one serves, no mistake
         alike(await recalled(new), before)
         await talked(new, place="d", times=1)
-    assert vectors_by(url) == {OLD: (await old.stats())["units"], NEW: 6}
+    assert vectors_by(url) == {OLD: (await old.stats())["chunks"], NEW: 6}
     for other in ("hashing:256", "turned:3"):
         with pytest.raises(Conflict, match=r"turned:2.*not done"):
             await old.embeddings.migrate(other)
@@ -253,7 +253,7 @@ async def test_what_was_cut_off_goes_on_with_what_is_left(
         await old.embeddings.clean()
     held.asked.clear()
     moved = await old.embeddings.migrate(NEW)
-    assert moved.vectors == (await old.stats())["units"] - 6 == sum(map(len, held.asked))
+    assert moved.vectors == (await old.stats())["chunks"] - 6 == sum(map(len, held.asked))
     assert await states(old) == {NEW: ("serving", 1, 0), OLD: ("retired", 1, 0)}
 
 
@@ -261,10 +261,10 @@ async def test_what_was_cut_off_can_be_given_up(
     old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await talked(old)
-    before, units = await recalled(old), (await old.stats())["units"]
+    before, chunks = await recalled(old), (await old.stats())["chunks"]
     await cut_off(old, monkeypatch, 2)
     await old.embeddings.migrate(OLD)  # it serves: what was begun beside it is given up
-    assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("retired", 1, units - 6)}
+    assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("retired", 1, chunks - 6)}
     alike(await recalled(old), before)
     assert (await old.embeddings.clean()).vectors == 6
 
@@ -298,7 +298,7 @@ async def test_the_way_back_makes_what_came_since(
     await talked(old, place="d", times=1)
     assert held.asked == []
     after = await recalled(old)
-    lacking = (await old.stats())["units"] - vectors_by(url)[OLD]
+    lacking = (await old.stats())["chunks"] - vectors_by(url)[OLD]
     async with old._database.user_transaction(
         old.user("alice").id
     ) as scope:  # as a question that the switch has overtaken
@@ -316,12 +316,12 @@ async def test_the_way_back_makes_what_came_since(
 async def test_a_cleaning_removes_what_serves_no_more(old: AsyncMemoryStore, url: str) -> None:
     await talked(old)
     await old.embeddings.migrate(NEW)
-    before, units = await recalled(old), (await old.stats())["units"]
-    assert (await old.embeddings.clean()).vectors == units
-    assert vectors_by(url) == {NEW: units}
+    before, chunks = await recalled(old), (await old.stats())["chunks"]
+    assert (await old.embeddings.clean()).vectors == chunks
+    assert vectors_by(url) == {NEW: chunks}
     alike(await recalled(old), before)  # though its setting names the one that is gone
     await talked(old, place="d")
-    assert vectors_by(url) == {NEW: (await old.stats())["units"]}
+    assert vectors_by(url) == {NEW: (await old.stats())["chunks"]}
     assert (await old.embeddings.clean()).vectors == 0
 
 
@@ -373,12 +373,12 @@ def moving(url: str, to: str = NEW) -> Hook:
 
 
 async def check_vectors(store: AsyncMemoryStore, url: str) -> None:
-    """Every vector is of the embedder under whose name it is kept: turned straight, those of a unit are the same."""
+    """Every vector is of the embedder under whose name it is kept: turned straight, those of a chunk are the same."""
     await store.embeddings.migrate(OLD)  # so that what came after the switch has vectors of both
     found: dict[tuple[object, int], list[Vectors]] = {}
     with psycopg.connect(url) as connection:
         for item, chunk, name, vector in connection.execute(
-            "select v.item_id, v.chunk, m.name, v.embedding::text from item_vectors v join embedding_models m"
+            "select v.item_id, v.chunk_index, m.name, v.embedding::text from item_vectors v join embedding_models m"
             " on m.user_id = v.user_id and m.id = v.model_id"
         ):
             own = embedder(store, name).straight(np.array(json.loads(vector), dtype=np.float32))
@@ -400,7 +400,7 @@ async def test_vectors_made_before_the_switch_are_not_written_after_it(
     assert report.messages == 1
     stats = await old.stats()
     assert (stats["pending"], stats["without_vectors"]) == (0, 0)
-    assert vectors_by(url)[NEW] == stats["units"]
+    assert vectors_by(url)[NEW] == stats["chunks"]
     assert vectors_by(url)[OLD] <= kept + 1, "at most the fact, which was written before the switch"
     hit = (await old.user("alice").recall("Who keeps bees?", limit=1))[0]
     assert "bees" in hit.text
@@ -431,7 +431,7 @@ async def test_whatever_is_made_during_the_switch_is_made_by_the_new_one(
         assert (await old.derive(redo="vectors")).failed == ()
     stats = await old.stats()
     assert stats["without_vectors"] == 0
-    assert await states(old) == {NEW: ("serving", 1, 0), OLD: ("retired", 1, stats["units"] - vectors_by(url)[OLD])}
+    assert await states(old) == {NEW: ("serving", 1, 0), OLD: ("retired", 1, stats["chunks"] - vectors_by(url)[OLD])}
     await check_vectors(old, url)
 
 

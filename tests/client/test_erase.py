@@ -77,7 +77,8 @@ async def talked(
     await store.tokens.create(user=name, name=f"{name}'s laptop")
     with psycopg.connect(store.url) as connection:
         connection.execute(
-            "insert into dead_letters (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)"
+            "insert into invalid_responses"
+            " (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)"
             " select user_id, gen_random_uuid(), conversation_id, 'facts', seq, seq, 'r', 'ModelAnswerInvalid', text"
             " from messages where user_id = %s",
             [user.id],
@@ -100,7 +101,7 @@ async def test_of_an_erased_message_nothing_is_left(store: AsyncMemoryStore, num
     bob = dumped(store.url, "bob")
     place = alice.conversation("lisbon")
     message = (await place.messages())[number - 1]
-    assert set(holding(store.url, *words("alice", "lisbon", number))) >= {"messages", "facts", "dead_letters"}
+    assert set(holding(store.url, *words("alice", "lisbon", number))) >= {"messages", "facts", "invalid_responses"}
     certificate = await alice.erase_message(message)
     assert holding(store.url, *words("alice", "lisbon", number), message.id) == {}
     assert certificate.scan.is_clean
@@ -364,7 +365,7 @@ async def test_a_summary_is_made_again_of_what_is_left_and_the_others_stay(store
         found = await place.messages()
         seq = stretch.from_seq if end == "first" else stretch.to_seq
         certificate = await short.user("alice").erase_message(found[seq - 1])
-        assert certificate.again == {"summarize": 1}
+        assert certificate.again == {"summaries": 1}
         left = {(one.level, one.from_seq, one.to_seq) for one in await place.summaries()}
         gone = {key for key in before if key[1] <= seq <= key[2]}
         assert left == before.keys() - gone
@@ -437,7 +438,7 @@ async def test_old_messages_are_kept_no_longer_than_a_rule_says(store: AsyncMemo
 
 
 async def test_a_large_user_is_erased_with_the_index_and_the_postings(url: str) -> None:
-    """Of a user whose units are searched in the database there are postings and an index of vectors, too."""
+    """Of a user whose chunks are searched in the database there are postings and an index of vectors, too."""
     async with await AsyncMemoryStore.open(url, settings=SETTINGS | {"max_chunks_in_memory": 10}) as store:
         alice = await talked(store)
         await store.derive(redo="vectors")

@@ -30,7 +30,7 @@ from tests.helpers.user_rows import TABLES, rows
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 HASHING = {"embedder": "hashing:256"}
 EVERY = {**TABLES, "setting_changes": "id"}
-# What is of this installation: numbers of units and of bytes that came in, and when.
+# What is of this installation: numbers of chunks and of bytes that came in, and when.
 HERE = {"item_text": ["number"], "embedding_models": ["created_at"], "derivations": ["updated_at"]}
 EVERYTHING = ("users", "conversations", "summaries", "facts", "documents")  # but for messages
 Lines = list[dict[str, Any]]
@@ -254,7 +254,7 @@ async def test_vectors_that_are_not_there_or_of_another_embedder_are_made_there(
         await other.import_file(tmp_path / "a.jsonl")
         stats, expected = await other.stats(), await store.stats()
         has_vectors = settings["embedder"] != "none"
-        assert (stats["units"], stats["vectors"]) == (expected["units"], expected["vectors"] * has_vectors)
+        assert (stats["chunks"], stats["vectors"]) == (expected["chunks"], expected["vectors"] * has_vectors)
         found = await other.user("alice").recall("market with Tom")
         assert found
         assert (found == await alice.recall("market with Tom")) is same
@@ -325,7 +325,7 @@ async def test_what_is_in_conflict_is_told_and_never_overwritten(
     fact["confidence"] = 0.1
     conversation = next(line for line in lines if line["kind"] == "conversation" and line.get("title"))
     conversation["title"] = "To York"
-    message["units"] = []
+    message["chunks"] = []
     done = await other.import_file(write(tmp_path / "b.jsonl", [*lines]))
     told = "\n".join(reasons(done))
     assert f"b.jsonl, line {lines.index(message) + 1}: the message is known with another" in told
@@ -352,7 +352,7 @@ async def test_a_later_export_of_a_conversation_that_went_on_is_added_and_derive
     assert [fact.text for fact in await other.user("alice").facts()] == [
         fact.text for fact in await store.user("alice").facts()
     ]
-    assert (await other.stats())["units"] == (await store.stats())["units"]
+    assert (await other.stats())["chunks"] == (await store.stats())["chunks"]
     assert (await other.user("alice").conversation("c").add("user", "Here we are.")).seq == 3
 
 
@@ -459,12 +459,12 @@ BAD_COLUMNS: list[tuple[str, dict[str, Any], str]] = [
     ("fact", {"text": "The user is rich."}, "fact: its id"),
     ("summary", {"to_seq": 3}, "summary: its id"),
     ("conversation", {"last_seq": 2**40}, "last_seq: Input should be"),
-    ("conversation", {"watermarks": {"embed": {"seq": 99}}}, "a watermark stands beyond the last message"),
+    ("conversation", {"watermarks": {"chunks": {"seq": 99}}}, "a watermark stands beyond the last message"),
     ("fact", {"state": "wild"}, "state: Input should be"),
 ]
 
 
-def unit(**columns: Any) -> dict[str, Any]:
+def chunk(**columns: Any) -> dict[str, Any]:
     return {"start": 0, "stop": 1, "recorded_at": START.isoformat()} | columns
 
 
@@ -495,8 +495,8 @@ async def test_every_line_that_cannot_be_read_is_named_and_costs_itself(
 
 
 HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
-    "unit": (lambda lines: changed(lines, "message", units=[unit(stop=10**6)]), "its unit 0 is 0 to 1000000"),
-    "vector": (lambda lines: changed(lines, "message", units=[unit(vector=LONG)]), "256 components of length 1"),
+    "chunk": (lambda lines: changed(lines, "message", chunks=[chunk(stop=10**6)]), "its chunk 0 is 0 to 1000000"),
+    "vector": (lambda lines: changed(lines, "message", chunks=[chunk(vector=LONG)]), "256 components of length 1"),
     "missing_source": (lambda lines: [line for line in lines if line["kind"] != "message"], "a message that says it"),
     "setting": (lambda lines: changed(lines, "conversation", settings={"sections": 5}), "its settings are left out"),
     "second_footer": (lambda lines: [*lines, *lines[1:]], "what follows the last line"),

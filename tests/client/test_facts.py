@@ -239,14 +239,14 @@ async def test_a_redo_makes_facts_anew_and_what_people_did_survives(
     assert (await store.derive(redo="facts")).redone == 0, "of the same recipe"
 
     before = [(fact.text, fact.state, fact.sources, fact.valid_to) for fact in await alice.facts(state=None)]
-    units = await store.stats()
+    chunks = await store.stats()
     monkeypatch.setattr(RECIPE, "rules/test")
     report = await store.derive(redo="facts")
     assert (report.redone, report.failed) == (5, ())
     after = await alice.facts(state=None)
     assert [(fact.text, fact.state, fact.sources, fact.valid_to) for fact in after] == before
     assert {fact.recipe for fact in after if fact.value in ("porto", "rome")} == {"rules/test"}
-    assert await store.stats() == units
+    assert await store.stats() == chunks
     assert (await store.derive(redo="facts")).redone == 0
     assert (await store.derive()).messages == 0
 

@@ -1,4 +1,4 @@
-"""Users with more units than a process holds: the database finds what the process would, and stays fast behind it."""
+"""Users with more chunks than a process holds: the database finds what the process would, and stays fast behind it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def test_the_database_finds_what_the_process_does(small: AsyncMemoryStore,
     between = datetime.now(UTC)
     await talked(large, "other", 2)
     known = await reach(large)
-    assert known.posted == known.last_unit == known.units > 60
+    assert known.posted == known.last_chunk == known.chunks > 60
     assert await large.unindexed_users() == []
     for filters in (
         {},
@@ -127,7 +127,7 @@ async def test_nothing_waits_for_what_makes_it_fast(small: AsyncMemoryStore, lar
     await small.user("alice").conversation("c").add("user", "A parrot came to Porto.")
     await small.derive()
     known = await reach(large)
-    assert known.posted < known.last_unit
+    assert known.posted < known.last_chunk
     assert await large.unindexed_users() == ["alice"]
     for question in ("parrot", "Porto"):
         hits = await large.user("alice").recall(question, limit=40)
@@ -151,7 +151,7 @@ async def test_what_is_removed_is_not_found(large: AsyncMemoryStore, small: Asyn
     await talked(large)
     (fact, *_) = await large.user("alice").facts()
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("update derivations set recipe = 'older' where deriver = 'summarize'")
+        connection.execute("update derivations set recipe = 'older' where deriver = 'summaries'")
     await large.derive(redo="summaries")
     await large.user("alice").retract_fact(fact.id)
     for question in QUESTIONS:

@@ -65,9 +65,9 @@ def usage(url: str, *users: str) -> list[tuple[int, int]]:
     return kept
 
 
-async def letters(store: AsyncMemoryStore) -> list[tuple[object, ...]]:
-    """Give deriver, range, payload and attempts of Alice's dead letters."""
-    found = await store.user("alice").dead_letters()
+async def invalid(store: AsyncMemoryStore) -> list[tuple[object, ...]]:
+    """Give deriver, range, payload and attempts of Alice's invalid responses."""
+    found = await store.user("alice").invalid_responses()
     return [(one.deriver, one.from_seq, one.to_seq, one.payload, one.attempts) for one in found]
 
 
@@ -86,7 +86,7 @@ async def test_a_models_facts_have_all_their_sources_and_are_found(store: AsyncM
     model = ScriptedChatModel([facts(tea, found("The user avoids coffee.", (2, "never coffee")))])
     use(store, facts=model)
     report = await store.derive()
-    assert (report.facts, report.letters, report.failed, report.waiting) == (2, 0, (), ())
+    assert (report.facts, report.invalid_responses, report.failed, report.waiting) == (2, 0, (), ())
     assert len(model.calls) == 1, "a call a stretch"
     assert all(str(message.text) in shown(model.calls[0]) for message in stored)
     by_text = {fact.text: fact for fact in await trip.user.facts()}
@@ -113,7 +113,7 @@ async def test_a_fact_that_nobody_said_is_not_stored(store: AsyncMemoryStore) ->
     ]
     use(store, facts=ScriptedChatModel([facts(*invented, found("The user likes green tea.", (1, "Green tea")))]))
     report = await store.derive()
-    assert (report.facts, report.letters) == (1, 0)
+    assert (report.facts, report.invalid_responses) == (1, 0)
     assert [fact.text for fact in await trip.user.facts()] == ["The user likes green tea."]
 
 
@@ -135,10 +135,10 @@ async def test_what_postgres_cannot_keep_harms_nothing(store: AsyncMemoryStore, 
     bad = found("Green\0tea.", (1, "Green tea"), subject="A\0da", attribute="dri\0nk", value="\0")
     use(store, facts=ScriptedChatModel([facts(bad), '{"facts": "\0 \ud800"}']))
     report = await store.derive()
-    assert (report.failed, report.letters) == ((), 1)
+    assert (report.failed, report.invalid_responses) == ((), 1)
     assert {fact.text for fact in await trip.user.facts()} >= {"Green tea."}
-    [letter] = await letters(store)
-    assert letter[3] == '{"facts": "\ufffd \ufffd"}'
+    [response] = await invalid(store)
+    assert response[3] == '{"facts": "\ufffd \ufffd"}'
 
 
 # -- what a model's facts mean for the known ones
@@ -262,7 +262,7 @@ async def test_every_call_of_a_long_stretch_is_counted(store: AsyncMemoryStore, 
     report = await store.derive()
     assert len(small.calls) > 3
     assert usage(url, "alice")[0][0] == len(small.calls), "those that could not be used too"
-    assert report.letters == len(await letters(store)) > 1, "each of the last messages by itself"
+    assert report.invalid_responses == len(await invalid(store)) > 1, "each of the last messages by itself"
 
 
 # -- answers that nobody can use
@@ -274,25 +274,25 @@ async def test_an_answer_of_no_use_is_kept_and_asked_for_again(store: AsyncMemor
     tea = facts(found("The user drinks green tea.", (1, "Green tea")))
     use(store, facts=ScriptedChatModel([WRONG, tea]))
     report = await store.derive()
-    assert (report.letters, report.facts, report.failed, report.waiting) == (1, 1, (), ())
+    assert (report.invalid_responses, report.facts, report.failed, report.waiting) == (1, 1, (), ())
     assert [fact.text for fact in await trip.user.facts()] == ["The user drinks green tea."], "no rules stand in"
-    [letter] = await trip.user.dead_letters()
-    assert (letter.deriver, letter.conversation_id, letter.from_seq, letter.to_seq) == ("facts", trip.id, 1, 1)
-    assert (letter.payload, letter.attempts, letter.recipe.partition("/")[0]) == (WRONG, 1, "llm-facts")
-    assert "The script gave" in letter.error
-    assert await store.user("bob").dead_letters() == []
+    [response] = await trip.user.invalid_responses()
+    assert (response.deriver, response.conversation_id, response.from_seq, response.to_seq) == ("facts", trip.id, 1, 1)
+    assert (response.payload, response.attempts, response.recipe.partition("/")[0]) == (WRONG, 1, "llm-facts")
+    assert "The script gave" in response.error
+    assert await store.user("bob").invalid_responses() == []
     stats = await store.stats()
-    assert (stats["pending"], stats["failed"], stats["dead_letters"]) == (0, 0, 1)
-    # Asked again and refused again, it is one letter; answered, it is none.
+    assert (stats["pending"], stats["failed"], stats["invalid_responses"]) == (0, 0, 1)
+    # Asked again and refused again, it is one; answered, it is none.
     use(store, facts=ScriptedChatModel([WRONG, tea]))
     again = await store.derive(redo="facts")
-    assert (again.redone, again.letters) == (1, 1)
-    assert await letters(store) == [("facts", 1, 1, WRONG, 2)]
+    assert (again.redone, again.invalid_responses) == (1, 1)
+    assert await invalid(store) == [("facts", 1, 1, WRONG, 2)]
     peanuts = facts(found("The user must not eat peanuts.", (1, "allergic to peanuts")))
     use(store, facts=ScriptedChatModel([peanuts, tea]))
     done = await store.derive(redo="facts")
-    assert (done.redone, done.letters) == (1, 0)
-    assert await letters(store) == []
+    assert (done.redone, done.invalid_responses) == (1, 0)
+    assert await invalid(store) == []
     assert len(await trip.user.facts()) == 2
     assert (await store.derive(redo="facts")).redone == 0, "all is of one recipe now"
     assert usage(url, "alice")[0][0] == 6
@@ -304,10 +304,12 @@ async def test_what_is_not_believed_is_kept_with_its_reason(store: AsyncMemorySt
     wrong = [found("The user has a dog.", (1, "my dog")), found("The user eats pork.", (1, "and no pork"))]
     use(store, facts=ScriptedChatModel([facts(*wrong)]))
     report = await store.derive()
-    assert (report.facts, report.letters, report.refused, report.quarantined) == (0, 0, 2, 1)
-    [letter] = await trip.user.dead_letters()
-    assert letter.error == "Not believed: 1 because its quote stands nowhere; 1 because its quote denies what it says."
-    assert "my dog" in letter.payload
+    assert (report.facts, report.invalid_responses, report.refused, report.quarantined) == (0, 0, 2, 1)
+    [response] = await trip.user.invalid_responses()
+    assert (
+        response.error == "Not believed: 1 because its quote stands nowhere; 1 because its quote denies what it says."
+    )
+    assert "my dog" in response.payload
     [event] = await trip.user.events(types=["facts_extracted"])
     assert event.body["refused"] == 2
     use(store, facts=ScriptedChatModel())
@@ -336,15 +338,15 @@ async def test_a_bad_summary_is_made_of_sentences_until_it_is_answered(store: As
     await talk(trip, ["Green tea for me."], ["I live in Leeds."], ["More."])
     use(store, summaries=ScriptedChatModel([{"summary": "The user drinks tea."}, WRONG]))
     report = await store.derive()
-    assert (report.summaries, report.letters) == (2, 1)
+    assert (report.summaries, report.invalid_responses) == (2, 1)
     first, second = await trip.summaries(level=1)
     assert (first.text, second.recipe) == ("The user drinks tea.", "extractive/6")
     assert "Leeds" in second.text
-    assert await letters(store) == [("summarize", 2, 2, WRONG, 1)]
+    assert await invalid(store) == [("summaries", 2, 2, WRONG, 1)]
     use(store, summaries=ScriptedChatModel([{"summary": "Tea."}, {"summary": "Leeds is home."}]))
     assert (await store.derive(redo="summaries")).redone == 1
     assert [one.text for one in await trip.summaries(level=1)] == ["Tea.", "Leeds is home."]
-    assert await letters(store) == []
+    assert await invalid(store) == []
     hits = await trip.user.recall("Leeds", tiers=["summaries"])
     assert [hit.text for hit in hits if "Leeds" in hit.text] == ["Leeds is home."]
 
@@ -357,12 +359,12 @@ async def test_a_model_that_is_away_keeps_nobody_waiting_but_itself(store: Async
     await talk(trip, ["I'm allergic to peanuts."], ["Green tea for me."])
     use(store, facts=ScriptedChatModel([GONE]))
     report = await store.derive()
-    assert (report.messages, report.units, report.summaries, report.facts) == (2, 2, 1, 0)
+    assert (report.messages, report.chunks, report.summaries, report.facts) == (2, 2, 1, 0)
     assert (report.failed, len(report.waiting)) == ((), 1)
     assert report.waiting[0] == "facts: The model is away."
     stats = await store.stats()
     assert (stats["pending"], stats["failed"]) == (1, 0)
-    assert await letters(store) == []
+    assert await invalid(store) == []
     use(store, facts=ScriptedChatModel([facts(), facts(found("The user drinks green tea.", (1, "Green tea")))]))
     assert (await store.derive()).facts == 1
     assert (await store.stats())["pending"] == 0
@@ -445,9 +447,9 @@ async def test_a_summary_on_demand_is_the_models_and_is_made_once(store: AsyncMe
     model = ScriptedChatModel([WRONG, {"summary": "Tea it is."}])
     use(store, summaries=model)
     assert (await trip.summarize()).id == sentences.id, "nobody could use the answer"
-    assert await letters(store) == [("summary", 1, 2, WRONG, 1)]
+    assert await invalid(store) == [("summary", 1, 2, WRONG, 1)]
     made = await trip.summarize()
-    assert (made.text, made.level, await letters(store)) == ("Tea it is.", 0, [])
+    assert (made.text, made.level, await invalid(store)) == ("Tea it is.", 0, [])
     assert (await trip.summarize()).id == made.id
     assert (len(model.calls), usage(url, "alice")[0][0]) == (2, 2)
     assert (await trip.user.recall("tea", tiers=["summaries"]))[0].text == "Tea it is."

@@ -1,4 +1,4 @@
-"""What is made anew: facts that come out again keep their past, and units that lack vectors get them."""
+"""What is made anew: facts that come out again keep their past, and chunks that lack vectors get them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_a_redo_keeps_what_comes_out_again_and_makes_only_what_is_new(
     assert (now["leeds"].id, now["leeds"].state, now["leeds"].recorded_at) == (leeds.id, "active", leeds.recorded_at)
     assert now["The user is allergic to walnuts."].recorded_at > moment
     stats = await store.stats()
-    assert (stats["units"], stats["vectors"]) == (3 + 2 + stats["summaries"],) * 2
+    assert (stats["chunks"], stats["vectors"]) == (3 + 2 + stats["summaries"],) * 2
     assert not {porto.id, peanuts.id} & {hit.id for hit in await alice.recall("Porto or peanuts?", tiers=["facts"])}
 
 
@@ -116,10 +116,10 @@ async def of_words(url: str, *users: str) -> None:
         for user in users:
             await talk(words.user(user), *SAID)
         await words.derive()
-        assert (await words.stats())["without_vectors"] == (await words.stats())["units"] > 0
+        assert (await words.stats())["without_vectors"] == (await words.stats())["chunks"] > 0
 
 
-async def test_units_without_vectors_get_those_that_they_would_have_had(
+async def test_chunks_without_vectors_get_those_that_they_would_have_had(
     store: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await of_words(url, "alice", "bob")
@@ -166,6 +166,6 @@ async def test_nothing_is_stored_without_vectors_beside_what_has_them(store: Asy
         await talk(words.user("alice"), "I moved to Porto.", place="d")
         report = await words.derive()
         assert all("EmbedderMismatch" in one for one in report.failed)
-        assert (report.units, report.facts) == (0, 0)
+        assert (report.chunks, report.facts) == (0, 0)
     assert (await store.derive()).failed == ()
     assert (await store.stats())["without_vectors"] == 0

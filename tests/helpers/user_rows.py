@@ -15,8 +15,8 @@ TABLES = {
     "users": "user_id",
     "conversations": "id",
     "messages": "id",
-    "item_text": "item_id, chunk",
-    "item_vectors": "item_id, chunk",
+    "item_text": "item_id, chunk_index",
+    "item_vectors": "item_id, chunk_index",
     "embedding_models": "id",
     "summaries": "id",
     "facts": "id",
@@ -26,7 +26,7 @@ TABLES = {
     "documents": "id",
     "document_vectors": "id, path",
 }
-CLOCKS = ["recorded_at", "created_at", "updated_at", "last_seen", "number", "last_unit", "backfill"]
+CLOCKS = ["recorded_at", "created_at", "updated_at", "last_seen", "number", "last_chunk", "backfill"]
 
 
 def rows(url: str, *users: str, without: Collection[str] = ()) -> dict[str, list[dict[str, Any]]]:

@@ -26,7 +26,7 @@ TABLES = {
     "receipts",
     "setting_changes",
     "fact_changes",
-    "dead_letters",
+    "invalid_responses",
     "model_usage",
     "events",
     "documents",

@@ -46,15 +46,15 @@ def fill(url: str) -> None:
             scope = store.user(name)
             scope.documents().put(("notes",), "first", {"text": SAID[name]}, ttl=timedelta(days=9))
             scope.retract_fact(scope.add_fact(f"{SAID[name]} So says a hand.", type="identity"))
-    with psycopg.connect(url) as connection:  # what takes a chat model, its server, or very many units
+    with psycopg.connect(url) as connection:  # what takes a chat model, its server, or very many chunks
         for user in (ALICE, BOB):
             say(connection, "user_id", user)  # whoever is no superuser has but these rows
             for statement in (
                 "insert into model_usage (user_id, day, model) values (%(a)s, '2024-01-01', 'm')",
-                "insert into dead_letters"
+                "insert into invalid_responses"
                 " (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)"
                 " select %(a)s, id, id, 'facts', 1, 1, 'r', 'e', 'p' from conversations where user_id = %(a)s",
-                "insert into term_postings (user_id, term, first, holding, units) values (%(a)s, 1, 1, 1, '')",
+                "insert into term_postings (user_id, term, first, holding, chunks) values (%(a)s, 1, 1, 1, '')",
             ):
                 connection.execute(statement, {"a": user})
 
@@ -108,7 +108,7 @@ def test_without_a_scope_there_are_no_rows(app: Rows) -> None:
     assert counts(app) == dict.fromkeys(TABLES, 0)
     for query in (
         "select 1 where exists (select from messages)",
-        "select 1 where exists (select from item_vectors v join item_text t using (user_id, item_id, chunk))",
+        "select 1 where exists (select from item_vectors v join item_text t using (user_id, item_id, chunk_index))",
         "select m.text from users u left join messages m using (user_id)",
         "select text from messages union all select text from facts union all select text from summaries",
         "with every as materialized (select * from messages) select * from every",

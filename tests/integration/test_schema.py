@@ -18,7 +18,7 @@ from sqlmodel import SQLModel
 from sqlmodel.main import get_column_from_field
 
 from memstore import ids
-from memstore.models import Conversation, DeadLetter, FactColumns, Message, Summary
+from memstore.models import Conversation, FactColumns, InvalidResponse, Message, Summary
 from memstore.store import migrations
 from tests.integration.conftest import KEYS, OF_THE_OPERATOR, OUTLIVING, TABLES
 from tests.integration.test_isolation import fill
@@ -31,7 +31,7 @@ CHANGED = {
     "facts",
     "derivations",
     "embedding_models",
-    "dead_letters",
+    "invalid_responses",
     "model_usage",
     "documents",
 }
@@ -72,7 +72,7 @@ def test_what_models_declare_are_the_columns_of_their_tables(clone: str) -> None
         "messages": Message,
         "summaries": Summary,
         "facts": FactColumns,
-        "dead_letters": DeadLetter,
+        "invalid_responses": InvalidResponse,
     }
     for name, model in models.items():
         table = Table(name, metadata)
@@ -226,7 +226,7 @@ def test_what_was_said_is_never_changed(filled: psycopg.Connection[Any], table: 
 def test_what_moves_on_can_be_changed(filled: psycopg.Connection[Any]) -> None:
     as_alice(filled)
     for statement in (
-        "update users set units = units + 1",
+        "update users set chunks = chunks + 1",
         "update conversations set last_seq = last_seq + 1",
         "update facts set state = 'superseded'",
         "update derivations set done_seq = done_seq + 1",

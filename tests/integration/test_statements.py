@@ -262,7 +262,7 @@ def test_every_statement_is_used_and_every_used_one_exists() -> None:
     assert strange == [], "SQL stands in sql/*.sql, under a name"
 
 
-# A large table: one user with 20,000 units, one with 2,000, 200 with 20 each, as they come in: mixed. The first has
+# A large table: one user with 20,000 chunks, one with 2,000, 200 with 20 each, as they come in: mixed. The first has
 # what users have of whom no arrays are held.
 
 HEAVY_UNITS, MIDDLE_UNITS, SMALL_USERS, SMALL_UNITS, DIMENSIONS = 20_000, 2_000, 200, 20, 32
@@ -271,7 +271,7 @@ SEED = f"""
 select setseed(0.25);
 create function pg_temp.id(kind text, a int, b int default 0) returns uuid immutable language sql
     as $$ select md5(kind || '/' || a || '/' || b)::uuid $$;
-create temp table unit as
+create temp table chunk as
     select u, n, n / 50 as c, n % 50 + 1 as seq, pg_temp.id('user', u) as user_id, pg_temp.id('item', u, n) as id,
            pg_temp.id('conversation', u, n / 50) as conversation_id,
            timestamptz '2024-01-01 00:00Z' + n * interval '1 minute' as at
@@ -279,47 +279,47 @@ create temp table unit as
           union all
           select 500 as u, n from generate_series(0, {MIDDLE_UNITS} - 1) n
           union all
-          select u, n from generate_series(1, {SMALL_USERS}) u, generate_series(0, {SMALL_UNITS} - 1) n) as all_units
+          select u, n from generate_series(1, {SMALL_USERS}) u, generate_series(0, {SMALL_UNITS} - 1) n) as all_chunks
     order by random();
-insert into users (user_id, name, units, unit_length, last_unit)
-    select user_id, 'user ' || u, count(*), count(*) * 8, count(*) from unit group by user_id, u;
+insert into users (user_id, name, chunks, chunk_length, last_chunk)
+    select user_id, 'user ' || u, count(*), count(*) * 8, count(*) from chunk group by user_id, u;
 insert into conversations (user_id, id, name, last_seq)
-    select user_id, conversation_id, 'c' || c, count(*) from unit group by user_id, conversation_id, c;
+    select user_id, conversation_id, 'c' || c, count(*) from chunk group by user_id, conversation_id, c;
 insert into derivations (user_id, conversation_id, deriver, done_seq, last_seq)
     select user_id, conversation_id, d, case when c % 40 = 0 and u % 40 = 0 then 0 else count(*) end, count(*)
-    from unit, unnest(array['embed', 'summarize', 'facts']) d group by user_id, conversation_id, d, c, u;
+    from chunk, unnest(array['chunks', 'summaries', 'facts']) d group by user_id, conversation_id, d, c, u;
 insert into messages (user_id, conversation_id, seq, id, role, text, tokens, counter, occurred_at)
     select user_id, conversation_id, seq, id, (array['user', 'assistant'])[n % 2 + 1], 'said ' || n, 2, 'words', at
-    from unit;
+    from chunk;
 insert into facts (user_id, id, type, subject, text, confidence, recipe, occurred_at, attribute, value)
     select user_id, id, 'trait', 'user ' || n % 300, 'says ' || n, 1, 'r', at,
            case when n % 2 = 0 then 'likes/' || n end, case when n % 2 = 0 then 'user ' || n % 17 end
-    from unit where n % 3 = 1;
+    from chunk where n % 3 = 1;
 insert into fact_sources (user_id, fact_id, message_id)
-    select user_id, id, pg_temp.id('item', u, n - 1) from unit where n % 3 = 1;
+    select user_id, id, pg_temp.id('item', u, n - 1) from chunk where n % 3 = 1;
 insert into receipts (user_id, id, conversation_id, budget, tokens, body, recorded_at)
-    select user_id, id, conversation_id, 9, 9, '{{"arguments": {{}}}}', at from unit;
+    select user_id, id, conversation_id, 9, 9, '{{"arguments": {{}}}}', at from chunk;
 insert into setting_changes (user_id, id, conversation_id, before, recorded_at)
-    select user_id, id, conversation_id, '{{}}', at from unit;
+    select user_id, id, conversation_id, '{{}}', at from chunk;
 insert into fact_changes (user_id, id, fact_id, action, other_id, actor)
-    select user_id, gen_random_uuid(), id, 'superseded', id, 'r' from unit, generate_series(1, 2) where n % 3 = 1;
+    select user_id, gen_random_uuid(), id, 'superseded', id, 'r' from chunk, generate_series(1, 2) where n % 3 = 1;
 insert into summaries (user_id, id, conversation_id, level, from_seq, to_seq, text, tokens, counter, recipe,
                        occurred_at, occurred_until)
-    select user_id, id, conversation_id, 1, seq, seq, 'told ' || n, 2, 'words', 'r', at, at from unit where n % 3 = 2;
-insert into item_text (user_id, item_id, chunk, tier, conversation_id, seq, role, tags, start, stop, length, terms,
-                       frequencies, occurred_at, number)
+    select user_id, id, conversation_id, 1, seq, seq, 'told ' || n, 2, 'words', 'r', at, at from chunk where n % 3 = 2;
+insert into item_text (user_id, item_id, chunk_index, tier, conversation_id, seq, role, tags, start, stop, length,
+                       terms, frequencies, occurred_at, number)
     select user_id, id, 0, (array['messages', 'facts', 'summaries'])[n % 3 + 1], conversation_id, seq,
            (array['user', 'assistant'])[n % 2 + 1], case when n % 5 = 0 then '{{trip}}' else '{{}}' end::text[],
            0, 9, 8,
            array(select u * 1000 + (n * 7 + k * 13) % 300 from generate_series(1, 8) k order by 1),
            array_fill(1::smallint, array[8]), at, n + 1
-    from unit;
+    from chunk;
 insert into embedding_models (user_id, id, name, dimensions) select user_id, '{MODEL}', 'e', {DIMENSIONS} from users;
-insert into item_vectors (user_id, item_id, chunk, model_id, embedding)
+insert into item_vectors (user_id, item_id, chunk_index, model_id, embedding)
     select user_id, id, 0, '{MODEL}',
            (select array_agg(x)
             from (select random() - 0.5 + 0 * n as x from generate_series(1, {DIMENSIONS})) as own)::vector
-    from unit;
+    from chunk;
 """
 
 
@@ -350,7 +350,7 @@ def unanalyzed(new_database: Callable[..., str], template: str) -> str:
         for table in sorted(TABLES):
             connection.execute(f"alter table {table} set (autovacuum_enabled = false)")
         connection.execute(SEED)
-    indexed = blocking.Database(url, 1, most_units=MIDDLE_UNITS)
+    indexed = blocking.Database(url, 1, max_chunks=MIDDLE_UNITS)
     indexed.open()
     maintain_indexes(indexed, HEAVY)
     indexed.close()
@@ -411,14 +411,14 @@ def packed(since: datetime) -> dict[str, Any]:
 
 
 def around(u: int) -> dict[str, Any]:
-    """Give the values of `around` for ten units of a user: half of them by name, half by number."""
+    """Give the values of `around` for ten chunks of a user: half of them by name, half by number."""
     names = [item_number(u, n) for n in range(0, 10, 2)]
     lists = {"item_ids": names, "chunks": [0] * len(names), "numbers": list(range(11, 20, 2))}
     return lists | {key: value for key, value in packed(SINCE).items() if key != "since"} | {"as_of": None, "far": 4}
 
 
 def late(u: int) -> dict[str, Any]:
-    """Give the number after which no postings tell of a user's units."""
+    """Give the number after which no postings tell of a user's chunks."""
     return {"after": HEAVY_UNITS - 20 if u == 0 else 0}
 
 
@@ -489,7 +489,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
             {"conversations": [place["conversation_id"]], "seqs": [3], "silence": 4 * 3600, "as_of": None},
         ),
         ("messages", "numbered_messages", place | {"seqs": [1, 3]}),
-        ("watermarks", "advance", place | {"deriver": "embed", "from_seq": 1, "to_seq": 1, "recipe": "r"}),
+        ("watermarks", "advance", place | {"deriver": "chunks", "from_seq": 1, "to_seq": 1, "recipe": "r"}),
     ]
 
 
@@ -552,7 +552,7 @@ LEGS = ("around", "shown", "latest", "holding", "postings", "matching", "unposte
 
 @pytest.mark.parametrize("u", [0, 500, 7], ids=["heavy", "middle", "small"])
 async def test_a_leg_reads_what_it_looks_for_and_no_more(seeded: Database, unanalyzed: str, u: int) -> None:
-    """Of whichever user, with statistics and without: by an index, and of 20,000 units those asked for."""
+    """Of whichever user, with statistics and without: by an index, and of 20,000 chunks those asked for."""
     for family, name, values in hot(u):
         if name not in LEGS:
             continue
@@ -603,7 +603,7 @@ async def test_what_the_index_finds_is_nearly_all_that_is_near(analyzed: str) ->
 
 async def test_what_is_pending_is_found_among_what_is_done(analyzed: str) -> None:
     first = UUID(int=0)
-    values = {"after_user": first, "after_conversation": first, "limit": 500, "deriver": "embed"}
+    values = {"after_user": first, "after_conversation": first, "limit": 500, "deriver": "chunks"}
     async with opened(analyzed) as database:
         for only in (None, HEAVY, SMALL):
             given = values | {"only": only, "conversation_id": None}
@@ -614,7 +614,7 @@ async def test_what_is_pending_is_found_among_what_is_done(analyzed: str) -> Non
 
 
 async def vectors_of(url: str, user: UUID, where: str = "true") -> dict[UUID, Any]:
-    query = "select item_id, embedding::text from item_vectors join item_text using (user_id, item_id, chunk)"
+    query = "select item_id, embedding::text from item_vectors join item_text using (user_id, item_id, chunk_index)"
     async with await psycopg.AsyncConnection.connect(url) as connection:
         rows = await connection.execute(f"{query} where user_id = %s and {where}", [user])
         return {item: np.fromstring(text[1:-1], sep=",", dtype=np.float64) async for item, text in rows}
@@ -660,7 +660,7 @@ async def test_ties_come_in_one_order(clone: str) -> None:
         connection.execute("insert into users (user_id, name) values (%s, 'twice')", [user])
         for item in reversed(texts):
             connection.execute(
-                "insert into item_text (user_id, item_id, chunk, tier, start, stop, length, terms,"
+                "insert into item_text (user_id, item_id, chunk_index, tier, start, stop, length, terms,"
                 " frequencies, occurred_at, number) values (%s, %s, 0, 'messages', 0, 1, 1, '{1}', '{1}', now(), 1)",
                 [user, item],
             )
@@ -694,7 +694,7 @@ def test_a_vector_index_is_not_taken_even_when_everything_else_is_forbidden(
         return any(node.get("Index Name") == "trap" for node in nodes(row[0][0]["Plan"]))
 
     statement = EVERY["chunks", name]
-    free = statement.replace("(v.embedding <=> %(query)s) + 0, v.item_id, v.chunk", "v.embedding <=> %(query)s")
+    free = statement.replace("(v.embedding <=> %(query)s) + 0, v.item_id, v.chunk_index", "v.embedding <=> %(query)s")
     assert free != statement
     assert taken(free), "the trap does not work"
     assert not taken(statement)

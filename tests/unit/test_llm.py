@@ -254,7 +254,7 @@ def test_words_are_tidied() -> None:
 def test_a_fact_of_another_shape_spoils_the_answer(wrong: dict[str, Any]) -> None:
     findings, session = ask(TALK[2:], {"facts": [fact("x", (1, "Porto")) | wrong]})
     assert findings.facts == []
-    assert [letter.from_seq for letter in session.invalid_responses] == [3]
+    assert [response.from_seq for response in session.invalid_responses] == [3]
 
 
 def test_what_the_model_raises_is_not_hidden() -> None:
@@ -394,7 +394,7 @@ def test_a_segment_whose_answer_is_of_no_use_is_asked_about_in_halves() -> None:
     assert [each.draft.text for each in findings.facts] == ["Alice likes plum 3."]
     model = session.model
     assert [len(shown(model, call)) for call in range(5)] == [4, 2, 1, 1, 2]  # type: ignore[arg-type]
-    assert [(letter.from_seq, letter.to_seq, letter.payload) for letter in session.invalid_responses] == [
+    assert [(response.from_seq, response.to_seq, response.payload) for response in session.invalid_responses] == [
         (1, 1, "never")
     ]
     assert session.calls == 5, "those that were of no use are counted too"

@@ -817,7 +817,7 @@ def test_a_model_that_comes_to_no_end_is_recorded_with_what_it_said(server: Scri
     server.script += [says(CUT, done_reason="length", prompt_eval_count=900)] * 10
     texts, session = find(model_of(server, window=40_960))
     assert set(texts) == {"Alice says: I sail"}
-    assert ["came to no end" in letter.error for letter in session.invalid_responses] == [True]
+    assert ["came to no end" in response.error for response in session.invalid_responses] == [True]
     assert session.calls == len(server.asked()) == 6
 
 

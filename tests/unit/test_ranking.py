@@ -1,4 +1,4 @@
-"""Ranking: the sum of the parts, one order, whatever way the units are held."""
+"""Ranking: the sum of the parts, one order, whatever way the chunks are held."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from memstore.models import Role, Tier, UnitKey
+from memstore.models import ChunkKey, Role, Tier
 from memstore.search.ranking import LATEST, WEIGHTS, QueryFeatures, Ranking, best_of_each, rank
 from memstore.search.signals import Corpus
 from memstore.store.user_index import UserIndex
@@ -35,8 +35,8 @@ QUESTION = QueryFeatures("What did Alice say in June?", VECTORS[3].astype(np.flo
 OVERVIEW = replace(QUESTION, text="Give me a summary of what Alice said in June.")
 
 
-def told(ranking: Ranking, *tiers: Tier) -> list[tuple[UnitKey, dict[str, float]]]:
-    return [(one.unit.key, dict(one.parts)) for one in ranking.of(*(tiers or Tier))]
+def told(ranking: Ranking, *tiers: Tier) -> list[tuple[ChunkKey, dict[str, float]]]:
+    return [(one.chunk.key, dict(one.parts)) for one in ranking.of(*(tiers or Tier))]
 
 
 def corpus(some: UserIndex) -> Corpus:
@@ -57,7 +57,7 @@ def test_every_hit_says_what_each_signal_adds() -> None:
 
 @given(st.permutations(range(len(TALK))), st.integers(0, len(TALK)))
 @settings(deadline=None, max_examples=25)
-def test_the_order_in_which_units_came_and_were_read_decides_nothing(order: list[int], cut: int) -> None:
+def test_the_order_in_which_chunks_came_and_were_read_decides_nothing(order: list[int], cut: int) -> None:
     whole, mixed = arrays(TALK), [TALK[n] for n in order]
     parted = arrays(mixed[:cut]).extend(arrays(mixed[cut:])) if 0 < cut < len(TALK) else arrays(mixed)
     for asked in (QUESTION, OVERVIEW):
@@ -77,7 +77,7 @@ def test_as_many_of_each_tier_as_are_asked_for_are_the_best() -> None:
 def test_only_what_is_visible_is_found() -> None:
     some = arrays(TALK)
     found = rank(some, QUESTION, corpus(some), 3, np.flatnonzero(some.tiers == 1)[10:20])
-    numbers = {one.unit.item_id.int for one in found.of(*Tier)}
+    numbers = {one.chunk.item_id.int for one in found.of(*Tier)}
     assert len(numbers) == 3
     assert numbers <= set(range(10, 20))
     assert told(rank(some, QUESTION, corpus(some), 3, np.empty(0, dtype=np.intp))) == []
@@ -87,13 +87,13 @@ def test_only_what_is_visible_is_found() -> None:
 def test_candidates_with_their_neighbours_have_the_scores_that_they_have_among_all() -> None:
     some = arrays(TALK)
     whole = rank(some, QUESTION, corpus(some), 99)
-    best = [one.unit.key for one in whole.of(Tier.MESSAGES)][:6]
-    rows = [row for row, unit in enumerate(some.units(np.arange(len(some)))) if unit.key in best]
+    best = [one.chunk.key for one in whole.of(Tier.MESSAGES)][:6]
+    rows = [row for row, chunk in enumerate(some.chunks(np.arange(len(some)))) if chunk.key in best]
     beside = np.zeros(len(some), dtype=np.bool_)
     beside[some.neighbours[:, rows][some.neighbours[:, rows] < len(some)]] = True
     few = some.select(beside)
-    shown = np.array([row for row, unit in enumerate(few.units(np.arange(len(few)))) if unit.key in best])
-    holding = {term: len(some.having(term)[0]) for term in QUESTION.terms.values()}
+    shown = np.array([row for row, chunk in enumerate(few.chunks(np.arange(len(few)))) if chunk.key in best])
+    holding = {term: len(some.rows_with_term(term)[0]) for term in QUESTION.terms.values()}
     counted = Corpus(len(some), int(some.lengths.sum()), holding)
     assert len(few) < len(some) - 10
     found = rank(few, QUESTION, counted, 99, shown)
@@ -103,12 +103,12 @@ def test_candidates_with_their_neighbours_have_the_scores_that_they_have_among_a
         assert {name: parts[name] for name in alike} == {name: expected[name] for name in alike}
 
 
-def test_of_equal_units_the_latest_comes_first_and_then_the_lesser_name() -> None:
-    units = [
+def test_of_equal_chunks_the_latest_comes_first_and_then_the_lesser_name() -> None:
+    chunks = [
         Given(n, {1: 1}, VECTORS[0].tolist(), at=NOW + timedelta(days=n % 3), conversation=UUID(int=n))
         for n in range(9)
     ]
-    some = arrays(units)
+    some = arrays(chunks)
     asked = QueryFeatures("x", VECTORS[0].astype(np.float32), {"a": 1})
     found = [key.item_id.int for key, _ in told(rank(some, asked, corpus(some), 99))]
     assert found == [2, 5, 8, 1, 4, 7, 0, 3, 6]
@@ -116,8 +116,8 @@ def test_of_equal_units_the_latest_comes_first_and_then_the_lesser_name() -> Non
 
 
 def test_by_words_alone_what_matches_is_found_and_what_was_said_last() -> None:
-    units = [Given(n, {n: 1}, at=NOW + timedelta(days=n), conversation=UUID(int=n)) for n in range(3 * LATEST)]
-    some = arrays(units)
+    chunks = [Given(n, {n: 1}, at=NOW + timedelta(days=n), conversation=UUID(int=n)) for n in range(3 * LATEST)]
+    some = arrays(chunks)
     found = [key.item_id.int for key, _ in told(rank(some, QueryFeatures("five", None, {"five": 5}), corpus(some), 99))]
     assert found == [5, *range(3 * LATEST - 1, 2 * LATEST - 1, -1)]
     nothing = told(rank(some, QueryFeatures("", None, {}), corpus(some), 99))
@@ -146,7 +146,7 @@ def test_for_an_overview_an_answer_has_a_share_of_the_score_of_what_it_answers()
     plain, parts = (dict(told(rank(some, one, corpus(some), 99))) for one in (QUESTION, OVERVIEW))
     for key, own in parts.items():
         if key.item_id.int % 2 and key.item_id.int < len(TALK) - 8:  # said by the assistant, to the one before
-            asked = parts[UnitKey(UUID(int=key.item_id.int - 1), 0)]
+            asked = parts[ChunkKey(UUID(int=key.item_id.int - 1), 0)]
             expected = WEIGHTS["answers"] * (sum(asked.values()) - asked["role"])
             assert own["answers"] == pytest.approx(max(expected, 0), abs=1e-5)
         else:
@@ -169,7 +169,7 @@ def test_where_an_assistant_s_words_are_asked_for_people_s_have_no_lead() -> Non
     assert sum(own["answers"] > 0 for own in parts.values()) > 20
 
 
-def test_an_item_is_given_once_by_its_best_unit() -> None:
-    units = [Given(1, {1: 1}), Given(1, {1: 2}, chunk=1), Given(2, {1: 1})]
-    found = best_of_each(rank(arrays(units), QueryFeatures("x", None, {"a": 1}), Corpus(3, 4), 9).of(*Tier))
-    assert [one.unit.key for one in found] == [(UUID(int=1), 1), (UUID(int=2), 0)]
+def test_an_item_is_given_once_by_its_best_chunk() -> None:
+    chunks = [Given(1, {1: 1}), Given(1, {1: 2}, chunk_index=1), Given(2, {1: 1})]
+    found = best_of_each(rank(arrays(chunks), QueryFeatures("x", None, {"a": 1}), Corpus(3, 4), 9).of(*Tier))
+    assert [one.chunk.key for one in found] == [(UUID(int=1), 1), (UUID(int=2), 0)]

@@ -19,13 +19,13 @@ USER = UUID(int=1)
 Terms = dict[int, int]
 
 
-def every(units: list[Given]) -> np.ndarray:
-    return np.arange(len(units))
+def every(chunks: list[Given]) -> np.ndarray:
+    return np.arange(len(chunks))
 
 
 def test_bm25_agrees_with_its_formula_by_hand() -> None:
-    # Two terms; the first is in both units, the second in one. Ten units in all, mean length 5.
-    units = [Given(1, {1: 1, 2: 2, 9: 1}), Given(2, {1: 3, 9: 5}, role=Role.ASSISTANT)]
+    # Two terms; the first is in both chunks, the second in one. Ten chunks in all, mean length 5.
+    chunks = [Given(1, {1: 1, 2: 2, 9: 1}), Given(2, {1: 3, 9: 5}, role=Role.ASSISTANT)]
     common, rare = math.log(1 + 8.5 / 2.5), math.log(1 + 9.5 / 1.5)
 
     def part(weight: float, count: int, length: int) -> float:
@@ -33,14 +33,14 @@ def test_bm25_agrees_with_its_formula_by_hand() -> None:
 
     one = part(common, 1, 4) + part(rare, 2, 4)
     other = part(common, 3, 8)
-    own, around = signals.lexical(arrays(units), {"a": 1, "b": 2}, Corpus(10, 50), every(units))
+    own, around = signals.lexical(arrays(chunks), {"a": 1, "b": 2}, Corpus(10, 50), every(chunks))
     assert own.tolist() == [1, pytest.approx(other / one)]
     assert around.argmax() == 0, "they have no neighbours, being of two roles"
 
 
 def test_a_neighbourhood_is_one_text() -> None:
-    units = [Given(n, {n: 1, 50 + n: 1}) for n in range(9)] + [Given(40, {2: 1, 4: 1}, conversation=UUID(int=9))]
-    own, around = signals.lexical(arrays(units), {"two": 2, "four": 4}, Corpus(10, 20), every(units))
+    chunks = [Given(n, {n: 1, 50 + n: 1}) for n in range(9)] + [Given(40, {2: 1, 4: 1}, conversation=UUID(int=9))]
+    own, around = signals.lexical(arrays(chunks), {"two": 2, "four": 4}, Corpus(10, 20), every(chunks))
     assert own.argmax() == 9
     assert own[3] == 0
     assert around[3] > around[1] > 0, "what stands between the two words has both beside it"
@@ -48,32 +48,32 @@ def test_a_neighbourhood_is_one_text() -> None:
 
 
 def test_words_that_nobody_said_find_nothing() -> None:
-    units = [Given(1, {1: 1})]
+    chunks = [Given(1, {1: 1})]
     for asked in ({}, {"a": 77}):
-        for found in signals.lexical(arrays(units), asked, Corpus(1, 1), every(units)):
+        for found in signals.lexical(arrays(chunks), asked, Corpus(1, 1), every(chunks)):
             assert found.tolist() == [0]
     assert [len(found) for found in signals.lexical(arrays([]), {"a": 1}, Corpus(0, 0), every([]))] == [0, 0]
 
 
 def test_names_of_speakers_are_found_in_what_was_said_and_not_around_it() -> None:
     word = hashed("alic", USER)
-    units = [Given(n, {word: 1, 10 + n: 1}) for n in range(3)]
-    own, around = signals.lexical(arrays(units), {"alic": word}, Corpus(3, 6), every(units))
+    chunks = [Given(n, {word: 1, 10 + n: 1}) for n in range(3)]
+    own, around = signals.lexical(arrays(chunks), {"alic": word}, Corpus(3, 6), every(chunks))
     assert own.all()
     assert not around.any()
 
 
 def test_the_best_that_is_shown_has_1() -> None:
-    units = [Given(n, {1: n + 1, 9: 3}, conversation=UUID(int=n)) for n in range(4)]
-    own, around = signals.lexical(arrays(units), {"a": 1}, Corpus(4, 20), np.array([0, 2]))
+    chunks = [Given(n, {1: n + 1, 9: 3}, conversation=UUID(int=n)) for n in range(4)]
+    own, around = signals.lexical(arrays(chunks), {"a": 1}, Corpus(4, 20), np.array([0, 2]))
     assert own[2] == around[2] == 1 < own[3]
 
 
-def test_how_many_have_a_term_is_known_for_units_that_are_not_there() -> None:
-    units = [Given(1, {1: 1}), Given(2, {2: 1}, conversation=UUID(int=2))]
+def test_how_many_have_a_term_is_known_for_chunks_that_are_not_there() -> None:
+    chunks = [Given(1, {1: 1}), Given(2, {2: 1}, conversation=UUID(int=2))]
     asked = {"a": 1, "b": 2}
-    alike, _ = signals.lexical(arrays(units), asked, Corpus(1000, 1000), every(units))
-    own, _ = signals.lexical(arrays(units), asked, Corpus(1000, 1000, {1: 900, 2: 3}), every(units))
+    alike, _ = signals.lexical(arrays(chunks), asked, Corpus(1000, 1000), every(chunks))
+    own, _ = signals.lexical(arrays(chunks), asked, Corpus(1000, 1000, {1: 900, 2: 3}), every(chunks))
     assert alike.tolist() == [1, 1]
     assert own[0] < 0.1 < own[1] == 1
 
@@ -81,8 +81,8 @@ def test_how_many_have_a_term_is_known_for_units_that_are_not_there() -> None:
 def test_cosines_are_exact_and_nothing_without_vectors() -> None:
     draw = np.random.default_rng(5)
     vectors = draw.normal(size=(300, 16))
-    units = [Given(n, vector=None if n % 11 == 0 else vectors[n].tolist()) for n in range(300)]
-    some, query = arrays(units), draw.normal(size=16).astype(np.float32)
+    chunks = [Given(n, vector=None if n % 11 == 0 else vectors[n].tolist()) for n in range(300)]
+    some, query = arrays(chunks), draw.normal(size=16).astype(np.float32)
     expected = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
     expected[::11] = 0
     rows = np.array([1, 5, 11, 280])
@@ -91,7 +91,7 @@ def test_cosines_are_exact_and_nothing_without_vectors() -> None:
     assert not signals.rough_cosines(arrays([Given(1)]), query).any()
 
 
-def test_a_short_unit_stands_less_for_itself() -> None:
+def test_a_short_chunk_stands_less_for_itself() -> None:
     share = signals.context_weight(
         arrays([Given(1, characters=0), Given(2, characters=240), Given(3, characters=4000)])
     )
@@ -130,14 +130,14 @@ def test_a_question_counts_less_where_a_person_answers_it_at_once() -> None:
     assert not signals.question(arrays(said), 8).any()
 
 
-def test_an_answer_has_the_score_of_the_best_unit_of_what_was_last_asked() -> None:
+def test_an_answer_has_the_score_of_the_best_chunk_of_what_was_last_asked() -> None:
     said = [
         Given(0, role=Role.ASSISTANT),
         Given(1),
-        Given(1, chunk=1),
+        Given(1, chunk_index=1),
         Given(2, role=Role.TOOL),
         Given(3, role=Role.ASSISTANT),
-        Given(3, chunk=1, role=Role.ASSISTANT),
+        Given(3, chunk_index=1, role=Role.ASSISTANT),
         Given(5),
         Given(6, role=Role.ASSISTANT, conversation=UUID(int=8)),
         Given(9, tier=Tier.FACTS, role=None, seq=-1),

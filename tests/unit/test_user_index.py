@@ -1,4 +1,4 @@
-"""Arrays of units: who stands beside whom, what grows, what is kept."""
+"""Arrays of chunks: who stands beside whom, what grows, what is kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USER, OTHER, MODEL = UUID(int=1), UUID(int=2), UUID(int=3)
 
 def beside(some: UserIndex, row: int) -> list[int]:
     """Give the numbers of the items around a row, in order."""
-    return [unit.item_id.int for unit in some.units(some.neighbours[:, row][some.neighbours[:, row] < len(some)])]
+    return [chunk.item_id.int for chunk in some.chunks(some.neighbours[:, row][some.neighbours[:, row] < len(some)])]
 
 
 def test_neighbours_are_of_the_same_role_and_session_in_the_order_of_the_conversation() -> None:
@@ -28,7 +28,7 @@ def test_neighbours_are_of_the_same_role_and_session_in_the_order_of_the_convers
     said += [Given(n, at=later) for n in (10, 11)]
     said += [Given(20, seq=3, conversation=UUID(int=5)), Given(21, tier=Tier.FACTS, role=None, seq=-1)]
     some = arrays(said[::-1])
-    found = {unit.item_id.int: beside(some, row) for row, unit in enumerate(some.units(np.arange(len(some))))}
+    found = {chunk.item_id.int: beside(some, row) for row, chunk in enumerate(some.chunks(np.arange(len(some))))}
     assert found[4] == [0, 2, 4, 6, 8]
     assert found[0] == [0, 2, 4]
     assert found[9] == [5, 7, 9]
@@ -38,7 +38,7 @@ def test_neighbours_are_of_the_same_role_and_session_in_the_order_of_the_convers
 
 
 def test_chunks_of_a_message_are_neighbours() -> None:
-    some = arrays([Given(1, chunk=0), Given(1, chunk=1), Given(2)])
+    some = arrays([Given(1, chunk_index=0), Given(1, chunk_index=1), Given(2)])
     assert keys(some, some.neighbours[:, 1][1:4]) == [(UUID(int=1), 0), (UUID(int=1), 1), (UUID(int=2), 0)]
 
 
@@ -47,8 +47,8 @@ def test_chunks_of_a_message_are_neighbours() -> None:
 def test_who_stands_beside_whom_does_not_hang_on_the_order_in_which_they_came(
     order: list[int], gaps: list[int]
 ) -> None:
-    units = [Given(n, at=NOW + timedelta(hours=9 * sum(n > gap for gap in gaps))) for n in range(9)]
-    whole, mixed = arrays(units), arrays([units[n] for n in order])
+    chunks = [Given(n, at=NOW + timedelta(hours=9 * sum(n > gap for gap in gaps))) for n in range(9)]
+    whole, mixed = arrays(chunks), arrays([chunks[n] for n in order])
     for row, n in enumerate(order):
         assert beside(mixed, row) == beside(whole, n)
         assert all(row in mixed.neighbours[:, other] for other in mixed.neighbours[:, row] if other < 9), "mutual"
@@ -74,7 +74,7 @@ def test_the_mean_direction_of_a_neighbourhood_needs_no_vectors_at_the_question(
 
 
 def test_an_item_is_found_with_all_its_chunks() -> None:
-    some = arrays([Given(5, chunk=1), Given(4), Given(5, chunk=0), Given(6)])
+    some = arrays([Given(5, chunk_index=1), Given(4), Given(5, chunk_index=0), Given(6)])
     rows = some.first_rows([UUID(int=5), UUID(int=77), UUID(int=2**127), UUID(int=4)])
     assert keys(some, rows) == [(UUID(int=5), 0), (UUID(int=4), 0)]
     assert set(keys(some, some.whole_items(rows))) == {(UUID(int=5), 0), (UUID(int=5), 1), (UUID(int=4), 0)}
@@ -86,24 +86,24 @@ def test_an_item_is_found_with_all_its_chunks() -> None:
 def test_arrays_that_grew_are_those_that_came_at_once(cuts: list[int], asked: bool) -> None:
     draw = np.random.default_rng(6)
     vectors = draw.normal(size=(50, 8)).astype(np.float32)
-    units = [
+    chunks = [
         Given(n, {n % 9: 1 + n % 3, 20 + n: 1}, None if n % 11 == 5 else vectors[n], at=NOW + timedelta(hours=n))
         for n in range(50)
     ]
-    whole = arrays(units)
+    whole = arrays(chunks)
     borders = [0, *sorted(cuts), 50]
     grown = arrays([])
     for start, stop in itertools.pairwise(borders):
         if asked:
             assert len(grown.context_norm) == len(grown)
-            grown.having(3)
-        grown = grown.extend(arrays(units[max(0, start - 2) : stop]))
+            grown.rows_with_term(3)
+        grown = grown.extend(arrays(chunks[max(0, start - 2) : stop]))
     assert grown.digest == whole.digest
     assert keys(grown, range(50)) == keys(whole, range(50))
     assert (grown.neighbours == whole.neighbours).all()
     assert grown.context_norm.tolist() == whole.context_norm.tolist()
     for term in (3, 44, 1000, 2**63 - 1):
-        for found, expected in zip(grown.having(term), whole.having(term), strict=True):
+        for found, expected in zip(grown.rows_with_term(term), whole.rows_with_term(term), strict=True):
             assert found.tolist() == expected.tolist()
 
 
@@ -115,8 +115,8 @@ def test_what_was_made_anew_takes_the_place_of_what_was_there() -> None:
     again = arrays([Given(3, {2: 1}, vectors[6])])
     again.records["digest"] += 1
     grown = before.extend(again)
-    assert grown.having(1)[0].tolist() == [0, 1, 2, 3, 4]
-    assert grown.having(2)[0].tolist() == [5]
+    assert grown.rows_with_term(1)[0].tolist() == [0, 1, 2, 3, 4]
+    assert grown.rows_with_term(2)[0].tolist() == [5]
     assert beside(grown, 5) == [1, 2, 3, 4, 5]
     fresh = UserIndex(grown.version, NOW, grown.records, grown.speakers, grown.terms, grown.frequencies, grown.vectors)
     assert grown.context_norm.tolist() == fresh.context_norm.tolist()

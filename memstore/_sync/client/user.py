@@ -45,12 +45,12 @@ from memstore.models import (
     Certificate,
     Context,
     Conversation,
-    DeadLetter,
     ErasureScope,
     ExportReport,
     Fact,
     Hit,
     HitGroup,
+    InvalidResponse,
     Message,
     Receipt,
     Replay,
@@ -316,14 +316,14 @@ class UserScope(UserFacts):
         with self._database.user_transaction(self.id) as scope:
             return replay(scope, receipt, format)
 
-    def dead_letters(self, *, limit: int = 1000) -> list[DeadLetter]:
+    def invalid_responses(self, *, limit: int = 1000) -> list[InvalidResponse]:
         """Return unusable answers of chat models about this user's messages, the oldest first.
 
         The rules did their work instead. `derive` with `redo` asks again, and removes those that are answered.
         """
         check_number(limit, "limit")
         with self._database.user_transaction(self.id) as scope:
-            return llm_usage.letters(scope, limit=limit)
+            return llm_usage.invalid_responses(scope, limit=limit)
 
     def events(self, *, after: str | None = None, types: Sequence[str] | None = None, limit: int = 100) -> list[Event]:
         """Return events from the outbox, in order. `after` is the `cursor` of the last event that was read.

@@ -69,8 +69,8 @@ def build_context(
     else:
         text = request.query
         query, (resolved, history) = run_both_threads(partial(queries.build, text, likely), reading)
-    query, units = queries.ensure_model(query, history.version)
-    history = replace(history, version=units)
+    query, chunks = queries.ensure_model(query, history.version)
+    history = replace(history, version=chunks)
     builder = ContextBuilder(database, text, query, history, counter, reranker)
     try:
         context = builder.build(resolved)
@@ -252,7 +252,7 @@ def _statistics(resolved: ResolvedRequest, history: ConversationHistory, receipt
     return {
         "messages_kept": len(receipt.asked)
         + sum(1 + len(one.others) for one in receipt.included if one.kind == "turn"),
-        "messages_total": max(0, last - resolved.after),
+        "messages_total": max(0, last - resolved.after_seq),
         "strategies": tuple(strategy.name for strategy in resolved.strategies),
     }
 

@@ -101,7 +101,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRequest:
-    """A request with nothing left open: for the messages after `after`, for what the viewer sees of them."""
+    """A request with nothing left open: for the messages after `after_seq`, for what the viewer sees of them."""
 
     request: Request
     budget: int
@@ -109,7 +109,7 @@ class ResolvedRequest:
     strategies: Sequence[Strategy]
     sections: Sequence[Section]
     visibility: VisibilityFilter
-    after: int
+    after_seq: int
     last: int  # the number of the newest message
     exists: bool  # the conversation
     epoch: UserVersion | None  # in which it was read: a receipt of what was erased since is not kept

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from memstore._compat import run_all_threads
-from memstore._sync.derive.chunks import UnitDeriver, with_active_embedder
-from memstore._sync.derive.embedding_migration import embed_missing_units
+from memstore._sync.derive.chunks import ChunkDeriver, with_active_embedder
+from memstore._sync.derive.embedding_migration import embed_missing_chunks
 from memstore._sync.derive.facts.deriver import FactDeriver
 from memstore._sync.derive.maintenance import run_maintenance
 from memstore._sync.derive.summaries.deriver import SummaryDeriver
@@ -40,7 +40,7 @@ W = TypeVar("W", bound=PendingWork)
 Progress = Callable[[str, int, int], None]
 SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
 VECTORS = "vectors"
-REBUILDABLE = {"facts": "facts", "summaries": "summarize", VECTORS: VECTORS}  # what users call it, and the deriver
+REBUILDABLE = ("facts", "summaries", VECTORS)
 # The user's version and embedders: what is computed now is to be saved under the same ones.
 USER_STATE = (erasure.VERSION, chunks.MODELS)
 
@@ -71,7 +71,7 @@ class Deriver(Protocol):
     def save(self, scope: Transaction, result: Any) -> dict[str, int]:
         """Store it; return how many rows of each kind were new.
 
-        For `letters`, unusable responses of a model, something was made by another recipe.
+        For `invalid_responses`, unusable responses of a model, something was made by another recipe.
         """
 
 
@@ -117,8 +117,8 @@ def derive(
 ) -> DeriveReport:
     """Derive what is pending; return what was made and what failed.
 
-    `redo` names a deriver whose rows of other recipes are rebuilt first, a conversation at a time. With "vectors" units
-    that lack one get it.
+    `redo` names a deriver whose rows of other recipes are rebuilt first, conversation by conversation. With "vectors"
+    chunks that lack one get it.
     """
     only = only or DeriveScope()
     if redo == VECTORS and dependencies.embedder is None:
@@ -136,14 +136,14 @@ def derive(
     if redo == VECTORS:
         _embed_missing(database, dependencies, only, run)
     run_maintenance(database, run.users, dependencies.settings)
-    kinds = ("units", "summaries", "facts", "redone", "letters", "refused", VECTORS, QUARANTINED)
+    kinds = ("chunks", "summaries", "facts", "redone", "invalid_responses", "refused", VECTORS, QUARANTINED)
     counts = {kind: run.made[kind] for kind in kinds}
-    return DeriveReport(run.done["embed"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))
+    return DeriveReport(run.done["chunks"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))
 
 
 def make_derivers(dependencies: Dependencies) -> tuple[Deriver, ...]:
     """Return the derivers."""
-    return UnitDeriver(dependencies), SummaryDeriver(dependencies), FactDeriver(dependencies)
+    return ChunkDeriver(dependencies), SummaryDeriver(dependencies), FactDeriver(dependencies)
 
 
 def _run_deriver(database: Database, deriver: Deriver, only: DeriveScope, redo: str | None, run: RunState) -> None:
@@ -235,7 +235,7 @@ def run_step(
                     event = _result_event(work, recipe, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
                     scope.events.append(event)
                 # Last: whoever adds messages waits for it.
-                made_by = None if counts.get("letters") else recipe
+                made_by = None if counts.get("invalid_responses") else recipe
                 last_seq = watermarks.advance(scope, work, result.to_seq, made_by)
         except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             _record_llm_usage(database, work, [result])
@@ -347,7 +347,7 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
         with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as scope:
             counts = own.replace(scope, work.conversation_id, results, recipe)
             scope.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
-            watermarks.mark_rederived(scope, work, None if counts.get("letters") else recipe)
+            watermarks.mark_rederived(scope, work, None if counts.get("invalid_responses") else recipe)
     except Exception as error:  # whatever it is goes on, after what the answers cost was stored
         _record_llm_usage(database, work, results)
         if isinstance(error, ModelChanged):
@@ -361,20 +361,20 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
 
 
 def _embed_missing(database: Database, dependencies: Dependencies, only: DeriveScope, run: RunState) -> None:
-    """Embed every unit that lacks a vector of the active embedder, user by user."""
+    """Embed every chunk that lacks a vector of the active embedder, user by user."""
     for user, _ in messages.everybody(database):
         if only.user not in (None, user):
             continue
         with database.user_transaction(user) as scope:
             counts = messages.counts(scope)
-        total = run.made[VECTORS] + counts["units"] - counts["vectors"]
+        total = run.made[VECTORS] + counts["chunks"] - counts["vectors"]
 
-        def progress(units: int, total: int = total) -> None:
-            run.made[VECTORS] += units
+        def progress(chunks: int, total: int = total) -> None:
+            run.made[VECTORS] += chunks
             run.progress(VECTORS, run.made[VECTORS], total)
 
         try:
-            embed_missing_units(database, dependencies, user, progress)
+            embed_missing_chunks(database, dependencies, user, progress)
         except EmbedderMismatch as error:  # of this user; the others go on
             run.failed.append(f"{VECTORS} of user {user}: {type(error).__name__}: {error}")
 

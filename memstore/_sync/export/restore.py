@@ -4,7 +4,7 @@
 Derived rows come in as they are, with the watermarks that cover them, so that nothing is made a second time. Where the
 store has derived a conversation itself, or gone on with it, it keeps what it has and derives what is new. What was
 erased here does not come back, and nothing that was derived of it. What holds a secret is masked, or refused where that
-cannot be done, since units, vectors and ids follow from it.
+cannot be done, since chunks, vectors and ids follow from it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
-from memstore.export.entries import Entry, EntryBuilder, describe_difference, hash_units
+from memstore.export.entries import Entry, EntryBuilder, describe_difference, hash_chunks
 from memstore.export.reader import LocatedLine, batch_lines, open_export, read_lines
 from memstore.export.schema import (
     ConversationLine,
@@ -61,7 +61,7 @@ def restore(
     """Store what an export holds; a line that cannot be stored is reported, and the rest is.
 
     Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none.
-    `resources` are asked for where units come. `progress` is called with the bytes read so far and those of the file;
+    `resources` are asked for where chunks come. `progress` is called with the bytes read so far and those of the file;
     of a stream nobody knows them. Raises `InvalidInput` for what is no export.
     """
     running = _Restore(database, resources, EntryBuilder(max_message_bytes, redactor, counter))
@@ -214,7 +214,7 @@ class _Restore:
             elif stored is None:
                 known[message.id] = message
                 taken.add(message.seq)
-                new.append(one if message.seq <= mark else replace(one, units=[]))  # else the deriver makes units
+                new.append(one if message.seq <= mark else replace(one, chunks=[]))  # else the deriver makes chunks
             elif reason := describe_difference(stored, message):
                 self.report.skip(Skipped(one.where, reason))
             else:
@@ -239,7 +239,7 @@ class _Restore:
             if anything_erased and not messages.whole(scope, summary.conversation_id, first, last):
                 self.report.left_out[ERASED] += 1
                 if summary.level == 1:
-                    erasure.rewind_watermark(scope, summary.conversation_id, "summarize", first - 1)
+                    erasure.rewind_watermark(scope, summary.conversation_id, "summaries", first - 1)
             elif conversation in self.diverged:
                 self.report.left_out["summaries of conversations that are derived here"] += 1
             else:
@@ -302,9 +302,9 @@ class _Restore:
         first: ItemLine,
         find_new: Callable[[Transaction, Sequence[Entry[Any]]], Any],
     ) -> int:
-        """Add items that are new still when they are locked, and their units; return how many.
+        """Add items that are new still when they are locked, and their chunks; return how many.
 
-        Units have the file's vectors where these are of the user's active embedder, else new ones. No transaction is
+        Chunks have the file's vectors where these are of the user's active embedder, else new ones. No transaction is
         open while they are made.
         """
         add: Callable[[Transaction, list[Any]], Any] = summaries.add
@@ -327,14 +327,14 @@ class _Restore:
         def store_with(resources: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
             fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == model_id(resources.embedder)
-            units = hash_units(fresh, None if fits else resources)
+            hashed = hash_chunks(fresh, None if fits else resources)
             with self.database.user_transaction(self.user_id) as scope:
                 new = write(scope)
-                if added := [unit for one in new for unit in units.get(one.row.id, ())]:
+                if added := [chunk for one in new for chunk in hashed.get(one.row.id, ())]:
                     chunks.add(scope, added, embedding_models.lock_active(scope, resources.embedder))
             return len(new)
 
-        if any(one.units for one in fresh):
+        if any(one.chunks for one in fresh):
             resources = self.resources()
             return run_with_active_embedder(self.database, resources, self.user_id, store_with)
         with self.database.user_transaction(self.user_id) as scope:

@@ -22,7 +22,7 @@ from memstore._sync.store import chunks, messages, postings, vector_indexes
 from memstore._sync.store.chunks import Filters, IndexVersion, ItemText
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.postings import Matches
-from memstore.models import Hit, Message, Tier, UnitKey
+from memstore.models import ChunkKey, Hit, Message, Tier
 from memstore.providers import Vectors
 from memstore.search.ranking import LATEST, NOTHING, Candidate, Ranking, best_of_each, rank
 from memstore.search.signals import B, Corpus, idf, saturated
@@ -36,9 +36,9 @@ ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones firs
 
 @dataclass(frozen=True, slots=True)
 class IndexCandidates:
-    """What the indexes found, with neighbours: arrays, the distance of each row from what was found, and the corpus."""
+    """What the indexes found, with neighbours: rows, how far each is from what was found, and the corpus."""
 
-    arrays: UserIndex
+    index: UserIndex
     distances: Rows
     corpus: Corpus
 
@@ -94,26 +94,25 @@ def message_hit(message: Message, **changes: Any) -> Hit:
 
 def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
     """Return hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
-    units = [one.unit for one in chosen]
-    said = chunks.load_texts(scope, units, as_of)
-    return [_hit(one, said[one.unit.item_id]) for one in chosen if one.unit.item_id in said]
+    said = chunks.load_texts(scope, [one.chunk for one in chosen], as_of)
+    return [_hit(one, said[one.chunk.item_id]) for one in chosen if one.chunk.item_id in said]
 
 
 def _hit(one: Candidate, said: ItemText) -> Hit:
-    unit = one.unit
+    chunk = one.chunk
     return Hit(
-        tier=Tier(unit.tier),
-        id=unit.item_id,
-        text=(said.text or "")[unit.start : unit.stop],
+        tier=Tier(chunk.tier),
+        id=chunk.item_id,
+        text=(said.text or "")[chunk.start : chunk.stop],
         score=one.score,
         parts=one.parts,
-        sources=(unit.item_id,) if unit.tier == Tier.MESSAGES else tuple(said.sources),
-        occurred_at=unit.occurred_at,
-        conversation_id=unit.conversation_id,
-        seq=unit.seq,
-        role=unit.role,
-        speaker=unit.speaker,
-        start=unit.start,
+        sources=(chunk.item_id,) if chunk.tier == Tier.MESSAGES else tuple(said.sources),
+        occurred_at=chunk.occurred_at,
+        conversation_id=chunk.conversation_id,
+        seq=chunk.seq,
+        role=chunk.role,
+        speaker=chunk.speaker,
+        start=chunk.start,
         valid_to=said.valid_to,
     )
 
@@ -129,39 +128,39 @@ def rank_candidates(
     if version is None:  # nothing is stored of the user, or no longer
         scope.cache.forget(scope.user_id)
         return NOTHING
-    if version.units > scope.cache.most_units:
+    if version.chunks > scope.cache.max_chunks:
         return _rank_by_indexes(scope, query, version, filters, depth)
-    arrays = chunks.read_index(scope, query.model, version.version)
-    if arrays is None:
+    index = chunks.read_index(scope, query.model, version.version)
+    if index is None:
         return NOTHING
-    query = query.for_speakers(arrays.speakers_of_messages)
+    query = query.for_speakers(index.speakers_of_messages)
     tagged = None if filters.tags is None else chunks.items_with_tags(scope, filters.tags)
-    return _rank_arrays(arrays, version, query, filters, depth, tagged)
+    return _rank_index(index, version, query, filters, depth, tagged)
 
 
-def _rank_arrays(
-    arrays: UserIndex,
+def _rank_index(
+    index: UserIndex,
     version: IndexVersion,
     query: Query,
     filters: Filters,
     depth: int,
     tagged: Sequence[UUID] | None,
 ) -> Ranking:
-    corpus = Corpus(version.units, version.unit_length)
+    corpus = Corpus(version.chunks, version.chunk_length)
     if filters.as_of is not None:
-        arrays = arrays.as_of(filters.as_of)
-        corpus = Corpus(len(arrays), int(arrays.lengths.sum()))
-    visible = None if filters.everything else arrays.filter(**filters.on_columns())
+        index = index.as_of(filters.as_of)
+        corpus = Corpus(len(index), int(index.lengths.sum()))
+    visible = None if filters.everything else index.filter(**filters.on_columns())
     if visible is not None and tagged is not None:
-        visible = np.intersect1d(visible, arrays.whole_items(arrays.first_rows(tagged)))
-    return rank(arrays, query, corpus, depth, visible)
+        visible = np.intersect1d(visible, index.whole_items(index.first_rows(tagged)))
+    return rank(index, query, corpus, depth, visible)
 
 
 def _rank_by_indexes(scope: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int) -> Ranking:
     found = search_indexes(scope, query, version, filters, depth)
     if found is None:
         return NOTHING
-    again = query.for_speakers(scope.cache.add_speakers(scope.user_id, query.model, found.arrays.speakers_of_messages))
+    again = query.for_speakers(scope.cache.add_speakers(scope.user_id, query.model, found.index.speakers_of_messages))
     if again is not query:  # it names a speaker who is found for the first time
         found = search_indexes(scope, again, version, filters, depth) or found
     return _rank_found(found, again, filters, depth)
@@ -171,11 +170,11 @@ def search_indexes(
     scope: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int
 ) -> IndexCandidates | None:
     """Return what the indexes find; None where there is nothing."""
-    units, length = version.units, version.unit_length
+    size, length = version.chunks, version.chunk_length
     if filters.as_of is not None:
-        units, length = chunks.corpus_as_of(scope, filters.as_of)
+        size, length = chunks.corpus_as_of(scope, filters.as_of)
     matches = postings.matches(scope, list(query.terms.values()), version.posted, filters.as_of)
-    corpus = Corpus(units, length, matches.holding)
+    corpus = Corpus(size, length, matches.holding)
     count = max(PER_INDEX, depth // 2)
     numbers = _visible(scope, filters, best_by_words(matches, corpus), count)
     if query.vector is None:
@@ -190,8 +189,8 @@ def _rank_found(found: IndexCandidates, query: Query, filters: Filters, depth: i
     reach = 0 if filters.tags is not None else chunks.BESIDE  # neighbours' tags are not known
     visible = np.flatnonzero(found.distances <= reach)
     if not filters.everything:
-        visible = np.intersect1d(visible, found.arrays.filter(**filters.on_columns()))
-    return rank(found.arrays, query, found.corpus, depth, visible)
+        visible = np.intersect1d(visible, found.index.filter(**filters.on_columns()))
+    return rank(found.index, query, found.corpus, depth, visible)
 
 
 def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
@@ -210,9 +209,9 @@ def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) ->
 
 def _nearest(
     scope: Transaction, query: Vectors, model: UUID, filters: Filters, version: IndexVersion, count: int
-) -> list[UnitKey]:
+) -> list[ChunkKey]:
     """Return the chunks nearest to a vector: by the index where there is one that finds enough visible ones."""
-    if version.units > scope.cache.most_units and vector_indexes.is_ready(scope, model):
+    if version.chunks > scope.cache.max_chunks and vector_indexes.is_ready(scope, model):
         if filters.everything:
             return vector_indexes.nearest(scope, query, model, count)
         near = vector_indexes.nearest(scope, query, model, FILTERED)
@@ -228,7 +227,7 @@ def best_by_words(matches: Matches, corpus: Corpus) -> Rows:
     if not some:
         return np.empty(0, dtype=np.intp)
     added = [
-        idf(holding, corpus.units) * saturated(found.counts, found.lengths, corpus.mean_length, B)
+        idf(holding, corpus.chunks) * saturated(found.counts, found.lengths, corpus.mean_length, B)
         for holding, found in some
     ]
     scores = np.bincount(np.concatenate([found.numbers for _, found in some]), np.concatenate(added))

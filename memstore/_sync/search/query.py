@@ -45,7 +45,7 @@ class Query(QueryFeatures):
         return replace(self, embedded_text=text, vector=self.embedder.embed_query(text))
 
     def fits(self, version: IndexVersion | None) -> bool:
-        """Return whether the query's vector is of the model that is active in this version of the user's units."""
+        """Return whether the query's vector is of the model that is active in this version of the user's chunks."""
         active = None if version is None or self.embedder is None else chunks.active_model(version.models)
         return active is None or active.id == self.model
 
@@ -95,7 +95,7 @@ class QueryBuilder:
 
     @contextmanager
     def open(self, query: Query) -> Iterator[tuple[Transaction, Query, IndexVersion | None]]:
-        """Open a transaction; yield it with the query by the active model and the version of the user's units."""
+        """Open a transaction; yield it with the query by the active model and the version of the user's chunks."""
         while True:
             with self.database.user_transaction(self.user_id, [chunks.index_version(query.model)]) as scope:
                 [version] = scope.first

@@ -18,7 +18,7 @@ from memstore._sync.store import chunks
 from memstore._sync.store.chunks import ACTIVE, BUILDING, MODELS, RETIRED, Model, active_model, add_vectors, model_id
 from memstore._sync.store.database import Database, Transaction, read_all
 from memstore.errors import Conflict, EmbedderMismatch
-from memstore.models import UnitKey
+from memstore.models import ChunkKey
 from memstore.providers import Embedder, Vectors, setting_of
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.sql import statements
@@ -34,7 +34,7 @@ def resolve(database: Database, known: Sequence[Model], own: Embedder | None) ->
     """Return the embedder that serves a user in place of a store's `own`; None where that one does, or none yet.
 
     Raises `EmbedderMismatch` where nobody's vectors were moved from the one to the other: a wrong setting, it seems.
-    Without an embedder of its own, a store would add units that are found by words alone, unlike all the rest.
+    Without an embedder of its own, a store would add chunks that are found by words alone, unlike all the rest.
     """
     there = active_model(known)
     if there is None or there.id == model_id(own):
@@ -59,9 +59,9 @@ def _moved(database: Database, one: UUID, other: UUID) -> bool:
 
 
 def lock_and_read(scope: Transaction) -> tuple[bool, list[Model]]:
-    """Lock; return whether the user has units, and the embedders as they then are, in one round trip."""
+    """Lock; return whether the user has chunks, and the embedders as they then are, in one round trip."""
     locked, known = scope.all_together([read_all(chunks.SQL["lock"], dict), MODELS])
-    return any(user["units"] for user in locked), known
+    return any(user["chunks"] for user in locked), known
 
 
 def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | None:
@@ -85,26 +85,26 @@ def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | None:
 
 
 class ChunkWithoutVector(NamedTuple):
-    """A unit without a vector, its number, and its part of the item's text."""
+    """A chunk without a vector, its number, and its part of the item's text."""
 
     number: int
     item_id: UUID
-    chunk: int
+    chunk_index: int
     tier: str
     speaker: str | None
     text: str
 
 
 def chunks_without_vector(scope: Transaction, model: UUID, *, limit: int, after: int = 0) -> list[ChunkWithoutVector]:
-    """Return units after a number that have no vector of this embedder, in the order of numbers.
+    """Return chunks after a number that have no vector of this embedder, in the order of numbers.
 
     Whoever has seen a number will see no new one below it: so what comes later stands after the last one.
     """
     return scope.all(SQL["lacking"], ChunkWithoutVector, model_id=model, limit=limit, after=after)
 
 
-def add_late(scope: Transaction, vectors: Sequence[tuple[UnitKey, Vectors]], model: UUID) -> int:
-    """Store vectors by the embedder that serves, of units that had none: arrays in every process are read anew.
+def add_late(scope: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], model: UUID) -> int:
+    """Store vectors by the embedder that serves, of chunks that had none: arrays in every process are read anew.
 
     Raises `ModelChanged` where it serves no more, and `ConcurrentUpdate` as `add_vectors` does.
     """
@@ -126,7 +126,7 @@ def begin(scope: Transaction, target: Model) -> bool:
     Where it serves already, what was begun beside it is given up. Raises `Conflict` where vectors of a third one are in
     the making.
     """
-    has_units, known = lock_and_read(scope)
+    has_chunks, known = lock_and_read(scope)
     there, begun = active_model(known), [one for one in known if one.state == BUILDING]
     if there is not None and there.id == target.id:
         for one in begun:
@@ -137,14 +137,14 @@ def begin(scope: Transaction, target: Model) -> bool:
             f"Vectors by {others[0]!r} are in the making, and are not done: finish that with memstore embeddings "
             f"migrate --to {others[0]}, or give it up with a migration to the embedder that serves."
         )
-    if there is None and not has_units:  # whoever embeds first will serve
+    if there is None and not has_chunks:  # whoever embeds first will serve
         return False
     scope.run(SQL["add"], id=target.id, name=target.name, dimensions=target.dimensions, state=BUILDING)
     return True
 
 
 def switch(scope: Transaction, target: Model) -> None:
-    """Let the target serve from now on: every unit has its vector, and the user has been locked since that was seen.
+    """Let the target serve from now on: every chunk has its vector, and the user has been locked since that was seen.
 
     Derivers wait for that, and find that their vectors are of the other one; who asks sees the one or the other. Raises
     `Conflict` where somebody else has ended it.
@@ -172,13 +172,13 @@ def remove_retired(scope: Transaction) -> int:
 
 
 class VectorCount(NamedTuple):
-    """An embedder of a user, with how many units the user has, and how many vectors of it."""
+    """An embedder of a user, with how many chunks the user has, and how many vectors of it."""
 
     id: UUID
     name: str
     dimensions: int
     state: str
-    units: int
+    chunks: int
     vectors: int
 
 

@@ -175,7 +175,7 @@ def take_back(
 
 
 def remove_unsaid(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
-    """Remove those of these facts that no message says, with their units; return them."""
+    """Remove those of these facts that no message says, with their chunks; return them."""
     unsaid = scope.column(SQL["remove_unsaid"], ids=list(facts))
     chunks.remove(scope, unsaid)
     first_said(scope, sorted(set(facts) - set(unsaid)))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from memstore._sync.store.database import Transaction
-from memstore.models import DeadLetter, Usage
+from memstore.models import InvalidResponse, Usage
 from memstore.store.sql import statements
 
 SQL = statements("llm_usage")
@@ -23,28 +23,30 @@ class MeanCost(NamedTuple):
     answer_tokens: float
 
 
-def keep(scope: Transaction, cost: Usage, letters: Sequence[DeadLetter]) -> None:
+def keep(scope: Transaction, cost: Usage, responses: Sequence[InvalidResponse]) -> None:
     """Keep what calls cost, by day of UTC, and the answers that could not be used; one again is one more attempt."""
     if cost.calls:
         scope.run(SQL["add_usage"], day=datetime.now(UTC).date(), **cost._asdict())
-    for letter in letters:
-        scope.run(SQL["add_letter"], **dict(letter))
+    for response in responses:
+        scope.run(SQL["add_invalid_response"], **dict(response))
 
 
-def letters(scope: Transaction, *, limit: int = 1000) -> list[DeadLetter]:
-    """Return the user's dead letters, the oldest first."""
-    return scope.all(SQL["letters"], DeadLetter.model_construct, limit=limit)
+def invalid_responses(scope: Transaction, *, limit: int = 1000) -> list[InvalidResponse]:
+    """Return the user's invalid responses, the oldest first."""
+    return scope.all(SQL["invalid_responses"], InvalidResponse.model_construct, limit=limit)
 
 
-def remove_letters(scope: Transaction, conversation: UUID, deriver: str, *, but: Sequence[DeadLetter] = ()) -> None:
-    """Take a conversation's letters of a deriver away, as it was asked again, but those that came again."""
-    again = [letter.id for letter in but]
-    scope.run(SQL["remove_letters"], conversation_id=conversation, deriver=deriver, again=again)
+def remove_invalid_responses(
+    scope: Transaction, conversation: UUID, deriver: str, *, but: Sequence[InvalidResponse] = ()
+) -> None:
+    """Take a conversation's invalid responses of a deriver away, as it was asked again, but those that came again."""
+    again = [response.id for response in but]
+    scope.run(SQL["remove_invalid_responses"], conversation_id=conversation, deriver=deriver, again=again)
 
 
-def answered(scope: Transaction, letter: UUID) -> None:
-    """Take a letter away, if it is there: what it is about was answered."""
-    scope.run(SQL["answered"], id=letter)
+def answered(scope: Transaction, response: UUID) -> None:
+    """Take an invalid response away, if it is there: what it is about was answered."""
+    scope.run(SQL["answered"], id=response)
 
 
 def mean_costs(scope: Transaction) -> dict[str, MeanCost]:

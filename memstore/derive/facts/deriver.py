@@ -30,7 +30,7 @@ from memstore.derive.facts.reconcile import (
     related_attributes,
 )
 from memstore.derive.facts.rule_extractor import BEFORE, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
-from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact, Tier, Unit
+from memstore.models import HAND, QUARANTINED, Chunk, FactColumns, KnownFact, RememberedFact, Tier
 from memstore.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, tombstones
 from memstore.store.chunks import new_chunk
 from memstore.store.database import Transaction
@@ -88,7 +88,7 @@ def _rename(one: KnownFact, alias: str, subject: str) -> KnownFact:
 
 
 async def _quarantine(scope: Transaction, new: ExtractedFact, known: Sequence[KnownFact]) -> bool:
-    """Store a fact that waits, without a unit of recall; whether it is new.
+    """Store a fact that waits, without a chunk; whether it is new.
 
     It does nothing to what is known. Otherwise a page that repeats an old value could keep that alive.
     """
@@ -219,12 +219,12 @@ async def _execute(
 
 
 async def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> datetime | None:
-    """Store a new fact with its source and unit, or restore a known one; return when it was recorded, if it is new."""
+    """Store a new fact with its source and chunk, or restore a known one; return when it was recorded, if it is new."""
     actor = new.fact.recipe
     if fact is new.fact:
         recorded_at = await facts.add(scope, fact)
         await facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in new.spans])
-        await add_unit(scope, new, model)
+        await add_chunk(scope, new, model)
         return recorded_at
     if fact.state == QUARANTINED:  # said by somebody who is trusted now: it rests on that alone
         columns = {name: getattr(new.fact, name) for name in (*REFRESHED, "valid_from", "valid_to")}
@@ -232,18 +232,18 @@ async def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, m
         await facts.drop_sources(scope, fact.id)
         await facts.add_sources(scope, [Source(fact.id, span) for span in new.spans])
         await facts.first_said(scope, [fact.id])
-        await restore_unit(scope, new, model)
+        await restore_chunk(scope, new, model)
     elif fact.state != "active":
         await fact_history.change(scope, fact, "restored", actor=actor, state="active", valid_to=None)
     return None
 
 
-async def add_unit(scope: Transaction, new: ExtractedFact, model: UUID | None) -> None:
+async def add_chunk(scope: Transaction, new: ExtractedFact, model: UUID | None) -> None:
     """Let recall find a fact."""
     fact = new.fact
-    unit = Unit(
+    chunk = Chunk(
         item_id=fact.id,
-        chunk=0,
+        chunk_index=0,
         tier=Tier.FACTS,
         conversation_id=new.conversation_id,
         seq=None,
@@ -253,13 +253,13 @@ async def add_unit(scope: Transaction, new: ExtractedFact, model: UUID | None) -
         stop=len(fact.text),
         occurred_at=fact.occurred_at,
     )
-    await chunks.add(scope, [new_chunk(scope.user_id, unit, fact.text, new.vector)], model)
+    await chunks.add(scope, [new_chunk(scope.user_id, chunk, fact.text, new.vector)], model)
 
 
-async def restore_unit(scope: Transaction, new: ExtractedFact, model: UUID | None) -> None:
-    """Let recall find a fact that may have been quarantined until now, and so has no unit."""
+async def restore_chunk(scope: Transaction, new: ExtractedFact, model: UUID | None) -> None:
+    """Let recall find a fact that may have been quarantined until now, and so has no chunk."""
     if not await chunks.has_chunks(scope, new.fact.id):
-        await add_unit(scope, new, model)
+        await add_chunk(scope, new, model)
 
 
 async def _supersede(
@@ -406,8 +406,9 @@ class FactDeriver:
         fact that is gone had superseded is restored.
         """
         await chunks.lock_user(scope)
-        letters = [letter for batch in made if batch.llm_session for letter in batch.llm_session.invalid_responses]
-        await llm_usage.remove_letters(scope, conversation, self.name, but=letters)
+        sessions = [batch.llm_session for batch in made if batch.llm_session]
+        invalid = [response for session in sessions for response in session.invalid_responses]
+        await llm_usage.remove_invalid_responses(scope, conversation, self.name, but=invalid)
         new = [one for batch in made for one in batch.facts]
         active = {one.fact.id for one in new if one.fact.state != QUARANTINED}
         counted = [one for one in new if one.fact.state != QUARANTINED or one.fact.id not in active]
@@ -432,7 +433,10 @@ class FactDeriver:
     ) -> dict[str, int]:
         new = [one for batch in made for one in batch.facts]
         asked = [batch.llm_session for batch in made if batch.llm_session]
-        counts = {"letters": sum(batch.invalid for batch in made), "refused": sum(batch.refused for batch in made)}
+        counts = {
+            "invalid_responses": sum(batch.invalid for batch in made),
+            "refused": sum(batch.refused for batch in made),
+        }
         if new:
             await chunks.lock_user(scope)
             erased = await tombstones.erased_items(scope, [one.fact.id for one in new])

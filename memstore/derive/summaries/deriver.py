@@ -36,7 +36,7 @@ from memstore.derive.summaries.extractive import (
 )
 from memstore.derive.summaries.llm import LLMSummarizer, make_request
 from memstore.errors import InvalidInput
-from memstore.models import Message, Summary, Tier, Unit
+from memstore.models import Chunk, Message, Summary, Tier
 from memstore.store import chunks, embedding_models, erasure, llm_usage, messages, summaries
 from memstore.store.chunks import new_chunk
 from memstore.store.database import Database, Transaction
@@ -44,7 +44,7 @@ from memstore.store.erasure import UserVersion
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import NewChunk, PendingWork
 
-# Levels above this are no units of recall: they repeat its lines, and one question would find the same words six times.
+# Levels above this are no chunks: they repeat its lines, and one question would find the same words six times.
 RECALLED = 1
 
 
@@ -80,11 +80,11 @@ class SummaryBatch:
 
 @dataclass(frozen=True, slots=True)
 class SummaryResult:
-    """Summaries to be stored, with their units; `before` are the tokens of the messages that were summarized."""
+    """Summaries to be stored, with their chunks; `before` are the tokens of the messages that were summarized."""
 
     to_seq: int
     summaries: list[Summary]
-    units: list[NewChunk]
+    chunks: list[NewChunk]
     before: int
     llm_session: LLMSession | None = None
 
@@ -92,7 +92,7 @@ class SummaryResult:
 class SummaryDeriver:
     """Makes summaries of segments, and of summaries."""
 
-    name = "summarize"
+    name = "summaries"
 
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
@@ -136,8 +136,8 @@ class SummaryDeriver:
         """Summarize closed segments, then what waits, level by level; all summaries are embedded together."""
         results = [self._summarize(batch) for batch in batches]
         result_of = {summary.id: result for result in results for summary in result.summaries}
-        for unit in embed_summaries([one for result in results for one in result.summaries], self.dependencies):
-            result_of[unit.unit.item_id].units.append(unit)
+        for chunk in embed_summaries([one for result in results for one in result.summaries], self.dependencies):
+            result_of[chunk.chunk.item_id].chunks.append(chunk)
         return results
 
     def _summarize(self, batch: SummaryBatch) -> SummaryResult:
@@ -166,17 +166,17 @@ class SummaryDeriver:
         return SummaryResult(to_seq, written, [], before, session)
 
     async def save(self, scope: Transaction, result: SummaryResult) -> dict[str, int]:
-        """Store summaries and their units."""
+        """Store summaries and their chunks."""
         model = await embedding_models.lock_active(scope, self.dependencies.embedder)
         added = await summaries.add(scope, result.summaries)
         if added:  # else another process has just made the one that was asked for
-            await chunks.add(scope, result.units, model)
-        letters = 0
+            await chunks.add(scope, result.chunks, model)
+        invalid = 0
         if result.llm_session:
-            letters = len(result.llm_session.invalid_responses)
+            invalid = len(result.llm_session.invalid_responses)
             await llm_usage.keep(scope, result.llm_session.usage, result.llm_session.invalid_responses)
         after = sum(summary.tokens for summary in result.summaries if summary.level == 1)
-        return {"summaries": added, "letters": letters, "before": result.before, "after": after}
+        return {"summaries": added, "invalid_responses": invalid, "before": result.before, "after": after}
 
     async def replace(
         self, scope: Transaction, conversation: UUID, results: Sequence[SummaryResult], recipe: str
@@ -184,7 +184,7 @@ class SummaryDeriver:
         """Replace all summaries of the conversation, but those on demand."""
         sessions = [result.llm_session for result in results if result.llm_session]
         invalid = [response for session in sessions for response in session.invalid_responses]
-        await llm_usage.remove_letters(scope, conversation, self.name, but=invalid)
+        await llm_usage.remove_invalid_responses(scope, conversation, self.name, but=invalid)
         await chunks.remove(scope, await summaries.remove(scope, conversation))
         counts: Counter[str] = Counter()
         for result in results:
@@ -193,21 +193,21 @@ class SummaryDeriver:
 
 
 def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> list[NewChunk]:
-    """Return the units of recall of summaries; none of one without words."""
+    """Return the chunks of summaries; none of one without words."""
     parts = [
-        (summary, chunk, start, stop)
+        (summary, index, start, stop)
         for summary in written
         if summary.level <= RECALLED and summary.text != EMPTY_SUMMARY
-        for chunk, (start, stop) in enumerate(
-            split_text(summary.text, dependencies.unit_limit, dependencies.unit_count)
+        for index, (start, stop) in enumerate(
+            split_text(summary.text, dependencies.chunk_limit, dependencies.chunk_count)
         )
     ]
     texts = [summary.text[start:stop] for summary, _, start, stop in parts]
-    units: list[NewChunk] = []
-    for (summary, chunk, start, stop), text, vector in zip(parts, texts, dependencies.embed(texts), strict=True):
-        unit = Unit(
+    chunks: list[NewChunk] = []
+    for (summary, index, start, stop), text, vector in zip(parts, texts, dependencies.embed(texts), strict=True):
+        chunk = Chunk(
             item_id=summary.id,
-            chunk=chunk,
+            chunk_index=index,
             tier=Tier.SUMMARIES,
             conversation_id=summary.conversation_id,
             seq=summary.to_seq,
@@ -217,8 +217,8 @@ def embed_summaries(written: Sequence[Summary], dependencies: Dependencies) -> l
             stop=stop,
             occurred_at=summary.occurred_until,
         )
-        units.append(new_chunk(summary.user_id, unit, text, vector))
-    return units
+        chunks.append(new_chunk(summary.user_id, chunk, text, vector))
+    return chunks
 
 
 async def summarize(
@@ -266,11 +266,11 @@ async def _summarize(
         level += 1
     limit = summary_limit(level, settings)
     [summary] = await to_thread(lambda: list(deriver.producer.summarize([segment], limit, session)))
-    units = await to_thread(embed_summaries, [summary], dependencies)
+    chunks = await to_thread(embed_summaries, [summary], dependencies)
     async with erasure.transaction_if_unchanged(database, user, epoch) as scope:
         if session is not None:
             await llm_usage.answered(scope, make_request(segment, recipe).id)
-        await deriver.save(scope, SummaryResult(segment.to_seq, [summary], units, 0, session))
+        await deriver.save(scope, SummaryResult(segment.to_seq, [summary], chunks, 0, session))
         return await summaries.summary(scope, summary.id) or summary
 
 

@@ -73,7 +73,7 @@ class LLMSummarizer:
 
 def make_request(segment: Segment, recipe: str) -> LLMRequest:
     """Return the request for a summary; level 0 is one on demand."""
-    deriver = "summarize" if segment.level else "summary"
+    deriver = "summaries" if segment.level else "summary"
     return LLMRequest(segment.conversation_id, deriver, segment.from_seq, segment.to_seq, recipe)
 
 

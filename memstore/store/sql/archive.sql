@@ -24,38 +24,38 @@ WHERE c.user_id = %(user_id)s AND c.id > %(after)s AND (%(only)s::uuid IS NULL O
 ORDER BY c.id
 LIMIT %(limit)s
 
--- fragment units --
--- The units of an item, in order; their vectors, one after the other, of those that have one.
+-- fragment chunks --
+-- The chunks of an item, in order; their vectors, one after the other, of those that have one.
 SELECT jsonb_agg(jsonb_build_array(t.start, t.stop, CASE WHEN t.tier = 'facts' THEN t.conversation_id END,
-                                   t.recorded_at, v.embedding IS NOT NULL) ORDER BY t.chunk) AS units,
-       string_agg(vector_send(v.embedding), '' ORDER BY t.chunk) AS vectors
+                                   t.recorded_at, v.embedding IS NOT NULL) ORDER BY t.chunk_index) AS chunks,
+       string_agg(vector_send(v.embedding), '' ORDER BY t.chunk_index) AS vectors
 FROM item_text t
-LEFT JOIN item_vectors v ON v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk = t.chunk
+LEFT JOIN item_vectors v ON v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk_index = t.chunk_index
                             AND v.model_id = %(model_id)s
-WHERE t.user_id = %(user_id)s AND t.item_id = i.id AND %(with_units)s
+WHERE t.user_id = %(user_id)s AND t.item_id = i.id AND %(with_chunks)s
 
 -- messages --
--- The messages of a conversation, in order, with their units.
+-- The messages of a conversation, in order, with their chunks.
 SELECT i.*, u.*
 FROM messages i
-CROSS JOIN LATERAL (<units>) AS u
+CROSS JOIN LATERAL (<chunks>) AS u
 WHERE i.user_id = %(user_id)s AND i.conversation_id = %(conversation_id)s
 ORDER BY i.seq
 
 -- summaries --
--- The summaries of a conversation, in order, with their units.
+-- The summaries of a conversation, in order, with their chunks.
 SELECT i.*, u.*
 FROM summaries i
-CROSS JOIN LATERAL (<units>) AS u
+CROSS JOIN LATERAL (<chunks>) AS u
 WHERE i.user_id = %(user_id)s AND i.conversation_id = %(conversation_id)s
 ORDER BY i.level, i.from_seq, i.id
 
 -- facts --
--- Facts in the order of ids, with what says them, what was done to them, and their units.
+-- Facts in the order of ids, with what says them, what was done to them, and their chunks.
 -- By hand alone those that people entered.
 SELECT i.*, u.*, said.sources, done.history
 FROM facts i
-CROSS JOIN LATERAL (<units>) AS u
+CROSS JOIN LATERAL (<chunks>) AS u
 CROSS JOIN LATERAL (
     SELECT coalesce(jsonb_agg(jsonb_build_object('message_id', s.message_id, 'start', s.start, 'stop', s.stop,
                                                  'trust', s.trust, 'recorded_at', s.recorded_at)
@@ -111,9 +111,9 @@ SELECT seq FROM messages
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq = ANY(%(seqs)s::bigint[])
 
 -- embedded --
--- How far a conversation's messages are made into units.
+-- How far a conversation's messages are made into chunks.
 SELECT done_seq FROM derivations
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = 'embed'
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = 'chunks'
 
 -- pend --
 -- What came in above the watermarks is pending from here on.

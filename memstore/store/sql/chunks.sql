@@ -1,47 +1,47 @@
 -- add_text --
--- A unit of recall.
-INSERT INTO item_text (user_id, item_id, chunk, tier, conversation_id, seq, role, speaker, tags, start, stop, length, terms,
+-- Stores a chunk.
+INSERT INTO item_text (user_id, item_id, chunk_index, tier, conversation_id, seq, role, speaker, tags, start, stop, length, terms,
                        frequencies, occurred_at, recorded_at, number)
-VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(tier)s, %(conversation_id)s, %(seq)s, %(role)s, %(speaker)s, %(tags)s,
+VALUES (%(user_id)s, %(item_id)s, %(chunk_index)s, %(tier)s, %(conversation_id)s, %(seq)s, %(role)s, %(speaker)s, %(tags)s,
         %(start)s, %(stop)s, %(length)s, %(terms)s, %(frequencies)s, %(occurred_at)s,
         coalesce(%(recorded_at)s, now()), %(number)s)
-ON CONFLICT (user_id, item_id, chunk) DO NOTHING
+ON CONFLICT (user_id, item_id, chunk_index) DO NOTHING
 
--- a_unit --
+-- has_chunks --
 -- Whether an item can be found.
-SELECT chunk FROM item_text WHERE user_id = %(user_id)s AND item_id = %(item_id)s LIMIT 1
+SELECT chunk_index FROM item_text WHERE user_id = %(user_id)s AND item_id = %(item_id)s LIMIT 1
 
--- count_units --
--- The counters that BM25 needs, and the numbers of new units; the row is locked until the transaction ends.
+-- count_chunks --
+-- The counters that BM25 needs, and the numbers of new chunks; the row is locked until the transaction ends.
 UPDATE users
-SET units = units + %(units)s, unit_length = unit_length + %(length)s, last_unit = last_unit + greatest(%(units)s, 0)
+SET chunks = chunks + %(chunks)s, chunk_length = chunk_length + %(length)s, last_chunk = last_chunk + greatest(%(chunks)s, 0)
 WHERE user_id = %(user_id)s
-RETURNING last_unit
+RETURNING last_chunk
 
 -- corpus_as_of --
 -- The same at a past moment, so that scores of then come out as they did.
-SELECT count(*) AS units, coalesce(sum(length), 0)::bigint AS unit_length
+SELECT count(*) AS chunks, coalesce(sum(length), 0)::bigint AS chunk_length
 FROM item_text
 WHERE user_id = %(user_id)s AND recorded_at <= %(as_of)s
 
 -- version --
--- What arrays in a process must agree with, and the embedders. Whoever adds or removes units updates the user's row.
--- Whoever gives vectors to units that were there writes the model's row anew. A server that was restored from a backup
+-- What arrays in a process must agree with, and the embedders. Whoever adds or removes chunks updates the user's row.
+-- Whoever gives vectors to chunks that were there writes the model's row anew. A server that was restored from a backup
 -- counts its transactions from there again, and has been started since.
 SELECT u.xmin || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
-                                  WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version, u.units, u.unit_length, u.posted,
+                                  WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version, u.chunks, u.chunk_length, u.posted,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(m.id, m.name, m.dimensions, m.state) ORDER BY m.created_at, m.id), '[]')
         FROM embedding_models m WHERE m.user_id = %(user_id)s) AS embedders
 FROM users u
 WHERE u.user_id = %(user_id)s
 
 -- fragment packed --
--- Units t with their vectors v, packed into few values in Postgres' binary format.
+-- Chunks t with their vectors v, packed into few values in Postgres' binary format.
 string_agg(
-    uuid_send(t.item_id) || int4send(t.chunk)
+    uuid_send(t.item_id) || int4send(t.chunk_index)
     || coalesce(uuid_send(t.conversation_id), decode(repeat('00', 16), 'hex')) || int8send(coalesce(t.seq, -1))
     || int8send(t.start) || int8send(t.stop) || int8send(t.length) || timestamptz_send(t.occurred_at)
-    || int8send(hash_record_extended((t.item_id, t.chunk, t.recorded_at), 0))
+    || int8send(hash_record_extended((t.item_id, t.chunk_index, t.recorded_at), 0))
     || int2send(array_position(%(tiers)s::text[], t.tier)::smallint)
     || int2send(coalesce(array_position(%(roles)s::text[], t.role), 0)::smallint)
     || int4send(cardinality(t.terms)) || int4send((v.embedding IS NOT NULL)::int)
@@ -52,35 +52,35 @@ string_agg(array_send(t.frequencies), '') AS frequencies,
 string_agg(vector_send(v.embedding), '') AS vectors
 
 -- arrays --
--- Units that came since a moment; count and digest are of all units.
+-- Chunks that came since a moment; count and digest are of all chunks.
 -- Into the digest goes when each was recorded: what was made anew has the name that it had before.
 SELECT u.xmin || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
                                   WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version,
-       total.units, total.digest, total.newest, fresh.*
+       total.chunks, total.digest, total.newest, fresh.*
 FROM users u,
-     (SELECT count(*) AS units, bit_xor(hash_record_extended((item_id, chunk, recorded_at), 0)) AS digest, max(recorded_at) AS newest
+     (SELECT count(*) AS chunks, bit_xor(hash_record_extended((item_id, chunk_index, recorded_at), 0)) AS digest, max(recorded_at) AS newest
       FROM item_text WHERE user_id = %(user_id)s) AS total,
      (SELECT <packed>
       FROM item_text t
-      LEFT JOIN item_vectors v ON v.user_id = t.user_id AND v.item_id = t.item_id AND v.chunk = t.chunk
+      LEFT JOIN item_vectors v ON v.user_id = t.user_id AND v.item_id = t.item_id AND v.chunk_index = t.chunk_index
                                   AND v.model_id = %(model_id)s
       WHERE t.user_id = %(user_id)s AND t.recorded_at >= %(since)s) AS fresh
 WHERE u.user_id = %(user_id)s
 
 -- around --
--- Units by name or by number, packed as by `arrays`, and some of the same role on either side of each.
+-- Chunks by name or by number, packed as by `arrays`, and some of the same role on either side of each.
 -- Each is looked up by itself, so that nothing is left to how many of them the planner expects.
 WITH found AS MATERIALIZED (
-    SELECT c.number, c.conversation_id, c.tier, c.role, c.seq, c.chunk
-    FROM unnest(%(item_ids)s::uuid[], %(chunks)s::integer[]) AS k (item_id, chunk)
-    CROSS JOIN LATERAL (SELECT t.number, t.conversation_id, t.tier, t.role, t.seq, t.chunk
+    SELECT c.number, c.conversation_id, c.tier, c.role, c.seq, c.chunk_index
+    FROM unnest(%(item_ids)s::uuid[], %(chunks)s::integer[]) AS k (item_id, chunk_index)
+    CROSS JOIN LATERAL (SELECT t.number, t.conversation_id, t.tier, t.role, t.seq, t.chunk_index
                         FROM item_text t
-                        WHERE t.user_id = %(user_id)s AND t.item_id = k.item_id AND t.chunk = k.chunk
+                        WHERE t.user_id = %(user_id)s AND t.item_id = k.item_id AND t.chunk_index = k.chunk_index
                         OFFSET 0) AS c
     UNION
-    SELECT c.number, c.conversation_id, c.tier, c.role, c.seq, c.chunk
+    SELECT c.number, c.conversation_id, c.tier, c.role, c.seq, c.chunk_index
     FROM unnest(%(numbers)s::bigint[]) AS k (number)
-    CROSS JOIN LATERAL (SELECT t.number, t.conversation_id, t.tier, t.role, t.seq, t.chunk
+    CROSS JOIN LATERAL (SELECT t.number, t.conversation_id, t.tier, t.role, t.seq, t.chunk_index
                         FROM item_text t
                         WHERE t.user_id = %(user_id)s AND t.number = k.number
                         OFFSET 0) AS c
@@ -88,20 +88,20 @@ WITH found AS MATERIALIZED (
 beside AS MATERIALIZED (
     SELECT b.number, b.step
     FROM found f
-    CROSS JOIN LATERAL ((SELECT t.number, row_number() OVER (ORDER BY t.seq DESC, t.chunk DESC) AS step
+    CROSS JOIN LATERAL ((SELECT t.number, row_number() OVER (ORDER BY t.seq DESC, t.chunk_index DESC) AS step
                          FROM item_text t
                          WHERE t.user_id = %(user_id)s AND t.conversation_id = f.conversation_id AND t.role = f.role
-                           AND (t.seq, t.chunk) < (f.seq, f.chunk)
+                           AND (t.seq, t.chunk_index) < (f.seq, f.chunk_index)
                            AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
-                         ORDER BY t.seq DESC, t.chunk DESC
+                         ORDER BY t.seq DESC, t.chunk_index DESC
                          LIMIT %(far)s)
                         UNION ALL
-                        (SELECT t.number, row_number() OVER (ORDER BY t.seq, t.chunk) AS step
+                        (SELECT t.number, row_number() OVER (ORDER BY t.seq, t.chunk_index) AS step
                          FROM item_text t
                          WHERE t.user_id = %(user_id)s AND t.conversation_id = f.conversation_id AND t.role = f.role
-                           AND (t.seq, t.chunk) > (f.seq, f.chunk)
+                           AND (t.seq, t.chunk_index) > (f.seq, f.chunk_index)
                            AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
-                         ORDER BY t.seq, t.chunk
+                         ORDER BY t.seq, t.chunk_index
                          LIMIT %(far)s)) AS b
     WHERE f.tier = 'messages'
 ),
@@ -111,27 +111,27 @@ wanted AS MATERIALIZED (
     GROUP BY w.number
     ORDER BY w.number
 )
-SELECT count(*) AS units, max(t.recorded_at) AS newest,
+SELECT count(*) AS chunks, max(t.recorded_at) AS newest,
        <packed>,
        string_agg(int2send(w.step), '') AS steps
 FROM wanted w
 CROSS JOIN LATERAL (SELECT t.* FROM item_text t WHERE t.user_id = %(user_id)s AND t.number = w.number OFFSET 0) AS t
 LEFT JOIN LATERAL (SELECT v.embedding
                    FROM item_vectors v
-                   WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk = t.chunk
+                   WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk_index = t.chunk_index
                      AND v.model_id = %(model_id)s
                    OFFSET 0) AS v ON true
 
 -- nearest --
 -- Exact kNN. "+ 0" keeps any index out: behind a filter by user, a shared HNSW has a recall of 0.08.
-SELECT v.item_id, v.chunk, 1 - (v.embedding <=> %(query)s) AS score
+SELECT v.item_id, v.chunk_index, 1 - (v.embedding <=> %(query)s) AS score
 FROM item_vectors v
 WHERE v.user_id = %(user_id)s AND v.model_id = %(model_id)s
-ORDER BY (v.embedding <=> %(query)s) + 0, v.item_id, v.chunk
+ORDER BY (v.embedding <=> %(query)s) + 0, v.item_id, v.chunk_index
 LIMIT %(limit)s
 
 -- fragment let_through --
--- Units t that a filter lets through.
+-- Chunks t that a filter lets through.
 t.tier = ANY(%(tiers)s::text[])
   AND (%(conversation_id)s::uuid IS NULL OR t.conversation_id = %(conversation_id)s)
   AND (%(roles)s::text[] IS NULL OR t.role = ANY(%(roles)s::text[]))
@@ -141,22 +141,22 @@ t.tier = ANY(%(tiers)s::text[])
   AND (%(as_of)s::timestamptz IS NULL OR t.recorded_at <= %(as_of)s)
 
 -- nearest_filtered --
--- The same among the units that a filter lets through.
-SELECT v.item_id, v.chunk, 1 - (v.embedding <=> %(query)s) AS score
+-- The same among the chunks that a filter lets through.
+SELECT v.item_id, v.chunk_index, 1 - (v.embedding <=> %(query)s) AS score
 FROM item_text t
-JOIN item_vectors v USING (user_id, item_id, chunk)
+JOIN item_vectors v USING (user_id, item_id, chunk_index)
 WHERE t.user_id = %(user_id)s AND v.user_id = %(user_id)s AND v.model_id = %(model_id)s
   AND <let_through>
-ORDER BY (v.embedding <=> %(query)s) + 0, v.item_id, v.chunk
+ORDER BY (v.embedding <=> %(query)s) + 0, v.item_id, v.chunk_index
 LIMIT %(limit)s
 
 -- shown --
--- Those of some units that a filter lets through; each is looked up by itself.
-SELECT t.number, t.item_id, t.chunk
-FROM unnest(%(item_ids)s::uuid[], %(chunks)s::integer[], %(numbers)s::bigint[]) AS k (item_id, chunk, number)
+-- Those of some chunks that a filter lets through; each is looked up by itself.
+SELECT t.number, t.item_id, t.chunk_index
+FROM unnest(%(item_ids)s::uuid[], %(chunks)s::integer[], %(numbers)s::bigint[]) AS k (item_id, chunk_index, number)
 CROSS JOIN LATERAL (SELECT t.*
                     FROM item_text t
-                    WHERE t.user_id = %(user_id)s AND t.item_id = k.item_id AND t.chunk = k.chunk
+                    WHERE t.user_id = %(user_id)s AND t.item_id = k.item_id AND t.chunk_index = k.chunk_index
                     UNION ALL
                     SELECT t.*
                     FROM item_text t
@@ -165,19 +165,19 @@ WHERE <let_through>
 
 -- tagged --
 -- Items that have all of some tags.
-SELECT t.item_id FROM item_text t WHERE t.user_id = %(user_id)s AND t.chunk = 0 AND t.tags @> %(tags)s::text[]
+SELECT t.item_id FROM item_text t WHERE t.user_id = %(user_id)s AND t.chunk_index = 0 AND t.tags @> %(tags)s::text[]
 
 -- latest --
--- The units said last, for questions that match nothing.
-SELECT t.item_id, t.chunk
+-- The chunks said last, for questions that match nothing.
+SELECT t.item_id, t.chunk_index
 FROM item_text t
 WHERE t.user_id = %(user_id)s
   AND <let_through>
-ORDER BY t.occurred_at DESC, t.seq DESC NULLS LAST, t.item_id, t.chunk
+ORDER BY t.occurred_at DESC, t.seq DESC NULLS LAST, t.item_id, t.chunk_index
 LIMIT %(limit)s
 
--- remove_units --
--- Forgets units of items that are gone; their vectors go with them.
+-- remove_chunks --
+-- Forgets chunks of items that are gone; their vectors go with them.
 DELETE FROM item_text WHERE user_id = %(user_id)s AND item_id = ANY(%(item_ids)s::uuid[]) RETURNING length
 
 -- messages_said --
@@ -227,8 +227,8 @@ WHERE user_id = %(user_id)s AND fact_id = ANY(%(item_ids)s::uuid[])
 GROUP BY fact_id
 
 -- lock --
--- One writer of a user's units or facts at a time, and no other embedder meanwhile; the row is locked until the end.
-SELECT units FROM users WHERE user_id = %(user_id)s FOR NO KEY UPDATE
+-- One writer of a user's chunks or facts at a time, and no other embedder meanwhile; the row is locked until the end.
+SELECT chunks FROM users WHERE user_id = %(user_id)s FOR NO KEY UPDATE
 
 -- models --
 -- The embedders that make or made vectors of this user.
@@ -238,7 +238,7 @@ WHERE user_id = %(user_id)s
 ORDER BY created_at, id
 
 -- add_vector --
--- A unit's vector.
-INSERT INTO item_vectors (user_id, item_id, chunk, model_id, embedding)
-VALUES (%(user_id)s, %(item_id)s, %(chunk)s, %(model_id)s, %(embedding)s)
-ON CONFLICT (user_id, item_id, chunk, model_id) DO NOTHING
+-- A chunk's vector.
+INSERT INTO item_vectors (user_id, item_id, chunk_index, model_id, embedding)
+VALUES (%(user_id)s, %(item_id)s, %(chunk_index)s, %(model_id)s, %(embedding)s)
+ON CONFLICT (user_id, item_id, chunk_index, model_id) DO NOTHING

@@ -16,16 +16,16 @@ SET state = %(state)s
 WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- renew --
--- Its time says since when no unit that was there has been given a vector: arrays in every process are read anew.
+-- Its time says since when no chunk that was there has been given a vector: arrays in every process are read anew.
 UPDATE embedding_models SET created_at = clock_timestamp() WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- touch --
--- The user's units are another version of them.
-UPDATE users SET last_unit = last_unit WHERE user_id = %(user_id)s
+-- The user's chunks are another version of them.
+UPDATE users SET last_chunk = last_chunk WHERE user_id = %(user_id)s
 
 -- lacking --
--- Units after a number that have no vector of an embedder, each with its part of the text.
-SELECT t.number, t.item_id, t.chunk, t.tier, t.speaker,
+-- Chunks after a number that have no vector of an embedder, each with its part of the text.
+SELECT t.number, t.item_id, t.chunk_index, t.tier, t.speaker,
        substr(coalesce(m.text, s.text, f.text, ''), (t.start + 1)::int, (t.stop - t.start)::int) AS text
 FROM item_text t
 LEFT JOIN messages m ON m.user_id = t.user_id AND m.id = t.item_id
@@ -33,13 +33,13 @@ LEFT JOIN summaries s ON s.user_id = t.user_id AND s.id = t.item_id
 LEFT JOIN facts f ON f.user_id = t.user_id AND f.id = t.item_id
 WHERE t.user_id = %(user_id)s AND t.number > %(after)s
   AND NOT EXISTS (SELECT FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id
-                                               AND v.chunk = t.chunk AND v.model_id = %(model_id)s)
+                                               AND v.chunk_index = t.chunk_index AND v.model_id = %(model_id)s)
 ORDER BY t.number
 LIMIT %(limit)s
 
 -- counts --
 -- How many vectors there are of each embedder of this user.
-SELECT m.id, m.name, m.dimensions, m.state, u.units,
+SELECT m.id, m.name, m.dimensions, m.state, u.chunks,
        (SELECT count(*) FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.model_id = m.id) AS vectors
 FROM embedding_models m
 JOIN users u ON u.user_id = m.user_id

@@ -190,9 +190,9 @@ UPDATE fact_changes SET other_id = NULL WHERE user_id = %(user_id)s AND other_id
 -- The vectors of items.
 DELETE FROM item_vectors WHERE user_id = %(user_id)s AND item_id = ANY(%(items)s::uuid[])
 
--- remove_letters --
+-- remove_invalid_responses --
 -- What a model answered about a conversation since its first message that goes: it was shown that one, or may have been.
-DELETE FROM dead_letters
+DELETE FROM invalid_responses
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND to_seq >= %(from_seq)s
 
 -- remove_receipts --
@@ -220,9 +220,9 @@ DELETE FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 -- Everything of a conversation, table by table: before the conversation itself, so that each is counted.
 DELETE FROM receipts WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
 
--- conversation_dead_letters --
+-- conversation_invalid_responses --
 -- What models answered about it.
-DELETE FROM dead_letters WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+DELETE FROM invalid_responses WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
 
 -- conversation_summaries --
 -- Its summaries.
@@ -308,7 +308,7 @@ FROM (
     UNION ALL
     SELECT 'item_vectors' FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.item_id = ANY(%(ids)s::uuid[])
     UNION ALL
-    SELECT 'dead_letters' FROM dead_letters l
+    SELECT 'invalid_responses' FROM invalid_responses l
     WHERE l.user_id = %(user_id)s AND l.conversation_id = ANY(%(ids)s::uuid[])
     UNION ALL
     SELECT 'receipts' FROM receipts r
@@ -341,7 +341,7 @@ UNION ALL SELECT 'embedding_models', count(*) FROM embedding_models WHERE user_i
 UNION ALL SELECT 'derivations', count(*) FROM derivations WHERE user_id = %(user_id)s
 UNION ALL SELECT 'receipts', count(*) FROM receipts WHERE user_id = %(user_id)s
 UNION ALL SELECT 'setting_changes', count(*) FROM setting_changes WHERE user_id = %(user_id)s
-UNION ALL SELECT 'dead_letters', count(*) FROM dead_letters WHERE user_id = %(user_id)s
+UNION ALL SELECT 'invalid_responses', count(*) FROM invalid_responses WHERE user_id = %(user_id)s
 UNION ALL SELECT 'model_usage', count(*) FROM model_usage WHERE user_id = %(user_id)s
 UNION ALL SELECT 'events', count(*) FROM events WHERE user_id = %(user_id)s
 UNION ALL SELECT 'documents', count(*) FROM documents WHERE user_id = %(user_id)s

@@ -86,7 +86,7 @@ LIMIT %(limit)s
 -- What a new fact is judged by: the same statement, what fills its slot, what is nearest to it in any state.
 -- And what was taken back or edited by hand and came from the same characters of the message.
 WITH near AS (
-    SELECT f.id  -- OFFSET 0: each fact's vector by its key. A join may read those of all units, 4 times as long at 50,000
+    SELECT f.id  -- OFFSET 0: each fact's vector by its key. A join may read those of all chunks, 4 times as long at 50,000
     FROM facts f
     CROSS JOIN LATERAL (SELECT embedding <=> %(query)s::vector AS distance FROM item_vectors
                         WHERE user_id = %(user_id)s AND item_id = f.id AND model_id = %(model_id)s OFFSET 0) AS v
@@ -127,7 +127,7 @@ SELECT f.*,
                  WHERE s.user_id = %(user_id)s AND s.fact_id = f.id), f.occurred_at) AS last_said,
        done.action AS by_hand, coalesce(done.recorded_at, CASE WHEN f.recipe = 'hand' THEN f.recorded_at END) AS by_hand_at,
        (SELECT 1 - (v.embedding <=> %(query)s::vector) FROM item_vectors v
-        WHERE v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk = 0 AND v.model_id = %(model_id)s) AS cosine,
+        WHERE v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk_index = 0 AND v.model_id = %(model_id)s) AS cosine,
        f.id IN (SELECT id FROM same_words) AS same_words
 FROM chosen
 JOIN facts f ON f.id = chosen.id
@@ -142,7 +142,7 @@ ORDER BY f.id
 -- In a redo those of this recipe and of people, that other conversations say.
 SELECT f.*, coalesce(said.at, f.occurred_at) AS last_said, said.speaker,
        (SELECT vector_send(v.embedding) FROM item_vectors v
-        WHERE v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk = 0 AND v.model_id = %(model_id)s) AS vector
+        WHERE v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk_index = 0 AND v.model_id = %(model_id)s) AS vector
 FROM facts f
 LEFT JOIN LATERAL (SELECT m.occurred_at AS at, CASE WHEN m.role = 'user' THEN m.name END AS speaker
                    FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id

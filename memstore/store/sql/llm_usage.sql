@@ -1,23 +1,23 @@
--- add_letter --
--- What a model answered and nobody could use; the same stretch by the same recipe is the same letter.
-INSERT INTO dead_letters (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)
+-- add_invalid_response --
+-- What a model answered and nobody could use; the same stretch by the same recipe is the same one.
+INSERT INTO invalid_responses (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)
 VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(deriver)s, %(from_seq)s, %(to_seq)s, %(recipe)s, %(error)s, %(payload)s)
 ON CONFLICT (user_id, id) DO UPDATE
-SET error = excluded.error, payload = excluded.payload, attempts = least(dead_letters.attempts + 1, 32767), recorded_at = now()
+SET error = excluded.error, payload = excluded.payload, attempts = least(invalid_responses.attempts + 1, 32767), recorded_at = now()
 
--- letters --
--- A user's dead letters, the oldest first.
-SELECT * FROM dead_letters WHERE user_id = %(user_id)s ORDER BY recorded_at, id LIMIT %(limit)s
+-- invalid_responses --
+-- A user's invalid responses, the oldest first.
+SELECT * FROM invalid_responses WHERE user_id = %(user_id)s ORDER BY recorded_at, id LIMIT %(limit)s
 
--- remove_letters --
+-- remove_invalid_responses --
 -- What was asked again, but what could not be used again.
-DELETE FROM dead_letters
+DELETE FROM invalid_responses
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
   AND NOT id = ANY(%(again)s::uuid[])
 
 -- answered --
 -- One that was asked again, and answered.
-DELETE FROM dead_letters WHERE user_id = %(user_id)s AND id = %(id)s
+DELETE FROM invalid_responses WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- add_usage --
 -- What calls of a model cost, added to the day's sum.

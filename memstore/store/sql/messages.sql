@@ -206,14 +206,14 @@ SELECT (SELECT count(*) FROM conversations WHERE user_id = %(user_id)s) AS conve
        (SELECT coalesce(sum(tokens), 0)::bigint FROM messages WHERE user_id = %(user_id)s) AS tokens,
        (SELECT count(*) FROM summaries WHERE user_id = %(user_id)s) AS summaries,
        (SELECT count(*) FROM facts WHERE user_id = %(user_id)s AND state = 'active') AS facts,
-       (SELECT count(*) FROM item_text WHERE user_id = %(user_id)s) AS units,
+       (SELECT count(*) FROM item_text WHERE user_id = %(user_id)s) AS chunks,
        (SELECT count(*)
         FROM embedding_models e JOIN item_vectors v ON v.user_id = e.user_id AND v.model_id = e.id
         WHERE e.user_id = %(user_id)s AND e.state = 'serving') AS vectors,
        (SELECT count(*) FROM receipts WHERE user_id = %(user_id)s) AS receipts,
        (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq) AS pending,
        (SELECT count(*) FROM derivations WHERE user_id = %(user_id)s AND done_seq < last_seq AND last_error IS NOT NULL) AS failed,
-       (SELECT count(*) FROM dead_letters WHERE user_id = %(user_id)s) AS dead_letters
+       (SELECT count(*) FROM invalid_responses WHERE user_id = %(user_id)s) AS invalid_responses
 
 -- ids_between --
 -- Which items of a kind have ids from one to another: a few, to tell whether it is one.

@@ -9,7 +9,7 @@ WHERE i.indexrelid = to_regclass(%(name)s) AND i.indrelid = to_regclass('item_ve
 -- Without sorts the planner has no other plan, whatever it believes about the table.
 SET LOCAL hnsw.ef_search = %(effort)s;
 SET LOCAL enable_sort = off;
-SELECT v.item_id, v.chunk
+SELECT v.item_id, v.chunk_index
 FROM item_vectors v
 WHERE v.user_id = %(user_id)s AND v.model_id = %(model_id)s
 ORDER BY (v.embedding::halfvec(%(dimensions)s)) <=> %(query)s::halfvec(%(dimensions)s)

@@ -148,15 +148,15 @@ LEFT JOIN derivations d ON d.user_id = %(user_id)s AND d.conversation_id = c.id 
 WHERE c.user_id = %(user_id)s AND (d.last_seq IS DISTINCT FROM c.last_seq OR d.done_seq > d.last_seq)
 
 -- unembedded --
--- Messages with words under the watermark of `embed` that have no unit of recall.
+-- Messages with words under the watermark of `chunks` that have no chunk.
 SELECT count(*) AS found
 FROM derivations d
 JOIN messages m ON m.user_id = %(user_id)s AND m.conversation_id = d.conversation_id AND m.seq <= d.done_seq
-WHERE d.user_id = %(user_id)s AND d.deriver = 'embed' AND m.text ~ '[[:alnum:]]'
+WHERE d.user_id = %(user_id)s AND d.deriver = 'chunks' AND m.text ~ '[[:alnum:]]'
   AND NOT EXISTS (SELECT FROM item_text t WHERE t.user_id = %(user_id)s AND t.item_id = m.id)
 
 -- orphans --
--- Units of recall whose message, summary or fact is not there.
+-- Chunks whose message, summary or fact is not there.
 SELECT count(*) AS found
 FROM item_text t
 WHERE t.user_id = %(user_id)s
@@ -165,13 +165,13 @@ WHERE t.user_id = %(user_id)s
   AND NOT EXISTS (SELECT FROM facts f WHERE f.user_id = %(user_id)s AND f.id = t.item_id)
 
 -- without_vectors --
--- Units without a vector of the embedder that serves.
+-- Chunks without a vector of the embedder that serves.
 SELECT count(*) AS found
 FROM embedding_models e
 JOIN item_text t ON t.user_id = e.user_id
 WHERE e.user_id = %(user_id)s AND t.user_id = %(user_id)s AND e.state = 'serving'
   AND NOT EXISTS (SELECT FROM item_vectors v
-                  WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk = t.chunk AND v.model_id = e.id)
+                  WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk_index = t.chunk_index AND v.model_id = e.id)
 
 -- unsourced_facts --
 -- Facts that no message says, but those that people entered.
@@ -184,22 +184,22 @@ WHERE f.user_id = %(user_id)s AND f.recipe <> %(hand)s
 -- Summaries of messages that are not there, or are beyond the watermark of `summarize`.
 SELECT count(*) AS found
 FROM summaries s
-LEFT JOIN derivations d ON d.user_id = %(user_id)s AND d.conversation_id = s.conversation_id AND d.deriver = 'summarize'
+LEFT JOIN derivations d ON d.user_id = %(user_id)s AND d.conversation_id = s.conversation_id AND d.deriver = 'summaries'
 WHERE s.user_id = %(user_id)s AND s.level > 0
   AND (s.to_seq > coalesce(d.done_seq, 0)
        OR NOT EXISTS (SELECT FROM messages m WHERE m.user_id = %(user_id)s AND m.conversation_id = s.conversation_id
                                               AND m.seq BETWEEN s.from_seq AND s.to_seq))
 
 -- miscounted --
--- Whether a user's own counts of units are not those of the units.
-SELECT (u.units <> t.units OR u.unit_length <> t.length OR u.last_unit < t.last)::int AS found
+-- Whether a user's own counts of chunks are not those of the chunks.
+SELECT (u.chunks <> t.chunks OR u.chunk_length <> t.length OR u.last_chunk < t.last)::int AS found
 FROM users u
-CROSS JOIN (SELECT count(*) AS units, coalesce(sum(length), 0) AS length, coalesce(max(number), 0) AS last
+CROSS JOIN (SELECT count(*) AS chunks, coalesce(sum(length), 0) AS length, coalesce(max(number), 0) AS last
             FROM item_text WHERE user_id = %(user_id)s) AS t
 WHERE u.user_id = %(user_id)s
 
 -- misposted --
--- Whether the postings of a large user do not hold what its posted units have.
+-- Whether the postings of a large user do not hold what its posted chunks have.
 SELECT (p.terms <> t.terms)::int AS found
 FROM users u
 CROSS JOIN (SELECT coalesce(sum(holding), 0) AS terms FROM term_postings WHERE user_id = %(user_id)s) AS p

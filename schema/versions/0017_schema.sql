@@ -15,9 +15,9 @@ where e.extname = 'vector' and to_regtype('vector') is null;
 create table users (
     user_id     uuid        not null primary key,
     name        text        not null,
-    units       bigint      not null default 0,   -- rows in item_text: BM25's N
-    unit_length bigint      not null default 0,   -- sum of item_text.length: BM25's average length
-    last_unit   bigint      not null default 0,   -- the highest item_text.number given so far
+    chunks       bigint      not null default 0,   -- rows in item_text: BM25's N
+    chunk_length bigint      not null default 0,   -- sum of item_text.length: BM25's average length
+    last_chunk   bigint      not null default 0,   -- the highest item_text.number given so far
     posted      bigint      not null default 0,   -- chunks up to this number are in term_postings
     erasures    bigint      not null default 0,   -- who read before an erasure must not write after it
     settings    jsonb       not null default '{}',
@@ -169,7 +169,7 @@ create index fact_changes_by_other on fact_changes (user_id, other_id) where oth
 create table item_text (
     user_id         uuid        not null,
     item_id         uuid        not null,
-    chunk           integer     not null,
+    chunk_index           integer     not null,
     tier            text        not null check (tier in ('messages', 'summaries', 'facts')),
     conversation_id uuid,
     seq             bigint,
@@ -184,12 +184,12 @@ create table item_text (
     number          bigint      not null,
     occurred_at     timestamptz not null,
     recorded_at     timestamptz not null default now(),
-    primary key (user_id, item_id, chunk),
+    primary key (user_id, item_id, chunk_index),
     foreign key (user_id) references users (user_id) on delete cascade
 );
 create index item_text_recent on item_text (user_id, occurred_at);
 create index item_text_by_number on item_text (user_id, number);
-create index item_text_in_conversation on item_text (user_id, conversation_id, role, seq, chunk);
+create index item_text_in_conversation on item_text (user_id, conversation_id, role, seq, chunk_index);
 
 -- One embedder of a user is active; another's vectors may be in the making beside it, and those that were active before
 -- are kept until they are cleaned away, so that there is a way back.
@@ -208,21 +208,21 @@ create unique index embedding_models_serving on embedding_models (user_id) where
 create table item_vectors (
     user_id   uuid    not null,
     item_id   uuid    not null,
-    chunk     integer not null,
+    chunk_index     integer not null,
     model_id  uuid    not null,
     embedding vector  storage plain not null,
-    primary key (user_id, item_id, chunk, model_id),
-    foreign key (user_id, item_id, chunk) references item_text (user_id, item_id, chunk) on delete cascade
+    primary key (user_id, item_id, chunk_index, model_id),
+    foreign key (user_id, item_id, chunk_index) references item_text (user_id, item_id, chunk_index) on delete cascade
 );
 
 -- Of users with very many chunks: which ones have a term, and how often. A row for each term and each run of numbers;
--- `units` is packed, for each chunk 4 bytes of number, 2 of frequency, 2 of the chunk's length.
+-- `chunks` is packed, for each chunk 4 bytes of number, 2 of frequency, 2 of the chunk's length.
 create table term_postings (
     user_id uuid    not null,
     term    bigint  not null,
     first   bigint  not null,                          -- the lowest number of the run
     holding integer not null,                          -- how many chunks of the run have the term
-    units   bytea   storage external not null,         -- what is common is long, and random to compression
+    chunks   bytea   storage external not null,         -- what is common is long, and random to compression
     primary key (user_id, term, first),
     foreign key (user_id) references users (user_id) on delete cascade
 );
@@ -266,7 +266,7 @@ create table backfills (
 ) with (fillfactor = 70);
 
 -- What a model answered and nobody could use, kept to be looked at and tried again.
-create table dead_letters (
+create table invalid_responses (
     user_id         uuid        not null,
     id              uuid        not null,
     conversation_id uuid        not null,
@@ -281,7 +281,7 @@ create table dead_letters (
     primary key (user_id, id),
     foreign key (user_id, conversation_id) references conversations (user_id, id) on delete cascade
 );
-create index dead_letters_by_conversation on dead_letters (user_id, conversation_id);
+create index invalid_responses_by_conversation on invalid_responses (user_id, conversation_id);
 
 -- What models cost, by day of UTC: what a daily cap is held against.
 create table model_usage (
@@ -447,7 +447,7 @@ declare
     of_operator constant text[] := array['backfills', 'api_tokens'];
     of_user constant text[] := outliving || array[
         'users', 'conversations', 'setting_changes', 'messages', 'summaries', 'facts', 'fact_sources', 'fact_changes',
-        'item_text', 'embedding_models', 'item_vectors', 'term_postings', 'derivations', 'dead_letters', 'model_usage',
+        'item_text', 'embedding_models', 'item_vectors', 'term_postings', 'derivations', 'invalid_responses', 'model_usage',
         'receipts', 'events', 'documents', 'document_vectors'];
 begin
     foreach name in array array(select current_schema()::text union
@@ -485,7 +485,7 @@ create policy for_everybody on store_keys for select using (true);
 
 -- What was said is never changed: messages, summaries, sources, chunks and receipts take no UPDATE. The log of a fact
 -- names others, and forgets those that were erased.
-grant update on users, conversations, facts, derivations, embedding_models, dead_letters, model_usage, documents
+grant update on users, conversations, facts, derivations, embedding_models, invalid_responses, model_usage, documents
     to memstore_app;
 grant update (other_id) on fact_changes to memstore_app;
 grant select, insert, update on api_tokens to memstore_app;

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0016"
+revision = "0017"
 down_revision = None
 
 
