@@ -11,7 +11,17 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from uuid import UUID
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from sqlmodel import SQLModel
 
 from memstore import ids
@@ -29,7 +39,8 @@ NotBlank = Annotated[str, Field(pattern=r"\S")]
 Count = Annotated[int, Field(ge=0, le=2**62)]
 Seq = Annotated[int, Field(ge=0, le=10_000_000)]  # of a message: derivers walk over those that are missing
 Share = Annotated[float, Field(ge=0, le=1)]
-Deriver = Literal["chunks", "summaries", "facts"]
+FORMER = {"embed": "chunks", "summarize": "summaries"}  # names in exports of versions before the first release
+Deriver = Annotated[Literal["chunks", "summaries", "facts"], BeforeValidator(lambda name: FORMER.get(name, name))]
 State = Literal["active", "quarantined", "superseded", "retracted", "erased"]
 Action = Literal["superseded", "retracted", "edited", "restored", "conflicted", "resolved", "confirmed", "quarantined"]
 
@@ -178,6 +189,9 @@ class ChunkLine(_Schema):
     conversation_id: UUID | None = None
 
 
+Chunks = Annotated[list[ChunkLine], Field(validation_alias=AliasChoices("chunks", "units"))]
+
+
 class MessageLine(NewMessage, _InConversation):
     """A message: the pivot's keys, its number, when it was recorded, its tokens by which counter, its chunks."""
 
@@ -187,7 +201,7 @@ class MessageLine(NewMessage, _InConversation):
     recorded_at: UtcTime
     tokens: Count
     counter: str
-    chunks: list[ChunkLine] = Field(default_factory=list)
+    chunks: Chunks = Field(default_factory=list)
 
     def _expected_id(self) -> UUID | None:
         if self.external_id is None:
@@ -215,7 +229,7 @@ class SummaryLine(_InConversation):
     occurred_at: UtcTime
     occurred_until: UtcTime
     recorded_at: UtcTime
-    chunks: list[ChunkLine] = Field(default_factory=list)
+    chunks: Chunks = Field(default_factory=list)
 
     def _expected_id(self) -> UUID:
         if self.to_seq < self.from_seq:
@@ -270,7 +284,7 @@ class FactLine(_UserOwned):
     recorded_at: UtcTime
     sources: list[SourceLine] = Field(default_factory=list)
     history: list[FactChangeLine] = Field(default_factory=list)
-    chunks: list[ChunkLine] = Field(default_factory=list)
+    chunks: Chunks = Field(default_factory=list)
 
     def _expected_id(self) -> UUID:
         if {change.id for change in self.history} != {ids.change_id(self.id, n) for n in range(len(self.history))}:

@@ -433,10 +433,8 @@ class FactDeriver:
     ) -> dict[str, int]:
         new = [one for batch in made for one in batch.facts]
         asked = [batch.llm_session for batch in made if batch.llm_session]
-        counts = {
-            "invalid_responses": sum(batch.invalid for batch in made),
-            "refused": sum(batch.refused for batch in made),
-        }
+        invalid, refused = sum(batch.invalid for batch in made), sum(batch.refused for batch in made)
+        counts = {"invalid_responses": invalid, "refused": refused}
         if new:
             await chunks.lock_user(scope)
             erased = await tombstones.erased_items(scope, [one.fact.id for one in new])
