@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -143,23 +143,27 @@ def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
     return found
 
 
-BLOCK = re.compile(r"(<!-- figures: ([\w.-]+) -->\n).*?(<!-- /figures -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- figures: ([\w.-]+)(?:: (.+?))? -->\n).*?(<!-- /figures -->)", re.DOTALL)
 
 
 def filled(page: str, figures: Path = FIGURES) -> str:
     """Give a page with each `<!-- figures: NAME -->` … `<!-- /figures -->` filled from `NAME.json`, or its one table.
 
-    NAME is a file's, or a file's and a table's: "locomo" or "locomo.recall".
+    NAME is a file's, or a file's and a table's: "locomo" or "locomo.recall"; with ": one | two" of these rows alone.
     """
-    return BLOCK.sub(lambda found: f"{found[1]}{_block(found[2], figures)}{found[3]}", page)
+    return BLOCK.sub(lambda found: f"{found[1]}{_block(found[2], found[3], figures)}{found[4]}", page)
 
 
-def _block(name: str, figures: Path) -> str:
+def _block(name: str, chosen: str | None, figures: Path) -> str:
     file, _, table = name.partition(".")
     head, tables = read(figures / f"{file}.json")
     some = [one for one in tables if table in ("", one.name)]
     if not some:
         raise ValueError(f"{file}.json has no table {table!r}; name one of {', '.join(one.name for one in tables)}")
+    if chosen:
+        some = [
+            replace(one, rows=[{row[0]: row for row in one.rows}[row] for row in chosen.split(" | ")]) for one in some
+        ]
     return "".join(_parts(file, head, some))
 
 
