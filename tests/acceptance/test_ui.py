@@ -224,7 +224,9 @@ async def test_a_token_opens_the_pages_of_whoever_has_it(store: AsyncMemoryStore
         assert (await client.get("/ui/users/alice")).status_code == 303
 
         await signed_in(client, every.secret)
-        assert {"/ui/users/alice", "/ui/users/bob"} <= set((await read(client, "/ui/")).links)
+        page = await read(client, "/ui/")
+        assert {"/ui/users/alice", "/ui/users/bob"} <= set(page.links)
+        assert "Sign out" in page.text
         await store.tokens.revoke(every)
         assert (await client.get("/ui/")).status_code == 303
         assert (await client.get("/ui/users/alice", headers=bearer(mine.secret))).status_code == 200

@@ -18,7 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
-from memstore.server.http.dependencies import LOCAL_USER, Principal, decode_cursor, encode_cursor
+from memstore.server.http.dependencies import Principal, decode_cursor, encode_cursor
 from memstore.server.http.errors import Problem, user_not_found
 from memstore.server.http.middleware import UI
 
@@ -82,7 +82,7 @@ class UIRequest:
             "user": self.request.path_params.get("user"),
             "is_known": self.principal is not None,
             "is_operator": self.principal is not None and self.principal.user_id is None,
-            "signed_in": self.principal not in (None, LOCAL_USER) and "token" in self.request.session,
+            "signed_in": self.principal is not None and "token" in self.request.session,
             "writes": self.writes and self.principal is not None,
         }
         html = _environment().get_template(template).render(context | values)
