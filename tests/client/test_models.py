@@ -221,6 +221,18 @@ async def test_known_facts_are_shown_and_end_or_gain_a_source(store: AsyncMemory
     assert str(pills["text"]) in {fact.text for fact in await trip.user.facts()}, "it can be taken back"
 
 
+async def test_a_taste_ends_no_allergy_and_what_is_refused_is_counted(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("c")
+    await talk(trip, ["I'm allergic to peanuts."], ["I like tea."])
+    nuts = found("The user is allergic to peanuts.", (1, "allergic to peanuts"), type="constraint", attribute="allergy")
+    tea = found("The user likes tea.", (1, "I like tea"), attribute="likes", value="tea", ends=["k1"])
+    use(store, facts=ScriptedChatModel([facts(nuts), facts(tea)], context_tokens=16_384))
+    assert (await store.derive()).refused == 1
+    assert {fact.text for fact in await trip.user.facts()} == {nuts["text"], tea["text"]}
+    [response] = await trip.user.invalid_responses()
+    assert response.error == "Not believed: 1 because it cannot end what it names."
+
+
 async def test_what_a_model_ended_is_decided_anew_by_a_redo(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("c")
     await talk(trip, ["I take iron pills."], ["I am through with the pills."])

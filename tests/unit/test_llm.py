@@ -273,14 +273,14 @@ def test_the_prompt_names_every_type_and_field() -> None:
 
 def test_known_facts_are_shown_and_said_again_or_ended() -> None:
     known = [
-        remembered("Alice lives in Graz.", 1),
+        remembered("Alice lives in Graz.", 1, attribute="residence"),
         remembered("Alice likes peanuts.", 2),
         remembered("Bob lives in Rome.", 3, "Bob", None),
         remembered("Alice moved to Porto.", 4),
     ]
     later = replace(known[3], last_said=datetime(2030, 1, 1, tzinfo=UTC))
     repeat = {"k": "k2", "message": 1, "quote": "allergic to peanuts"}
-    moved = fact("Alice moved to Porto in May.", (3, "I moved to Porto in May"), ends=["k1", "k3", "k4", "k9"])
+    moved = fact("Alice moved to Porto.", (3, "I moved to Porto in May"), ends=["k1", "k3", "k4", "k9"])
     answer = {"repeats": [repeat, repeat | {"k": "k8"}, repeat | {"quote": "walnuts"}], "facts": [moved]}
     findings, session = ask(TALK, answer, known=[*known[:3], later], user="Alice")
     assert [one.fact.text for one, _ in findings.repeats] == ["Alice likes peanuts."]
@@ -301,10 +301,53 @@ def test_known_facts_are_shown_and_said_again_or_ended() -> None:
     ],
 )  # fmt: skip
 def test_what_ends_is_of_whom_a_fact_is_about_or_names(known: str, subject: str, ended: bool) -> None:
-    one = remembered("Something holds.", subject=known)
-    moved = fact("Alice moved to Porto.", (3, "I moved to Porto"), subject=subject, ends=["k1"])
+    one = remembered("Something holds.", subject=known, attribute="residence")
+    of = {"subject": subject, "attribute": "residence"}
+    moved = fact("Alice moved to Porto.", (3, "I moved to Porto"), ends=["k1"], **of)
     (made,) = found(TALK, moved, known=[one], user="Alice")
     assert bool(made.ends) is ended
+
+
+@pytest.mark.parametrize(
+    ("known", "attribute", "said", "told", "ended"),
+    [  # what is told ends with its attribute
+        ("is allergic to peanuts", "allergy/peanut", "I like tea", "likes tea; likes", False),
+        ("is allergic to peanuts", "allergy/peanut", "I like peanut butter", "likes peanut butter; likes", False),
+        ("is allergic to peanuts", "allergy/peanut", "I'm allergic to bees", "is allergic to bees; allergy", False),
+        ("is allergic to peanuts", "allergy/peanut", "I'm not allergic to bees", "has no bee allergy; allergy/bee", False),
+        ("is allergic to peanuts", "allergy/peanut", "no peanut allergy any more", "may eat peanuts, no allergy;", True),
+        ("is allergic to peanuts", "allergy/peanut", "I quit my job", "quit her job; job", False),
+        ("takes iron pills", "medication/iron pill", "I take no bus any more", "takes no bus any more;", False),
+        ("takes iron pills", "medication/iron pill", "no more medication", "takes no medication any more;", True),
+        ("takes iron pills", "medication/iron pill", "no more iron", "takes no iron any more;", True),
+        ("takes iron pills", "medication/iron pill", "no more zinc", "takes no zinc; medication:zinc", False),
+        ("must not eat gluten", "diet", "I love bread", "loves bread; likes", False),
+        ("is vegan", "diet", "I eat eggs again, just no meat", "eats eggs, no meat; diet", True),
+        ("lives in Graz", "residence", "I have a cat", "has a cat; pet", False),
+        ("lives in Graz", "residence", "Ich wohne in Wien", "wohnt in Wien; residence", True),
+        ("lives in Graz", "residence", "I sold the flat in Graz", "sold the flat in Graz; event", True),
+        ("likes chess", "likes", "I like tea", "likes tea; likes", False),
+        ("likes chess", "likes", "I am tired of chess", "is tired of chess; dislikes", True),
+        ("smokes", None, "J'ai arrêté de fumer", "a arrêté de fumer;", True),
+        ("flies on 3 May 2023", "plan", "I dine on 3 May 2023", "dines on 3 May 2023; plan", False),
+    ],
+)  # fmt: skip
+def test_nothing_ends_by_what_has_nothing_to_do_with_it(
+    known: str, attribute: str | None, said: str, told: str, ended: bool
+) -> None:
+    """And what keeps somebody from harm ends by less than its words or its slot alone."""
+    one = remembered(f"Alice {known}.", attribute=attribute)
+    text, _, slot = told.partition(";")
+    talk = [message(1, "user", said, "Alice")]
+    made = found(talk, fact(f"Alice {text}.", (1, said), attribute=slot.strip() or None, ends=["k1"]), known=[one])
+    assert [bool(each.ends) for each in made if not each.is_doubted] == [ended]
+
+
+def test_a_speaker_ends_nothing_of_another_speaker() -> None:
+    talk = [message(1, "user", "I moved to Rome.", "Alice"), message(2, "user", "Alice can eat peanuts again.", "Bob")]
+    one = remembered("Alice is allergic to peanuts.", attribute="allergy/peanut")
+    over = fact("Alice is no longer allergic to peanuts.", (2, "Alice can eat peanuts again"), ends=["k1"])
+    assert "it cannot end what it names" in refused(talk, over, known=[one])
 
 
 def test_what_was_said_before_is_shown_and_makes_no_fact() -> None:

@@ -16,9 +16,11 @@ from typing import NamedTuple
 from unicodedata import category
 
 from memstore.derive.facts.entities import KIN, PARTNERS
-from memstore.derive.facts.normalization import content_words, is_denied, word_set
+from memstore.derive.facts.normalization import NOT, content_words, is_denied, word_set
 from memstore.derive.llm import Passage
 from memstore.derive.rules.pack import LANGUAGES, language
+from memstore.derive.rules.slots import FORMER
+from memstore.models import FactColumns
 
 ALIKE = 0.9  # of the letters of a quote, where it was not copied to the letter
 LONGEST = 2000  # characters of a quote; twelve words are asked for
@@ -54,7 +56,7 @@ _IDLE_DENIAL = re.compile(
 _CLAUSE = re.compile(r"[.,;:!?()\n]|\b(?:and|but|so|und|aber|et|mais|y|pero)\b", re.IGNORECASE)
 # Words by which a sentence denies without a "not".
 _ENDING = re.compile(
-    r"\b(?:stop|quit|cancel|avoid|former|left|leav|lost|free|refus|reject|dropp|end|over\b|g[ai]v\w* up|broke"
+    r"\b(?:stop|quit|(?:through|done) with|cancel|avoid|former|left|leav|lost|free|refus|reject|dropp|end|over\b|g[ai]v\w* up|broke"
     r"|unable|unemploy|undecided|dislik|hate|must skip|abge|gekündig|beend|aufgehör|aufgegeb|verzicht|vermeid|meide"
     r"|(?:neither|nor|nobody|wrong|false|mistaken|falsch|weder|niemand|faux|personne|ni|nadie|falso)\b"
     r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin)",
@@ -298,6 +300,37 @@ def shares_word(text: str, quote: str, subject: str) -> bool:
     return any(_is_akin(word, other) for word in words for other in said)
 
 
+def may_end(known: FactColumns, subject: str, attribute: str | None, text: str, quotes: str) -> bool:
+    """Whether what is said speaks of what it is to end: of its slot, in its words, or as a denial of it.
+
+    What keeps somebody from harm ends by two of these. `attribute` is the slot of what is said, in `text` and `quotes`.
+    """
+    old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
+    root, _, key = old.partition("/")
+    told = {word for word in content_words(_DATE.sub(" ", f"{text} {quotes}")) if not word[0].isdigit()}
+    is_ended, guards = _is_negative(text), known.type == "constraint" or root in _GUARDS
+    is_same = old not in _VAGUE and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
+    is_same = is_same or (is_ended and now in _UNTOLD and any(_is_akin(root, word) for word in told))
+    # Another's name says enough to end what they plan, or what is known of them: "Inès and I broke up".
+    by_name = not guards and (known.subject != subject or known.type in ("goal", "plan"))
+    idle = {*_IDLE, NOT, *content_words(subject.partition("'s ")[0] if by_name else f"{known.subject} {subject}")}
+    words = content_words(key if guards and key else f"{known.subject} {_DATE.sub(' ', known.text)} {known.value}")
+    words = {word for word in words if not (word in idle or word[0].isdigit() or _is_akin(word, root))}
+    is_named = any(_is_akin(_plain(word), other) for word in words for other in told - idle)
+    if guards:
+        return is_same + is_named + is_ended > 1
+    return is_same or is_named or (is_ended and old in _UNTOLD)
+
+
+_GUARDS = ("allergy", "condition", "diet", "health", "medication", "dose")
+_UNTOLD = ("", "other")
+_VAGUE = (*_UNTOLD, "event", "plan", "decision", "task", "likes", "dislikes")  # attributes of all sorts of things
+_IDLE = content_words(
+    "take taken eat eaten drink want must should need use make none user"
+    " nimmt nehme isst esse trinkt möchte muss braucht prend mange boit veut toma come bebe quiere"
+)
+
+
 def _plain(word: str) -> str:
     return word.translate(str.maketrans("äöüß", "aous"))
 
@@ -313,11 +346,11 @@ def _denies(quote: str, text: str, subject: str) -> bool:
     said = {word for word in content_words(text) if word not in own}
     for clause in _CLAUSE.split(_IDLE_DENIAL.sub(" ", quote)):
         words = content_words(clause)
-        if words[-1:] == ("not",):
+        if words[-1:] == (NOT,):
             told = {word for word in words[:-1] if word not in _HOLLOW and word not in own}
             if told and {word for word in said if any(_is_akin(_plain(word), each) for each in told)}:
                 # "No nuts, I'm allergic": what the text says beside it is in the quote as well.
-                rest = {word for word in content_words(quote) if word != "not"} - told
+                rest = {word for word in content_words(quote) if word != NOT} - told
                 if not {word for word in said if any(_is_akin(_plain(word), each) for each in rest)}:
                     return True
     return False

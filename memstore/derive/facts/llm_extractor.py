@@ -20,8 +20,8 @@ from pydantic import AfterValidator, BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.facts.entities import NO_NAMES, THE_USER, find_introduction, find_user_name, name_user, owner_of
-from memstore.derive.facts.grounding import Span, find_doubt, find_source, shares_word
+from memstore.derive.facts.entities import THE_USER, find_introduction, find_user_name, may_mean, name_user, owner_of
+from memstore.derive.facts.grounding import Span, find_doubt, find_source, may_end, shares_word
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
     CONFIDENCE,
@@ -230,20 +230,21 @@ class Inquiry:
                 findings.refusals.append(("its quote stands nowhere", fact))
                 continue
             subject = name_user(_tidy(fact.subject), self.user or findings.user)
-            doubt = find_doubt(fact.text, subject, spans, shown, background, has_slot=bool(fact.attribute))
+            has_slot = bool(fact.attribute or fact.ends)
+            doubt = find_doubt(fact.text, subject, spans, shown, background, has_slot=has_slot)
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:
                     continue
+            attribute, value = _attribute(fact.attribute), _tidy(fact.value or "") or None
+            draft = _draft(fact, subject, spans[0].passage.said)
+            slot = draft.slot.attribute if draft.slot else attribute
             ends = []
-            for k in fact.ends:
-                said = spans[0].passage.said
-                if k in known and self._may_end(known[k], fact.text, subject, said, self.user or findings.user):
+            for k in dict.fromkeys(fact.ends):
+                if k in known and self._may_end(known[k], draft, slot, spans, self.user or findings.user):
                     ends.append(known[k].fact.id)
                 else:
                     findings.refusals.append(("it cannot end what it names", fact))
-            attribute, value = _attribute(fact.attribute), _tidy(fact.value or "") or None
-            draft = _draft(fact, subject, spans[0].passage.said)
             findings.facts.append(ModelFact(draft, attribute, value, spans, tuple(ends), doubt is not None))
 
     def _introduce(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
@@ -260,17 +261,15 @@ class Inquiry:
                     findings.facts.append(ModelFact(draft, "name", found[1], [span], (), False))
                     break
 
-    def _may_end(self, one: RememberedFact, text: str, subject: str, said: datetime, user: str) -> bool:
-        """Whether a fact may end a known one: said earlier, of whom it is about or names, not of another speaker."""
-        owner, known = owner_of(subject), name_user(one.fact.subject, user)
-        others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - {owner}
-        if one.last_said >= said or owner_of(known) in others:
+    def _may_end(self, one: RememberedFact, new: FactDraft, slot: str | None, spans: Sequence[Span], user: str) -> bool:
+        """Whether a fact may end a known one: said earlier, not of another speaker, and what this one speaks of."""
+        known = one.fact.model_copy(update={"subject": name_user(one.fact.subject, user)})
+        speakers = {span.passage.speaker.casefold() for span in spans if span.passage.role in self.trusted}
+        others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
+        if one.last_said >= spans[0].passage.said or owner_of(known.subject) in others:
             return False
-        names = set(re.findall(r"[^\W\d_]{3,}", known.rpartition("'s ")[2].casefold())) - NO_NAMES
-        told = f"{subject} {text}"
-        return owner_of(known) == owner or any(
-            re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", told, re.IGNORECASE) for name in names
-        )
+        quotes = " ".join(span.text for span in spans)
+        return may_mean(known.subject, new.subject, new.text) and may_end(known, new.subject, slot, new.text, quotes)
 
 
 def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:
