@@ -139,6 +139,31 @@ def test_numbers_are_those_that_were_said(said: str, text: str, doubted: bool) -
     assert one.is_doubted is doubted
 
 
+@pytest.mark.parametrize(
+    ("asked", "answered", "doubted"),
+    [
+        ("You're allergic to peanuts, right?", "thanks", True), ("I noted: allergic to peanuts.", "Yes, thanks", True),
+        ("You're allergic to peanuts, right?", "Yes", False), ("Are you allergic to peanuts?", "that's right", False),
+        ("Bist du allergic to peanuts?", "Ja, genau!", False), ("Vous êtes allergic, peanuts ?", "C’est ça", False),
+        ("Allergic to peanuts?", "Yes, but not any more", True), ("Allergic to peanuts? Want soup?", "yes", True),
+        ("Allergic to peanuts?", "no", True), ("Allergic to peanuts?", "Peanuts, yes", False),
+    ],
+)  # fmt: skip
+def test_an_assistants_words_are_a_users_where_these_say_yes_to_them(asked: str, answered: str, doubted: bool) -> None:
+    talk = [message(1, "assistant", asked), message(2, "user", answered, "Alice")]
+    (one,) = found(talk, fact("Alice is allergic to peanuts.", (1, asked), (2, answered)))
+    assert one.is_doubted is doubted
+    (one,) = found(talk[1:], fact("Alice is allergic to peanuts.", (1, answered)), before=talk[:1])
+    assert one.is_doubted is doubted, "what was said before the segment is asked, too"
+
+
+def test_an_answer_gives_so_many_facts_and_no_more() -> None:
+    many = [fact(f"Alice has moved to Porto {number}.", *[(3, "I moved to Porto")] * 99) for number in range(1000)]
+    findings, _ = ask(TALK, {"facts": many, "repeats": [{"k": "k1", "message": 1, "quote": "peanuts"}]})
+    assert len(findings.facts) == 15
+    assert [why for why, _ in findings.refusals].count("an answer has no more than 15 facts") == 985
+
+
 def test_invented_sources_are_dropped_and_the_others_kept() -> None:
     talk_of = [(1, "walnuts"), (3, "I moved to Porto"), (3, "I moved to Porto"), (2, "peanuts")]
     findings, session = ask(
@@ -309,13 +334,36 @@ def test_what_ends_is_of_whom_a_fact_is_about_or_names(known: str, subject: str,
 
 
 @pytest.mark.parametrize(
+    ("known", "said", "again"),
+    [
+        ("Alice is allergic to peanuts.", "Yes, allergic, as ever", True), ("Alice likes tea.", "I have a dog", False),
+        ("Alice is allergic to peanuts.", "I'm not allergic to peanuts", False),
+        ("Alice does not smoke.", "I smoke", False), ("Alice smokes.", "My sister smokes", False),
+        ("Alice takes 50 mg of zinc.", "I take 100 mg of zinc", False),
+        ("Alice takes 50 mg of zinc.", "Still 50 mg of it", True),
+    ],
+)  # fmt: skip
+def test_what_is_said_again_is_what_is_known(known: str, said: str, again: bool) -> None:
+    """Else it would confirm what is wrong, and hide what is new."""
+    talk, answer = (
+        [message(1, "user", said, "Alice")],
+        {"facts": [], "repeats": [{"k": "k1", "message": 1, "quote": said}]},
+    )
+    findings, _ = ask(talk, answer, known=[remembered(known)])
+    assert (len(findings.repeats), [why for why, _ in findings.refusals]) == (
+        again,
+        [] if again else ["nothing repeats it"],
+    )
+
+
+@pytest.mark.parametrize(
     ("known", "attribute", "said", "told", "ended"),
     [  # what is told ends with its attribute
         ("is allergic to peanuts", "allergy/peanut", "I like tea", "likes tea; likes", False),
-        ("is allergic to peanuts", "allergy/peanut", "I like peanut butter", "likes peanut butter; likes", False),
+        ("is allergic to peanuts", "allergy/peanut", "I like peanuts", "likes peanut butter; likes", False),
         ("is allergic to peanuts", "allergy/peanut", "I'm allergic to bees", "is allergic to bees; allergy", False),
-        ("is allergic to peanuts", "allergy/peanut", "I'm not allergic to bees", "has no bee allergy; allergy/bee", False),
-        ("is allergic to peanuts", "allergy/peanut", "no peanut allergy any more", "may eat peanuts, no allergy;", True),
+        ("is allergic to peanuts", "allergy/peanut", "no bee allergy", "has no bee allergy; allergy/bee", False),
+        ("is allergic to peanuts", "allergy/peanut", "no peanut allergy", "may eat peanuts, no allergy;", True),
         ("is allergic to peanuts", "allergy/peanut", "I quit my job", "quit her job; job", False),
         ("takes iron pills", "medication/iron pill", "I take no bus any more", "takes no bus any more;", False),
         ("takes iron pills", "medication/iron pill", "no more medication", "takes no medication any more;", True),
@@ -609,7 +657,7 @@ def test_another_model_or_prompt_is_another_recipe(monkeypatch: pytest.MonkeyPat
 def test_a_number_of_any_length_is_read() -> None:
     passage = make_passages(TALK)[0]
     text = "Alice is allergic to " + "1" * 5000 + " peanuts."
-    assert find_doubt(text, "Alice", [Span(passage, 0, 9)], [passage], "", has_slot=False) is not None
+    assert find_doubt(text, "Alice", [Span(passage, 0, 9)], [passage], "", ["user"], has_slot=False) is not None
 
 
 @pytest.mark.parametrize("column", ["text", "subject", "attribute", "value"])

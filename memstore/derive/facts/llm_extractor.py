@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.entities import THE_USER, find_introduction, find_user_name, may_mean, name_user, owner_of
-from memstore.derive.facts.grounding import Span, find_doubt, find_source, may_end, shares_word
+from memstore.derive.facts.grounding import Span, find_doubt, find_source, is_repeated, may_end, shares_word
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
     CONFIDENCE,
@@ -47,6 +47,10 @@ VERSION = 3
 MAX_TOKENS = 1400  # of an answer: the fifteen facts that the prompt allows, of 60 to 90 tokens each
 MAX_PARTS = 6  # answers about one segment, where each was cut
 NEAREST = 20  # known facts that are shown
+MOST_FACTS, MOST_SOURCES = (
+    15,
+    8,
+)  # of an answer, as the prompt says, and of a fact: each is applied with the user locked
 LONGEST = {"text": 600, "subject": 300, "attribute": 300, "value": 600}  # characters, for an index of 2,700 bytes
 SHOWN = 300  # characters of a known fact, and of a message before
 
@@ -212,26 +216,30 @@ class Inquiry:
 
     def _read(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
         known = {f"k{number}": one for number, one in enumerate(self.known, 1)}
-        for repeat in answer.repeats:
-            span = find_source(shown, repeat.message, repeat.quote)
-            if repeat.k in known and span is not None and span.passage.role in self.trusted:
-                findings.repeats.append((known[repeat.k], span))
-            else:
-                findings.refusals.append(("nothing repeats it", repeat))
+        talk = [*make_passages(self.before, self.trusted), *shown]
         background = "\n".join(self._background())
         self._introduce(answer, shown, findings)
-        for fact in answer.facts:
+        user = self.user or findings.user
+        for repeat in answer.repeats[:NEAREST]:
+            one, span = known.get(repeat.k), find_source(shown, repeat.message, repeat.quote)
+            if one and span and is_repeated(one.fact.text, name_user(one.fact.subject, user), span, talk, self.trusted):
+                findings.repeats.append((one, span))
+            else:
+                findings.refusals.append(("nothing repeats it", repeat))
+        more = (*answer.facts[MOST_FACTS:], *answer.repeats[NEAREST:])
+        findings.refusals += [(f"an answer has no more than {MOST_FACTS} facts", each) for each in more]
+        for fact in answer.facts[:MOST_FACTS]:
             if any(len(getattr(fact, name) or "") > most for name, most in LONGEST.items()):
                 findings.refusals.append(("it is too long", fact))
                 continue
-            found = [find_source(shown, each.message, each.quote) for each in fact.sources]
+            found = [find_source(shown, each.message, each.quote) for each in fact.sources[:MOST_SOURCES]]
             spans = list(dict.fromkeys(span for span in found if span is not None))
             if not any(span.passage.role in self.trusted for span in spans):
                 findings.refusals.append(("its quote stands nowhere", fact))
                 continue
-            subject = name_user(_tidy(fact.subject), self.user or findings.user)
+            subject = name_user(_tidy(fact.subject), user)
             has_slot = bool(fact.attribute or fact.ends)
-            doubt = find_doubt(fact.text, subject, spans, shown, background, has_slot=has_slot)
+            doubt = find_doubt(fact.text, subject, spans, talk, background, self.trusted, has_slot=has_slot)
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:
@@ -241,7 +249,7 @@ class Inquiry:
             slot = draft.slot.attribute if draft.slot else attribute
             ends = []
             for k in dict.fromkeys(fact.ends):
-                if k in known and self._may_end(known[k], draft, slot, spans, self.user or findings.user):
+                if k in known and self._may_end(known[k], draft, slot, spans, user):
                     ends.append(known[k].fact.id)
                 else:
                     findings.refusals.append(("it cannot end what it names", fact))
@@ -249,7 +257,9 @@ class Inquiry:
 
     def _introduce(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
         """Note the name of a user who has none, where the model calls somebody so who says that it is theirs."""
-        for name in dict.fromkeys(owner_of(fact.subject) for fact in answer.facts if not (self.user or findings.user)):
+        for name in dict.fromkeys(
+            owner_of(fact.subject) for fact in answer.facts[:MOST_FACTS] if not (self.user or findings.user)
+        ):
             for passage in shown:
                 if passage.speaker == "the user" and (found := find_introduction(name, passage.text)):
                     findings.user = found[1]
