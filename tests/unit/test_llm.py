@@ -246,7 +246,7 @@ def test_dates_are_days_and_those_that_are_none_are_dropped() -> None:
     said = [message(1, "user", "I live in Porto.", occurred_at=datetime(2024, 5, 8, 23, 30, tzinfo=at))]
     days = [
         ("2023-04-01", "2024-01-01"), ("2023-04", "2023"), ("2023", None), ("last May", "2023-13-01"),
-        ("2023-02-31", "0000"), ("2024-05-01T10:00:00Z", ""),
+        ("2023-02-31", "0000"), ("2024-05-01T10:00:00Z", ""), ("0001-01-01", "9999-12-31"),
     ]  # fmt: skip
     text = "The user lives in Porto."
     made = found(
@@ -259,7 +259,23 @@ def test_dates_are_days_and_those_that_are_none_are_dropped() -> None:
         (None, None),
         (None, None),
         (datetime(2024, 5, 1, tzinfo=at), None),
+        (None, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [("No nuts, I'm allergic", False), ("No nuts until Friday, allergy test", True)]
+)
+def test_what_keeps_from_harm_ends_only_where_somebody_says_when(said: str, kept: bool) -> None:
+    nuts = fact("Alice must not eat nuts.", (1, said), type="constraint", valid_to="2023-01-02")
+    (one,) = found([message(1, "user", said, "Alice")], nuts)
+    assert bool(one.draft.valid_to) is kept
+
+
+def test_what_one_user_says_of_themselves_is_no_fact_of_another() -> None:
+    before, talk = [message(1, "user", "Hi!", "Alice")], [message(2, "user", "I moved to Rome", "Bob")]
+    (one,) = found(talk, fact("Alice moved to Rome.", (1, "I moved to Rome")), before=before)
+    assert one.is_doubted
 
 
 def test_words_are_tidied() -> None:
@@ -407,10 +423,13 @@ def test_what_was_said_before_is_shown_and_makes_no_fact() -> None:
 
 
 def test_what_surrounds_a_segment_gives_way_to_it() -> None:
-    known = [remembered(f"Alice knows the harbour of {number}. " + "x" * 200, number) for number in range(1, 21)]
+    known = [remembered(f"Alice knows the harbour of {number}. " + "x" * 200, number) for number in range(20, 0, -1)]
     _, session = ask(TALK, {"facts": []}, known=known, window=8192)
     sent = session.model.calls[0][1]["content"]  # type: ignore[attr-defined]
-    assert 0 < sent.count('{"k') < 20
+    count = sent.count('{"k')
+    assert 0 < count < 20
+    said = [sent.index(f"harbour of {number}.") for number in range(21 - count, 21)]
+    assert said == sorted(said), "what matters most stays, the earliest first"
     assert "I moved to" in sent
 
 

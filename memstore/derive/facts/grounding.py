@@ -336,6 +336,18 @@ def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], t
     return find_doubt(text, subject, whole, shown, text, trusted, has_slot=True) is None
 
 
+def names_time(spans: Sequence[Span]) -> bool:
+    """Whether one of the messages names a time, or how long something takes."""
+    return any(_TIME.search(span.passage.text) for span in spans)
+
+
+_TIME = re.compile(
+    r"\d|\b(?:until|till|for (?:a|an|the|two|three|some)\b|week|month|tomorrow|bis\b|woche|monat|morgen|jusqu|semaine"
+    r"|mois\b|demain|hasta|semana|meses|mañana)",
+    re.IGNORECASE,
+)
+
+
 def may_end(known: FactColumns, subject: str, attribute: str | None, text: str, quotes: str) -> bool:
     """Whether what is said speaks of what it is to end: of its slot, in its words, or as a denial of it.
 

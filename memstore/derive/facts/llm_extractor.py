@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.entities import THE_USER, find_introduction, find_user_name, may_mean, name_user, owner_of
-from memstore.derive.facts.grounding import Span, find_doubt, find_source, is_repeated, may_end, shares_word
+from memstore.derive.facts.grounding import Span, find_doubt, find_source, is_repeated, may_end, names_time, shares_word
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
     CONFIDENCE,
@@ -126,8 +126,8 @@ def recipe(model: ChatModel) -> str:
 class Inquiry:
     """A segment to be asked about: the messages, those before it, what is known, and the user's name if there is one.
 
-    `trusted` are the roles that facts are taken from. Users and assistants are always shown; system prompts and the
-    output of tools are kept from the model otherwise.
+    `known` begins with what matters most. `trusted` are the roles that facts are taken from. Users and assistants are
+    always shown; system prompts and the output of tools are kept from the model otherwise.
     """
 
     segment: Sequence[Message]
@@ -165,7 +165,7 @@ class Inquiry:
             if model.max_prompt_tokens(chat) + max_tokens <= (model.context_tokens + max_tokens) // 2:
                 break
             own = replace(own, known=own.known[: len(own.known) // 2], before=own.before[len(own.before) // 2 + 1 :])
-        return own
+        return replace(own, known=sorted(own.known, key=lambda one: (one.fact.occurred_at, one.fact.id)))
 
     def _background(self) -> list[str]:
         lines = [json_line({"user": self.user})] if self.user else []
@@ -220,8 +220,10 @@ class Inquiry:
         background = "\n".join(self._background())
         self._introduce(answer, shown, findings)
         user = self.user or findings.user
+        ended = {k for fact in answer.facts for k in fact.ends}
         for repeat in answer.repeats[:NEAREST]:
-            one, span = known.get(repeat.k), find_source(shown, repeat.message, repeat.quote)
+            one = None if repeat.k in ended else known.get(repeat.k)
+            span = find_source(shown, repeat.message, repeat.quote)
             if one and span and is_repeated(one.fact.text, name_user(one.fact.subject, user), span, talk, self.trusted):
                 findings.repeats.append((one, span))
             else:
@@ -244,6 +246,9 @@ class Inquiry:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:
                     continue
+            if fact.valid_to and fact.type == "constraint" and not names_time(spans):
+                findings.refusals.append(("nobody has said when it ends", fact.model_copy()))
+                fact.valid_to = None
             attribute, value = _attribute(fact.attribute), _tidy(fact.value or "") or None
             draft = _draft(fact, subject, spans[0].passage.said)
             slot = draft.slot.attribute if draft.slot else attribute
@@ -328,7 +333,7 @@ def _tidy(text: str) -> str:
 def choose_known(
     known: Sequence[RememberedFact], texts: Sequence[str], vectors: Sequence[Vectors | None]
 ) -> list[RememberedFact]:
-    """Return the known facts that a segment has most to do with, the earliest first.
+    """Return the known facts that a segment has most to do with, the nearest first.
 
     What always holds comes first, and what may change of people who are named; then what is nearest in meaning.
     """
@@ -349,8 +354,7 @@ def choose_known(
             + 0.15 * (root in _CHANGING or root in ("medication", "appointment", "pet"))
         )
 
-    chosen = sorted(known, key=lambda one: (-weigh(one), one.fact.id))[:NEAREST]
-    return sorted(chosen, key=lambda one: (one.fact.occurred_at, one.fact.id))
+    return sorted(known, key=lambda one: (-weigh(one), one.fact.id))[:NEAREST]
 
 
 class LLMExtractor:
