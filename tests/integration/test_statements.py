@@ -701,9 +701,12 @@ def test_a_vector_index_is_not_taken_even_when_everything_else_is_forbidden(
 
 
 @pytest.mark.parametrize("analyze", ["select", "analyze"])
-async def test_whose_turn_it_is_is_read_from_an_index(clone: str, analyze: str) -> None:
+async def test_whose_turn_it_is_is_read_from_an_index(
+    new_database: Callable[..., str], template: str, analyze: str
+) -> None:
     """Of 10,000 conversations of a user whose facts wait."""
-    with psycopg.connect(clone, autocommit=True) as connection:
+    url = new_database(template)
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"""
             create function pg_temp.id(n int) returns uuid language sql as $$ select md5('c' || n)::uuid $$;
             insert into users (user_id, name) values ('{SMALL}', 'a');
@@ -715,7 +718,7 @@ async def test_whose_turn_it_is_is_read_from_an_index(clone: str, analyze: str) 
             {analyze}""")
     place = {"user": SMALL, "conversation_id": UUID(bytes=md5(b"c9999", usedforsecurity=False).digest())}
     nobody = {"after_user": UUID(int=0), "after_conversation": UUID(int=0), "open": [], "limit": 500}
-    async with opened(clone) as database:
+    async with opened(url) as database:
         for name, values, most in (
             ("behind", place, 10), ("next_in_line", {"user": SMALL, "backfill": None}, 10),
             ("unfinished", nobody | {"backfill": None}, 3000),

@@ -348,23 +348,24 @@ _TIME = re.compile(
 )
 
 
-def may_end(known: FactColumns, subject: str, attribute: str | None, text: str, quotes: str) -> bool:
+def may_end(known: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span]) -> bool:
     """Whether what is said speaks of what it is to end: of its slot, in its words, or as a denial of it.
 
-    What keeps somebody from harm ends by two of these. `attribute` is the slot of what is said, in `text` and `quotes`.
+    What keeps somebody from harm ends by two of these. `attribute` is the slot of what is said, in `text` and `spans`.
     """
     old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
     root, _, key = old.partition("/")
-    told = {word for word in content_words(_DATE.sub(" ", f"{text} {quotes}")) if not word[0].isdigit()}
+    words = " ".join([text, *(span.text for span in spans)])
+    told = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
     is_ended, guards = _is_negative(text), known.type == "constraint" or root in _GUARDS
     is_same = old not in _VAGUE and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
     is_same = is_same or (is_ended and now in _UNTOLD and any(_is_akin(root, word) for word in told))
     # Another's name says enough to end what they plan, or what is known of them: "Inès and I broke up".
     by_name = not guards and (known.subject != subject or known.type in ("goal", "plan"))
     idle = {*_IDLE, NOT, *content_words(subject.partition("'s ")[0] if by_name else f"{known.subject} {subject}")}
-    said = key if guards and key else f"{known.subject} {_DATE.sub(' ', known.text)} {known.value}"
-    words = {each for each in content_words(said) if not (each in idle or each[0].isdigit() or _is_akin(each, root))}
-    is_named = any(_is_akin(_plain(word), other) for word in words for other in told - idle)
+    own = key if guards and key else f"{known.subject} {_DATE.sub(' ', known.text)} {known.value}"
+    own_words = {word for word in content_words(own) if not (word[0].isdigit() or _is_akin(word, root))}
+    is_named = any(_is_akin(_plain(word), other) for word in own_words - idle for other in told - idle)
     if guards:
         return is_same + is_named + is_ended > 1
     return is_same or is_named or (is_ended and old in _UNTOLD)

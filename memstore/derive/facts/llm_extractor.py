@@ -252,25 +252,20 @@ class Inquiry:
             attribute, value = _attribute(fact.attribute), _tidy(fact.value or "") or None
             draft = _draft(fact, subject, spans[0].passage.said)
             slot = draft.slot.attribute if draft.slot else attribute
-            ends = []
-            for k in dict.fromkeys(fact.ends):
-                if k in known and self._may_end(known[k], draft, slot, spans, user):
-                    ends.append(known[k].fact.id)
-                else:
-                    findings.refusals.append(("it cannot end what it names", fact))
+            named = [known.get(k) for k in dict.fromkeys(fact.ends)]
+            ends = [one.fact.id for one in named if one and self._may_end(one, draft, slot, spans, user)]
+            findings.refusals += [("it cannot end what it names", fact)] * (len(named) - len(ends))
             findings.facts.append(ModelFact(draft, attribute, value, spans, tuple(ends), doubt is not None))
 
     def _introduce(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
         """Note the name of a user who has none, where the model calls somebody so who says that it is theirs."""
-        for name in dict.fromkeys(
-            owner_of(fact.subject) for fact in answer.facts[:MOST_FACTS] if not (self.user or findings.user)
-        ):
+        unnamed = () if self.user or findings.user else answer.facts[:MOST_FACTS]
+        for name in dict.fromkeys(owner_of(fact.subject) for fact in unnamed):
             for passage in shown:
                 if passage.speaker == "the user" and (found := find_introduction(name, passage.text)):
                     findings.user = found[1]
-                    written = _Fact(
-                        sources=[], text=f"The user's name is {found[1]}.", type="identity", subject=found[1]
-                    )
+                    text = f"The user's name is {found[1]}."
+                    written = _Fact(sources=[], text=text, type="identity", subject=found[1])
                     draft = _draft(written, found[1], passage.said)
                     span = Span(passage, *found.span())
                     findings.facts.append(ModelFact(draft, "name", found[1], [span], (), False))
@@ -283,8 +278,7 @@ class Inquiry:
         others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
         if one.last_said >= spans[0].passage.said or owner_of(known.subject) in others:
             return False
-        quotes = " ".join(span.text for span in spans)
-        return may_mean(known.subject, new.subject, new.text) and may_end(known, new.subject, slot, new.text, quotes)
+        return may_mean(known.subject, new.subject, new.text) and may_end(known, new.subject, slot, new.text, spans)
 
 
 def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:
@@ -313,7 +307,8 @@ def slot_of(fact: _Fact, subject: str) -> Slot | None:
     says_more = read is None or (read.value == "yes" and read.attribute.partition("/")[0] == root)
     if not (attribute and value and single and says_more) or fact.valid_to or is_denied(fact.text):
         return read
-    if kind_of(fact.type) == "episodic":  # what is planned or has happened is no value yet
+    said = " ".join([fact.text, *(each.quote for each in fact.sources)])
+    if kind_of(fact.type) == "episodic" or not shares_word(value, said, ""):  # planned, happened, or said by nobody
         return read
     return Slot(attribute, value.casefold(), False, Modality.HOLDS)
 
