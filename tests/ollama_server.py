@@ -321,16 +321,20 @@ def floods(handler: Handler) -> None:
         handler.wfile.write(b" " * 65_536)
 
 
-def streams_for_ever(handler: Handler) -> None:
+def streams_for_ever(word: str, pause: float = 0) -> Behaviour:
     """Say a word again and again, whatever was asked for."""
-    handler.begin_stream()
-    unfinished = {"done": False, "done_reason": None, "prompt_eval_count": None, "eval_count": None}
-    while not handler.server.closing.is_set():
-        if handler.path == CHATS[0]:
-            handler.line(chat("word ", **unfinished))
-        else:
-            payload = b'data: {"choices": [{"delta": {"content": "word "}}]}\n\n'
-            handler.wfile.write(b"%x\r\n%s\r\n" % (len(payload), payload))
+
+    def behave(handler: Handler) -> None:
+        handler.begin_stream()
+        unfinished = {"done": False, "done_reason": None, "prompt_eval_count": None, "eval_count": None}
+        while not handler.server.closing.wait(pause):
+            if handler.path == CHATS[0]:
+                handler.line(chat(word, **unfinished))
+            else:
+                payload = b"data: " + json.dumps({"choices": [{"delta": {"content": word}}]}).encode() + b"\n\n"
+                handler.wfile.write(b"%x\r\n%s\r\n" % (len(payload), payload))
+
+    return behave
 
 
 def drips_headers(handler: Handler) -> None:

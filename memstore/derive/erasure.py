@@ -220,6 +220,7 @@ async def _remove_rows(
         await _derive_again(scope, begin.conversation_id, "facts", begin.seq - 1, removal)
     await _remove_quotes(scope, doomed, removal)
     removal.counts["messages"] += await erasure.remove_messages(scope, ids)
+    await erasure.note_pending_since(scope, {*runs, *(begin.conversation_id for begin in begins)})
     return removal
 
 

@@ -25,6 +25,8 @@ from memstore.providers import ChatMessage, ChatModel, Completion, T
 from memstore.text import json_line, replace_invalid_chars
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MOST_YEARS = 150  # between when something was said and when it holds: 9999 means for ever, and 1 no year
+MOST_PAYLOAD = 100_000  # characters that are kept of an answer that cannot be used
 MIN_ROOM = 64  # tokens of text to a call; a window with less room than that is too small for the prompt
 
 
@@ -98,11 +100,13 @@ def write_day(moment: datetime) -> str:
 
 
 def read_day(written: str | None, said: datetime) -> datetime | None:
-    """Return the start of a day, month or year that the model wrote; None for anything else."""
+    """Return the start of a day, month or year that the model wrote; None for anything else and for far away years."""
     found = _DAY.match((written or "").strip())
     if not found:
         return None
     year, month, day = (int(number or 1) for number in found.groups())
+    if abs(year - said.year) > MOST_YEARS:
+        return None
     try:
         return datetime(year, month, day, tzinfo=said.tzinfo)
     except ValueError:
@@ -225,7 +229,7 @@ class LLMSession:
                 to_seq=request.to_seq,
                 recipe=request.recipe,
                 error=replace_invalid_chars(error),
-                payload=replace_invalid_chars(payload),
+                payload=replace_invalid_chars(payload[:MOST_PAYLOAD]),
             )
         )
 

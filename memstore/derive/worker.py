@@ -5,8 +5,7 @@ heartbeat has stopped. What it had written stands with its watermark; what it ha
 
 A job makes one step of each deriver that is behind in a conversation, and enqueues the conversation again where more
 is left: so whoever is talking goes before a long history, a pause takes effect soon, and no worker is busy for long.
-Facts of a user are reconciled with each other, so they are taken one conversation after the other, by their ids, as
-`derive` does.
+Facts of a user are reconciled with each other, so they are taken one conversation after the other, as they were said.
 
 A sweep enqueues what is pending and has no job. It keeps the queue short, since fetching the next job takes longer the
 more there are: of a backfill over a million conversations a window is in the queue, the rest in the watermarks.
@@ -217,12 +216,12 @@ class Worker:
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
                 raise outcome
-        is_behind, next_facts = any(outcomes), None
-        for work, has_more in zip(ready, outcomes, strict=True):
-            if work.deriver == FactDeriver.name and not has_more:
+        next_facts = None
+        for work in ready:
+            if work.deriver == FactDeriver.name:
                 async with self._database.admin_transaction() as scope:
                     next_facts = await watermarks.next_in_line(scope, work)
-        return is_behind, None if next_facts == place else next_facts
+        return any(outcomes), None if next_facts == place else next_facts
 
     async def _make_step(self, work: LaggingWork, run: RunState) -> bool:
         """Make a step; return whether there is another to make. What was added meanwhile is one, or has its own job."""

@@ -23,12 +23,12 @@ from memstore.providers.connections import Connections, Retries, TransientError,
 from memstore.providers.served_embedder import ServedEmbedder
 from memstore.providers.services import (
     ASIDE,
-    MOST_CHARACTERS,
     ChatRequest,
     ModelInfo,
     ModelReplaced,
     RawAnswer,
     ServedChatModel,
+    StreamedText,
     count_in,
     count_words,
     raise_if_too_long,
@@ -246,22 +246,17 @@ class OllamaChat:
 
     def stream(self, request: ChatRequest, show: Callable[[str], object]) -> RawAnswer:
         """Return the whole answer, each piece shown as it comes."""
-        pieces: list[str] = []
+        text = StreamedText(request, show)
         last: Json = {}
-        length = 0
         # "think" is left alone: the prompt that was counted is one without it, and it changes some.
         body = self._body(request) | {"stream": True}
         # Interrupted, it hangs up at once.
         with closing(self._server.stream("/api/chat", self._model, body, request.seconds)) as parts:
             for last in parts:
-                if piece := _text_of(last):
-                    pieces.append(piece)
-                    length += len(piece)
-                    show(piece)
-                if length > MOST_CHARACTERS * request.max_tokens:
+                if text.add(_text_of(last), last.get("message")):
                     break
         return RawAnswer(
-            "".join(pieces),
+            "".join(text.pieces),
             last.get("done") is True and last.get("done_reason") in ("stop", None),
             count_in(last, "prompt_eval_count"),
             count_in(last, "eval_count"),

@@ -27,11 +27,11 @@ from memstore.providers import Scores
 from memstore.providers.connections import Connections, Retries, TransientError, bound, is_local, retry_after
 from memstore.providers.served_embedder import ServedEmbedder
 from memstore.providers.services import (
-    MOST_CHARACTERS,
     ChatRequest,
     ModelInfo,
     RawAnswer,
     ServedChatModel,
+    StreamedText,
     count_in,
     raise_if_too_long,
     strict_schema,
@@ -271,24 +271,19 @@ class OpenAIChat:
 
     def stream(self, request: ChatRequest, show: Callable[[str], object]) -> RawAnswer:
         """Return the whole answer, each piece shown as it comes."""
-        pieces: list[str] = []
+        text = StreamedText(request, show)
         usage: Json = {}
         ended: object = None
-        length = 0
 
         def read(body: Json) -> None:
-            nonlocal usage, ended, length
+            nonlocal usage, ended
             # Interrupted, it hangs up at once.
             with closing(self._server.stream("/chat/completions", self._model, body, request.seconds)) as parts:
                 for part in parts:
                     usage = part.get("usage") or usage
                     choice = _choice_of(part)
                     ended = choice.get("finish_reason") or ended
-                    if piece := _text_of(choice.get("delta")):
-                        pieces.append(piece)
-                        length += len(piece)
-                        show(piece)
-                    if length > MOST_CHARACTERS * request.max_tokens:
+                    if text.add(_text_of(delta := choice.get("delta")), delta):
                         ended = "length"
                         return
 
@@ -300,7 +295,7 @@ class OpenAIChat:
         if ended is None:
             raise TransientError("it ended before it was done")
         counts = count_in(usage, "prompt_tokens"), count_in(usage, "completion_tokens")
-        return RawAnswer(_joined(pieces), ended in _ENDED, *counts)
+        return RawAnswer(_joined(text.pieces), ended in _ENDED, *counts)
 
     def _ask(self, request: ChatRequest, send: Callable[[Json], Any]) -> Any:
         while True:

@@ -11,7 +11,7 @@ What is left is read as the login itself, beyond any user's scope.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from itertools import product
@@ -228,6 +228,11 @@ async def rewind_watermark(scope: Transaction, conversation: UUID, deriver: str,
     """Take a deriver back to a message; False where it has not come so far."""
     values = {"conversation_id": conversation, "deriver": deriver, "to_seq": to_seq}
     return bool(await scope.run(SQL["back_to"], **values))
+
+
+async def note_pending_since(scope: Transaction, conversations: Collection[UUID]) -> None:
+    """Note when the first pending message of these conversations was said by now."""
+    await scope.run(SQL["pending_since"], ids=list(conversations))
 
 
 async def dependent_facts(scope: Transaction, messages: Sequence[UUID], facts: Sequence[UUID]) -> list[DependentFact]:

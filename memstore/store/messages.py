@@ -159,11 +159,13 @@ async def add(scope: Transaction, messages: Sequence[Message]) -> None:
 
 
 def _raise_watermarks(places: Mapping[UUID, Sequence[Message]]) -> Statement:
-    newest = {place: said[-1].seq for place, said in places.items()}
-    if len(newest) == 1:
-        [(place, seq)] = newest.items()
-        return SQL["raise_watermark"], [{"conversation_id": place, "last_seq": seq}]
-    return SQL["raise_watermarks"], [{"ids": list(newest), "last_seqs": list(newest.values())}]
+    newest = [said[-1].seq for said in places.values()]
+    said_at = [said[0].occurred_at for said in places.values()]
+    if len(places) == 1:
+        return SQL["raise_watermark"], [
+            {"conversation_id": place, "last_seq": newest[0], "said_at": said_at[0]} for place in places
+        ]
+    return SQL["raise_watermarks"], [{"ids": list(places), "last_seqs": newest, "said_at": said_at}]
 
 
 async def known(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:

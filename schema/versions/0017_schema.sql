@@ -236,6 +236,7 @@ create table derivations (
     deriver         text        not null,
     done_seq        bigint      not null default 0,
     last_seq        bigint      not null default 0,
+    pending_since   timestamptz,                     -- when the first of the pending messages was said
     attempts        smallint    not null default 0,
     last_error      text,
     recipe          text,                            -- by which the messages up to done_seq were derived
@@ -245,6 +246,8 @@ create table derivations (
     foreign key (user_id, conversation_id) references conversations (user_id, id) on delete cascade
 ) with (fillfactor = 70);
 create index derivations_pending on derivations (user_id, conversation_id) where done_seq < last_seq;
+create index derivations_in_line on derivations (user_id, pending_since, conversation_id)
+    where done_seq < last_seq and deriver = 'facts' and attempts = 0;
 
 -- History that is derived under a plan. The operator's, and of no user: one backfill is over all of them. It holds ids
 -- and numbers, nothing that was said.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import json
 import os
 import random
 import signal
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from datetime import timedelta
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from uuid import UUID
@@ -23,7 +25,7 @@ from memstore.client.worker import WorkingStore
 from memstore.derive.facts.deriver import FactDeriver
 from memstore.derive.pipeline import RunState, run_step
 from memstore.models import Usage
-from memstore.providers import Vectors
+from memstore.providers import ChatMessage, Vectors
 from memstore.store import chunks, llm_usage, queue
 from memstore.store.embedded import server
 from memstore.store.rows import PendingWork
@@ -34,6 +36,7 @@ from tests.helpers.user_rows import rows
 from tests.working import (
     HASHING,
     QUICK,
+    START,
     fill,
     number,
     pending,
@@ -192,7 +195,7 @@ async def test_what_fails_again_and_again_is_given_up_and_can_be_tried_again(url
         async with working(store):
             await until(given_up)
             (job,) = await store.jobs(failed=True)
-            assert (job.error, job.attempts) == ("embed: ValueError", 2)
+            assert (job.error, job.attempts) == ("chunks: ValueError", 2)
             await asyncio.sleep(2.5)
             assert (await store.job_counts()).failed == 1, "a sweep does not take up what was given up"
             assert await store.backfills.verify() != []
@@ -220,6 +223,31 @@ async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: s
                 await asyncio.sleep(0.02)
             await llm_usage.keep(scope, Usage("scripted", 1, 1, 1), ())
         assert [rest.done_seq for rest, _ in await deriving] == [1]
+
+
+async def test_workers_read_conversations_in_the_order_in_which_they_were_said(url: str) -> None:
+    """A model is shown what is known by then: read the other way round, what has changed would not end."""
+    user = ids.user_id("alice")
+    later, earlier = sorted(("a", "b"), key=lambda name: ids.conversation_id(user, name))
+    days = {(earlier, 0): "Tea for me.", (later, 10): "No more tea.", (earlier, 20): "Tea again.", (later, 30): "Milk."}
+
+    def answer(messages: Sequence[ChatMessage]) -> dict[str, object]:
+        [line] = [line for line in messages[-1]["content"].split("\n") if line.startswith('{"message"')]
+        asked.append(json.loads(line)["text"])
+        return {"facts": []}
+
+    asked: list[str] = []
+    async with await WorkingStore.open(url, settings=HASHING | QUICK) as store:
+        store._runtime.__dict__["chat_models"] = (None, ScriptedChatModel([answer] * 4))
+        for (name, day), text in days.items():
+            await store.user("alice").conversation(name).add("user", text, occurred_at=START + timedelta(days=day))
+
+        async def is_done() -> bool:
+            return not pending(url)
+
+        async with working(store):
+            await until(is_done)
+    assert asked == list(days.values())
 
 
 async def test_a_model_that_is_away_is_waited_for_without_an_attempt(url: str) -> None:

@@ -221,6 +221,38 @@ async def test_known_facts_are_shown_and_end_or_gain_a_source(store: AsyncMemory
     assert str(pills["text"]) in {fact.text for fact in await trip.user.facts()}, "it can be taken back"
 
 
+async def test_what_an_assistant_says_waits_where_a_user_only_thanks_for_it(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("c")
+    await trip.add("assistant", "I noted that you live in Rome.", occurred_at=START)
+    await trip.add("user", "thanks", occurred_at=START)
+    rome = found("The user lives in Rome.", (1, "you live in Rome"), (2, "thanks"), attribute="residence", value="Rome")
+    use(store, facts=ScriptedChatModel([facts(rome)]))
+    report = await store.derive()
+    assert (report.facts, report.quarantined, report.refused) == (0, 1, 1)
+
+
+async def test_what_has_nothing_to_do_with_a_fact_does_not_repeat_it(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("c")
+    await talk(trip, ["Green tea for me."], ["I live in Leeds."])
+    tea, repeat = found("The user drinks green tea.", (1, "Green tea")), {"k": "k1", "message": 1, "quote": "I live in"}
+    use(store, facts=ScriptedChatModel([facts(tea), facts() | {"repeats": [repeat]}], context_tokens=16_384))
+    assert (await store.derive()).refused == 1
+    [fact] = await trip.user.facts()
+    assert len(fact.sources) == 1
+
+
+async def test_a_taste_ends_no_allergy_and_what_is_refused_is_counted(store: AsyncMemoryStore) -> None:
+    trip = store.user("alice").conversation("c")
+    await talk(trip, ["I'm allergic to peanuts."], ["I like tea."])
+    nuts = found("The user is allergic to peanuts.", (1, "allergic to peanuts"), type="constraint", attribute="allergy")
+    tea = found("The user likes tea.", (1, "I like tea"), attribute="likes", value="tea", ends=["k1"])
+    use(store, facts=ScriptedChatModel([facts(nuts), facts(tea)], context_tokens=16_384))
+    assert (await store.derive()).refused == 1
+    assert {fact.text for fact in await trip.user.facts()} == {nuts["text"], tea["text"]}
+    [response] = await trip.user.invalid_responses()
+    assert response.error == "Not believed: 1 because it cannot end what it names."
+
+
 async def test_what_a_model_ended_is_decided_anew_by_a_redo(store: AsyncMemoryStore) -> None:
     trip = store.user("alice").conversation("c")
     await talk(trip, ["I take iron pills."], ["I am through with the pills."])

@@ -382,7 +382,7 @@ async def seeded(request: pytest.FixtureRequest) -> AsyncIterator[Database]:
         yield database
 
 
-async def explained(database: Database, user: UUID | None, family: str, name: str, **values: Any) -> Plan:
+async def explained(database: Database, user: UUID | None, family: str, name: str, /, **values: Any) -> Plan:
     """Run a statement as memstore does, in a user's scope or the operator's (None); give the plan and its counts."""
     statement: Any = f"EXPLAIN (ANALYZE, FORMAT JSON) {EVERY[family, name]}"
     async with database.admin_transaction() if user is None else database.user_transaction(user) as scope:
@@ -476,8 +476,8 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("messages", "known_messages", {"ids": some}),
         ("messages", "take_numbers", {"id": place["conversation_id"], "count": 1}),
         ("messages", "take_numbers_of_several", {"ids": [place["conversation_id"]], "counts": [1]}),
-        ("messages", "raise_watermark", place | {"last_seq": 0}),
-        ("messages", "raise_watermarks", {"ids": [place["conversation_id"]], "last_seqs": [1]}),
+        ("messages", "raise_watermark", place | {"last_seq": 0, "said_at": SINCE}),
+        ("messages", "raise_watermarks", {"ids": [place["conversation_id"]], "last_seqs": [1], "said_at": [SINCE]}),
         ("messages", "lock_conversations", {"ids": [place["conversation_id"]]}),
         ("summaries", "covered", place | {"level": 1}),
         ("summaries", "after", place | {"level": 1, "seq": 15}),
@@ -698,3 +698,30 @@ def test_a_vector_index_is_not_taken_even_when_everything_else_is_forbidden(
     assert free != statement
     assert taken(free), "the trap does not work"
     assert not taken(statement)
+
+
+@pytest.mark.parametrize("analyze", ["select", "analyze"])
+async def test_whose_turn_it_is_is_read_from_an_index(
+    new_database: Callable[..., str], template: str, analyze: str
+) -> None:
+    """Of 10,000 conversations of a user whose facts wait."""
+    url = new_database(template)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"""
+            create function pg_temp.id(n int) returns uuid language sql as $$ select md5('c' || n)::uuid $$;
+            insert into users (user_id, name) values ('{SMALL}', 'a');
+            insert into conversations (user_id, id, name, last_seq)
+                select '{SMALL}', pg_temp.id(n), n, 1 from generate_series(1, 10000) n;
+            insert into derivations (user_id, conversation_id, deriver, last_seq, pending_since)
+                select '{SMALL}', pg_temp.id(n), d, 1, '2024-01-01 00:00Z'::timestamptz + n * interval '1 hour'
+                from generate_series(1, 10000) n, unnest(array['chunks', 'facts']) d;
+            {analyze}""")
+    place = {"user": SMALL, "conversation_id": UUID(bytes=md5(b"c9999", usedforsecurity=False).digest())}
+    nobody = {"after_user": UUID(int=0), "after_conversation": UUID(int=0), "open": [], "limit": 500}
+    async with opened(url) as database:
+        for name, values, most in (
+            ("behind", place, 10), ("next_in_line", {"user": SMALL, "backfill": None}, 10),
+            ("unfinished", nobody | {"backfill": None}, 3000),
+        ):  # fmt: skip
+            plan = await explained(database, None, "watermarks", name, **values)
+            assert sum(map(rows_read, scans(plan))) <= most, name

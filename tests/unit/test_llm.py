@@ -139,6 +139,31 @@ def test_numbers_are_those_that_were_said(said: str, text: str, doubted: bool) -
     assert one.is_doubted is doubted
 
 
+@pytest.mark.parametrize(
+    ("asked", "answered", "doubted"),
+    [
+        ("You're allergic to peanuts, right?", "thanks", True), ("I noted: allergic to peanuts.", "Yes, thanks", True),
+        ("You're allergic to peanuts, right?", "Yes", False), ("Are you allergic to peanuts?", "that's right", False),
+        ("Bist du allergic to peanuts?", "Ja, genau!", False), ("Vous êtes allergic, peanuts ?", "C’est ça", False),
+        ("Allergic to peanuts?", "Yes, but not any more", True), ("Allergic to peanuts? Want soup?", "yes", True),
+        ("Allergic to peanuts?", "no", True), ("Allergic to peanuts?", "Peanuts, yes", False),
+    ],
+)  # fmt: skip
+def test_an_assistants_words_are_a_users_where_these_say_yes_to_them(asked: str, answered: str, doubted: bool) -> None:
+    talk = [message(1, "assistant", asked), message(2, "user", answered, "Alice")]
+    (one,) = found(talk, fact("Alice is allergic to peanuts.", (1, asked), (2, answered)))
+    assert one.is_doubted is doubted
+    (one,) = found(talk[1:], fact("Alice is allergic to peanuts.", (1, answered)), before=talk[:1])
+    assert one.is_doubted is doubted, "what was said before the segment is asked, too"
+
+
+def test_an_answer_gives_so_many_facts_and_no_more() -> None:
+    many = [fact(f"Alice has moved to Porto {number}.", *[(3, "I moved to Porto")] * 99) for number in range(1000)]
+    findings, _ = ask(TALK, {"facts": many, "repeats": [{"k": "k1", "message": 1, "quote": "peanuts"}]})
+    assert len(findings.facts) == 15
+    assert [why for why, _ in findings.refusals].count("an answer has no more than 15 facts") == 985
+
+
 def test_invented_sources_are_dropped_and_the_others_kept() -> None:
     talk_of = [(1, "walnuts"), (3, "I moved to Porto"), (3, "I moved to Porto"), (2, "peanuts")]
     findings, session = ask(
@@ -203,7 +228,8 @@ def test_whatever_stands_in_a_text_is_found_there(text: str, data: st.DataObject
         ("residence", "Leeds", "The user no longer dwells in Leeds.", None),
         ("residence", None, "The user dwells there.", None),
         ("Residence", "Leeds", "The user dwells in Leeds.", ("residence", "leeds", False)),
-        ("medication:Sertralin", "50 mg", "The user takes Sertralin.", ("medication/sertralin", "50 mg", False)),
+        ("medication:Sertralin", "50 mg", "The user takes 50 mg Sertralin.", ("medication/sertralin", "50 mg", False)),
+        ("residence", "Rome", "The user dwells in Leeds.", None),
         ("likes", "chess", "The user is mad about chess.", None),
         ("home city", "Leeds", "The user dwells in Leeds.", None),
     ],
@@ -221,7 +247,7 @@ def test_dates_are_days_and_those_that_are_none_are_dropped() -> None:
     said = [message(1, "user", "I live in Porto.", occurred_at=datetime(2024, 5, 8, 23, 30, tzinfo=at))]
     days = [
         ("2023-04-01", "2024-01-01"), ("2023-04", "2023"), ("2023", None), ("last May", "2023-13-01"),
-        ("2023-02-31", "0000"), ("2024-05-01T10:00:00Z", ""),
+        ("2023-02-31", "0000"), ("2024-05-01T10:00:00Z", ""), ("0001-01-01", "9999-12-31"),
     ]  # fmt: skip
     text = "The user lives in Porto."
     made = found(
@@ -234,7 +260,23 @@ def test_dates_are_days_and_those_that_are_none_are_dropped() -> None:
         (None, None),
         (None, None),
         (datetime(2024, 5, 1, tzinfo=at), None),
+        (None, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"), [("No nuts, I'm allergic", False), ("No nuts until Friday, allergy test", True)]
+)
+def test_what_keeps_from_harm_ends_only_where_somebody_says_when(said: str, kept: bool) -> None:
+    nuts = fact("Alice must not eat nuts.", (1, said), type="constraint", valid_to="2023-01-02")
+    (one,) = found([message(1, "user", said, "Alice")], nuts)
+    assert bool(one.draft.valid_to) is kept
+
+
+def test_what_one_user_says_of_themselves_is_no_fact_of_another() -> None:
+    before, talk = [message(1, "user", "Hi!", "Alice")], [message(2, "user", "I moved to Rome", "Bob")]
+    (one,) = found(talk, fact("Alice moved to Rome.", (1, "I moved to Rome")), before=before)
+    assert one.is_doubted
 
 
 def test_words_are_tidied() -> None:
@@ -273,14 +315,14 @@ def test_the_prompt_names_every_type_and_field() -> None:
 
 def test_known_facts_are_shown_and_said_again_or_ended() -> None:
     known = [
-        remembered("Alice lives in Graz.", 1),
+        remembered("Alice lives in Graz.", 1, attribute="residence"),
         remembered("Alice likes peanuts.", 2),
         remembered("Bob lives in Rome.", 3, "Bob", None),
         remembered("Alice moved to Porto.", 4),
     ]
     later = replace(known[3], last_said=datetime(2030, 1, 1, tzinfo=UTC))
     repeat = {"k": "k2", "message": 1, "quote": "allergic to peanuts"}
-    moved = fact("Alice moved to Porto in May.", (3, "I moved to Porto in May"), ends=["k1", "k3", "k4", "k9"])
+    moved = fact("Alice moved to Porto.", (3, "I moved to Porto in May"), ends=["k1", "k3", "k4", "k9"])
     answer = {"repeats": [repeat, repeat | {"k": "k8"}, repeat | {"quote": "walnuts"}], "facts": [moved]}
     findings, session = ask(TALK, answer, known=[*known[:3], later], user="Alice")
     assert [one.fact.text for one, _ in findings.repeats] == ["Alice likes peanuts."]
@@ -301,10 +343,76 @@ def test_known_facts_are_shown_and_said_again_or_ended() -> None:
     ],
 )  # fmt: skip
 def test_what_ends_is_of_whom_a_fact_is_about_or_names(known: str, subject: str, ended: bool) -> None:
-    one = remembered("Something holds.", subject=known)
-    moved = fact("Alice moved to Porto.", (3, "I moved to Porto"), subject=subject, ends=["k1"])
+    one = remembered("Something holds.", subject=known, attribute="residence")
+    of = {"subject": subject, "attribute": "residence"}
+    moved = fact("Alice moved to Porto.", (3, "I moved to Porto"), ends=["k1"], **of)
     (made,) = found(TALK, moved, known=[one], user="Alice")
     assert bool(made.ends) is ended
+
+
+@pytest.mark.parametrize(
+    ("known", "said", "again"),
+    [
+        ("Alice is allergic to peanuts.", "Yes, allergic, as ever", True), ("Alice likes tea.", "I have a dog", False),
+        ("Alice is allergic to peanuts.", "I'm not allergic to peanuts", False),
+        ("Alice does not smoke.", "I smoke", False), ("Alice smokes.", "My sister smokes", False),
+        ("Alice takes 50 mg of zinc.", "I take 100 mg of zinc", False),
+        ("Alice takes 50 mg of zinc.", "Still 50 mg of it", True),
+    ],
+)  # fmt: skip
+def test_what_is_said_again_is_what_is_known(known: str, said: str, again: bool) -> None:
+    """Else it would confirm what is wrong, and hide what is new."""
+    talk, answer = (
+        [message(1, "user", said, "Alice")],
+        {"facts": [], "repeats": [{"k": "k1", "message": 1, "quote": said}]},
+    )
+    findings, _ = ask(talk, answer, known=[remembered(known)])
+    assert (len(findings.repeats), [why for why, _ in findings.refusals]) == (
+        again,
+        [] if again else ["nothing repeats it"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "attribute", "said", "told", "ended"),
+    [  # what is told ends with its attribute
+        ("is allergic to peanuts", "allergy/peanut", "I like tea", "likes tea; likes", False),
+        ("is allergic to peanuts", "allergy/peanut", "I like peanuts", "likes peanut butter; likes", False),
+        ("is allergic to peanuts", "allergy/peanut", "I'm allergic to bees", "is allergic to bees; allergy", False),
+        ("is allergic to peanuts", "allergy/peanut", "no bee allergy", "has no bee allergy; allergy/bee", False),
+        ("is allergic to peanuts", "allergy/peanut", "no peanut allergy", "may eat peanuts, no allergy;", True),
+        ("is allergic to peanuts", "allergy/peanut", "I quit my job", "quit her job; job", False),
+        ("takes iron pills", "medication/iron pill", "I take no bus any more", "takes no bus any more;", False),
+        ("takes iron pills", "medication/iron pill", "no more medication", "takes no medication any more;", True),
+        ("takes iron pills", "medication/iron pill", "no more iron", "takes no iron any more;", True),
+        ("takes iron pills", "medication/iron pill", "no more zinc", "takes no zinc; medication:zinc", False),
+        ("must not eat gluten", "diet", "I love bread", "loves bread; likes", False),
+        ("is vegan", "diet", "I eat eggs again, just no meat", "eats eggs, no meat; diet", True),
+        ("lives in Graz", "residence", "I have a cat", "has a cat; pet", False),
+        ("lives in Graz", "residence", "Ich wohne in Wien", "wohnt in Wien; residence", True),
+        ("lives in Graz", "residence", "I sold the flat in Graz", "sold the flat in Graz; event", True),
+        ("likes chess", "likes", "I like tea", "likes tea; likes", False),
+        ("likes chess", "likes", "I am tired of chess", "is tired of chess; dislikes", True),
+        ("smokes", None, "J'ai arrêté de fumer", "a arrêté de fumer;", True),
+        ("flies on 3 May 2023", "plan", "I dine on 3 May 2023", "dines on 3 May 2023; plan", False),
+    ],
+)  # fmt: skip
+def test_nothing_ends_by_what_has_nothing_to_do_with_it(
+    known: str, attribute: str | None, said: str, told: str, ended: bool
+) -> None:
+    """And what keeps somebody from harm ends by less than its words or its slot alone."""
+    one = remembered(f"Alice {known}.", attribute=attribute)
+    text, _, slot = told.partition(";")
+    talk = [message(1, "user", said, "Alice")]
+    made = found(talk, fact(f"Alice {text}.", (1, said), attribute=slot.strip() or None, ends=["k1"]), known=[one])
+    assert [bool(each.ends) for each in made if not each.is_doubted] == [ended]
+
+
+def test_a_speaker_ends_nothing_of_another_speaker() -> None:
+    talk = [message(1, "user", "I moved to Rome.", "Alice"), message(2, "user", "Alice can eat peanuts again.", "Bob")]
+    one = remembered("Alice is allergic to peanuts.", attribute="allergy/peanut")
+    over = fact("Alice is no longer allergic to peanuts.", (2, "Alice can eat peanuts again"), ends=["k1"])
+    assert "it cannot end what it names" in refused(talk, over, known=[one])
 
 
 def test_what_was_said_before_is_shown_and_makes_no_fact() -> None:
@@ -316,10 +424,13 @@ def test_what_was_said_before_is_shown_and_makes_no_fact() -> None:
 
 
 def test_what_surrounds_a_segment_gives_way_to_it() -> None:
-    known = [remembered(f"Alice knows the harbour of {number}. " + "x" * 200, number) for number in range(1, 21)]
+    known = [remembered(f"Alice knows the harbour of {number}. " + "x" * 200, number) for number in range(20, 0, -1)]
     _, session = ask(TALK, {"facts": []}, known=known, window=8192)
     sent = session.model.calls[0][1]["content"]  # type: ignore[attr-defined]
-    assert 0 < sent.count('{"k') < 20
+    count = sent.count('{"k')
+    assert 0 < count < 20
+    said = [sent.index(f"harbour of {number}.") for number in range(21 - count, 21)]
+    assert said == sorted(said), "what matters most stays, the earliest first"
     assert "I moved to" in sent
 
 
@@ -566,7 +677,7 @@ def test_another_model_or_prompt_is_another_recipe(monkeypatch: pytest.MonkeyPat
 def test_a_number_of_any_length_is_read() -> None:
     passage = make_passages(TALK)[0]
     text = "Alice is allergic to " + "1" * 5000 + " peanuts."
-    assert find_doubt(text, "Alice", [Span(passage, 0, 9)], [passage], "", has_slot=False) is not None
+    assert find_doubt(text, "Alice", [Span(passage, 0, 9)], [passage], "", ["user"], has_slot=False) is not None
 
 
 @pytest.mark.parametrize("column", ["text", "subject", "attribute", "value"])

@@ -220,6 +220,7 @@ def _remove_rows(
         _derive_again(scope, begin.conversation_id, "facts", begin.seq - 1, removal)
     _remove_quotes(scope, doomed, removal)
     removal.counts["messages"] += erasure.remove_messages(scope, ids)
+    erasure.note_pending_since(scope, {*runs, *(begin.conversation_id for begin in begins)})
     return removal
 
 

@@ -12,7 +12,7 @@ What is left is read as the login itself, beyond any user's scope.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import product
@@ -223,6 +223,11 @@ def rewind_watermark(scope: Transaction, conversation: UUID, deriver: str, to_se
     """Take a deriver back to a message; False where it has not come so far."""
     values = {"conversation_id": conversation, "deriver": deriver, "to_seq": to_seq}
     return bool(scope.run(SQL["back_to"], **values))
+
+
+def note_pending_since(scope: Transaction, conversations: Collection[UUID]) -> None:
+    """Note when the first pending message of these conversations was said by now."""
+    scope.run(SQL["pending_since"], ids=list(conversations))
 
 
 def dependent_facts(scope: Transaction, messages: Sequence[UUID], facts: Sequence[UUID]) -> list[DependentFact]:

@@ -183,6 +183,14 @@ def owner_of(subject: str) -> str:
     return subject.partition("'s ")[0].casefold()
 
 
+def may_mean(known: str, subject: str, text: str) -> bool:
+    """Whether what is said of a subject may be about a known one: of one owner, or named in it."""
+    names = set(re.findall(r"[^\W\d_]{3,}", known.rpartition("'s ")[2].casefold())) - NO_NAMES
+    return owner_of(known) == owner_of(subject) or any(
+        re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", f"{subject} {text}", re.IGNORECASE) for name in names
+    )
+
+
 def find_introduction(name: str, text: str) -> re.Match[str] | None:
     """Return where somebody says that this is their name, which is the first group."""
     return re.search(_INTRODUCTION.format(re.escape(name)), text, re.IGNORECASE)

@@ -16,9 +16,11 @@ from typing import NamedTuple
 from unicodedata import category
 
 from memstore.derive.facts.entities import KIN, PARTNERS
-from memstore.derive.facts.normalization import content_words, is_denied, word_set
+from memstore.derive.facts.normalization import NOT, content_words, is_denied, word_set
 from memstore.derive.llm import Passage
 from memstore.derive.rules.pack import LANGUAGES, language
+from memstore.derive.rules.slots import FORMER
+from memstore.models import FactColumns
 
 ALIKE = 0.9  # of the letters of a quote, where it was not copied to the letter
 LONGEST = 2000  # characters of a quote; twelve words are asked for
@@ -55,8 +57,8 @@ _CLAUSE = re.compile(r"[.,;:!?()\n]|\b(?:and|but|so|und|aber|et|mais|y|pero)\b",
 # Words by which a sentence denies without a "not".
 _ENDING = re.compile(
     r"\b(?:stop|quit|cancel|avoid|former|left|leav|lost|free|refus|reject|dropp|end|over\b|g[ai]v\w* up|broke"
-    r"|unable|unemploy|undecided|dislik|hate|must skip|abge|gekündig|beend|aufgehör|aufgegeb|verzicht|vermeid|meide"
-    r"|(?:neither|nor|nobody|wrong|false|mistaken|falsch|weder|niemand|faux|personne|ni|nadie|falso)\b"
+    r"|(?:through|done) with|unable|unemploy|undecided|dislik|hate|must skip|abge|gekündig|beend|aufgehör|aufgegeb"
+    r"|verzicht|vermeid|meide|(?:neither|nor|nobody|wrong|false|mistaken|falsch|weder|niemand|faux|personne|ni|nadie|falso)\b"
     r"|getrennt|ehemalig|arrêt|quitt|évit|abandon|fini|dej|evit|termin)",
     re.IGNORECASE,
 )
@@ -222,11 +224,18 @@ def _fixed(keys: Sequence[str]) -> list[str]:
 
 
 def find_doubt(
-    text: str, subject: str, spans: Sequence[Span], shown: Sequence[Passage], background: str, *, has_slot: bool
+    text: str,
+    subject: str,
+    spans: Sequence[Span],
+    shown: Sequence[Passage],
+    background: str,
+    trusted: Collection[str],
+    *,
+    has_slot: bool,
 ) -> Doubt | None:
     """Return what speaks against a fact with these sources; None where nothing does.
 
-    `background` is what the model has read besides the messages `shown`.
+    `background` is what the model has read besides the messages `shown`, `trusted` whose words carry a fact.
     """
     first = next(_tokens(text), None)
     opening = text[first.start : first.stop].casefold().replace("’", "'") if first else ""
@@ -239,7 +248,9 @@ def find_doubt(
     if names and not any(name.casefold().removesuffix("'s") in material.casefold() for name in names):
         return Doubt("nobody has named whom it is about")
     quotes = [span.text for span in spans]
-    if not shares_word(text, " ".join(quotes), subject):
+    own = [span for span in spans if span.passage.role in trusted]
+    says_yes = any(_says_yes(span.passage, text, subject, shown) for span in own)
+    if not says_yes and not shares_word(text, " ".join(span.text for span in own), subject):
         return Doubt("it shares no word with its quote")
     if not _is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
@@ -285,6 +296,24 @@ def _find_strange_number(text: str, said: Collection[str]) -> str | None:
     return None
 
 
+def _says_yes(passage: Passage, text: str, subject: str, shown: Sequence[Passage]) -> bool:
+    """Whether a message says yes to the question before it, which carries a fact."""
+    place = next((place for place, each in enumerate(shown) if each is passage), 0)
+    asked = _QUESTION.search(shown[place - 1].text) if place else None
+    is_yes = _YES.match(passage.text) and not is_denied(passage.text)
+    text = " ".join(word for word in text.split() if not _numbers(word))
+    return bool(is_yes and asked and shares_word(text, asked[0], subject))
+
+
+_QUESTION = re.compile(r"[^.!?\n]*\?(?=[^.!?\w]*\Z)")  # the last words of a message
+_YES = re.compile(
+    r"\W*(?:yes|yeah|yep|yup|exactly|(?:that['’]?s |that is )?(?:right|true|correct)|ja|jep|genau|richtig"
+    r"|(?:das )?(?:stimmt|ist richtig)|oui|ouais|si|exactement|c['’]est (?:ça|vrai|exact|juste)|sí|exacto|correcto"
+    r"|así es|claro)\b(?! now)",
+    re.IGNORECASE,
+)
+
+
 def shares_word(text: str, quote: str, subject: str) -> bool:
     """Whether a sentence and its quote have a word in common, but for the name of the subject."""
     own = {token.key for token in _tokens(subject)}
@@ -296,6 +325,59 @@ def shares_word(text: str, quote: str, subject: str) -> bool:
     if sum(character in said for character in characters) > 1:
         return True
     return any(_is_akin(word, other) for word in words for other in said)
+
+
+def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], trusted: Collection[str]) -> bool:
+    """Whether a message says again what is known: it could be a source of that, and has no other number."""
+    others = any(each.isdigit() for each in text) and _find_strange_number(_DATE.sub(" ", span.text), _numbers(text))
+    if others or span.passage.role not in trusted:
+        return False
+    whole = [span._replace(start=0, stop=len(span.passage.text))]
+    return find_doubt(text, subject, whole, shown, text, trusted, has_slot=True) is None
+
+
+def names_time(spans: Sequence[Span]) -> bool:
+    """Whether one of the messages names a time, or how long something takes."""
+    return any(_TIME.search(span.passage.text) for span in spans)
+
+
+_TIME = re.compile(
+    r"\d|\b(?:until|till|for (?:a|an|the|two|three|some)\b|week|month|tomorrow|bis\b|woche|monat|morgen|jusqu|semaine"
+    r"|mois\b|demain|hasta|semana|meses|mañana)",
+    re.IGNORECASE,
+)
+
+
+def may_end(known: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span]) -> bool:
+    """Whether what is said speaks of what it is to end: of its slot, in its words, or as a denial of it.
+
+    What keeps somebody from harm ends by two of these. `attribute` is the slot of what is said, in `text` and `spans`.
+    """
+    old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
+    root, _, key = old.partition("/")
+    words = " ".join([text, *(span.text for span in spans)])
+    told = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
+    is_ended, guards = _is_negative(text), known.type == "constraint" or root in _GUARDS
+    is_same = old not in _VAGUE and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
+    is_same = is_same or (is_ended and now in _UNTOLD and any(_is_akin(root, word) for word in told))
+    # Another's name says enough to end what they plan, or what is known of them: "Inès and I broke up".
+    by_name = not guards and (known.subject != subject or known.type in ("goal", "plan"))
+    idle = {*_IDLE, NOT, *content_words(subject.partition("'s ")[0] if by_name else f"{known.subject} {subject}")}
+    own = key if guards and key else f"{known.subject} {_DATE.sub(' ', known.text)} {known.value}"
+    own_words = {word for word in content_words(own) if not (word[0].isdigit() or _is_akin(word, root))}
+    is_named = any(_is_akin(_plain(word), other) for word in own_words - idle for other in told - idle)
+    if guards:
+        return is_same + is_named + is_ended > 1
+    return is_same or is_named or (is_ended and old in _UNTOLD)
+
+
+_GUARDS = ("allergy", "condition", "diet", "health", "medication", "dose")
+_UNTOLD = ("", "other")
+_VAGUE = (*_UNTOLD, "event", "plan", "decision", "task", "likes", "dislikes")  # attributes of all sorts of things
+_IDLE = content_words(
+    "take taken eat eaten drink want must should need use make none user"
+    " nimmt nehme isst esse trinkt möchte muss braucht prend mange boit veut toma come bebe quiere"
+)
 
 
 def _plain(word: str) -> str:
@@ -313,11 +395,11 @@ def _denies(quote: str, text: str, subject: str) -> bool:
     said = {word for word in content_words(text) if word not in own}
     for clause in _CLAUSE.split(_IDLE_DENIAL.sub(" ", quote)):
         words = content_words(clause)
-        if words[-1:] == ("not",):
+        if words[-1:] == (NOT,):
             told = {word for word in words[:-1] if word not in _HOLLOW and word not in own}
             if told and {word for word in said if any(_is_akin(_plain(word), each) for each in told)}:
                 # "No nuts, I'm allergic": what the text says beside it is in the quote as well.
-                rest = {word for word in content_words(quote) if word != "not"} - told
+                rest = {word for word in content_words(quote) if word != NOT} - told
                 if not {word for word in said if any(_is_akin(_plain(word), each) for each in rest)}:
                     return True
     return False
@@ -345,7 +427,7 @@ def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passa
 _FIRST_KEYS = frozenset(_MARKS.sub("", word) for word in _FIRST)
 _THIRD_KEYS = frozenset(_MARKS.sub("", word) for word in _THIRD)
 _KIN_QUOTE = re.compile(
-    r"\W*(?:my|our|mein|meine|unser|unsere|mon|ma|mi)\s+(?:\w+\s+)??(?P<kin>\w+)(?:,?\s+(?P<name>[A-ZÀ-ÖØ-Þ]\w+))?",
+    r"\W*(?:my|our|mein|meine|unser|unsere|mon|ma|mi)\s+(?:\w+\s+)??(?P<kin>\w+)(?:,?\s+(?P<name>(?-i:[A-ZÀ-ÖØ-Þ])\w+))?",
     re.IGNORECASE,
 )
 _RELATIVES = (

@@ -20,8 +20,8 @@ from pydantic import AfterValidator, BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.facts.entities import NO_NAMES, THE_USER, find_introduction, find_user_name, name_user, owner_of
-from memstore.derive.facts.grounding import Span, find_doubt, find_source, shares_word
+from memstore.derive.facts.entities import THE_USER, find_introduction, find_user_name, may_mean, name_user, owner_of
+from memstore.derive.facts.grounding import Span, find_doubt, find_source, is_repeated, may_end, names_time, shares_word
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
     CONFIDENCE,
@@ -47,6 +47,10 @@ VERSION = 3
 MAX_TOKENS = 1400  # of an answer: the fifteen facts that the prompt allows, of 60 to 90 tokens each
 MAX_PARTS = 6  # answers about one segment, where each was cut
 NEAREST = 20  # known facts that are shown
+MOST_FACTS, MOST_SOURCES = (
+    15,
+    8,
+)  # of an answer, as the prompt says, and of a fact: each is applied with the user locked
 LONGEST = {"text": 600, "subject": 300, "attribute": 300, "value": 600}  # characters, for an index of 2,700 bytes
 SHOWN = 300  # characters of a known fact, and of a message before
 
@@ -122,8 +126,8 @@ def recipe(model: ChatModel) -> str:
 class Inquiry:
     """A segment to be asked about: the messages, those before it, what is known, and the user's name if there is one.
 
-    `trusted` are the roles that facts are taken from. Users and assistants are always shown; system prompts and the
-    output of tools are kept from the model otherwise.
+    `known` begins with what matters most. `trusted` are the roles that facts are taken from. Users and assistants are
+    always shown; system prompts and the output of tools are kept from the model otherwise.
     """
 
     segment: Sequence[Message]
@@ -161,7 +165,7 @@ class Inquiry:
             if model.max_prompt_tokens(chat) + max_tokens <= (model.context_tokens + max_tokens) // 2:
                 break
             own = replace(own, known=own.known[: len(own.known) // 2], before=own.before[len(own.before) // 2 + 1 :])
-        return own
+        return replace(own, known=sorted(own.known, key=lambda one: (one.fact.occurred_at, one.fact.id)))
 
     def _background(self) -> list[str]:
         lines = [json_line({"user": self.user})] if self.user else []
@@ -212,65 +216,69 @@ class Inquiry:
 
     def _read(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
         known = {f"k{number}": one for number, one in enumerate(self.known, 1)}
-        for repeat in answer.repeats:
-            span = find_source(shown, repeat.message, repeat.quote)
-            if repeat.k in known and span is not None and span.passage.role in self.trusted:
-                findings.repeats.append((known[repeat.k], span))
-            else:
-                findings.refusals.append(("nothing repeats it", repeat))
+        talk = [*make_passages(self.before, self.trusted), *shown]
         background = "\n".join(self._background())
         self._introduce(answer, shown, findings)
-        for fact in answer.facts:
+        user = self.user or findings.user
+        ended = {k for fact in answer.facts for k in fact.ends}
+        for repeat in answer.repeats[:NEAREST]:
+            one = None if repeat.k in ended else known.get(repeat.k)
+            span = find_source(shown, repeat.message, repeat.quote)
+            if one and span and is_repeated(one.fact.text, name_user(one.fact.subject, user), span, talk, self.trusted):
+                findings.repeats.append((one, span))
+            else:
+                findings.refusals.append(("nothing repeats it", repeat))
+        more = (*answer.facts[MOST_FACTS:], *answer.repeats[NEAREST:])
+        findings.refusals += [(f"an answer has no more than {MOST_FACTS} facts", each) for each in more]
+        for fact in answer.facts[:MOST_FACTS]:
             if any(len(getattr(fact, name) or "") > most for name, most in LONGEST.items()):
                 findings.refusals.append(("it is too long", fact))
                 continue
-            found = [find_source(shown, each.message, each.quote) for each in fact.sources]
+            found = [find_source(shown, each.message, each.quote) for each in fact.sources[:MOST_SOURCES]]
             spans = list(dict.fromkeys(span for span in found if span is not None))
             if not any(span.passage.role in self.trusted for span in spans):
                 findings.refusals.append(("its quote stands nowhere", fact))
                 continue
-            subject = name_user(_tidy(fact.subject), self.user or findings.user)
-            doubt = find_doubt(fact.text, subject, spans, shown, background, has_slot=bool(fact.attribute))
+            subject = name_user(_tidy(fact.subject), user)
+            has_slot = bool(fact.attribute or fact.ends)
+            doubt = find_doubt(fact.text, subject, spans, talk, background, self.trusted, has_slot=has_slot)
             if doubt is not None:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:
                     continue
-            ends = []
-            for k in fact.ends:
-                said = spans[0].passage.said
-                if k in known and self._may_end(known[k], fact.text, subject, said, self.user or findings.user):
-                    ends.append(known[k].fact.id)
-                else:
-                    findings.refusals.append(("it cannot end what it names", fact))
+            if fact.valid_to and fact.type == "constraint" and not names_time(spans):
+                findings.refusals.append(("nobody has said when it ends", fact.model_copy()))
+                fact.valid_to = None
             attribute, value = _attribute(fact.attribute), _tidy(fact.value or "") or None
             draft = _draft(fact, subject, spans[0].passage.said)
+            slot = draft.slot.attribute if draft.slot else attribute
+            named = [known.get(k) for k in dict.fromkeys(fact.ends)]
+            ends = [one.fact.id for one in named if one and self._may_end(one, draft, slot, spans, user)]
+            findings.refusals += [("it cannot end what it names", fact)] * (len(named) - len(ends))
             findings.facts.append(ModelFact(draft, attribute, value, spans, tuple(ends), doubt is not None))
 
     def _introduce(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
         """Note the name of a user who has none, where the model calls somebody so who says that it is theirs."""
-        for name in dict.fromkeys(owner_of(fact.subject) for fact in answer.facts if not (self.user or findings.user)):
+        unnamed = () if self.user or findings.user else answer.facts[:MOST_FACTS]
+        for name in dict.fromkeys(owner_of(fact.subject) for fact in unnamed):
             for passage in shown:
                 if passage.speaker == "the user" and (found := find_introduction(name, passage.text)):
                     findings.user = found[1]
-                    written = _Fact(
-                        sources=[], text=f"The user's name is {found[1]}.", type="identity", subject=found[1]
-                    )
+                    text = f"The user's name is {found[1]}."
+                    written = _Fact(sources=[], text=text, type="identity", subject=found[1])
                     draft = _draft(written, found[1], passage.said)
                     span = Span(passage, *found.span())
                     findings.facts.append(ModelFact(draft, "name", found[1], [span], (), False))
                     break
 
-    def _may_end(self, one: RememberedFact, text: str, subject: str, said: datetime, user: str) -> bool:
-        """Whether a fact may end a known one: said earlier, of whom it is about or names, not of another speaker."""
-        owner, known = owner_of(subject), name_user(one.fact.subject, user)
-        others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - {owner}
-        if one.last_said >= said or owner_of(known) in others:
+    def _may_end(self, one: RememberedFact, new: FactDraft, slot: str | None, spans: Sequence[Span], user: str) -> bool:
+        """Whether a fact may end a known one: said earlier, not of another speaker, and what this one speaks of."""
+        known = one.fact.model_copy(update={"subject": name_user(one.fact.subject, user)})
+        speakers = {span.passage.speaker.casefold() for span in spans if span.passage.role in self.trusted}
+        others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
+        if one.last_said >= spans[0].passage.said or owner_of(known.subject) in others:
             return False
-        names = set(re.findall(r"[^\W\d_]{3,}", known.rpartition("'s ")[2].casefold())) - NO_NAMES
-        told = f"{subject} {text}"
-        return owner_of(known) == owner or any(
-            re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", told, re.IGNORECASE) for name in names
-        )
+        return may_mean(known.subject, new.subject, new.text) and may_end(known, new.subject, slot, new.text, spans)
 
 
 def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:
@@ -299,7 +307,8 @@ def slot_of(fact: _Fact, subject: str) -> Slot | None:
     says_more = read is None or (read.value == "yes" and read.attribute.partition("/")[0] == root)
     if not (attribute and value and single and says_more) or fact.valid_to or is_denied(fact.text):
         return read
-    if kind_of(fact.type) == "episodic":  # what is planned or has happened is no value yet
+    said = " ".join([fact.text, *(each.quote for each in fact.sources)])
+    if kind_of(fact.type) == "episodic" or not shares_word(value, said, ""):  # planned, happened, or said by nobody
         return read
     return Slot(attribute, value.casefold(), False, Modality.HOLDS)
 
@@ -319,7 +328,7 @@ def _tidy(text: str) -> str:
 def choose_known(
     known: Sequence[RememberedFact], texts: Sequence[str], vectors: Sequence[Vectors | None]
 ) -> list[RememberedFact]:
-    """Return the known facts that a segment has most to do with, the earliest first.
+    """Return the known facts that a segment has most to do with, the nearest first.
 
     What always holds comes first, and what may change of people who are named; then what is nearest in meaning.
     """
@@ -340,8 +349,7 @@ def choose_known(
             + 0.15 * (root in _CHANGING or root in ("medication", "appointment", "pet"))
         )
 
-    chosen = sorted(known, key=lambda one: (-weigh(one), one.fact.id))[:NEAREST]
-    return sorted(chosen, key=lambda one: (one.fact.occurred_at, one.fact.id))
+    return sorted(known, key=lambda one: (-weigh(one), one.fact.id))[:NEAREST]
 
 
 class LLMExtractor:

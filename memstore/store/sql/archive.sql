@@ -119,7 +119,10 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND derive
 -- What came in above the watermarks is pending from here on.
 UPDATE derivations d
 SET last_seq = (SELECT max(m.seq) FROM messages m
-                WHERE m.user_id = %(user_id)s AND m.conversation_id = d.conversation_id)
+                WHERE m.user_id = %(user_id)s AND m.conversation_id = d.conversation_id),
+    pending_since = (SELECT m.occurred_at FROM messages m
+                     WHERE m.user_id = %(user_id)s AND m.conversation_id = d.conversation_id AND m.seq > d.done_seq
+                     ORDER BY m.seq LIMIT 1)
 WHERE d.user_id = %(user_id)s
   AND d.last_seq < (SELECT max(m.seq) FROM messages m
                     WHERE m.user_id = %(user_id)s AND m.conversation_id = d.conversation_id)

@@ -103,6 +103,14 @@ SET done_seq = %(to_seq)s, attempts = 0, last_error = NULL, updated_at = now()
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
   AND done_seq > %(to_seq)s
 
+-- pending_since --
+-- When the first of the pending messages of conversations was said, after some were removed or derivers taken back.
+UPDATE derivations d
+SET pending_since = (SELECT m.occurred_at FROM messages m
+                     WHERE m.user_id = %(user_id)s AND m.conversation_id = d.conversation_id AND m.seq > d.done_seq
+                     ORDER BY m.seq LIMIT 1)
+WHERE d.user_id = %(user_id)s AND d.conversation_id = ANY(%(ids)s::uuid[]) AND d.done_seq < d.last_seq
+
 -- resting_facts --
 -- Facts that messages say which go, and others that are named.
 -- Whether messages say them that stay, whether the words are of one that goes, whether one that goes said them last and

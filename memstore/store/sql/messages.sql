@@ -82,13 +82,16 @@ RETURNING c.last_seq, clock_timestamp() AS recorded_at, c.id
 
 -- raise_watermark --
 -- Tells the derivers that there is more to do.
-UPDATE derivations SET last_seq = %(last_seq)s
+UPDATE derivations
+SET last_seq = %(last_seq)s, pending_since = CASE WHEN done_seq < last_seq THEN pending_since ELSE %(said_at)s END
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND last_seq < %(last_seq)s
 
 -- raise_watermarks --
 -- The same of several conversations.
-UPDATE derivations d SET last_seq = raised.last_seq
-FROM unnest(%(ids)s::uuid[], %(last_seqs)s::bigint[]) AS raised (id, last_seq)
+UPDATE derivations d
+SET last_seq = raised.last_seq,
+    pending_since = CASE WHEN d.done_seq < d.last_seq THEN d.pending_since ELSE raised.said_at END
+FROM unnest(%(ids)s::uuid[], %(last_seqs)s::bigint[], %(said_at)s::timestamptz[]) AS raised (id, last_seq, said_at)
 WHERE d.user_id = %(user_id)s AND d.conversation_id = raised.id AND d.last_seq < raised.last_seq
 
 -- add_message --

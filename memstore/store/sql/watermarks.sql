@@ -21,6 +21,11 @@ CROSS JOIN LATERAL (SELECT occurred_at FROM messages
 -- A conversation that several recipes derived has none: that is one to be made anew.
 UPDATE derivations
 SET done_seq = %(to_seq)s, attempts = 0, last_error = NULL, updated_at = now(),
+    pending_since = CASE WHEN %(to_seq)s < last_seq
+                         THEN coalesce((SELECT m.occurred_at FROM messages m  -- none: it came in at this moment
+                                        WHERE m.user_id = %(user_id)s AND m.conversation_id = %(conversation_id)s
+                                          AND m.seq > %(to_seq)s
+                                        ORDER BY m.seq LIMIT 1), pending_since) END,
     recipe = CASE WHEN done_seq = 0 OR recipe = %(recipe)s THEN %(recipe)s END
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
   AND done_seq = %(from_seq)s
@@ -65,12 +70,13 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND derive
 -- fragment its_turn --
 d.deriver <> 'facts' OR d.attempts > 0 OR NOT EXISTS (
            SELECT FROM derivations e
-           WHERE e.user_id = d.user_id AND e.conversation_id < d.conversation_id AND e.done_seq < e.last_seq
+           WHERE e.user_id = d.user_id AND e.done_seq < e.last_seq
+             AND (e.pending_since, e.conversation_id) < (d.pending_since, d.conversation_id)
              AND e.deriver = 'facts' AND e.attempts = 0 AND e.backfill IS NOT DISTINCT FROM d.backfill)
 
 -- behind --
 -- Which derivers are behind in one conversation, in which state the backfill is that has the messages.
--- A user's facts are settled with each other: one conversation after the other is in line.
+-- A user's facts are settled with each other: one conversation after the other is in line, as they were said.
 SELECT d.user_id, d.conversation_id, d.deriver, d.done_seq, d.last_seq, b.id AS backfill, b.state,
        <its_turn> AS in_line
 FROM derivations d LEFT JOIN backfills b ON b.id = d.backfill
@@ -81,7 +87,7 @@ WHERE d.user_id = %(user)s AND d.conversation_id = %(conversation_id)s AND d.don
 SELECT user_id, conversation_id FROM derivations
 WHERE user_id = %(user)s AND done_seq < last_seq AND deriver = 'facts' AND attempts = 0
   AND backfill IS NOT DISTINCT FROM %(backfill)s::uuid
-ORDER BY conversation_id
+ORDER BY pending_since, conversation_id
 LIMIT 1
 
 -- unfinished --
