@@ -5,7 +5,7 @@
     benchmarks/answers.py --into FOLDER --reader openai:NAME --judge openai:NAME    have models answer and grade
 
 Thirty questions of each of LoCoMo's categories are drawn by a fixed seed. For each, every system gives notes of
-at most `--budget` tokens: memstore's `context()`, dense and hybrid rankings of the same messages with the same embedder,
+at most `--budget` tokens: memstore's `context()`, dense and hybrid rankings of the same messages and vectors,
 and, as what can be had, the whole conversation. A reader sees one sheet, notes and question, and not whose notes they
 are; a judge sees question, gold answer and answer. What was never said must be answered "unknown".
 
