@@ -26,7 +26,7 @@ from memstore.export.schema import (
     decode_vector,
 )
 from memstore.ingest.add import UNCOUNTED, count_tokens
-from memstore.ingest.importers import Skipped
+from memstore.ingest.importers import ImportProblem
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import validate_message
 from memstore.models import Chunk, Conversation, FactSpan, Json, Message, Summary, Tier
@@ -68,12 +68,14 @@ class EntryBuilder:
     redactor: Redactor
     counter: TokenCounter
 
-    def entries(self, batch: Sequence[LocatedLine], user: UserLine | None) -> tuple[list[Entry[Any]], list[Skipped]]:
+    def entries(
+        self, batch: Sequence[LocatedLine], user: UserLine | None
+    ) -> tuple[list[Entry[Any]], list[ImportProblem]]:
         """Return the lines of items as they are to be stored, and those that cannot be."""
         maker = user.embedder if user is not None else None
         dimensions = None if maker is None else maker.dimensions
         entries: list[Entry[Any]] = []
-        skipped: list[Skipped] = []
+        problems: list[ImportProblem] = []
         for one in batch:
             line: Any = one.line
             try:
@@ -85,8 +87,8 @@ class EntryBuilder:
                 item = _with_history(line, row) if isinstance(line, FactLine) else row
                 entries.append(Entry(one.where, line, item, _chunks(row, line, dimensions)))
             except InvalidInput as error:
-                skipped.append(Skipped(one.where, str(error)))
-        return entries, skipped
+                problems.append(ImportProblem(one.where, str(error)))
+        return entries, problems
 
     def _redact(self, line: ItemLine, row: Row) -> None:
         """Mask the secrets of a message of which nothing was derived; raise `InvalidInput` for those of others."""

@@ -13,7 +13,7 @@ from typing import IO, Any, cast
 
 from memstore.errors import InvalidInput
 from memstore.export.schema import FORMAT, HEADER, ExportLine, Footer, Header, parse_line
-from memstore.ingest.importers import Skipped
+from memstore.ingest.importers import ImportProblem, ImportReport
 from memstore.ingest.importers.files import (
     BOM,
     GZIP,
@@ -73,7 +73,7 @@ def open_export(source: Path | IO[bytes], on_read: Callable[[int], None]) -> Ite
         yield raw
 
 
-def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> Iterator[LocatedLine | Skipped]:
+def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> Iterator[LocatedLine | ImportProblem]:
     """Yield the lines of an export; report those that cannot be read.
 
     Raises `InvalidInput` where it is no export at all, or one of a version that is not known.
@@ -101,32 +101,32 @@ def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> 
             except InvalidInput as error:
                 if number == 1:
                     raise InvalidInput(f"{name} is no export that can be read: {error}") from None
-                yield Skipped(where, str(error))
+                yield ImportProblem(where, str(error))
                 continue
             if isinstance(line, Footer):
                 if line.sha256 != digest.hexdigest():
-                    yield Skipped(where, CHANGED)
+                    yield ImportProblem(where, CHANGED)
                 if stream.read(1):
-                    yield Skipped(where, BEHIND)
+                    yield ImportProblem(where, BEHIND)
                 return
             if not isinstance(line, Header):
                 yield LocatedLine(where, len(data or b""), line)
     except READ_ERRORS as error:
         reason = f"the file is damaged ({printable(str(error), 200)}); {AGAIN}"
-        yield Skipped(f"{name}, after line {number}", reason)
+        yield ImportProblem(f"{name}, after line {number}", reason)
         return
     if number == 0:
         raise InvalidInput(f"{name} is no export: it is empty")
-    yield Skipped(f"{name}, after line {number}", CUT_OFF)
+    yield ImportProblem(f"{name}, after line {number}", CUT_OFF)
 
 
-def batch_lines(lines: Iterable[LocatedLine | Skipped], skip: Callable[[Skipped], None]) -> Iterator[list[LocatedLine]]:
+def batch_lines(lines: Iterable[LocatedLine | ImportProblem], report: ImportReport) -> Iterator[list[LocatedLine]]:
     """Yield lines of one kind and of one conversation, or of one user, together; report those that cannot be read."""
     batch: list[LocatedLine] = []
     size = 0
     for one in lines:
-        if isinstance(one, Skipped):
-            skip(one)
+        if isinstance(one, ImportProblem):
+            report.add_problem(one)
             continue
         full = len(batch) == BATCH or size > BATCH_BYTES
         if batch and (full or _group(one.line) != _group(batch[0].line)):

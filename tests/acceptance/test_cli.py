@@ -92,8 +92,8 @@ def test_import_says_what_is_new_known_and_skipped_and_why(here: Run, tmp_path: 
     assert (took.json["new"], took.json["known"], took.json["skipped"]) == (2, 0, 3)
     files = [(one["file"], one["new"], one["skipped"]) for one in took.json["files"]]
     assert files == [(str(bad), 1, 2), (str(missing), 0, 1), (str(good), 1, 0)]
-    assert [set(one) for one in took.json["reasons"]] == 3 * [{"file", "where", "reason"}]
-    assert "there is no file" in took.json["reasons"][2]["reason"]
+    assert [set(one) for one in took.json["problems"]] == 3 * [{"file", "where", "reason"}]
+    assert "there is no file" in took.json["problems"][2]["reason"]
     again = here("import", str(bad), str(missing), str(good))
     assert (again.code, "0 new, 1 known, 2 skipped" in again.out, "--user" in again.err) == (1, True, True)
     assert f"there is no file {missing}" in again.err
@@ -114,7 +114,7 @@ def test_what_a_file_does_not_say_is_asked_for(here: Run, tmp_path: Path) -> Non
     assert (took.code, "2 new, 0 known, 0 skipped" in took.out, "1 notices of WhatsApp" in took.err) == (0, True, True)
     assert not OBEYED.search(took.out + took.err)
     (shown,) = here("import", str(file), "--json", *how).json["files"]
-    assert (shown["format"], shown["known"], shown["left_out"]) == ("whatsapp", 2, {"notices of WhatsApp": 1})
+    assert (shown["format"], shown["known"], shown["ignored"]) == ("whatsapp", 2, {"notices of WhatsApp": 1})
 
 
 # The three questions

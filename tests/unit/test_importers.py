@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from memstore.errors import InvalidInput
-from memstore.ingest.importers import IMPORTERS, Skipped, importer_for
+from memstore.ingest.importers import IMPORTERS, ImportProblem, importer_for
 from memstore.ingest.importers.base import parse_time
 from memstore.ingest.importers.files import Part, numbered_values, read_parts
 
@@ -167,7 +167,7 @@ def read_values(stream: io.BytesIO | bytes) -> list[Any]:
     """Return what is read, with the place of values and the reason of what is skipped."""
     part = Part("a.json", "a.json", io.BytesIO(stream) if isinstance(stream, bytes) else stream)
     found = numbered_values(part, "item", "again")
-    return [one.reason if isinstance(one, Skipped) else (one[0][8:], one[1]) for one in found]
+    return [one.reason if isinstance(one, ImportProblem) else (one[0][8:], one[1]) for one in found]
 
 
 @given(st.lists(objects, max_size=5), st.sampled_from([None, 1]), st.booleans(), st.integers(1, 9))

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memstore.ingest.importers import Ignored, ImportOptions, Record
+from memstore.ingest.importers import IgnoredContent, ImportOptions, Record
 from memstore.ingest.importers.chatgpt import ChatGPT
-from tests.unit.importing import left_out, reasons, texts, zipped
+from tests.unit.importing import ignored, reasons, texts, zipped
 
 NOON = 1714564800.0  # 2024-05-01T12:00:00Z
 
@@ -45,7 +45,7 @@ def read(tmp_path):
         path = tmp_path / name
         path.write_bytes(given if isinstance(given, bytes) else json.dumps(given).encode())
         found = list(ChatGPT(path, ImportOptions(**how)).read())
-        return [one for one in found if not isinstance(one, Ignored)]
+        return [one for one in found if not isinstance(one, IgnoredContent)]
 
     return read
 
@@ -142,7 +142,7 @@ def test_what_the_format_hides_is_left_out_and_counted(tmp_path):
     path.write_text(json.dumps([conversation(chain(said("before"), *HIDDEN.values(), said("after")))]))
     found = list(ChatGPT(path).read())
     assert (texts(found), reasons(found)) == (["before", "after"], [])
-    counts = left_out(found)
+    counts = ignored(found)
     assert counts.total() == len(HIDDEN)
     assert (counts["system messages"], counts["custom instructions"], counts["thoughts of the model"]) == (2, 2, 2)
 

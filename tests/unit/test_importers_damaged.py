@@ -17,7 +17,7 @@ from hypothesis import given, strategies as st
 
 from memstore.errors import InvalidInput
 from memstore.ingest.add import ConversationRef, build_row
-from memstore.ingest.importers import IMPORTERS, Found, ImportOptions, Record, Skipped, importer_for
+from memstore.ingest.importers import IMPORTERS, ImportItem, ImportOptions, ImportProblem, Record, importer_for
 from tests.unit.importing import ALWAYS, junk, reasons, texts, zipped
 
 READING = ImportOptions(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy")
@@ -63,13 +63,13 @@ SAMPLES = {
 }
 
 
-def found_in(path: Path, name: str) -> list[Found]:
+def found_in(path: Path, name: str) -> list[ImportItem]:
     """Read a file by the importer of a format; what it asks of people is told like what is wrong."""
     (importer,) = (one for one in IMPORTERS if one.name == name.split()[0])
     try:
         return list(importer(path, replace(READING, me="U1") if importer.name == "slack" else READING).read())
     except InvalidInput as error:
-        return [Skipped(path.name, str(error))]
+        return [ImportProblem(path.name, str(error))]
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
@@ -97,7 +97,7 @@ def test_a_file_that_was_tampered_with_ends_in_words(tmp_path, sample, changes):
     for importer in IMPORTERS:
         assert 0 <= importer.sniff(path) <= 1
     for one in found_in(path, sample):
-        assert not isinstance(one, Skipped) or (one.reason.isprintable() and one.where.isprintable())
+        assert not isinstance(one, ImportProblem) or (one.reason.isprintable() and one.where.isprintable())
 
 
 JSON_SAMPLES = {

@@ -10,7 +10,7 @@ import pytest
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import ImportOptions, importer_for
 from memstore.ingest.importers.whatsapp import WhatsApp
-from tests.unit.importing import left_out, reasons, records, texts, zipped
+from tests.unit.importing import ignored, reasons, records, texts, zipped
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NAME = "WhatsApp Chat with Bob.txt"
@@ -130,7 +130,7 @@ def test_what_whatsapp_says_is_left_out_and_counted(read):
     )
     assert texts(found) == ["a", "x"]
     assert (found[-1].message["name"], found[-1].message["metadata"]) == ("Zoe", {"edited": True})
-    assert left_out(found) == {"notices of WhatsApp": 2, "deleted messages": 1}
+    assert ignored(found) == {"notices of WhatsApp": 2, "deleted messages": 1}
 
 
 # --- names and ids --------------------------------------------------------------------------------------------------

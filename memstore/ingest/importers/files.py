@@ -50,7 +50,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class ImportProblem:
     """Something in a file that could not be read: where it is, what is wrong, and what to do."""
 
     where: str
@@ -136,7 +136,7 @@ class Part:
 
 def read_parts(
     path: Path, wanted: re.Pattern[str], on_read: OnRead, read: Callable[[Part], Iterable[T]], again: str
-) -> Iterator[T | Skipped]:
+) -> Iterator[T | ImportProblem]:
     """Yield what `read` yields of the file, or of each file in a zip or folder whose name is wanted.
 
     What keeps one from being opened is reported, with what to do `again`.
@@ -148,11 +148,13 @@ def read_parts(
                 with open_part() as stream:
                     yield from read(Part(name, where, stream))
             except READ_ERRORS as error:
-                yield Skipped(where, f"the file is damaged or locked ({printable(str(error), 200)}); {again}")
+                yield ImportProblem(where, f"the file is damaged or locked ({printable(str(error), 200)}); {again}")
         if not where:
-            yield Skipped(printable(path.name), f"it does not hold the history; {again}")
+            yield ImportProblem(printable(path.name), f"it does not hold the history; {again}")
     except zipfile.BadZipFile as error:
-        yield Skipped(printable(path.name), f"the file is damaged or locked ({printable(str(error), 200)}); {again}")
+        yield ImportProblem(
+            printable(path.name), f"the file is damaged or locked ({printable(str(error), 200)}); {again}"
+        )
 
 
 def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
@@ -244,7 +246,7 @@ def parse_object(line: bytes) -> dict[str, Any]:
     return value
 
 
-def numbered_values(part: Part, unit: str, again: str) -> Iterator[tuple[str, Any] | Skipped]:
+def numbered_values(part: Part, unit: str, again: str) -> Iterator[tuple[str, Any] | ImportProblem]:
     """Yield the elements of a list, or else values that follow one another, such as one a line, with their places.
 
     Bytes that are not UTF-8 come as lone surrogates, for the reader of the text to replace: one bad byte must not cost
@@ -262,15 +264,15 @@ def numbered_values(part: Part, unit: str, again: str) -> Iterator[tuple[str, An
             value = text.value()
         except InvalidInput as error:
             if in_list:
-                yield Skipped(where, f"{error}; the rest of the file was not read; {again}")
+                yield ImportProblem(where, f"{error}; the rest of the file was not read; {again}")
                 return
-            yield Skipped(where, f"{error}; {again}")
+            yield ImportProblem(where, f"{error}; {again}")
             text.at += 1
             text.find(_NEXT_LINE)
         else:
             yield where, value
     if in_list:
-        yield Skipped(f"{part.where}, after {unit} {number}", f"the file ends in the middle; {again}")
+        yield ImportProblem(f"{part.where}, after {unit} {number}", f"the file ends in the middle; {again}")
 
 
 class _Window:

@@ -25,8 +25,8 @@ from typing import get_args
 
 from memstore.errors import InvalidInput
 
-from .base import DateOrder, Found, Ignored, Importer, Message, Record, derive_id, make_storable
-from .files import Part, Skipped, printable
+from .base import DateOrder, IgnoredContent, Importer, ImportItem, Message, Record, derive_id, make_storable
+from .files import ImportProblem, Part, printable
 
 _MARKS = "\u200e\u200f\u202a\u202c\ufeff"  # what tells writing to go left or right, and is not seen
 _TIME = (
@@ -62,7 +62,7 @@ class WhatsApp(Importer):
         lines = head.decode(errors="replace").splitlines()[:20]
         return 0.8 if any(_header(line) for line in lines) else 0.0
 
-    def read_part(self, part: Part) -> Iterator[Found]:
+    def read_part(self, part: Part) -> Iterator[ImportItem]:
         """Yield what was said in a chat, which is held as a whole: how it is written shows in all of it only."""
         begun: list[
             tuple[int, re.Match[str], list[str]]
@@ -79,10 +79,10 @@ class WhatsApp(Importer):
         spoken = [_SPOKEN.fullmatch(header["rest"]) for _, header, _ in begun]
         speakers = {_speaker(one): None for one in spoken if one and not _is_notice(one)}
         if not speakers:
-            yield Skipped(part.where, f"no line of it says who said something, and when; {self.again}")
+            yield ImportProblem(part.where, f"no line of it says who said something, and when; {self.again}")
             return
         for number in lost:
-            yield Skipped(
+            yield ImportProblem(
                 f"{part.where}, line {number}", f"it belongs to no message: none begins before it; {self.again}"
             )
         order = self.options.date_order or _find_order([header["date"] for _, header, _ in begun])
@@ -100,17 +100,17 @@ class WhatsApp(Importer):
         for (number, header, more), one in zip(begun, spoken, strict=True):
             where = f"{part.where}, line {number}"
             if one is None or _is_notice(one):
-                yield Ignored("notices of WhatsApp")
+                yield IgnoredContent("notices of WhatsApp")
             elif _DELETED.fullmatch(one["text"] or ""):
-                yield Ignored("deleted messages")
+                yield IgnoredContent("deleted messages")
             elif (shown := _shown_time(header, order)) is None:
                 reason = f"its time ({printable(header[0][:40])}) is none in the order {order}; see --date-order"
-                yield Skipped(where, reason)
+                yield ImportProblem(where, reason)
             else:
                 text = "\n".join([one["text"] or "", *more])
                 yield self._record(text, _speaker(one), shown, where, chat)
 
-    def _record(self, said: str, speaker: str, shown: datetime, where: str, chat: str) -> Record | Ignored:
+    def _record(self, said: str, speaker: str, shown: datetime, where: str, chat: str) -> Record | IgnoredContent:
         text, metadata = make_storable(said.strip(f"{_MARKS} \n\t"))
         metadata |= {"edited": True} if _EDITED.search(text) else {}
         text = _EDITED.sub("", text).rstrip(f"{_MARKS} ")
@@ -118,7 +118,7 @@ class WhatsApp(Importer):
         if omitted := _OMITTED.fullmatch(text):
             text = f"[{omitted['kind'] or 'media'}]"
         if not text.strip():
-            return Ignored("empty messages")
+            return IgnoredContent("empty messages")
         message: Message = {"role": "user", "content": text, "name": speaker}
         external_id = derive_id(None, chat, message | {"occurred_at": shown.isoformat()}, self.seen)
         if speaker == self.options.me:
