@@ -1,19 +1,16 @@
-"""Requests to a server: asked again for what may pass, limited in time, and ended from another thread."""
+"""Requests to a server: asked again for what may pass, limited in time and in size."""
 
 from __future__ import annotations
 
 import random
-import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import count
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
-from weakref import WeakSet
 
 from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable
@@ -88,31 +85,6 @@ def retry_after(header: str | None) -> float | None:
         return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
     except (TypeError, ValueError):
         return None
-
-
-class Connections:
-    """Connections to a server, by which requests that are under way can be ended from another thread."""
-
-    def __init__(self) -> None:
-        self._sockets: WeakSet[socket.socket] = WeakSet()
-        self.is_paused = False
-
-    def watch(self, request: Any) -> None:
-        """Note the connection that a request of httpx opens; it is a hook of its client."""
-        request.extensions = {**request.extensions, "trace": self._note}
-
-    def _note(self, event: str, info: Mapping[str, Any]) -> None:
-        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
-            self._sockets.add(info["return_value"].get_extra_info("socket"))
-            if self.is_paused:
-                self.pause()
-
-    def pause(self) -> None:
-        """End all of them, and those that come: the server stops working, and who waits for an answer has an error."""
-        self.is_paused = True
-        for each in list(self._sockets):
-            with suppress(OSError, ValueError):  # closed already
-                each.shutdown(socket.SHUT_RDWR)
 
 
 def bound(response: Any) -> None:
