@@ -19,8 +19,7 @@ from typing import Any, NoReturn
 
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
-from memstore.providers.connections import Retries, TransientError, bound, is_local, retry_after
-from memstore.providers.served_embedder import ServedEmbedder
+from memstore.providers.connections import Retries, ServedEmbedder, TransientError, bound, is_local, retry_after
 from memstore.providers.services import (
     ASIDE,
     MOST_CHARACTERS,

@@ -24,8 +24,7 @@ from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
 from memstore.providers import Scores
-from memstore.providers.connections import Retries, TransientError, bound, is_local, retry_after
-from memstore.providers.served_embedder import ServedEmbedder
+from memstore.providers.connections import Retries, ServedEmbedder, TransientError, bound, is_local, retry_after
 from memstore.providers.services import (
     MOST_CHARACTERS,
     ChatRequest,

@@ -11,9 +11,9 @@ from hypothesis import example, given, settings, strategies as st
 from tokenizers import Tokenizer
 
 from memstore.providers import load_counter
-from memstore.providers.byte_bound import BytesCounter
 from memstore.providers.huggingface import ChatTemplate
 from memstore.providers.minilm import FOLDER
+from memstore.providers.tiktoken import BytesCounter
 from tests.helpers.conformance import check_counter
 from tests.helpers.tokenizers import CHATML, GEMMA, LLAMA_3, QWEN, byte_level, sentencepiece, unigram
 

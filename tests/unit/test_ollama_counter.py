@@ -9,8 +9,8 @@ import pytest
 
 from memstore.errors import InvalidInput
 from memstore.providers import load_counter, ollama_counter
-from memstore.providers.byte_bound import BytesCounter, longest
 from memstore.providers.ollama_counter import OllamaCounter
+from memstore.providers.tiktoken import BytesCounter, longest
 from memstore.settings import Settings
 from tests.helpers.conformance import check_counter
 from tests.helpers.tokenizers import as_gguf, byte_level
