@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memstore.cli.facts import print_facts
 from memstore.cli.options import ConversationOption, UserOption, given, name_option
 from memstore.cli.output import echo_error, echo_hint, escape, print_json
-from memstore.cli.recall import print_hits
+from memstore.cli.recall import print_facts, print_hits
 from memstore.cli.session import open_store
 from memstore.errors import (
     BudgetTooSmall,
@@ -202,7 +201,6 @@ class _Session:
         return True
 
     def _answer(self, text: str, show: Callable[[str], object]) -> tuple[Context, RawAnswer]:
-        """Store a message, pass the answer piece by piece to `show`, and store it."""
         self.scope.add("user", text)
         name, max_tokens = self.model.counter_name, self._window // 4 if self.reserve is None else self.reserve
         margin = min(self.margin, self._window // MAX_MARGIN)
@@ -290,7 +288,6 @@ class _Session:
         echo_hint(f"memstore fact history and undo bring it back; memstore erase fact {fact.id} removes it for good")
 
     def _explain(self) -> None:
-        """Print what the last context was made of."""
         if receipts := self.scope.receipts(limit=1):
             print(escape(self.scope.user.receipt(receipts[0]).explain()))
         else:

@@ -10,10 +10,9 @@ from typing import Annotated
 import typer
 
 import memstore
-from memstore.cli.facts import print_facts
 from memstore.cli.options import given, option
 from memstore.cli.output import echo, echo_hint, print_context, show_progress
-from memstore.cli.recall import print_hits
+from memstore.cli.recall import print_facts, print_hits
 
 USER, CONVERSATION = "alice", "lisbon"
 QUESTION = "What am I allergic to, and when do we fly to Lisbon?"

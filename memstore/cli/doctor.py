@@ -81,9 +81,9 @@ def run_checks() -> Iterator[Check]:
     yield usable
     counter = f"{settings.counter}, vocabulary checked, no network"
     yield _check("token counter", lambda: load_counter(settings.counter).count("memstore"), counter)
-    yield _check("embedder", lambda: _load(settings.embedder, load_embedder), settings.embedder)
+    yield _check("embedder", lambda: load_embedder(settings.embedder, settings), settings.embedder)
     if settings.reranker != "none":
-        yield _check("reranker", lambda: _load(settings.reranker, load_reranker), settings.reranker)
+        yield _check("reranker", lambda: load_reranker(settings.reranker, settings), settings.reranker)
     for what, name in {"facts model": settings.facts_model, "summary model": settings.summary_model}.items():
         yield _check(what, partial(_describe_chat_model, name, settings))
     if not usable.code:  # else no store is opened
@@ -107,17 +107,6 @@ def _describe_chat_model(name: str, settings: Settings) -> str:
 
     model = load_chat_model(name, settings)
     return "none: rules" if model is None else f"{model.name} answers, with {model.context_tokens} tokens of window"
-
-
-def _load(name: str, load: Callable[[str], object]) -> None:
-    """Check that a model that takes seconds to load is installed; load any other."""
-    kind, _, model = name.partition(":")
-    if kind in ("sentence-transformers", "cross-encoder"):
-        from memstore.providers.sentence_transformers import check_model
-
-        check_model(model)
-    else:
-        load(name)
 
 
 def _store(store: MemoryStore) -> Iterator[Check]:

@@ -82,7 +82,6 @@ def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportReport:
 
 
 def _counts(file: Path, done: ImportReport) -> Json:
-    """Return a file's line of the report."""
     names = ("format", "new", "known", "ignored", "masked", "conversations")
     counts: Json = {"file": str(file), "skipped": done.skipped} | {name: getattr(done, name) for name in names}
     if done.format == OWN:

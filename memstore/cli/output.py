@@ -228,7 +228,6 @@ def print_messages(context: Context) -> None:
 
 
 def _message_text(message: Json) -> str:
-    """Return the text of a message, also of one in parts, else all of it but the role."""
     content = message.get("content")
     if isinstance(content, list) and all(part.get("type") == "text" for part in content):
         content = "\n".join(str(part.get("text", "")) for part in content)

@@ -19,13 +19,16 @@ from memstore._compat import to_thread
 from memstore.derive.chunks import run_with_active_embedder
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
-from memstore.export.entries import (
+from memstore.export.reader import (
     Entry,
     EntryBuilder,
+    LocatedLine,
+    batch_lines,
     describe_difference,
     hash_chunks,
+    open_export,
+    read_lines,
 )
-from memstore.export.reader import LocatedLine, batch_lines, open_export, read_lines
 from memstore.export.schema import (
     ConversationLine,
     DocumentLine,
@@ -188,7 +191,6 @@ class _Restore:
             self.diverged.add(line.id)
 
     async def _items(self, batch: Sequence[LocatedLine], first: ItemLine) -> None:
-        """Store the messages, summaries or facts that are not there."""
         entries, problems = await to_thread(self.builder.entries, batch, self.user_line)
         for one in problems:
             self.report.add_problem(one)

@@ -154,7 +154,6 @@ class _UserExport:
 
 
 def _columns(row: Any, line: type[Any]) -> Json:
-    """Return the columns of a row that a line has under the same name."""
     held = vars(row)
     return {key: held[key] for key in line.model_fields if key in held and key != "kind"}
 

@@ -217,5 +217,4 @@ class ServedEmbedder:
 
 
 def _head(text: str, size: int) -> str:
-    """Return the beginning of a text, of so many bytes."""
     return text if len(text) <= size // 4 else text.encode()[:size].decode("utf-8", "ignore")

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from memstore.errors import ProviderError, ProviderMissing
-from memstore.plugins import missing_extra, require_extra
+from memstore.plugins import require_extra
 from memstore.providers import Scores, Vectors
 from memstore.providers.batching import BatchWorkers, by_length
 from memstore.text import replace_surrogates
@@ -86,7 +85,6 @@ def _encode(encode: Callable[..., Any], texts: list[str]) -> Vectors:
 
 
 def _window(model: Any) -> int:
-    """Return the tokens that a model sees, but for the special ones."""
     window = model.max_seq_length or getattr(model.tokenizer, "model_max_length", ENDLESS)
     if not isfinite(window) or window > ENDLESS:
         return ENDLESS
@@ -101,14 +99,6 @@ def _counter(tokenizer: Any) -> Callable[[str], int]:
     own.no_truncation()
     own.no_padding()
     return lambda text: len(own.encode(text, add_special_tokens=False))
-
-
-def check_model(name: str) -> None:
-    """Refuse a name that cannot be loaded, as far as that is known without loading anything; raises as `load_model`."""
-    if find_spec(LIBRARY) is None:
-        raise missing_extra(LIBRARY, EXTRA)
-    if name:
-        _place(name)
 
 
 def load_model(name: str, kind: str) -> Any:

@@ -416,11 +416,10 @@ def test_chunks_without_vectors_are_told_of(here: Run, url: str, monkeypatch: py
     assert "MEMSTORE_EMBEDDER" in here("doctor").out
 
 
-def test_doctor_names_models_that_are_not_there(cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memstore.providers.sentence_transformers.find_spec", lambda _: None)
+def test_doctor_names_models_that_are_not_there(cli: Run, stored: str) -> None:
     for setting, model, why in (
         ("embedder", "nobody:knows", "FAIL settings: MEMSTORE_EMBEDDER='nobody:knows': Nobody knows the provider"),
-        ("embedder", "sentence-transformers:all-MiniLM-L6-v2", "pip install '.[sentence-transformers]'"),
+        ("embedder", "sentence-transformers:./nowhere", "There is no folder './nowhere'"),
     ):
         told = cli("doctor", "-d", stored, **{setting: model})
         assert (told.code, why in told.out) == (2, True), told.out

@@ -78,7 +78,6 @@ async def refused_as_names(store: AsyncMemoryStore) -> None:
         lambda: alice.conversation(CARD).add("user", "Hello"),
         lambda: alice.conversation(CARD).update(title="Hello"),
         lambda: alice.conversation("c").add_many([hello, hello | {"external_id": CARD}]),
-        lambda: alice.conversation("c").add_many([hello], key=CARD),
         lambda: alice.documents().put(("a", CARD), "b", {}),
         lambda: alice.documents().put(("a",), CARD, {}),
     ):

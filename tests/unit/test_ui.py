@@ -18,8 +18,8 @@ def test_the_bars_of_a_budget_fill_it() -> None:
     bars = contexts.budget_bars(receipt(system=10, mine=30, facts=0, other=20))
     assert [(one.label, one.colour, one.value) for one in bars] == [
         ("system", "system", 10),
-        ("mine", "own0", 30),
-        ("other", "own1", 20),
+        ("mine", "own", 30),
+        ("other", "own", 20),
         ("kept free", "reserve", 20),
         ("unused", "free", 20),
     ]

@@ -23,8 +23,16 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
-from memstore.export.entries import Entry, EntryBuilder, describe_difference, hash_chunks
-from memstore.export.reader import LocatedLine, batch_lines, open_export, read_lines
+from memstore.export.reader import (
+    Entry,
+    EntryBuilder,
+    LocatedLine,
+    batch_lines,
+    describe_difference,
+    hash_chunks,
+    open_export,
+    read_lines,
+)
 from memstore.export.schema import (
     ConversationLine,
     DocumentLine,
@@ -174,7 +182,6 @@ class _Restore:
             self.diverged.add(line.id)
 
     def _items(self, batch: Sequence[LocatedLine], first: ItemLine) -> None:
-        """Store the messages, summaries or facts that are not there."""
         entries, problems = self.builder.entries(batch, self.user_line)
         for one in problems:
             self.report.add_problem(one)

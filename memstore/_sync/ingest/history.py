@@ -144,7 +144,6 @@ def import_file(
 
 
 def _store(database: Database, counter: TokenCounter, batch: _Batch, report: ImportReport) -> None:
-    """Store a batch; add what that did, and what else was read, to the report."""
     for one in batch.others:
         if isinstance(one, ImportProblem):
             report.add_problem(one)

@@ -77,10 +77,6 @@ class _CountingFile(io.FileIO):
         return size
 
 
-def _ignore(_: int) -> None:
-    pass
-
-
 def size_of(path: Path) -> int:
     """Return how many bytes a file, or all files of a folder, have on disk."""
     files = _files_below(path) if path.is_dir() else [path]
@@ -96,7 +92,7 @@ def check_file(path: Path) -> None:
 
 
 @contextmanager
-def open_file(path: Path, on_read: OnRead = _ignore) -> Iterator[io.BufferedIOBase]:
+def open_file(path: Path, on_read: OnRead = lambda _: None) -> Iterator[io.BufferedIOBase]:
     """Open a file's bytes, unpacked where they are gzip's, whatever the file is called."""
     with io.BufferedReader(_CountingFile(path, on_read), CHUNK) as raw:
         if raw.peek(2)[:2] != GZIP:
@@ -160,7 +156,7 @@ def read_parts(
 def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
     """Return the first bytes of the first wanted file, without its BOM; none where there is none or it is broken."""
     with suppress(*READ_ERRORS):
-        for _, _, open_part in _parts(path, wanted, _ignore):
+        for _, _, open_part in _parts(path, wanted, lambda _: None):
             with open_part() as stream:
                 return _read_up_to(stream, HEAD).removeprefix(BOM).lstrip()
     return b""
@@ -169,7 +165,7 @@ def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
 def list_names(path: Path) -> list[str]:
     """Return the names of all files in a zip or folder, relative to it; of a file its own; none of a broken zip."""
     with suppress(*READ_ERRORS):
-        return [name for name, _, _ in _parts(path, _ANY, _ignore)]
+        return [name for name, _, _ in _parts(path, _ANY, lambda _: None)]
     return []
 
 

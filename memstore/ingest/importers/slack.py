@@ -124,7 +124,6 @@ class Slack(Importer):
         raise InvalidInput(f"nobody in it is called {printable(named)}; --me takes one of: {some}")
 
     def _plain(self, text: str) -> str:
-        """Return Slack's marked text as a reader sees it."""
         return html.unescape(_MARKED.sub(self._visible, text))
 
     def _visible(self, mark: re.Match[str]) -> str:
@@ -139,7 +138,6 @@ class Slack(Importer):
         return f"{label} ({target})" if label and label != target else target
 
     def _texts(self, given: dict[str, Any]) -> Iterator[str]:
-        """Yield what a message says, what its attachments say where it says nothing, and the names of its files."""
         if (given.get("text") or "").strip():
             yield self._plain(given["text"])
         else:

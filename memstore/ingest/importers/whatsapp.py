@@ -133,7 +133,6 @@ def _header(line: str) -> re.Match[str] | None:
 
 
 def _chat_name(path: Path, part: str) -> str:
-    """Return what a chat's file is called, else its zip or folder."""
     names = PurePosixPath(part).stem, path.stem, path.absolute().parent.name
     storable = (make_storable(_COPY.sub("", name))[0].strip() for name in names)
     return next((name for name in storable if name and name.lower() != "_chat"), "whatsapp")
@@ -151,7 +150,6 @@ def _is_notice(spoken: re.Match[str]) -> bool:
 
 
 def _shown_time(header: re.Match[str], order: DateOrder) -> datetime | None:
-    """Return the time as the clock showed it."""
     day, hour = _parse_day(header["date"], order), int(header["hour"])
     if header["half"]:
         hour = hour % 12 + (12 if header["half"] in "Pp" else 0)

@@ -46,8 +46,7 @@ async def home(ui: UIRequest) -> Response:
         names.append(name)
         if len(names) > USERS:
             break
-    shown = [(name, await ui.store.user(name).conversations(limit=LATEST)) for name in names[:USERS]]
-    return ui.page("users.html", users=shown, more=len(names) > USERS, first=position is None)
+    return ui.page("users.html", users=names[:USERS], more=len(names) > USERS, first=position is None)
 
 
 async def overview(ui: UIRequest) -> Response:
