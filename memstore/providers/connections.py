@@ -1,4 +1,4 @@
-"""Requests to a server: asked again for what may pass, limited in time and in size; and embedders behind one.
+"""Requests to a server: asked again for what may pass, limited in time; and embedders behind one.
 
 A provider (`openai`, `ollama`) writes an `EmbeddingEndpoint`, and the rest is here.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from itertools import count
 from math import ceil
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -29,7 +29,6 @@ R = TypeVar("R")
 
 TRIES = 4
 BATCH = 32  # texts to a request
-MOST_BYTES = 64 << 20  # of an answer: a vocabulary has ten million
 
 
 class TransientError(Exception):
@@ -96,26 +95,6 @@ def retry_after(header: str | None) -> float | None:
         return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
     except (TypeError, ValueError):
         return None
-
-
-def bound(response: Any) -> None:
-    """Let a response of httpx break off after `MOST_BYTES`; it is a hook of its client.
-
-    Nobody waits any more for a server that sends without an end, and its thread would fill the memory.
-    """
-    whole = response.stream
-
-    def parts(_: object) -> Iterator[bytes]:
-        left = MOST_BYTES
-        for part in whole:
-            left -= len(part)
-            if left < 0:
-                raise TransientError(f"its answer has more than {MOST_BYTES >> 20} MiB")
-            yield part
-
-    # A stream of the library's own kind, whichever library it is.
-    methods = {"__init__": lambda _: None, "__iter__": parts, "close": lambda _: whole.close()}
-    response.stream = type("Bounded", (type(whole),), methods)()
 
 
 def is_local(url: str) -> bool:

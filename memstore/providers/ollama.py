@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
-from memstore.providers.connections import Retries, ServedEmbedder, TransientError, bound, is_local, retry_after
+from memstore.providers.connections import Retries, ServedEmbedder, TransientError, is_local, retry_after
 from memstore.providers.services import (
     ASIDE,
     MOST_CHARACTERS,
@@ -116,7 +116,7 @@ class OllamaServer:
             verify=_certificates(),
             trust_env=not is_local(self.url),  # a proxy's own 127.0.0.1 is another one
             follow_redirects=False,  # what was said goes to the server that was named, and to no other
-            event_hooks={"response": [seen.append, bound]},
+            event_hooks={"response": [seen.append]},
         )
         try:
             with client:

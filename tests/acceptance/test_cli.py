@@ -346,13 +346,6 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert process.returncode == 1
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_disk_behind_stdout_is_one_line() -> None:
-    with Path("/dev/full").open("w") as full:
-        ran = subprocess.run([SCRIPT, "db", "sql"], env=environment(), stdout=full, stderr=subprocess.PIPE, text=True)
-    assert (ran.returncode, ran.stderr) == (1, "memstore: No space left on device\n")
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_command_leaves_in_order(url: str, number: int, code: int) -> None:
     with psycopg.connect(url) as blocker, psycopg.connect(url, autocommit=True) as watcher:
@@ -370,13 +363,6 @@ def test_an_interrupted_command_leaves_in_order(url: str, number: int, code: int
     assert (process.returncode, told) == (code, "")
     assert "Traceback" not in err
     assert ("interrupted" in err) == (number == signal.SIGINT)
-
-
-def test_version(cli: Run) -> None:
-    told = cli("--version").out
-    assert re.fullmatch(r"memstore \d+\.\d+\.\d+\S*\n", told)
-    as_module = subprocess.run([sys.executable, "-m", "memstore", "--version"], capture_output=True, text=True)
-    assert as_module.stdout == told
 
 
 # Looking after the database
@@ -437,15 +423,6 @@ def test_demo_tells_the_story_and_ends_with_its_tokens(cli: Run) -> None:
     assert "memstore import FILE" in told.err
 
 
-@pytest.mark.slow
-def test_demo_as_installed() -> None:
-    env = environment()
-    del env["MEMSTORE_EMBEDDER"]
-    ran = subprocess.run([SCRIPT, "demo"], env=env, capture_output=True, text=True, timeout=300)
-    assert (ran.returncode, "of 1,200 tokens" in ran.stdout, "peanut" in ran.stdout) == (0, True, True)
-    assert ran.stderr.count("\n") == 1  # the hint, and no noise of a library
-
-
 # Facts by hand, and ids that people type
 
 
@@ -472,17 +449,3 @@ def test_a_fact_lives_on_the_command_line(here: Run, url: str) -> None:
     for wrong, why in {"0000-0000": "no fact whose id begins with", "abc": "abc", "0" * 33: "", "----": ""}.items():
         told = here("fact", "retract", wrong, "-u", "alice")
         assert (told.code, why in told.err) == (2, True), wrong
-
-
-def test_the_beginning_of_several_ids_names_them(here: Run, url: str) -> None:
-    texts: dict[str, str] = {}
-    user = memstore.ids.user_id("lea")
-    for number in range(2000):  # some 300 facts until two begin with the same 4 digits
-        text = f"Lea has {number} cats."
-        twin = texts.setdefault(str(memstore.ids.fact_id(user, "The user", text))[:4], text)
-        if twin != text:
-            break
-    with memstore.open(url, settings={"embedder": "none"}) as store:
-        first, second = (store.user("lea").add_fact(each, type="preference") for each in (twin, text))
-    told = here("fact", "retract", str(first.id)[:4], "-u", "lea")
-    assert (told.code, str(first.id) in told.err, str(second.id) in told.err) == (2, True, True)

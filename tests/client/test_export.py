@@ -538,22 +538,6 @@ async def test_what_is_no_export_of_a_known_version_is_refused_whole(
     assert [name async for name in other.users()] == []
 
 
-async def test_messages_whose_conversation_cannot_be_read_come_in_and_are_derived_here(
-    store: AsyncMemoryStore, url: str, other: AsyncMemoryStore, twin: str, tmp_path: Path
-) -> None:
-    talk = store.user("alice").conversation("c")
-    for day in range(12):
-        await talk.add("user", f"Day {day}: I live in Leeds.", occurred_at=START + timedelta(days=day))
-    await store.derive()
-    await store.export(tmp_path / "a.jsonl")
-    lines = changed(lines_of(tmp_path / "a.jsonl"), "conversation", last_seq="many")
-    done = await other.import_file(write(tmp_path / "b.jsonl", [*lines]))
-    assert (done.new, done.skipped) == (12, 1)
-    assert sum(done.ignored.values()) > 1
-    await other.derive()
-    assert rows(twin, "alice") == rows(url, "alice")
-
-
 # -- kept apart, kept back
 
 

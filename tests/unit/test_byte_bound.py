@@ -43,23 +43,6 @@ def test_it_conforms() -> None:
     assert load_counter("bytes").name == "bytes"
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("", 0),
-        ("ferry", 6),
-        ("é", 3),
-        ("渡轮", 7),
-        ("\ufdfa", 34),
-        ("\U0001d160", 13),
-        ("\ufdfae\u0301", 37),
-        ("\ud800", 4),
-    ],
-)
-def test_count(text: str, tokens: int) -> None:
-    assert BYTES.count(text) == tokens
-
-
 @settings(deadline=None)
 @given(texts, st.sampled_from(["tiktoken:o200k_base", "tiktoken:cl100k_base"]))
 def test_no_encoding_of_tiktoken_has_more_tokens(text: str, name: str) -> None:

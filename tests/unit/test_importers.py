@@ -179,14 +179,6 @@ def test_a_list_comes_as_it_was_written(values, indent, ascii_only, drop):
         assert read_values(Dripping(data, drop)) == [(f"item {n}", value) for n, value in enumerate(values, 1)]
 
 
-@given(st.lists(objects, max_size=5), st.integers(1, 9))
-def test_values_that_follow_one_another_come_as_they_were_written(values, drop):
-    data = "\n".join(json.dumps(value) for value in values).encode()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("memstore.ingest.importers.files.CHUNK", 3)
-        assert read_values(Dripping(data, drop)) == [(f"line {n}", value) for n, value in enumerate(values, 1)]
-
-
 @given(st.lists(objects, min_size=1, max_size=4), st.data())
 def test_a_list_that_is_cut_off_gives_all_that_is_whole(values, data):
     written = [json.dumps(value).encode() for value in values]
@@ -196,20 +188,6 @@ def test_a_list_that_is_cut_off_gives_all_that_is_whole(values, data):
     *found, reason = read_values(whole[:end])
     assert [value for _, value in found] == values[:complete]
     assert reason.endswith("again")
-
-
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (b"[", "the file ends in the middle"),
-        (b'["abc', "Unterminated string"),
-        (b"[" * 100_000, "nested too deep"),
-        (b"[" + b"9" * 5000, "a number in it is too long"),
-        (b"[" + b'"0123456",' * 60_000 + b"x", "it is not JSON (Expecting value)"),
-    ],
-)
-def test_a_broken_list_says_where(data, words):
-    assert words in read_values(data)[-1]
 
 
 def test_of_values_that_follow_one_another_a_broken_one_costs_only_its_line():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from datetime import UTC, datetime
 
 import pytest
@@ -204,11 +203,6 @@ def test_what_no_database_keeps_is_replaced_and_said(one):
     assert record.title == "Cut \ufffd"
 
 
-def test_a_byte_that_is_not_utf8_costs_one_character(read):
-    data = json.dumps([conversation(chain(said("a~b"), said("c")))]).encode().replace(b"~", b"\xe4")
-    assert texts(read(data)) == ["a\ufffdb", "c"]
-
-
 # --- when -----------------------------------------------------------------------------------------------------------
 
 
@@ -278,19 +272,3 @@ def test_the_zip_is_read_as_it_comes(read, tmp_path):
     assert reasons(found) == []
     assert found[0].where == "export.zip, conversations-000.json, conversation 'Lisbon' (1), message n1"
     assert ChatGPT.sniff(tmp_path / "export.zip") == 0.9
-
-
-def test_a_locked_zip_is_told(read):
-    data = bytearray(zipped({"conversations.json": listed("1")}))
-    data[6] |= 1
-    data[data.index(b"PK\x01\x02") + 8] |= 1
-    (skipped,) = read(bytes(data), name="export.zip")
-    assert "password" in skipped.reason
-
-
-def test_a_damaged_member_costs_itself_and_not_the_others(read):
-    data = zipped({f"conversations-{number}.json": listed(str(number)) for number in range(3)}, zipfile.ZIP_STORED)
-    found = read(data.replace(b'"parts": ["1"]', b'"parts": ["x"]'), name="export.zip")
-    assert texts(found)[0] == "0"
-    assert texts(found)[-1] == "2"
-    assert ["is damaged" in reason for reason in reasons(found)] == [True]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import tracemalloc
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -132,15 +131,3 @@ def test_whatever_stands_in_a_file_nothing_raises_and_what_comes_is_storable(tmp
                 build_row(one.message, ConversationRef("ann", one.conversation, one.title), 1_000_000)
             except InvalidInput as error:
                 assert str(error).strip()
-
-
-@pytest.mark.parametrize("sample", ["openai", "claude"])
-def test_ten_megabytes_on_one_line_are_read_or_told_and_never_held_twice_over(tmp_path, sample):
-    name, data = SAMPLES[sample]
-    (tmp_path / name).write_bytes(data.replace(b"hello", b"x" * 10_000_000))
-    tracemalloc.start()
-    found = found_in(tmp_path / name, sample)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert len(texts(found)[0]) == 10_000_000
-    assert peak < 100 << 20

@@ -77,17 +77,6 @@ def test_the_graph_is_what_the_script_makes() -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_meanings_are_near(embedder: MiniLM) -> None:
-    query = embedder.embed_query("What must she not eat?")
-    near, far = embedder.embed_documents(["Ada is allergic to peanuts.", "The ferry leaves at nine."])
-    assert query @ near > query @ far + 0.1
-
-
-@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("hello world", 2), ("word " * 300, 300), ("x" * 101, 1)])
-def test_count_knows_no_window(embedder: MiniLM, text: str, tokens: int) -> None:
-    assert embedder.count(text) == tokens
-
-
 def test_what_is_beyond_the_window_is_not_seen(embedder: MiniLM) -> None:
     seen = "word " * 254
     assert np.array_equal(embedder.embed_query(seen), embedder.embed_query(seen + "peanuts"))
