@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from memstore.cli.options import ConversationOption, UserOption, given, name_option
+from memstore.cli.options import ConversationOption, UserOption, common, name_option
 from memstore.cli.output import echo_error, echo_hint, escape, print_json
 from memstore.cli.recall import print_facts, print_hits
 from memstore.cli.session import open_store
@@ -77,7 +77,7 @@ def chat(
     """
     from memstore.settings import load as load_settings
 
-    if given.as_json and message is None:
+    if common.as_json and message is None:
         raise typer.BadParameter("it is for one message: give --message.", param_hint="--json")
     # The same window in every call, whatever it is for: Ollama loads a model anew for another one.
     num_ctx = max(load_settings({}).ollama_num_ctx, budget or 0)
@@ -130,8 +130,8 @@ class _Session:
 
     def answer_one(self, text: str) -> None:
         """Answer one message, then derive."""
-        context, answer = self._answer(text, (lambda _: None) if given.as_json else self._show)
-        if given.as_json:
+        context, answer = self._answer(text, (lambda _: None) if common.as_json else self._show)
+        if common.as_json:
             shown = {
                 "answer": answer.text,
                 "ended": _ended(answer),

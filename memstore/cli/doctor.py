@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from memstore.cli.options import OnlyUserOption, given
+from memstore.cli.options import OnlyUserOption, common
 from memstore.cli.output import echo, echo_hint, print_json, print_rows
 from memstore.cli.session import exit_code, hint_why_little, open_store
 from memstore.errors import MemstoreError
@@ -54,11 +54,11 @@ def doctor() -> None:
     checks = []
     for check in run_checks():
         checks.append(check)
-        if not given.as_json:
+        if not common.as_json:
             mark = ("FAIL ", "bold red") if check.code else ("ok   ", "green")
             echo(mark, (f"{check.what}: ", "bold"), check.detail)
     code = next((check.code for check in checks if check.code), 0)
-    if given.as_json:
+    if common.as_json:
         rows = [{"what": check.what, "ok": not check.code, "detail": check.detail} for check in checks]
         print_json({"ok": not code, "checks": rows})
     sys.exit(code)

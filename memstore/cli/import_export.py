@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memstore.cli.options import flag, given, name_option, option
+from memstore.cli.options import common, flag, name_option, option
 from memstore.cli.output import echo, echo_hint, one_line, print_json, print_result, show_progress, to_json
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
@@ -59,9 +59,9 @@ def import_(
             done = _import_file(store, file, **how)
             counts.append(_counts(file, done))
             problems += [{"file": str(file)} | to_json(problem) for problem in done.problems]
-            if not given.as_json:
+            if not common.as_json:
                 _print_file(file, done)
-    if given.as_json:
+    if common.as_json:
         totals = {name: sum(each[name] for each in counts) for name in ("new", "known", "skipped")}
         print_json(totals | {"files": counts, "problems": problems})
     elif any(each["new"] and each["format"] != OWN for each in counts):
@@ -117,7 +117,7 @@ def export(
     memstore import takes it in again, elsewhere, with the same ids and the same recall. The file appears once it is
     whole, for its owner alone.
     """
-    if path == STDOUT and given.as_json:
+    if path == STDOUT and common.as_json:
         raise typer.BadParameter("stdout has the export; give a file to have the counts there.")
     options: Json = {"users": user or None, "derived": not no_derived}
     with open_store() as store:

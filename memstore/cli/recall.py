@@ -14,8 +14,8 @@ from memstore.cli.options import (
     LimitOption,
     UserOption,
     command,
+    common,
     flag,
-    given,
     group,
     id_argument,
     name_option,
@@ -117,7 +117,7 @@ def context(
     if query is None and result.messages and result.messages[-1]["role"] == "assistant":
         echo_hint("the newest user message is the question, and it was answered: give a QUERY for another one")
     print_context(result)
-    if explain and not given.as_json:
+    if explain and not common.as_json:
         print(escape(result.explain()))
 
 

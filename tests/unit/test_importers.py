@@ -19,7 +19,7 @@ from hypothesis import given, strategies as st
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import IMPORTERS, ImportProblem, importer_for
 from memstore.ingest.importers.base import parse_time
-from memstore.ingest.importers.files import Part, numbered_values, read_parts
+from memstore.ingest.importers.files import OpenFile, numbered_values, read_files
 
 LINE = b'{"conversation":"c","role":"user","content":"hello"}\n'
 TREE = b'[{"title":"t","mapping":{}}]'
@@ -100,7 +100,7 @@ def test_a_file_that_cannot_be_opened_costs_itself(tmp_path):
             archive.writestr(name, name)
     path = tmp_path / "export.zip"
     path.write_bytes(data.getvalue().replace(b"2.txt", b"x.txt", 1))  # a header that is not as the directory has it
-    read = read_parts(path, re.compile(r".*\.txt"), lambda _: None, lambda part: [part.stream.read1(9)], "again")
+    read = read_files(path, re.compile(r".*\.txt"), lambda _: None, lambda part: [part.stream.read1(9)], "again")
     first, second, third = read
     assert (first, third) == (b"1.txt", b"3.txt")
     assert second.where == "export.zip, 2.txt"
@@ -165,7 +165,7 @@ class Dripping(io.BytesIO):
 
 def read_values(stream: io.BytesIO | bytes) -> list[Any]:
     """Return what is read, with the place of values and the reason of what is skipped."""
-    part = Part("a.json", "a.json", io.BytesIO(stream) if isinstance(stream, bytes) else stream)
+    part = OpenFile("a.json", "a.json", io.BytesIO(stream) if isinstance(stream, bytes) else stream)
     found = numbered_values(part, "item", "again")
     return [one.reason if isinstance(one, ImportProblem) else (one[0][8:], one[1]) for one in found]
 

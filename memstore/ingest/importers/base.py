@@ -1,10 +1,10 @@
 """What importers are made of: the class of all of them, what they yield, options, times and ids.
 
-To add a format, write a module with a subclass of `Importer` that has a `name`, says what to do `again` about a damaged
+To add a format, write a module with a subclass of `Importer` that has a `name`, `advice` what to do about a damaged
 file, tells by `likeness` how surely a file is of it, and makes records of JSON values in `convert`; list it in
 `memstore.ingest.importers`. docs/reference/importing.md has an example. `convert` reads a format as its exports are
 written; what it raises of `UNEXPECTED` for another is reported as an `ImportProblem`. What is no JSON overrides
-`read_part`; what must be sorted first, `read`.
+`read_file`; what must be sorted first, `read`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_choice, check_text
 from memstore.text import INVALID_CHARS, REPLACEMENT
 
-from .files import ONE_FILE, ImportProblem, OnRead, Part, first_head, numbered_values, printable, read_parts
+from .files import ONE_FILE, ImportProblem, OnRead, OpenFile, first_head, numbered_values, printable, read_files
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_PROBLEMS = 10_000  # of a report: a file may be nothing but nonsense
@@ -106,7 +106,7 @@ class Importer:
     """
 
     name: ClassVar[str]
-    again: ClassVar[str]
+    advice: ClassVar[str]
     files: ClassVar[re.Pattern[str]] = ONE_FILE
     unit: ClassVar[str] = "item"
 
@@ -129,19 +129,19 @@ class Importer:
 
         Raises `InvalidInput` only for a file that cannot be opened, or where an option is needed and not given.
         """
-        return read_parts(self.path, self.files, self.options.on_read, self.read_part, self.again)
+        return read_files(self.path, self.files, self.options.on_read, self.read_file, self.advice)
 
-    def read_part(self, part: Part) -> Iterator[ImportItem]:
+    def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield what one open file holds."""
-        return self.read_values(part, self.convert)
+        return self.read_values(file, self.convert)
 
     def convert(self, value: Any, where: str) -> Iterator[ImportItem]:
         """Yield what a JSON value holds."""
         raise NotImplementedError
 
-    def read_values(self, part: Part, convert: Callable[[Any, str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
+    def read_values(self, file: OpenFile, convert: Callable[[Any, str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
         """Yield what `convert` makes of each JSON value and its place; report what cannot be read."""
-        for one in numbered_values(part, self.unit, self.again):
+        for one in numbered_values(file, self.unit, self.advice):
             if isinstance(one, ImportProblem):
                 yield one
             else:
@@ -174,9 +174,9 @@ class Importer:
         try:
             yield from found
         except InvalidInput as error:
-            yield ImportProblem(where, f"{error}; {self.again}")
+            yield ImportProblem(where, f"{error}; {self.advice}")
         except UNEXPECTED as error:
-            reason = f"it is not as expected ({type(error).__name__}: {printable(str(error))}); {self.again}"
+            reason = f"it is not as expected ({type(error).__name__}: {printable(str(error))}); {self.advice}"
             yield ImportProblem(where, reason)
 
 

@@ -82,7 +82,7 @@ class TreeImporter(Importer):
         nodes, begun = self._nodes(value), time_or_none(value.get(begun_key))
         branch, missing = _active_branch(nodes, value.get(current_key))
         if missing is not None:
-            reason = f"the message '{printable(missing)}' is missing, and all that was said before it; {self.again}"
+            reason = f"the message '{printable(missing)}' is missing, and all that was said before it; {self.advice}"
             yield ImportProblem(where, reason)
         others = [name for name in nodes.keys() - branch if nodes[name].message is not None]
         if others:
@@ -114,7 +114,7 @@ class ChatGPT(TreeImporter):
     """ChatGPT's export."""
 
     name = "chatgpt"
-    again = "ask ChatGPT for the export again, and import the zip as it comes"
+    advice = "ask ChatGPT for the export again, and import the zip as it comes"
     keys = ("conversation_id", "title", "create_time", "current_node")
 
     @staticmethod

@@ -24,7 +24,7 @@ class Claude(TreeImporter):
     """Claude's export."""
 
     name = "claude"
-    again = "ask Claude for the export again, and import the zip as it comes"
+    advice = "ask Claude for the export again, and import the zip as it comes"
     keys = ("uuid", "name", "created_at", "current_leaf_message_uuid")
 
     @staticmethod

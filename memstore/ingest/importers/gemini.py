@@ -42,7 +42,7 @@ class Gemini(Importer):
     """Gemini's activities in Google's Takeout."""
 
     name = "gemini"
-    again = "ask Google Takeout again for My Activity of Gemini Apps, in the format JSON"
+    advice = "ask Google Takeout again for My Activity of Gemini Apps, in the format JSON"
     files = re.compile(r"(?:.*/)?[^/]*(?:Gemini|Bard)[^/]*/[^/]*\.json|(?:[^/]*/)?My ?Activity\.json", re.IGNORECASE)
     unit = "activity"
 

@@ -21,7 +21,7 @@ from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
 
 from .base import Importer, ImportItem, Record, derive_id, parse_time
-from .files import LONGEST_LINE, PRETTY, ImportProblem, Part, find_keys, first_head, numbered_lines, parse_object
+from .files import LONGEST_LINE, PRETTY, ImportProblem, OpenFile, find_keys, first_head, numbered_lines, parse_object
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 
@@ -30,7 +30,7 @@ class Jsonl(Importer):
     """memstore-jsonl."""
 
     name = "jsonl"
-    again = "get it whole and import it again"
+    advice = "get it whole and import it again"
 
     @classmethod
     def sniff(cls, path: Path) -> float:
@@ -43,10 +43,10 @@ class Jsonl(Importer):
             return 0.5
         return 0.2 if path.is_file() and path.name.lower().endswith(SUFFIXES) else 0.0
 
-    def read_part(self, part: Part) -> Iterator[ImportItem]:
+    def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield each line's message, and each line that holds none with the reason; blank lines are nothing."""
-        for number, line in numbered_lines(part.stream.readline, LONGEST_LINE):
-            where = f"{part.where}, line {number}"
+        for number, line in numbered_lines(file.stream.readline, LONGEST_LINE):
+            where = f"{file.where}, line {number}"
             if line is None:
                 yield ImportProblem(where, f"the line is longer than {LONGEST_LINE:,} bytes; {PRETTY}")
             elif line.strip():

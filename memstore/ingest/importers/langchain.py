@@ -36,7 +36,7 @@ class LangChain(Importer):
     """Messages of LangChain."""
 
     name = "langchain"
-    again = "write it anew with messages_to_dict or dumpd, as JSON"
+    advice = "write it anew with messages_to_dict or dumpd, as JSON"
 
     def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
         super().__init__(path, options)

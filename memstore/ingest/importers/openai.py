@@ -96,7 +96,7 @@ class OpenAIChats(Importer):
     """OpenAI's fine-tuning files."""
 
     name = "openai"
-    again = 'write each conversation as one JSON object on a line of its own, {"messages": […]}'
+    advice = 'write each conversation as one JSON object on a line of its own, {"messages": […]}'
 
     @staticmethod
     def likeness(head: bytes) -> float:

@@ -18,7 +18,7 @@ from typing import Any
 from memstore.errors import InvalidInput
 
 from .base import DEFAULTS, IgnoredContent, Importer, ImportItem, ImportOptions, Record, make_storable, parse_time
-from .files import Part, list_names, printable, read_parts
+from .files import OpenFile, list_names, printable, read_files
 
 SAID = (None, "bot_message", "thread_broadcast", "me_message", "file_share", "file_comment", "reply_broadcast")
 
@@ -33,7 +33,7 @@ class Slack(Importer):
     """Slack's export."""
 
     name = "slack"
-    again = "ask Slack for the export again, and import the zip as it comes"
+    advice = "ask Slack for the export again, and import the zip as it comes"
     unit = "message"
 
     def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
@@ -56,9 +56,9 @@ class Slack(Importer):
         for files, convert in ((_USERS, self._add_person), (_CHANNELS, self._add_channel)):
             if any(files.fullmatch(name) for name in names):
                 read = partial(self.read_values, convert=convert)
-                yield from read_parts(self.path, files, on_read, read, self.again)
+                yield from read_files(self.path, files, on_read, read, self.advice)
         self._me = None if self.options.me is None else self._find_person(self.options.me)
-        yield from read_parts(self.path, _DAY, on_read, self.read_part, self.again)
+        yield from read_files(self.path, _DAY, on_read, self.read_file, self.advice)
 
     def _add_person(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
         profile = value.get("profile") or {}
@@ -75,12 +75,12 @@ class Slack(Importer):
         self._channels |= dict.fromkeys(filter(None, (key, name)), (key, title))
         yield from ()
 
-    def read_part(self, part: Part) -> Iterator[ImportItem]:
+    def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield what was said on a day in a channel, in the order of time."""
-        folder = Path(part.name).parent.name or part.name
+        folder = Path(file.name).parent.name or file.name
         channel, title = self._channels.get(folder, (folder, f"#{folder}"))
         records: list[Record] = []
-        for one in self.read_values(part, partial(self._convert, channel=channel, title=title)):
+        for one in self.read_values(file, partial(self._convert, channel=channel, title=title)):
             if isinstance(one, Record):
                 records.append(one)
             else:

@@ -26,7 +26,7 @@ from typing import get_args
 from memstore.errors import InvalidInput
 
 from .base import DateOrder, IgnoredContent, Importer, ImportItem, Message, Record, derive_id, make_storable
-from .files import ImportProblem, Part, printable
+from .files import ImportProblem, OpenFile, printable
 
 _MARKS = "\u200e\u200f\u202a\u202c\ufeff"  # what tells writing to go left or right, and is not seen
 _TIME = (
@@ -53,7 +53,7 @@ class WhatsApp(Importer):
     """WhatsApp's chats."""
 
     name = "whatsapp"
-    again = "export the chat again, without media"
+    advice = "export the chat again, without media"
     files = re.compile(r"(?:.*/)?(?:_chat|[^/]*WhatsApp[^/]*)\.txt", re.IGNORECASE)
 
     @staticmethod
@@ -62,13 +62,13 @@ class WhatsApp(Importer):
         lines = head.decode(errors="replace").splitlines()[:20]
         return 0.8 if any(_header(line) for line in lines) else 0.0
 
-    def read_part(self, part: Part) -> Iterator[ImportItem]:
+    def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield what was said in a chat, which is held as a whole: how it is written shows in all of it only."""
         begun: list[
             tuple[int, re.Match[str], list[str]]
         ] = []  # the number and the beginning of a message, and its lines
         lost: list[int] = []
-        lines = part.stream.read().decode("utf-8-sig", "surrogateescape").split("\n")
+        lines = file.stream.read().decode("utf-8-sig", "surrogateescape").split("\n")
         for number, line in enumerate(lines, 1):
             if header := _header(line.removesuffix("\r")):
                 begun.append((number, header, []))
@@ -79,11 +79,11 @@ class WhatsApp(Importer):
         spoken = [_SPOKEN.fullmatch(header["rest"]) for _, header, _ in begun]
         speakers = {_speaker(one): None for one in spoken if one and not _is_notice(one)}
         if not speakers:
-            yield ImportProblem(part.where, f"no line of it says who said something, and when; {self.again}")
+            yield ImportProblem(file.where, f"no line of it says who said something, and when; {self.advice}")
             return
         for number in lost:
             yield ImportProblem(
-                f"{part.where}, line {number}", f"it belongs to no message: none begins before it; {self.again}"
+                f"{file.where}, line {number}", f"it belongs to no message: none begins before it; {self.advice}"
             )
         order = self.options.date_order or _find_order([header["date"] for _, header, _ in begun])
         if self.options.timezone is None:
@@ -96,9 +96,9 @@ class WhatsApp(Importer):
                 else f"nobody in it is called {printable(self.options.me)}"
             )
             raise InvalidInput(f"{why}; --me takes one of: {some}")
-        chat = _chat_name(self.path, part.name)
+        chat = _chat_name(self.path, file.name)
         for (number, header, more), one in zip(begun, spoken, strict=True):
-            where = f"{part.where}, line {number}"
+            where = f"{file.where}, line {number}"
             if one is None or _is_notice(one):
                 yield IgnoredContent("notices of WhatsApp")
             elif _DELETED.fullmatch(one["text"] or ""):
@@ -132,8 +132,8 @@ def _header(line: str) -> re.Match[str] | None:
     return _IPHONE.match(line) or _ANDROID.match(line)
 
 
-def _chat_name(path: Path, part: str) -> str:
-    names = PurePosixPath(part).stem, path.stem, path.absolute().parent.name
+def _chat_name(path: Path, file: str) -> str:
+    names = PurePosixPath(file).stem, path.stem, path.absolute().parent.name
     storable = (make_storable(_COPY.sub("", name))[0].strip() for name in names)
     return next((name for name in storable if name and name.lower() != "_chat"), "whatsapp")
 
