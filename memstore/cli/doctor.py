@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memstore.cli.options import OnlyUserOption, common
-from memstore.cli.output import echo, echo_hint, print_json, print_rows
+from memstore.cli.output import echo, print_json, print_rows
 from memstore.cli.session import exit_code, hint_why_little, open_store
 from memstore.errors import MemstoreError
 
@@ -28,10 +28,6 @@ def stats(
         counts = store.stats(user=user)
         if user is not None and not counts["conversations"]:
             hint_why_little(store, user)
-        if lacking := _vectors(counts, store.settings.embedder):
-            echo_hint(lacking)
-    if counts["invalid_responses"]:
-        echo_hint(f"{counts['invalid_responses']} {UNUSABLE}: user.invalid_responses() says why")
     print_rows(counts, ("what", "how many"), counts.items())
 
 

@@ -82,7 +82,7 @@ def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportReport:
 
 
 def _counts(file: Path, done: ImportReport) -> Json:
-    names = ("format", "new", "known", "ignored", "masked", "conversations")
+    names = ("format", "new", "known", "ignored", "masked")
     counts: Json = {"file": str(file), "skipped": done.skipped} | {name: getattr(done, name) for name in names}
     if done.format == OWN:
         counts["restored"] = {kind: done.restored[kind] for kind in RESTORED}
@@ -91,7 +91,7 @@ def _counts(file: Path, done: ImportReport) -> Json:
 
 def _print_file(file: Path, done: ImportReport) -> None:
     result = f"{done.new} new, {done.known} known, {done.skipped} skipped"
-    echo((one_line(file), "bold"), f": {result}, in {done.conversations} conversations")
+    echo((one_line(file), "bold"), f": {result}")
     if any(done.restored.values()):
         new = ", ".join(f"{done.restored[kind]:,} {kind}" for kind in RESTORED)
         echo(f"  with what was derived from them: new {new}")

@@ -167,4 +167,3 @@ async def _store(database: Database, counter: TokenCounter, batch: _Batch, repor
     report.new += len(result.new)
     report.known += len(taken) - len(result.new)
     report.masked += sum(item.masked for item in taken)
-    report.conversation_ids.update(item.conversation.id for item in taken)

@@ -386,10 +386,8 @@ def test_chunks_without_vectors_are_told_of(here: Run, url: str, monkeypatch: py
         store.user("alice").add_fact("Bo is Al's brother.", type="relationship", subject="Bo")
     assert (here("doctor").code, "--redo vectors" in here("doctor").out, here("stats").err) == (0, False, "")
     monkeypatch.setenv("MEMSTORE_EMBEDDER", EMBEDDER)
-    for command in ("doctor", "stats"):
-        told = here(command)
-        assert "1 chunks have none" in told.out + told.err
-        assert "memstore derive --redo vectors" in told.out + told.err
+    told = here("doctor")
+    assert "1 chunks have none" in told.out and "memstore derive --redo vectors" in told.out
     assert here("derive", "--redo", "vectors", "--json").json["vectors"] == 1
     assert (here("stats", "--json").json["without_vectors"], here("stats").err) == (0, "")
     monkeypatch.setenv("MEMSTORE_MAX_CHUNKS_IN_MEMORY", "0")

@@ -166,7 +166,6 @@ class _Restore:
         row, changes, problem = self.builder.conversation(line)
         if problem is not None:
             self.report.add_problem(ImportProblem(where, problem))
-        self.report.conversation_ids.add(line.id)
         with self.database.user_transaction(line.user_id) as scope:
             known = [told for told in archive.read_conversations(scope, line.id)]
             if not known and erasure.last_erasure(scope, line.id) is not None:
@@ -192,8 +191,6 @@ class _Restore:
             find_new = self._new_messages if isinstance(first, MessageLine) else self._new_summaries
             if first.conversation_id != self.declared:  # its line could not be read: it is derived here
                 self.diverged.add(first.conversation_id)
-        if isinstance(first, MessageLine):
-            self.report.conversation_ids.add(first.conversation_id)
         with self.database.user_transaction(self.user_id) as scope:
             fresh = find_new(scope, entries)
         count = self._store(fresh, first, find_new) if fresh else 0

@@ -168,4 +168,3 @@ def _store(database: Database, counter: TokenCounter, batch: _Batch, report: Imp
     report.new += len(result.new)
     report.known += len(taken) - len(result.new)
     report.masked += sum(item.masked for item in taken)
-    report.conversation_ids.update(item.conversation.id for item in taken)

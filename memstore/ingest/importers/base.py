@@ -18,7 +18,6 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
-from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memstore.errors import InvalidInput
@@ -197,12 +196,6 @@ class ImportReport:
     ignored: Counter[str] = field(default_factory=Counter)
     restored: Counter[str] = field(default_factory=Counter)
     masked: int = 0
-    conversation_ids: set[UUID] = field(default_factory=set, repr=False)
-
-    @property
-    def conversations(self) -> int:
-        """How many conversations the messages are of."""
-        return len(self.conversation_ids)
 
     def add_problem(self, problem: ImportProblem) -> None:
         """Count what could not be taken, and keep why while there is room."""

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from memstore.errors import NotFound
-from memstore.ingest.validation import NewMessage
+from memstore.ingest.validation import Moment, NewMessage
 from memstore.models import Conversation, Json, Message, Role, Summary
 from memstore.server.http.dependencies import (
     CONVERSATION,
@@ -22,7 +22,6 @@ from memstore.server.http.dependencies import (
     PageParams,
     StoreDep,
     StrictModel,
-    Timestamp,
     UserDep,
 )
 
@@ -127,8 +126,8 @@ class MessageParams(PageParams):
     to_seq: int = Field(MAX_SEQ, ge=1, le=MAX_SEQ)
     role: list[Role] | None = None
     tag: list[str] | None = None
-    since: Timestamp | None = None
-    until: Timestamp | None = None
+    since: Moment | None = None
+    until: Moment | None = None
 
 
 @messages.get("")

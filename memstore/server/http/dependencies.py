@@ -18,7 +18,7 @@ from uuid import UUID
 
 from fastapi import Depends, Path, Request
 from fastapi.security import HTTPBearer
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from starlette.convertors import Convertor, register_url_convertor
 
 from memstore.client.admin import AsyncTokens, hash_token
@@ -52,15 +52,6 @@ class Name(Convertor[str]):
 
 
 register_url_convertor("name", Name())
-
-
-def _refuse_number(value: object) -> object:
-    if not isinstance(value, str) or value.replace(".", "", 1).lstrip("+-").isdigit():
-        raise ValueError("give ISO 8601 with its zone, such as 2026-01-31T18:00:00+01:00")
-    return value
-
-
-Timestamp = Annotated[AwareDatetime, BeforeValidator(_refuse_number)]
 
 
 class StrictModel(BaseModel):

@@ -176,8 +176,6 @@ async def _note_pending(memory: UserMemory, *, is_empty: bool) -> str | None:
     if not is_empty:
         return None
     counts = await memory.store.stats(user=memory.user.name)
-    if counts["pending"]:
-        return "Nothing was found; some messages are not searchable yet, until they are derived."
     if not counts["messages"] + counts["facts"]:
         return "Nothing is remembered of this user yet. add_memory and remember_messages store something."
     return "Nothing was found here. A search without filters may find something."
