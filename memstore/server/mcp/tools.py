@@ -70,7 +70,7 @@ class MessageInput(BaseModel):
     id: Annotated[Name | None, _about("An id of your own: a message with a known one is not kept twice.")] = None
 
 
-class BackgroundDerive:
+class BackgroundDeriver:
     """Derives for users whose messages were stored here, one user at a time, so that these become searchable soon.
 
     Until it is closed; the next process does what is left. Workers and other processes may derive the same user at
@@ -132,7 +132,7 @@ class UserMemory:
 
     store: AsyncMemoryStore
     user: AsyncUserScope
-    background: BackgroundDerive
+    background: BackgroundDeriver
 
     @property
     def is_trusted(self) -> bool:
