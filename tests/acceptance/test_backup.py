@@ -7,12 +7,15 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 import memstore
+from memstore.store.embedded.folder import attempts
 from memstore.store.embedded.postmaster import executable
 from memstore.store.embedded.server import EmbeddedServer, stop
 from tests.command_line import environment, variables
@@ -85,3 +88,36 @@ def test_a_dump_and_an_export_come_back_in_another_server(
                 assert restored.backfills.verify() == []
         finally:
             server.close()
+
+
+def test_any_moment_comes_back_from_a_base_backup_and_the_log(
+    folders: Callable[[str], Path], shell: Callable[..., str]
+) -> None:
+    folder, archive = folders("here"), folders("archive")
+    archive.mkdir(mode=0o777)
+    archive.chmod(0o777)
+    archive.parent.chmod(0o755)
+    with memstore.open(f"embedded:{folder}", settings=HASHING) as store:
+        shell(ARCHIVE, MEMSTORE_DATABASE_URL=store.url, ARCHIVE=archive)
+    stop(folder)
+    with memstore.open(f"embedded:{folder}", settings=HASHING) as store:
+        store.user("bob").conversation("rome").add_many(said("rome", 5))
+        shell(BASE, MEMSTORE_DATABASE_URL=store.url)
+        known = talked(store)
+        store.derive()
+        before, moment = rows(store.url, "alice", "bob"), datetime.now(UTC)
+        store.user("alice").erase()
+        with psycopg.connect(store.url, autocommit=True) as connection:
+            connection.execute("SELECT pg_switch_wal()")
+            written = "SELECT last_archived_wal IS NOT NULL FROM pg_stat_archiver"
+            assert any(connection.execute(written).fetchone() == (True,) for _ in attempts(60))
+    shell(RECOVER, ARCHIVE=archive, MOMENT=moment)
+    if os.geteuid() == 0:
+        shell('chown -R --reference="$FOLDER/data" restored', FOLDER=folder)
+    assert "messages" in shell(LOOK)
+    log = (folders("restored") / "server.log").read_text("utf-8")
+    assert "in recovery" not in log, "who looks in and leaves does not end the server in the midst of its recovery"
+    with memstore.open(f"embedded:{folders('restored')}", settings=HASHING) as restored:
+        assert rows(restored.url, "alice", "bob") == before
+        assert [hit.text for hit in recalled(restored)[0]] == [hit.text for hit in known[0]]
+        restored.user("alice").conversation("lisbon").add("user", "It goes on.")

@@ -204,12 +204,6 @@ def test_what_is_no_answer_is_told_and_not_kept_and_the_chat_goes_on(
     assert "First?" in server.read[-1].prompt
 
 
-def test_a_moment_of_trouble_before_the_answer_is_no_trouble(chat: Run, server: ReadingOllama) -> None:
-    server.script.extend([does.status(503, "busy", retry_after="0"), does.resets_before_headers, streams("Yes.")])
-    told = chat(lines="First?\n")
-    assert (told.code, told.out, told.err) == (0, "Yes.\n", "")
-
-
 def test_a_server_that_is_away_and_a_model_that_is_not_there(chat: Run, url: str, server: ReadingOllama) -> None:
     told = chat(lines="Are you there?\n", ollama_url="http://127.0.0.1:9", ollama_timeout_seconds="1")
     assert (told.code, told.out) == (1, "")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tokenizers import AddedToken, Tokenizer, pre_tokenizers
 
-from memstore.errors import InvalidInput, ProviderMissing
+from memstore.errors import InvalidInput
 from memstore.providers import load_counter
 from memstore.providers.huggingface import ChatTemplate, TokenizerCounter, Vocabulary, load
 from tests.helpers.conformance import check_counter
@@ -142,18 +142,6 @@ def test_a_template_may_stand_in_the_configuration(tmp_path: Path) -> None:
     assert own.render([USER], [TOOL]) == ("with tools", True)
     own = load(str(write(tmp_path, byte_level(), None, chat_template="{{ bos_token }}{{ eos_token }}")))
     assert own.render([USER]) == ("<|begin_of_text|><|eot_id|>", True)
-
-
-@pytest.mark.parametrize(
-    ("absent", "message"),
-    [("tokenizer.json", "is not there"), ("chat_template.jinja", "no chat template")],
-)
-def test_what_is_absent_is_named(absent: str, message: str, tmp_path: Path) -> None:
-    (write(tmp_path, byte_level(), CHATML) / absent).unlink()
-    with pytest.raises(ProviderMissing, match=message):
-        load(str(tmp_path))
-    with pytest.raises(ProviderMissing, match="tokenizer:FOLDER"):
-        load("")
 
 
 @pytest.mark.parametrize(

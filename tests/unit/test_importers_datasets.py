@@ -113,13 +113,6 @@ def test_langchains_ways_to_write_a_message_are_one(read, messages, wrap):
     assert [one["external_id"] for one in said] == ["turn:1", "turn:2", "turn:3"]
 
 
-def test_langchains_parts_become_text(read):
-    parts = [{"type": "text", "text": "a"}, "b", {"type": "image_url", "image_url": "x"}, {"type": "reasoning"}]
-    found = read(as_dict("ai", parts), expect="langchain")
-    assert texts(found) == ["a\n\nb\n\n[image]"]
-    assert ignored(found) == {"thoughts of the model": 1}
-
-
 def test_what_is_no_message_costs_itself(read):
     found = read(as_dict("human", "q"), {"a": 1}, {"messages": [as_dict("alien", "x")]}, 7, None, expect="langchain")
     assert texts(found) == ["q"]

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from memstore.errors import NotFound
-from memstore.ingest.validation import Moment, NewMessage
+from memstore.ingest.validation import NewMessage
 from memstore.models import Conversation, Json, Message, Role, Summary
 from memstore.server.http.dependencies import (
     CONVERSATION,
@@ -123,26 +123,15 @@ class MessageParams(PageParams):
     """Which messages are asked for."""
 
     from_seq: int = Field(1, ge=1, le=MAX_SEQ)
-    to_seq: int = Field(MAX_SEQ, ge=1, le=MAX_SEQ)
     role: list[Role] | None = None
-    tag: list[str] | None = None
-    since: Moment | None = None
-    until: Moment | None = None
 
 
 @messages.get("")
 async def list_messages(conversation: ConversationDep, params: Annotated[MessageParams, Query()]) -> Page[Message]:
     """Return messages in order. What is said meanwhile is on a later page."""
     (after,) = params.position(tuple[int]) or (params.from_seq - 1,)
-    rows = await conversation.messages(
-        from_seq=max(params.from_seq, min(after, MAX_SEQ - 1) + 1),
-        to_seq=params.to_seq,
-        roles=params.role,
-        tags=params.tag,
-        since=params.since,
-        until=params.until,
-        limit=params.limit + 1,
-    )
+    first = max(params.from_seq, min(after, MAX_SEQ - 1) + 1)
+    rows = await conversation.messages(from_seq=first, roles=params.role, limit=params.limit + 1)
     return params.page(rows, lambda message: [message.seq])
 
 
