@@ -14,7 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any
+from threading import Timer
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 CONVERSATION = "chat"
 PROMPT = "> "
+TURNS, SILENCE = 6, 20.0  # after so many turns, or seconds without one, a model is asked for facts
 MAX_MARGIN = 4  # at most the window's fourth part is kept free because the server counts otherwise
 UNANSWERED = (ProviderError, BudgetTooSmall, InvalidInput)  # errors that end a turn, and not the chat
 HELP = """\
@@ -97,7 +99,7 @@ def _load_model(name: str, settings: Settings) -> ServedChatModel:
     return model
 
 
-class _Stopped(BaseException):
+class _Paused(BaseException):
     """Ends a derivation between two steps. Not an Exception, which `derive` takes for a failed conversation."""
 
 
@@ -116,43 +118,69 @@ class _Session:
     reserve: int | None
     margin: int = 0  # tokens to keep free, as the server was seen to count more than we did
     line_open: bool = False
-    ended: bool = False
+    paused: bool = False
+    pauses: int = 0
+    turns: int = 0  # since the last derivation
+    timer: Timer | None = None
     errors: set[str] = field(default_factory=set)  # of derivation, each printed once
 
     def talk(self) -> None:
         """Answer each line, and derive in a thread between them; on a pipe, before the next one.
 
-        Models that facts or summaries are asked of are asked at the end: a server that answers one at a time is free
-        for the talk.
+        A model that facts or summaries are asked of is asked after a silence or some turns, and hung up on where the
+        next line comes first: a server that answers one at a time is free for the answer.
         """
-        at_terminal, all_answered, said = sys.stdin.isatty() and sys.stdout.isatty(), True, False
+        at_terminal, all_answered = sys.stdin.isatty() and sys.stdout.isatty(), True
         with ThreadPoolExecutor(1, "memstore-derive") as background:
             try:
                 if at_terminal:
                     self._welcome()
-                    background.submit(self._derive_between)  # what an earlier session left
+                    background.submit(self._derive)  # what an earlier session left
                 for text in _typed_lines() if at_terminal else _piped_lines():
                     if text == "/quit":
                         break
                     if not text or self._run_command(text):
                         continue
+                    self._pause()
                     all_answered &= self._try_answer(text, may_stop=at_terminal)
-                    said = True
-                    derivation = background.submit(self._derive_between)
-                    if not at_terminal:
-                        derivation.result()
+                    self._resume()
+                    self.turns += 1
+                    if not self._asking or self.turns >= TURNS:
+                        derivation = background.submit(self._derive)
+                        if not at_terminal:
+                            derivation.result()
+                    elif at_terminal:
+                        self.timer = Timer(SILENCE, background.submit, [self._derive])
+                        self.timer.start()
+                if not at_terminal and self.turns:
+                    self._derive()
             finally:
-                self.ended = True
-        if said and self._asks_models:
-            if at_terminal:
-                echo_hint("summaries and facts of what was said are made; Ctrl-C leaves that to memstore derive")
-            self._derive()
+                self._pause()
         raise typer.Exit(0 if at_terminal or all_answered else 1)
 
     @property
-    def _asks_models(self) -> bool:
-        settings = self.store.settings
-        return (settings.summary_model, settings.facts_model) != ("none", "none")
+    def _asking(self) -> list[ServedChatModel]:
+        """The models that derivation asks on a server."""
+        from memstore.providers.services import ServedChatModel
+
+        try:
+            models = self.store._runtime.chat_models
+        except ProviderError:  # derivation says which one is missing
+            return []
+        return [model for model in models if isinstance(model, ServedChatModel)]
+
+    def _pause(self) -> None:
+        """Stop the derivation, at once where a model is asked for it."""
+        self.paused, self.pauses = True, self.pauses + 1
+        if self.timer is not None:
+            self.timer.cancel()
+        for model in self._asking:
+            model.pause()
+
+    def _resume(self) -> None:
+        self.paused = False
+        for model in self._asking:
+            model.resume()
 
     def _welcome(self) -> None:
         with suppress(ImportError):  # not everywhere; it lets a line be edited
@@ -221,24 +249,26 @@ class _Session:
             print(flush=True)
         self.line_open = False
 
-    def _derive_between(self) -> None:
-        def stop(*_: object) -> None:
-            if self.ended:
-                raise _Stopped
-
-        with suppress(_Stopped):
-            self._derive(only=["chunks"] if self._asks_models else [], progress=stop)
-
-    def _derive(self, **options: Any) -> None:
+    def _derive(self) -> None:
+        if self.paused:
+            return
+        began = self.pauses
         try:
-            report = self.store.derive(user=self.scope.user.name, **options)
+            report = self.store.derive(user=self.scope.user.name, progress=self._stop_if_paused)
             errors = [f"not derived yet: {text}" for text in (*report.failed, *report.waiting)]
+            self.turns = self.turns if report.waiting else 0
+        except _Paused:
+            return
         except Exception as error:  # whatever it is: it costs the chat what it would have found, and nothing else
             errors = [f"not derived: {error}"]
-        for text in errors:
+        for text in errors if self.pauses == began else ():  # it was not stopped by the next line
             if text not in self.errors:
                 self.errors.add(text)
                 echo_hint(text)
+
+    def _stop_if_paused(self, *_: object) -> None:
+        if self.paused:
+            raise _Paused
 
     def _run_command(self, text: str) -> bool:
         match = _COMMAND.match(text)

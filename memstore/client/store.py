@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 from memstore import ids
 from memstore._compat import to_thread
 from memstore.client.admin import AsyncEmbeddings, AsyncTokens
-from memstore.client.backfills import AsyncBackfills, select_derivers
+from memstore.client.backfills import AsyncBackfills
 from memstore.client.runtime import Runtime, validate_settings
 from memstore.client.user import AsyncUserScope
 from memstore.derive.dependencies import Dependencies
@@ -144,16 +144,9 @@ class AsyncMemoryStore:
             yield name
 
     async def derive(
-        self,
-        *,
-        user: str | None = None,
-        only: Sequence[str] = (),
-        redo: str | None = None,
-        progress: Progress | None = None,
+        self, *, user: str | None = None, redo: str | None = None, progress: Progress | None = None
     ) -> DeriveReport:
         """Embed, summarize and extract facts from what is pending, here and now; of every user or of one.
-
-        `only` names some of "chunks", "summaries" and "facts".
 
         With `redo="facts"` or `"summaries"` what another recipe made is made anew too, each conversation's in one
         transaction; manual changes of facts stay. With `redo="vectors"` chunks without a vector are embedded.
@@ -164,7 +157,7 @@ class AsyncMemoryStore:
 
         check_names(user=user)
         check_choice("redo", redo, REBUILDABLE)
-        part = DeriveScope(ids.user_id(user) if user is not None else None, derivers=select_derivers(only))
+        part = DeriveScope(ids.user_id(user) if user is not None else None)
         with operation_span("derive") as span:
             resources = await self._runtime.resources()
             report = await derive(self._database, resources, part, redo=redo, progress=progress or _ignore)

@@ -1,4 +1,4 @@
-"""Requests to a server: asked again for what may pass, limited in time; and embedders behind one.
+"""Requests to a server: asked again for what may pass, limited in time, ended from another thread; and embedders.
 
 A provider (`openai`, `ollama`) writes an `EmbeddingEndpoint`, and the rest is here.
 """
@@ -6,16 +6,19 @@ A provider (`openai`, `ollama`) writes an `EmbeddingEndpoint`, and the rest is h
 from __future__ import annotations
 
 import random
+import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from itertools import count
 from math import ceil
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 import numpy as np
 
@@ -95,6 +98,31 @@ def retry_after(header: str | None) -> float | None:
         return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
     except (TypeError, ValueError):
         return None
+
+
+class Connections:
+    """Connections to a server, by which requests that are under way can be ended from another thread."""
+
+    def __init__(self) -> None:
+        self._sockets: WeakSet[socket.socket] = WeakSet()
+        self.is_paused = False
+
+    def watch(self, request: Any) -> None:
+        """Note the connection that a request of httpx opens; it is a hook of its client."""
+        request.extensions = {**request.extensions, "trace": self._note}
+
+    def _note(self, event: str, info: Mapping[str, Any]) -> None:
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            self._sockets.add(info["return_value"].get_extra_info("socket"))
+            if self.is_paused:
+                self.pause()
+
+    def pause(self) -> None:
+        """End all of them, and those that come: the server stops working, and who waits for an answer has an error."""
+        self.is_paused = True
+        for each in list(self._sockets):
+            with suppress(OSError, ValueError):  # closed already
+                each.shutdown(socket.SHUT_RDWR)
 
 
 def is_local(url: str) -> bool:

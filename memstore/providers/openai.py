@@ -24,7 +24,7 @@ from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
 from memstore.providers import Scores
-from memstore.providers.connections import Retries, ServedEmbedder, TransientError, is_local, retry_after
+from memstore.providers.connections import Connections, Retries, ServedEmbedder, TransientError, is_local, retry_after
 from memstore.providers.services import (
     MOST_CHARACTERS,
     ChatRequest,
@@ -109,6 +109,7 @@ class OpenAIServer:
         self._key = key
         self._clients: dict[int, openai.OpenAI] = {}
         self.is_local = is_local(url)
+        self.connections = Connections()
 
     def get(self, path: str, seconds: float) -> Any:
         """Return the JSON that the server answers."""
@@ -145,6 +146,7 @@ class OpenAIServer:
                 http_client=openai.DefaultHttpxClient(
                     follow_redirects=False,  # what was said goes to the server that was named, and to no other
                     trust_env=not self.is_local,  # a proxy's own 127.0.0.1 is another one
+                    event_hooks={"request": [self.connections.watch]},
                 ),
             )
             finalize(self, _close, self._clients[process], process).atexit = False
@@ -236,6 +238,11 @@ class OpenAIChat:
     def counter_name(self) -> str:
         """The name of the counter of its contexts."""
         return f"openai:{self._model}"
+
+    @property
+    def connections(self) -> Connections:
+        """The connections to its server."""
+        return self._server.connections
 
     def describe(self, seconds: float) -> ModelInfo:
         """Return the name, and the window where the server lists it."""

@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
 from memstore.providers import ChatMessage, Completion, T
-from memstore.providers.connections import Retries, TransientError
+from memstore.providers.connections import Connections, Retries, TransientError
 from memstore.text import replace_surrogates
 
 R = TypeVar("R")
@@ -151,6 +151,8 @@ class ServedChatModel:
         self._known: ModelInfo | None = None
         self._given: int | None = None
         self._rates: deque[float] = deque(maxlen=16)
+        # An endpoint that shows none is not hung up on: it is asked nothing more.
+        self._connections: Connections = getattr(endpoint, "connections", None) or Connections()
 
     def __repr__(self) -> str:
         return f"<ServedChatModel {self._endpoint.service}>"
@@ -214,6 +216,14 @@ class ServedChatModel:
                 f"{self.name} answered twice with what cannot be used: {wrong}", second.text, *_spent(first, second), 2
             ) from None
 
+    def pause(self) -> None:
+        """Hang up on what `complete` asks, and let it raise `ModelUnavailable`: the server is free for others."""
+        self._connections.pause()
+
+    def resume(self) -> None:
+        """Let `complete` ask again."""
+        self._connections.is_paused = False
+
     def stream(
         self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, show: Callable[[str], object]
     ) -> RawAnswer:
@@ -249,10 +259,13 @@ class ServedChatModel:
         return answer
 
     def _ask(self, request: ChatRequest) -> RawAnswer:
+        def call(seconds: float) -> RawAnswer:
+            if self._connections.is_paused:
+                raise ModelUnavailable(f"{self._endpoint.service} is wanted for something else first.")
+            return self._endpoint.answer(replace(request, seconds=seconds))
+
         try:
-            answer = self._retries(request.seconds).run_in_time(
-                lambda seconds: self._endpoint.answer(replace(request, seconds=seconds))
-            )
+            answer = self._retries(request.seconds).run_in_time(call)
         except ModelReplaced:
             self._known = None
             raise

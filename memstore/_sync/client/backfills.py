@@ -44,7 +44,7 @@ class Backfills:
         """
         settings = self._runtime.settings
         gap, full = settings.session_gap_hours * 3600.0, settings.segment_tokens
-        totals = {name: PendingMessages(name, 0, 0, 0, 0) for name in select_derivers(only)}
+        totals = {name: PendingMessages(name, 0, 0, 0, 0) for name in _derivers(only)}
         for owner, _ in self._users(user):
             with self._database.user_transaction(owner) as scope:
                 for pending in watermarks.pending_messages(scope, gap_seconds=gap, segment_tokens=full):
@@ -86,7 +86,7 @@ class Backfills:
         that one. If the process is killed meanwhile, the backfill is left paused with a part of what is pending.
         """
         check_names(user=user)
-        derivers, backfill = select_derivers(only), ids.uuid7()
+        derivers, backfill = _derivers(only), ids.uuid7()
         queue.prepare_queue(self._database.url)
         with self._database.admin_transaction() as scope:
             only_user = None if user is None else ids.user_id(user)
@@ -159,8 +159,7 @@ def _find(scope: Transaction, backfill: UUID | None) -> Backfill:
     return rows[0]
 
 
-def select_derivers(only: Sequence[str]) -> Sequence[str]:
-    """Return the derivers of these names in order; all of them for none."""
+def _derivers(only: Sequence[str]) -> Sequence[str]:
     for name in only:
         check_choice("only", name, DERIVERS)
     return [name for name in DERIVERS if name in only] or DERIVERS

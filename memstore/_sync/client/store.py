@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from memstore import ids
 from memstore._sync.client.admin import Embeddings, Tokens
-from memstore._sync.client.backfills import Backfills, select_derivers
+from memstore._sync.client.backfills import Backfills
 from memstore._sync.client.runtime import Runtime, validate_settings
 from memstore._sync.client.user import UserScope
 from memstore._sync.store import messages, queue
@@ -145,16 +145,9 @@ class MemoryStore:
             yield name
 
     def derive(
-        self,
-        *,
-        user: str | None = None,
-        only: Sequence[str] = (),
-        redo: str | None = None,
-        progress: Progress | None = None,
+        self, *, user: str | None = None, redo: str | None = None, progress: Progress | None = None
     ) -> DeriveReport:
         """Embed, summarize and extract facts from what is pending, here and now; of every user or of one.
-
-        `only` names some of "chunks", "summaries" and "facts".
 
         With `redo="facts"` or `"summaries"` what another recipe made is made anew too, each conversation's in one
         transaction; manual changes of facts stay. With `redo="vectors"` chunks without a vector are embedded.
@@ -165,7 +158,7 @@ class MemoryStore:
 
         check_names(user=user)
         check_choice("redo", redo, REBUILDABLE)
-        part = DeriveScope(ids.user_id(user) if user is not None else None, derivers=select_derivers(only))
+        part = DeriveScope(ids.user_id(user) if user is not None else None)
         with operation_span("derive") as span:
             resources = self._runtime.resources()
             report = derive(self._database, resources, part, redo=redo, progress=progress or _ignore)
