@@ -116,7 +116,7 @@ def imported(url: str, path: Path, folder: Path) -> tuple[Spent, Spent, int]:
         assert store.counter.count("warm")
         line = folder / "line.jsonl"
         line.write_text('{"user": "warm", "conversation": "warm", "role": "user", "content": 0}\n')
-        assert store.import_file(line).passed_by == 1
+        assert store.import_file(line).skipped == 1
         with store._database.admin_transaction(), store._database.admin_transaction():
             pass  # an import has two connections
         assert not derive(store._database, store._runtime.resources(), UNITS).chunks

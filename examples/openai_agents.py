@@ -9,7 +9,7 @@ from agents import Agent, RunConfig, Runner
 from agents.testing import ScriptedModel, assistant_message
 
 import memstore
-from memstore.adapters.openai_agents import MemstoreSession, remembered
+from memstore.adapters.openai_agents import MemstoreSession, memory_callback
 
 
 async def main() -> None:
@@ -20,7 +20,7 @@ async def main() -> None:
         alice = memory.user("alice")
         for name, said in (("monday", "I'm allergic to peanuts."), ("friday", "What should I avoid in Lisbon?")):
             session = MemstoreSession(name, alice)
-            shown = RunConfig(session_input_callback=remembered(session, budget=2000), tracing_disabled=True)
+            shown = RunConfig(session_input_callback=memory_callback(session, budget=2000), tracing_disabled=True)
             print((await Runner.run(agent, said, session=session, run_config=shown)).final_output)
             memory.derive()
         print([fact.text for fact in alice.facts()])

@@ -38,7 +38,7 @@ with atheris.instrument_imports(include=["memstore"]):
     )
     from memstore.errors import InvalidInput, MemstoreError
     from memstore.ingest.add import ConversationRef, build_row
-    from memstore.ingest.importers import IMPORTERS, ImportOptions, Record, Skipped
+    from memstore.ingest.importers import IMPORTERS, ImportOptions, ImportProblem, Record
     from memstore.models import Hit, Summary, Tier
     from memstore.text import MEMORY_FOOT, STANDING_FOOT, SUMMARIES_FOOT, blank_fenced_blocks
 
@@ -73,7 +73,7 @@ def importers(data: bytes, folder: Path) -> None:
         assert str(error).strip()
         return
     for one in found:
-        if isinstance(one, Skipped):
+        if isinstance(one, ImportProblem):
             assert one.reason.isprintable() and one.where.isprintable(), one
         elif isinstance(one, Record):
             try:

@@ -160,7 +160,6 @@ class _Commands:
         return "All memory cleared"
 
     async def _files(self) -> Files:
-        """Return every file's text by its path below the root."""
         documents = await self._call(self._documents.search, NAMESPACE, limit=MAX_FILES)
         return dict(sorted((document.key, document.value["text"]) for document in documents))
 

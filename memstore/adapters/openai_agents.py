@@ -2,11 +2,11 @@
 
     user = memstore.open().user("alice")
     session = MemstoreSession("lisbon", user)
-    shown = RunConfig(session_input_callback=remembered(session, budget=4000))
+    shown = RunConfig(session_input_callback=memory_callback(session, budget=4000))
     await Runner.run(agent, "What should I avoid eating?", session=session, run_config=shown)
 
 A session gives back exactly what was put in. What is in it is derived and recalled like any other conversation, in
-every session of the user: `remembered` puts facts, summaries and what was said elsewhere into the model's input.
+every session of the user: `memory_callback` puts facts, summaries and what was said elsewhere into the model's input.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class MemstoreSession:
         return await maybe_await(self.conversation.erase)
 
 
-def remembered(session: MemstoreSession, *, budget: int, **options: Any) -> Callback:
+def memory_callback(session: MemstoreSession, *, budget: int, **options: Any) -> Callback:
     """Return a `session_input_callback` that shows a model what is remembered, in at most `budget` tokens.
 
     The newest turns, summaries, facts and what else is recalled about the new question come before the new input;

@@ -19,7 +19,6 @@ from memstore.cli import (
     derive,
     doctor,
     erase,
-    facts,
     import_export,
     recall,
     server,
@@ -40,13 +39,13 @@ app = typer.Typer(
 command(app, takes_database=False)(demo.demo)
 for function in (  # in the order of --help
     import_export.import_, import_export.export, derive.derive, derive.worker, derive.jobs, server.serve,
-    recall.recall, recall.context, chat.chat, facts.facts, server.mcp, recall.users, recall.conversations,
+    recall.recall, recall.context, chat.chat, recall.facts, server.mcp, recall.users, recall.conversations,
     erase.erase, erase.erasures, erase.verify_erasure, doctor.stats, doctor.doctor,
 ):  # fmt: skip
     command(app, function.__name__.strip("_").replace("_", "-"))(function)
 app.add_typer(derive.backfill_app, name="backfill")
 app.add_typer(db.embeddings_app, name="embeddings")
-app.add_typer(facts.app, name="fact")
+app.add_typer(recall.fact_app, name="fact")
 app.add_typer(server.token_app, name="token")
 app.add_typer(db.app, name="db")
 

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memstore.cli.facts import print_facts
-from memstore.cli.options import ConversationOption, UserOption, given, name_option
+from memstore.cli.options import ConversationOption, UserOption, common, name_option
 from memstore.cli.output import echo_error, echo_hint, escape, print_json
-from memstore.cli.recall import print_hits
+from memstore.cli.recall import print_facts, print_hits
 from memstore.cli.session import open_store
 from memstore.errors import (
     BudgetTooSmall,
@@ -65,9 +64,6 @@ def chat(
     reserve: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="The most tokens of an answer; else a quarter of the window.")
     ] = None,
-    message: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Say only this; else lines are read from stdin.")
-    ] = None,
 ) -> None:
     """Talk to a model that remembers what was said, in this session and in those before. It is told today's date.
 
@@ -75,22 +71,16 @@ def chat(
     said is stored before the model is asked, an answer once it came to its end. Where lines come from a pipe and one
     was not answered, the others go on, and the exit code is 1.
 
-    JSON, with --message: {"answer", "ended": "stop" or "length", "tokens", "prompt_tokens", "answer_tokens", "window",
+    JSON, of each answer: {"answer", "ended": "stop" or "length", "tokens", "prompt_tokens", "answer_tokens", "window",
     "receipt": id}.
     """
     from memstore.settings import load as load_settings
 
-    if given.as_json and message is None:
-        raise typer.BadParameter("it is for one message: give --message.", param_hint="--json")
     # The same window in every call, whatever it is for: Ollama loads a model anew for another one.
     num_ctx = max(load_settings({}).ollama_num_ctx, budget or 0)
     with open_store(ollama_num_ctx=num_ctx) as store:
         scope = store.user(user).conversation(conversation)
-        session = _Session(store, scope, _load_model(model, store.settings), system, budget, reserve)
-        if message is not None:
-            session.answer_one(message)
-        else:
-            session.talk()
+        _Session(store, scope, _load_model(model, store.settings), system, budget, reserve).talk()
 
 
 def _load_model(name: str, settings: Settings) -> ServedChatModel:
@@ -133,19 +123,6 @@ class _Session:
     turns: int = 0  # since the last derivation
     timer: Timer | None = None
     errors: set[str] = field(default_factory=set)  # of derivation, each printed once
-
-    def answer_one(self, text: str) -> None:
-        """Answer one message, then derive."""
-        context, answer = self._answer(text, (lambda _: None) if given.as_json else self._show)
-        if given.as_json:
-            shown = {
-                "answer": answer.text,
-                "ended": _ended(answer),
-                "tokens": int(context.tokens),
-            }
-            counts = {"prompt_tokens": answer.prompt_tokens, "answer_tokens": answer.completion_tokens}
-            print_json(shown | counts | {"window": self._window, "receipt": context.receipt.id})
-        self._derive()
 
     def talk(self) -> None:
         """Answer each line, and derive in a thread between them; on a pipe, before the next one.
@@ -215,7 +192,7 @@ class _Session:
     def _try_answer(self, text: str, *, may_stop: bool) -> bool:
         """Answer a message; return whether there is an answer, having printed why not. Ctrl-C may stop it."""
         try:
-            self._answer(text, self._show)
+            context, answer = self._answer(text, (lambda _: None) if common.as_json else self._show)
         except UNANSWERED as error:
             self._end_line()
             echo_error(str(error))
@@ -227,10 +204,13 @@ class _Session:
             self._end_line()
             echo_hint("stopped; what you said is stored, the unfinished answer is not")
             return False
+        if common.as_json:
+            shown = {"answer": answer.text, "ended": _ended(answer), "tokens": int(context.tokens)}
+            counts = {"prompt_tokens": answer.prompt_tokens, "answer_tokens": answer.completion_tokens}
+            print_json(shown | counts | {"window": self._window, "receipt": context.receipt.id})
         return True
 
     def _answer(self, text: str, show: Callable[[str], object]) -> tuple[Context, RawAnswer]:
-        """Store a message, pass the answer piece by piece to `show`, and store it."""
         self.scope.add("user", text)
         name, max_tokens = self.model.counter_name, self._window // 4 if self.reserve is None else self.reserve
         margin = min(self.margin, self._window // MAX_MARGIN)
@@ -320,7 +300,6 @@ class _Session:
         echo_hint(f"memstore fact history and undo bring it back; memstore erase fact {fact.id} removes it for good")
 
     def _explain(self) -> None:
-        """Print what the last context was made of."""
         if receipts := self.scope.receipts(limit=1):
             print(escape(self.scope.user.receipt(receipts[0]).explain()))
         else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memstore.cli.options import command, given, group, option
+from memstore.cli.options import command, common, group, option
 from memstore.cli.output import echo_hint, print_models, print_result, show_progress
 from memstore.cli.session import open_store
 from memstore.errors import ConfigurationError
@@ -50,7 +50,7 @@ def sql() -> None:
     from memstore.store import migrations
 
     statements = migrations.sql()
-    if given.as_json:
+    if common.as_json:
         print_result({"sql": statements}, "")
     else:
         print(statements)
@@ -131,7 +131,7 @@ def _print_status(status: Status) -> None:
 def _target() -> str:
     from memstore.settings import load
 
-    return given.database or load({}).database_url
+    return common.database or load({}).database_url
 
 
 @contextmanager

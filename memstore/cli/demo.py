@@ -10,10 +10,9 @@ from typing import Annotated
 import typer
 
 import memstore
-from memstore.cli.facts import print_facts
-from memstore.cli.options import given, option
+from memstore.cli.options import common, option
 from memstore.cli.output import echo, echo_hint, print_context, show_progress
-from memstore.cli.recall import print_hits
+from memstore.cli.recall import print_facts, print_hits
 
 USER, CONVERSATION = "alice", "lisbon"
 QUESTION = "What am I allergic to, and when do we fly to Lisbon?"
@@ -41,7 +40,7 @@ def demo(
             made = store.derive(progress=move)
         alice = store.user(USER)
         context = alice.conversation(CONVERSATION).context(question, budget=budget, system=SYSTEM)
-        if not given.as_json:
+        if not common.as_json:
             counts = store.stats()
             _print_step(1, "History in", f"{counts['messages']} messages in {counts['conversations']} conversations")
             derived = f"{made.chunks} chunks, {made.summaries} summaries, {made.facts} facts"

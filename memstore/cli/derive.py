@@ -9,7 +9,7 @@ from uuid import UUID
 
 import typer
 
-from memstore.cli.options import LimitOption, OnlyUserOption, command, flag, given, group, option
+from memstore.cli.options import LimitOption, OnlyUserOption, command, common, flag, group, option
 from memstore.cli.output import (
     echo_hint,
     err,
@@ -92,7 +92,7 @@ def worker(concurrency: ConcurrencyOption = 4) -> None:
 
     log_records()
     echo_hint("working; Ctrl-C stops it")
-    made = asyncio.run(work(given.database, concurrency=concurrency))
+    made = asyncio.run(work(common.database, concurrency=concurrency))
     print_result(made, ", ".join(f"{count:,} {name}" for name, count in made.items()))
 
 
@@ -218,7 +218,7 @@ def _work(start: Callable[[WorkingStore], Awaitable[UUID]], detach: bool, concur
     from memstore.client.worker import WorkingStore
 
     async def run() -> BackfillStatus:
-        async with await WorkingStore.open(given.database) as store:
+        async with await WorkingStore.open(common.database) as store:
             backfill = await start(store)
             if detach:
                 return await store.backfills.status(backfill)

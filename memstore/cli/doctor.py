@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from memstore.cli.options import OnlyUserOption, given
-from memstore.cli.output import echo, echo_hint, print_json, print_rows
+from memstore.cli.options import OnlyUserOption, common
+from memstore.cli.output import echo, print_json, print_rows
 from memstore.cli.session import exit_code, hint_why_little, open_store
 from memstore.errors import MemstoreError
 
@@ -28,10 +28,6 @@ def stats(
         counts = store.stats(user=user)
         if user is not None and not counts["conversations"]:
             hint_why_little(store, user)
-        if lacking := _vectors(counts, store.settings.embedder):
-            echo_hint(lacking)
-    if counts["invalid_responses"]:
-        echo_hint(f"{counts['invalid_responses']} {UNUSABLE}: user.invalid_responses() says why")
     print_rows(counts, ("what", "how many"), counts.items())
 
 
@@ -54,11 +50,11 @@ def doctor() -> None:
     checks = []
     for check in run_checks():
         checks.append(check)
-        if not given.as_json:
+        if not common.as_json:
             mark = ("FAIL ", "bold red") if check.code else ("ok   ", "green")
             echo(mark, (f"{check.what}: ", "bold"), check.detail)
     code = next((check.code for check in checks if check.code), 0)
-    if given.as_json:
+    if common.as_json:
         rows = [{"what": check.what, "ok": not check.code, "detail": check.detail} for check in checks]
         print_json({"ok": not code, "checks": rows})
     sys.exit(code)
@@ -81,9 +77,9 @@ def run_checks() -> Iterator[Check]:
     yield usable
     counter = f"{settings.counter}, vocabulary checked, no network"
     yield _check("token counter", lambda: load_counter(settings.counter).count("memstore"), counter)
-    yield _check("embedder", lambda: _load(settings.embedder, load_embedder), settings.embedder)
+    yield _check("embedder", lambda: load_embedder(settings.embedder, settings), settings.embedder)
     if settings.reranker != "none":
-        yield _check("reranker", lambda: _load(settings.reranker, load_reranker), settings.reranker)
+        yield _check("reranker", lambda: load_reranker(settings.reranker, settings), settings.reranker)
     for what, name in {"facts model": settings.facts_model, "summary model": settings.summary_model}.items():
         yield _check(what, partial(_describe_chat_model, name, settings))
     if not usable.code:  # else no store is opened
@@ -107,17 +103,6 @@ def _describe_chat_model(name: str, settings: Settings) -> str:
 
     model = load_chat_model(name, settings)
     return "none: rules" if model is None else f"{model.name} answers, with {model.context_tokens} tokens of window"
-
-
-def _load(name: str, load: Callable[[str], object]) -> None:
-    """Check that a model that takes seconds to load is installed; load any other."""
-    kind, _, model = name.partition(":")
-    if kind in ("sentence-transformers", "cross-encoder"):
-        from memstore.providers.sentence_transformers import check_model
-
-        check_model(model)
-    else:
-        load(name)
 
 
 def _store(store: MemoryStore) -> Iterator[Check]:

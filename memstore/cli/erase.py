@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memstore.cli.options import OnlyUserOption, UserOption, flag, given
+from memstore.cli.options import OnlyUserOption, UserOption, common, flag
 from memstore.cli.output import echo, echo_hint, print_json, print_rows
 from memstore.cli.session import hint_why_little, open_store
 
@@ -74,9 +74,9 @@ def verify_erasure(
     certificates = _read(certificate)
     with open_store() as store:
         results = [(each, store.verify_erasure(each)) for each in certificates]
-    if given.as_json:
+    if common.as_json:
         print_json([{"certificate": each.id} | asdict(remains) for each, remains in results])
-    for each, remains in results if not given.as_json else ():
+    for each, remains in results if not common.as_json else ():
         left = ", ".join(f"{rows:,} rows of {table}" for table, rows in remains.found.items())
         result = f"something is left: {left}" if left else "nothing is left in them"
         echo(f"{each.scope} erased, {_when(each)}: looked through {remains.tables} tables: {result}")

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memstore.cli.options import flag, given, name_option, option
+from memstore.cli.options import common, flag, name_option, option
 from memstore.cli.output import echo, echo_hint, one_line, print_json, print_result, show_progress, to_json
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
 
 if TYPE_CHECKING:
     from memstore import MemoryStore
-    from memstore.ingest.importers import Imported
+    from memstore.ingest.importers import ImportReport
     from memstore.models import Json
 
-MAX_SHOWN = 20  # skipped ones; `--json` has them all
+MAX_SHOWN = 20  # problems; `--json` has them all
 OWN = "memstore"  # what `export` writes
 STDIN, STDOUT = Path("-"), "-"
 RESTORED = ("users", "conversations", "summaries", "facts", "documents")
@@ -42,8 +42,8 @@ def import_(
     What is known is not taken twice. What cannot be read is skipped and named, a file that cannot be read at all as
     one; the rest is stored, and the exit code is 1.
 
-    JSON: {"new", "known", "skipped", "files": [one for each], "reasons": [{"file", "where", "reason"} of what was
-    skipped]}.
+    JSON: {"new", "known", "skipped", "files": [one for each], "problems": [{"file", "where",
+    "reason"} of what was skipped]}.
     """
     from memstore.ingest.importers import IMPORTERS
 
@@ -53,57 +53,55 @@ def import_(
     how: Json = {"me": me, "timezone": timezone, "date_order": date_order}
     how |= {"user": user, "format": format, "untrusted": untrusted}
     counts: list[Json] = []
-    reasons: list[Json] = []
+    problems: list[Json] = []
     with open_store() as store:
         for file in files:
             done = _import_file(store, file, **how)
             counts.append(_counts(file, done))
-            skipped = [{"file": str(file), "where": skip.where, "reason": str(skip.reason)} for skip in done.skipped]
-            reasons += skipped
-            if not given.as_json:
+            problems += [{"file": str(file)} | to_json(problem) for problem in done.problems]
+            if not common.as_json:
                 _print_file(file, done)
-    if given.as_json:
+    if common.as_json:
         totals = {name: sum(each[name] for each in counts) for name in ("new", "known", "skipped")}
-        print_json(totals | {"files": counts, "reasons": reasons})
+        print_json(totals | {"files": counts, "problems": problems})
     elif any(each["new"] and each["format"] != OWN for each in counts):
         echo_hint("next: memstore derive makes them findable")
-    raise typer.Exit(1 if reasons else 0)
+    raise typer.Exit(1 if problems else 0)
 
 
-def _import_file(store: MemoryStore, file: Path, **how: Any) -> Imported:
+def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportReport:
     """Import a file; one that cannot be read at all is skipped as a whole."""
-    from memstore.ingest.importers import Imported, Skipped
+    from memstore.ingest.importers import ImportProblem, ImportReport
 
     try:
         with show_progress(file.name) as move:
             source = sys.stdin.buffer if file == STDIN else file
             return store.import_file(source, **how, progress=lambda read, size: move(file.name, read, size))
     except InvalidInput as error:
-        return Imported(passed_by=1, skipped=[Skipped(str(file), str(error))])
+        return ImportReport(skipped=1, problems=[ImportProblem(str(file), str(error))])
 
 
-def _counts(file: Path, done: Imported) -> Json:
-    """Return a file's line of the report."""
-    names = ("format", "new", "known", "left_out", "masked", "conversations")
-    counts: Json = {"file": str(file), "skipped": done.passed_by} | {name: getattr(done, name) for name in names}
+def _counts(file: Path, done: ImportReport) -> Json:
+    names = ("format", "new", "known", "skipped", "ignored", "masked")
+    counts: Json = {"file": str(file)} | {name: getattr(done, name) for name in names}
     if done.format == OWN:
         counts["restored"] = {kind: done.restored[kind] for kind in RESTORED}
     return counts
 
 
-def _print_file(file: Path, done: Imported) -> None:
-    result = f"{done.new} new, {done.known} known, {done.passed_by} skipped"
-    echo((one_line(file), "bold"), f": {result}, in {done.conversations} conversations")
+def _print_file(file: Path, done: ImportReport) -> None:
+    result = f"{done.new} new, {done.known} known, {done.skipped} skipped"
+    echo((one_line(file), "bold"), f": {result}")
     if any(done.restored.values()):
         new = ", ".join(f"{done.restored[kind]:,} {kind}" for kind in RESTORED)
         echo(f"  with what was derived from them: new {new}")
     if done.masked:
         echo_hint(f"secrets masked in {done.masked} messages")
-    for what, count in done.left_out.most_common():
-        echo_hint(f"left out: {count:,} {what}")
-    for skip in done.skipped[:MAX_SHOWN]:
-        echo_hint(f"skipped {skip.where}: {skip.reason}", "yellow")
-    if done.passed_by > MAX_SHOWN:
+    for what, count in done.ignored.most_common():
+        echo_hint(f"ignored: {count:,} {what}")
+    for problem in done.problems[:MAX_SHOWN]:
+        echo_hint(f"skipped {problem.where}: {problem.reason}", "yellow")
+    if done.skipped > MAX_SHOWN:
         echo_hint("… and more; --json names them")
 
 
@@ -119,7 +117,7 @@ def export(
     memstore import takes it in again, elsewhere, with the same ids and the same recall. The file appears once it is
     whole, for its owner alone.
     """
-    if path == STDOUT and given.as_json:
+    if path == STDOUT and common.as_json:
         raise typer.BadParameter("stdout has the export; give a file to have the counts there.")
     options: Json = {"users": user or None, "derived": not no_derived}
     with open_store() as store:

@@ -32,13 +32,13 @@ class CommonOptions:
     as_json: bool = False
 
 
-given = CommonOptions()
+common = CommonOptions()
 
 
 def command(
     app: typer.Typer, name: str | None = None, *, takes_database: bool = True
 ) -> Callable[[Function], Function]:
-    """Register a command, which takes --json, and --database where it uses a store: `given` has them."""
+    """Register a command, which takes --json, and --database where it uses a store: `common` has them."""
 
     options: dict[str, Any] = {"database": (None, DatabaseOption)} if takes_database else {}
     options["as_json"] = (False, JsonFlag)
@@ -46,7 +46,7 @@ def command(
     def register(function: Function) -> Function:
         @wraps(function)
         def run(as_json: bool, database: str | None = None, **arguments: Any) -> None:
-            given.database, given.as_json = database, as_json
+            common.database, common.as_json = database, as_json
             function(**arguments)
 
         own = inspect.signature(function, eval_str=True)

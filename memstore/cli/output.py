@@ -20,7 +20,7 @@ from uuid import UUID
 from rich.console import Console
 from rich.text import Text
 
-from memstore.cli.options import given
+from memstore.cli.options import common
 
 if TYPE_CHECKING:
     from memstore.models import Context, Json
@@ -99,7 +99,7 @@ def print_json(value: object) -> None:
 
 def print_result(value: object, text: str) -> None:
     """Print what a command did: a value as JSON, or a text for people."""
-    if given.as_json:
+    if common.as_json:
         print_json(value)
     else:
         echo(text)
@@ -110,7 +110,7 @@ def print_rows(value: object, columns: Sequence[str], rows: Iterable[Sequence[ob
 
     Where there are no rows, `empty` says on stderr what that means.
     """
-    if given.as_json:
+    if common.as_json:
         print_json(value)
         return
     cells = [[_cell(cell) for cell in row] for row in rows]
@@ -205,7 +205,7 @@ def short_id(id: UUID) -> str:
 
 def print_context(context: Context) -> None:
     """Print a context: as JSON, or its messages and how many tokens each of its sections has."""
-    if given.as_json:
+    if common.as_json:
         print_json(context)
         return
     print_messages(context)
@@ -228,7 +228,6 @@ def print_messages(context: Context) -> None:
 
 
 def _message_text(message: Json) -> str:
-    """Return the text of a message, also of one in parts, else all of it but the role."""
     content = message.get("content")
     if isinstance(content, list) and all(part.get("type") == "text" for part in content):
         content = "\n".join(str(part.get("text", "")) for part in content)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import typer
 
-from memstore.cli.options import UserOption, command, flag, given, group, name_option, option
+from memstore.cli.options import UserOption, command, common, flag, group, name_option, option
 from memstore.cli.output import echo_hint, flush, log_records, print_json, print_models, print_result, to_json
 from memstore.cli.session import open_store
 
@@ -46,7 +46,7 @@ def serve(
         if is_open:
             echo_hint("whoever uses this machine may ask: no token was made yet (memstore token create)")
 
-    asyncio.run(run(given.database, host=host, port=port, ui_writes=allow_writes_in_ui, on_start=announce))
+    asyncio.run(run(common.database, host=host, port=port, ui_writes=allow_writes_in_ui, on_start=announce))
 
 
 def mcp(user: UserOption) -> None:
@@ -61,12 +61,12 @@ def mcp(user: UserOption) -> None:
 
     if find_spec("mcp") is None:
         raise missing_extra("mcp", "mcp")
-    if given.as_json:
-        print_json({"mcpServers": {"memstore": _stdio_entry(user, given.database)}})
+    if common.as_json:
+        print_json({"mcpServers": {"memstore": _stdio_entry(user, common.database)}})
         return
     from memstore.server.mcp.server import serve_stdio
 
-    asyncio.run(serve_stdio(user, given.database))
+    asyncio.run(serve_stdio(user, common.database))
 
 
 def _stdio_entry(user: str, database: str | None) -> Json:
@@ -98,7 +98,7 @@ def create(
         made = store.tokens.create(user=user, name=label, days=days)
     whose = "everybody's memory" if made.user is None else f"the memory of {made.user!r}"
     print_result(to_json(made) | {"secret": made.secret}, made.secret or "")
-    if not given.as_json:
+    if not common.as_json:
         echo_hint(f"opens {whose}; it is shown this once. Send it as Authorization: Bearer")
 
 

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import memstore
-from memstore.cli.options import given
+from memstore.cli.options import common
 from memstore.cli.output import echo_error, echo_hint, flush
 from memstore.errors import (
     BudgetTooSmall,
@@ -40,7 +40,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 def open_store(**settings: Any) -> MemoryStore:
     """Open the store of a command, which is closed at the end of a `with`."""
-    return memstore.open(given.database, settings=settings)
+    return memstore.open(common.database, settings=settings)
 
 
 def hint_why_little(store: MemoryStore, user: str, conversation: str | None = None) -> None:

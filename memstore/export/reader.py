@@ -1,19 +1,45 @@
-"""Read an export line by line: lines that cannot be read are reported, and the digest of all of them is checked."""
+"""Read an export line by line, and build what is stored of its lines: what cannot be used is reported.
+
+The digest of all lines is checked.
+"""
 
 from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, Generic, TypeVar, cast
+from uuid import UUID
 
+import numpy as np
+
+from memstore.context.request import STRATEGIES, VISIBILITY, check_settings
+from memstore.derive.chunks import speaker_prefixed
+from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
-from memstore.export.schema import FORMAT, HEADER, ExportLine, Footer, Header, parse_line
-from memstore.ingest.importers import Skipped
+from memstore.export.schema import (
+    FORMAT,
+    HEADER,
+    ConversationLine,
+    DocumentLine,
+    ExportLine,
+    FactLine,
+    Footer,
+    Header,
+    ItemLine,
+    MessageLine,
+    UserLine,
+    decode_vector,
+    parse_line,
+)
+from memstore.ingest.add import UNCOUNTED, count_tokens
+from memstore.ingest.importers import ImportProblem, ImportReport
 from memstore.ingest.importers.files import (
     BOM,
     GZIP,
@@ -26,6 +52,13 @@ from memstore.ingest.importers.files import (
     printable,
     read_head,
 )
+from memstore.ingest.redaction import Redactor
+from memstore.ingest.validation import validate_message
+from memstore.models import Chunk, Conversation, FactSpan, Json, Message, Summary, Tier
+from memstore.providers import TokenCounter, Vectors
+from memstore.store.messages import CLEARED
+from memstore.store.rows import ChunkRow, FactWithHistory, NewChunk, Row
+from memstore.store.tokenize import hash_terms
 
 BATCH = 500  # lines that are stored together
 BATCH_BYTES = 8 * 1024 * 1024
@@ -34,6 +67,14 @@ AGAIN = "what stands before was taken in; import the whole export again, and the
 CUT_OFF = f"the export is cut off: its last line is not there; {AGAIN}"
 CHANGED = "the export was changed after it was written: its SHA-256 is another one; what could be read was taken in"
 BEHIND = "what follows the last line of the export was not read; import it by itself"
+NOT_MASKED = (
+    "it holds what looks like a secret, which this store masks before it stores anything, and what was derived of it "
+    "is in the file: memstore export --no-derived writes messages alone, which are masked as they come in"
+)
+NOT_COMPARED = {"recorded_at", "tokens", "counter"}
+VECTOR_TOLERANCE = 1e-3  # how far from 1 the length of a vector may be
+
+Item = TypeVar("Item", Message, Summary, FactWithHistory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +114,7 @@ def open_export(source: Path | IO[bytes], on_read: Callable[[int], None]) -> Ite
         yield raw
 
 
-def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> Iterator[LocatedLine | Skipped]:
+def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> Iterator[LocatedLine | ImportProblem]:
     """Yield the lines of an export; report those that cannot be read.
 
     Raises `InvalidInput` where it is no export at all, or one of a version that is not known.
@@ -101,32 +142,32 @@ def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> 
             except InvalidInput as error:
                 if number == 1:
                     raise InvalidInput(f"{name} is no export that can be read: {error}") from None
-                yield Skipped(where, str(error))
+                yield ImportProblem(where, str(error))
                 continue
             if isinstance(line, Footer):
                 if line.sha256 != digest.hexdigest():
-                    yield Skipped(where, CHANGED)
+                    yield ImportProblem(where, CHANGED)
                 if stream.read(1):
-                    yield Skipped(where, BEHIND)
+                    yield ImportProblem(where, BEHIND)
                 return
             if not isinstance(line, Header):
                 yield LocatedLine(where, len(data or b""), line)
     except READ_ERRORS as error:
         reason = f"the file is damaged ({printable(str(error), 200)}); {AGAIN}"
-        yield Skipped(f"{name}, after line {number}", reason)
+        yield ImportProblem(f"{name}, after line {number}", reason)
         return
     if number == 0:
         raise InvalidInput(f"{name} is no export: it is empty")
-    yield Skipped(f"{name}, after line {number}", CUT_OFF)
+    yield ImportProblem(f"{name}, after line {number}", CUT_OFF)
 
 
-def batch_lines(lines: Iterable[LocatedLine | Skipped], skip: Callable[[Skipped], None]) -> Iterator[list[LocatedLine]]:
+def batch_lines(lines: Iterable[LocatedLine | ImportProblem], report: ImportReport) -> Iterator[list[LocatedLine]]:
     """Yield lines of one kind and of one conversation, or of one user, together; report those that cannot be read."""
     batch: list[LocatedLine] = []
     size = 0
     for one in lines:
-        if isinstance(one, Skipped):
-            skip(one)
+        if isinstance(one, ImportProblem):
+            report.add_problem(one)
             continue
         full = len(batch) == BATCH or size > BATCH_BYTES
         if batch and (full or _group(one.line) != _group(batch[0].line)):
@@ -140,3 +181,162 @@ def batch_lines(lines: Iterable[LocatedLine | Skipped], skip: Callable[[Skipped]
 
 def _group(line: ExportLine) -> tuple[str, str, str | None]:
     return line.kind, line.user, getattr(line, "conversation", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[Item]):
+    """A line of an item, where it stands, the item to be stored, and its chunks."""
+
+    where: str
+    line: ItemLine
+    item: Item
+    chunks: list[ChunkRow]
+
+    @property
+    def row(self) -> Row:
+        """The row of the table of items."""
+        return self.item.fact if isinstance(self.item, FactWithHistory) else self.item
+
+
+@dataclass(frozen=True, slots=True)
+class EntryBuilder:
+    """Builds what is stored of lines: messages that are too long, and secrets that cannot be masked, are refused."""
+
+    max_message_bytes: int
+    redactor: Redactor
+    counter: TokenCounter
+
+    def entries(
+        self, batch: Sequence[LocatedLine], user: UserLine | None
+    ) -> tuple[list[Entry[Any]], list[ImportProblem]]:
+        """Return the lines of items as they are to be stored, and those that cannot be."""
+        maker = user.embedder if user is not None else None
+        dimensions = None if maker is None else maker.dimensions
+        entries: list[Entry[Any]] = []
+        problems: list[ImportProblem] = []
+        for one in batch:
+            line: Any = one.line
+            try:
+                if isinstance(line, MessageLine):
+                    validate_message(line, max_bytes=self.max_message_bytes)
+                row = line.row()
+                if self.redactor.detectors:
+                    self._redact(line, row)
+                item = _with_history(line, row) if isinstance(line, FactLine) else row
+                entries.append(Entry(one.where, line, item, _chunks(row, line, dimensions)))
+            except InvalidInput as error:
+                problems.append(ImportProblem(one.where, str(error)))
+        return entries, problems
+
+    def _redact(self, line: ItemLine, row: Row) -> None:
+        """Mask the secrets of a message of which nothing was derived; raise `InvalidInput` for those of others."""
+        if isinstance(row, Message):
+            if self.redactor.redact_message(row):
+                if line.chunks:  # they are of its words
+                    raise InvalidInput(NOT_MASKED)
+                vars(row).update(tokens=UNCOUNTED)
+                count_tokens([row], self.counter)
+            return
+        given: list[Any] = [value for name, value in vars(row).items() if isinstance(value, str)]
+        if isinstance(line, FactLine):
+            given.append({line.attribute or "": line.value})
+            given += [(change.actor, change.before, change.after) for change in line.history]
+        if self._has_secret(given):
+            raise InvalidInput(NOT_MASKED)
+
+    def _has_secret(self, given: Sequence[Any]) -> bool:
+        counts: Counter[str] = Counter()
+        self.redactor.redact_json(given, counts)
+        return bool(counts)
+
+    def conversation(self, line: ConversationLine) -> tuple[Conversation, list[Json], str | None]:
+        """Return a conversation, what its settings were, and why its settings are left out."""
+        row, redactor, problem = line.row(), self.redactor, None
+        try:  # a strategy or a rule may be installed elsewhere alone
+            special = (CLEARED, STRATEGIES, VISIBILITY)
+            check_settings({name: value for name, value in row.settings.items() if name not in special})
+        except InvalidInput as error:
+            row.settings, problem = {}, f"its settings are left out: {error}"
+        row.title, row.channel = redactor.redact(row.title), redactor.redact(row.channel)
+        row.settings = redactor.redact_json(row.settings)
+        changes = [one.model_dump() | {"before": redactor.redact_json(one.before)} for one in line.setting_changes]
+        return row, changes, problem
+
+    def document(self, line: DocumentLine) -> tuple[Json, list[Json]]:
+        """Return a document and its vectors, but for those of texts that hold a secret."""
+        redactor = self.redactor
+        for label in (*line.namespace, line.key):
+            redactor.reject_secret_names(name_of_a_document=label)
+        value = redactor.redact_json(line.value)
+        vectors = []
+        for one in line.vectors:
+            is_of_value = one.text is None
+            if (is_of_value and value != line.value) or self._has_secret([one.path, one.text]):
+                continue
+            vector = decode_vector(one.vector, one.path)
+            if not len(vector) or not np.isfinite(vector).all():
+                raise InvalidInput(f"the vector of {one.path} has no components, or some that are not finite")
+            vectors.append(one.model_dump() | {"id": line.id, "embedding": vector})
+        ttl = None if line.ttl is None else timedelta(seconds=line.ttl)
+        row = line.model_dump(exclude={"kind", "user", "vectors"}) | {"value": value, "ttl": ttl}
+        return row, vectors
+
+
+def _with_history(line: FactLine, row: Any) -> FactWithHistory:
+    sources = [(FactSpan(src.message_id, src.start, src.stop, src.trust), src.recorded_at) for src in line.sources]
+    return FactWithHistory(row, sources, [change.model_dump() for change in line.history])
+
+
+def _chunks(row: Row, line: ItemLine, dimensions: int | None) -> list[ChunkRow]:
+    """Return an item's chunks; raise `InvalidInput` for one that lies outside of its text, or has a wrong vector."""
+    length = len(row.text or "")
+    chunks = []
+    for index, one in enumerate(line.chunks):
+        if not one.start <= one.stop <= length:
+            raise InvalidInput(f"its chunk {index} is {one.start} to {one.stop}, and its text has {length} characters")
+        vector = None
+        if one.vector is not None and dimensions is not None:
+            vector = decode_vector(one.vector, f"its chunk {index}")
+            # A longer one would be found for whatever is asked; of what is not finite nothing would come out right.
+            if len(vector) != dimensions or not abs(np.linalg.norm(vector) - 1) < VECTOR_TOLERANCE:
+                raise InvalidInput(f"the vector of its chunk {index} is not {dimensions} components of length 1")
+        span = one.start, one.stop
+        place: tuple[Any, ...]
+        if isinstance(row, Message):
+            place = row.conversation_id, row.seq, row.role, row.name or row.role
+            chunk = Chunk(row.id, index, Tier.MESSAGES, *place, *span, row.occurred_at)
+        elif isinstance(row, Summary):
+            place = row.conversation_id, row.to_seq, None, None
+            chunk = Chunk(row.id, index, Tier.SUMMARIES, *place, *span, row.occurred_until)
+        else:
+            place = one.conversation_id, None, None, row.subject
+            chunk = Chunk(row.id, index, Tier.FACTS, *place, *span, row.occurred_at)
+        chunks.append(ChunkRow(chunk, one.recorded_at, vector))
+    return chunks
+
+
+def hash_chunks(entries: Sequence[Entry[Any]], resources: Dependencies | None) -> dict[UUID, list[NewChunk]]:
+    """Return the chunks of items to be stored, with their own vectors, or with new ones that `resources` make."""
+    chunks = [(one.row, kept) for one in entries for kept in one.chunks]
+    texts = []
+    for row, kept in chunks:
+        text = (row.text or "")[kept.chunk.start : kept.chunk.stop]
+        texts.append(speaker_prefixed(kept.chunk.speaker or "", text) if isinstance(row, Message) else text)
+    vectors: Sequence[Vectors | None] = [kept.vector for _, kept in chunks]
+    if resources is not None:
+        vectors = resources.embed(texts)
+    hashed: dict[UUID, list[NewChunk]] = {}
+    for (row, kept), text, vector in zip(chunks, texts, vectors, strict=True):
+        tags = row.tags if isinstance(row, Message) else ()
+        chunk = NewChunk(kept.chunk, *hash_terms(text, row.user_id), vector, tags, kept.recorded_at)
+        hashed.setdefault(row.id, []).append(chunk)
+    return hashed
+
+
+def describe_difference(stored: Message, given: Message) -> str | None:
+    """Say where a stored message differs from one of the same id; None where it does not."""
+    names = sorted(type(given).model_fields.keys() - NOT_COMPARED)
+    names = [name for name in names if getattr(stored, name) != getattr(given, name)]
+    if not names:
+        return None
+    return f"the message is known with another {', another '.join(names)}; what is stored stays as it is"

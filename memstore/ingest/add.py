@@ -16,10 +16,7 @@ from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest.redaction import KEEP_ALL, Redactor
 from memstore.ingest.validation import (
     NewMessage,
-    assign_ids,
     check_name,
-    check_same_request,
-    sentinel_id,
     validate_message,
 )
 from memstore.models import Conversation, Message
@@ -68,7 +65,6 @@ async def add_many(
     messages: Sequence[MessageInput],
     *,
     on_conflict: OnConflict = "error",
-    key: str | None = None,
     max_bytes: int,
     redactor: Redactor = KEEP_ALL,
 ) -> list[Message]:
@@ -76,8 +72,7 @@ async def add_many(
 
     A known `external_id` with the same content is the same message. With other content it is a `Conflict`, or with
     `on_conflict="skip"` the stored one is returned and nothing changes. What was erased is not stored again: `Erased`
-    is raised, or with "skip" it is left out. A `key` names the messages that have no `external_id`, and stands for the
-    whole list. `redactor` marks secrets before anything else is done.
+    is raised, or with "skip" it is left out. `redactor` marks secrets before anything else is done.
     """
     if (
         on_conflict not in ("error", "skip")
@@ -85,12 +80,11 @@ async def add_many(
         or not isinstance(messages, Iterable)
     ):
         raise InvalidInput('Give a list of messages, and on_conflict="error" or "skip".')
-    rows = await to_thread(_build_rows, messages, conversation, key, max_bytes, redactor)
+    rows = await to_thread(_build_rows, messages, conversation, max_bytes, redactor)
     if not rows:
         return []
-    whole = key if on_conflict == "error" else None
     conversations = {conversation.id: conversation}
-    result = await store_new(database, counter, conversations, rows, on_conflict=on_conflict, key=whole)
+    result = await store_new(database, counter, conversations, rows, on_conflict=on_conflict)
     return [result.stored[row.id] for row in rows if row.id not in result.erased]
 
 
@@ -101,7 +95,6 @@ async def store_new(
     rows: Sequence[Message],
     *,
     on_conflict: OnConflict = "skip",
-    key: str | None = None,
     mostly_known: bool = False,
 ) -> Partition:
     """Store those of a user's rows that are not known, all or none; return what was new.
@@ -110,8 +103,6 @@ async def store_new(
     `on_conflict="error"`; else known rows with other content stay as they are, and erased ones are left out.
     """
     user, named = rows[0].user_id, _named(rows)
-    if key is not None:
-        named.append(sentinel_id(rows, key))
     known: dict[UUID, Message] = {}
     last: dict[UUID, int] = {}
     erased: frozenset[UUID] = frozenset()
@@ -129,7 +120,7 @@ async def store_new(
                     known = await store.known(scope, named)
                     found = partition(rows, known, erased)
                 if on_conflict == "error":
-                    _check_conflicts(found, rows, key)
+                    _check_conflicts(found)
                 count_tokens(found.new, counter)  # those that were removed since they were looked for
                 await _number_and_store(scope, conversations, found.new)
                 return found
@@ -176,9 +167,7 @@ def describe_conflict(known: Message) -> str:
     return f"external_id {known.external_id!r} is known with other content ({where})."
 
 
-def _check_conflicts(found: Partition, rows: Sequence[Message], key: str | None) -> None:
-    if key is not None:
-        check_same_request(rows, key, found.stored.keys() - {row.id for row in found.new})
+def _check_conflicts(found: Partition) -> None:
     for number, known in found.conflicts.items():
         raise Conflict(
             f"message {number + 1}: {describe_conflict(known)} Stored messages never change: give it another "
@@ -189,7 +178,6 @@ def _check_conflicts(found: Partition, rows: Sequence[Message], key: str | None)
 def _build_rows(
     messages: Sequence[MessageInput],
     conversation: ConversationRef,
-    key: str | None,
     max_bytes: int,
     redactor: Redactor,
 ) -> list[Message]:
@@ -199,8 +187,6 @@ def _build_rows(
             rows.append(build_row(one, conversation, max_bytes))
         except InvalidInput as error:
             raise InvalidInput(f"message {number}: {error} Nothing of this call was stored.") from None
-    if key is not None:
-        assign_ids(rows, key)
     for row in rows if redactor.detectors else ():
         redactor.redact_message(row)
     return rows

@@ -14,12 +14,12 @@ from memstore.errors import InvalidInput
 from memstore.ingest.add import ConversationRef, build_row, describe_conflict, store_new
 from memstore.ingest.importers import (
     ERASED,
-    Found,
-    Ignored,
-    Imported,
+    IgnoredContent,
+    ImportItem,
     ImportOptions,
+    ImportProblem,
+    ImportReport,
     Record,
-    Skipped,
     importer_for,
     size_of,
 )
@@ -48,7 +48,7 @@ class _Batch(NamedTuple):
     """Messages of one user, those of each conversation in order; what else was read up to here, and how many bytes."""
 
     items: list[_Item]
-    others: list[Skipped | Ignored]
+    others: list[ImportProblem | IgnoredContent]
     read: int
 
 
@@ -61,12 +61,12 @@ class _Reader:
     redactor: Redactor
     untrusted: bool
     read: int = 0
-    others: list[Skipped | Ignored] = field(default_factory=list)
+    others: list[ImportProblem | IgnoredContent] = field(default_factory=list)
 
     def count_bytes(self, size: int) -> None:
         self.read += size
 
-    def batches(self, found: Iterator[Found]) -> Iterator[_Batch]:
+    def batches(self, found: Iterator[ImportItem]) -> Iterator[_Batch]:
         """Yield the messages of each user together, as far as they stand near each other; at the end what is left."""
         held: dict[UUID, list[_Item]] = {}
         count = characters = 0
@@ -87,7 +87,7 @@ class _Reader:
         others, self.others = self.others, []
         return _Batch(items, others, self.read)
 
-    def _prepare(self, record: Record) -> _Item | Skipped:
+    def _prepare(self, record: Record) -> _Item | ImportProblem:
         user, redactor = record.user or self.user, self.redactor
         title, channel, masked = record.title, record.channel, False
         try:
@@ -104,7 +104,7 @@ class _Reader:
                 masked = redactor.redact_message(row)
             return _Item(record, conversation, row, masked)
         except InvalidInput as error:
-            return Skipped(record.where, str(error))
+            return ImportProblem(record.where, str(error))
 
 
 async def import_file(
@@ -118,7 +118,7 @@ async def import_file(
     format: str = "auto",
     untrusted: bool = False,
     progress: Callable[[int, int], None] | None = None,
-) -> Imported:
+) -> ImportReport:
     """Store the messages of a file; `user` owns those for which the file names nobody.
 
     A second import adds nothing: messages are known by their external ids. A known one with other content is skipped.
@@ -126,7 +126,7 @@ async def import_file(
     While a batch is stored, the next is read.
     """
     importer = importer_for(path, format)
-    report = Imported(importer.name)
+    report = ImportReport(importer.name)
     reader = _Reader(user, settings.max_message_bytes, await to_thread(redactor_for, settings), untrusted)
     batches = reader.batches(importer(path, replace(options, on_read=reader.count_bytes)).read())
     size = size_of(path)
@@ -142,28 +142,28 @@ async def import_file(
     return report
 
 
-async def _store(database: Database, counter: TokenCounter, batch: _Batch, report: Imported) -> None:
-    """Store a batch; add what that did, and what else was read, to the report."""
+async def _store(database: Database, counter: TokenCounter, batch: _Batch, report: ImportReport) -> None:
     for one in batch.others:
-        if isinstance(one, Skipped):
-            report.skip(one)
+        if isinstance(one, ImportProblem):
+            report.add_problem(one)
         else:
-            report.left_out[one.what] += one.count
+            report.ignored[one.what] += one.count
     if not batch.items:
         return
     rows = [item.row for item in batch.items]
     conversations = {item.conversation.id: item.conversation for item in reversed(batch.items)}
     result = await store_new(database, counter, conversations, rows, mostly_known=True)
     for number, known in result.conflicts.items():
-        report.skip(Skipped(batch.items[number].record.where, f"{describe_conflict(known)} What is stored stays."))
+        report.add_problem(
+            ImportProblem(batch.items[number].record.where, f"{describe_conflict(known)} What is stored stays.")
+        )
     taken = [
         item
         for number, item in enumerate(batch.items)
         if number not in result.conflicts and item.row.id not in result.erased
     ]
     if erased := len(rows) - len(result.conflicts) - len(taken):
-        report.left_out[ERASED] += erased
+        report.ignored[ERASED] += erased
     report.new += len(result.new)
     report.known += len(taken) - len(result.new)
     report.masked += sum(item.masked for item in taken)
-    report.conversation_ids.update(item.conversation.id for item in taken)

@@ -56,12 +56,13 @@ _KEYS = re.compile(  # that detect-secrets does not know, or only in part
     r"\bgithub_pat_\w{22,}|\bxox[abprs]-[A-Za-z0-9-]{10,}|\b[sr]k[-_](?:live[-_]|test[-_]|proj-|ant-)?[A-Za-z0-9_-]{20,}"
     r"|\bAIza[0-9A-Za-z_-]{35}|\bnpm_[A-Za-z0-9]{36}|(?<![\w-])eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+\.[\w-]{8,}+"
 )
-# A block of PEM or PGP, its lines parted by line ends or by "\n" spelled out: its head, a line, and how it ends.
+# A block of PEM or PGP, its lines parted by line ends or by "\n" spelled out; its end may be cut off.
 _LINE_END = r"(?:\s|\\[nr])"
-_PRIVATE_KEY = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----")
-_PRIVATE_KEY_LINE = re.compile(rf"{_LINE_END}*(?:[A-Z][A-Za-z-]{{2,20}}: [^\n\\]*|[A-Za-z0-9+/=]{{16,}})")
-_PRIVATE_KEY_END = re.compile(
-    rf"{_LINE_END}*(?:[A-Za-z0-9+/=]{{1,15}}{_LINE_END}+)*-----END (?:[A-Z0-9]+ ){{0,3}}PRIVATE KEY(?: BLOCK)?-----"
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
+    rf"(?:{_LINE_END}*(?:[A-Z][A-Za-z-]{{2,20}}: [^\n\\]*|[A-Za-z0-9+/=]{{16,}}))*"
+    rf"(?:{_LINE_END}*(?:[A-Za-z0-9+/=]{{1,15}}{_LINE_END}+)*"
+    r"-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----)?"
 )
 # Up to the last @ before a path, whatever signs the password has.
 _URL_PASSWORD = re.compile(r"://[^\s/?#@:\"'<>]{0,128}:(?P<value>[^\s/\"'<>]{1,256})@(?=[\w\[])")
@@ -248,7 +249,7 @@ def _load(kinds: frozenset[str]) -> Redactor:
     patterns = [pattern for plugin in plugins for pattern in plugin.denylist]
 
     def detect_keys(text: str) -> Spans:
-        yield from _detect_private_keys(text)
+        yield from (match.span() for match in _PRIVATE_KEY.finditer(text))
         for match in _URL_PASSWORD.finditer(text):
             value = match["value"]
             if len(value) >= SHORTEST_KEY or not (_CODE.match(value) or value.lower() in _SAMPLES):
@@ -281,17 +282,6 @@ def _load(kinds: frozenset[str]) -> Redactor:
         "password": _detect_passwords,
     }
     return Redactor({kind: detect for kind, detect in detectors.items() if kind in kinds})
-
-
-def _detect_private_keys(text: str) -> Spans:
-    stop = 0
-    while head := _PRIVATE_KEY.search(text, stop):
-        stop = head.end()
-        while line := _PRIVATE_KEY_LINE.match(text, stop):
-            stop = line.end()
-        if end := _PRIVATE_KEY_END.match(text, stop):
-            stop = end.end()
-        yield head.start(), stop
 
 
 def _detect_passwords(text: str) -> Spans:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from numbers import Real
@@ -25,8 +25,7 @@ from pydantic import (
     model_validator,
 )
 
-from memstore import ids
-from memstore.errors import Conflict, InvalidInput
+from memstore.errors import InvalidInput
 from memstore.models import Context, Fact, FactChange, Json, Message, Receipt, Role
 from memstore.text import INVALID_CHARS
 
@@ -36,7 +35,6 @@ LONGEST_NAME = 200  # characters; a speaker stands before every chunk of what wa
 MOST_TAGS = 100
 MOST_ROWS = 1_000_000
 MOST_OFFSET = 2**31 - 1
-LONGEST_KEY = 200  # characters of the idempotency key of a call
 DEEPEST = 100  # levels of JSON: far above anything written on purpose, far below Python's own limit
 
 
@@ -296,41 +294,3 @@ def validate_days(value: object) -> float | None:
             f"{KEPT_FOR}={value!r:.60}: give a number of days, 0 for ever, or None for no rule of its own."
         )
     return float(value)
-
-
-def check_key(key: str) -> None:
-    """Raise `InvalidInput` for what is no key of a call."""
-    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or not key.isprintable() or not key.isascii():
-        raise InvalidInput(f"key: give 1 to {LONGEST_KEY} printable ASCII characters, such as a UUID.")
-
-
-def assign_ids(rows: Sequence[Message], key: str) -> None:
-    """Set external ids, which follow from the key of a call and from their place, where there are none."""
-    check_key(key)
-    for number, row in enumerate(rows, 1):
-        if row.external_id is None:
-            external_id = _keyed_id(key, number)
-            vars(row).update(external_id=external_id, id=ids.message_id(row.conversation_id, external_id))
-
-
-def sentinel_id(rows: Sequence[Message], key: str) -> UUID:
-    """Return the id that one message more would have: a stored one tells that the list was longer."""
-    return ids.message_id(rows[0].conversation_id, _keyed_id(key, len(rows) + 1))
-
-
-def check_same_request(rows: Sequence[Message], key: str, known: Container[UUID]) -> None:
-    """Raise `Conflict` for a list that is longer or shorter than the one that is stored under its key.
-
-    One that lacks only messages at its end with an `external_id` of their own is not told from the whole.
-    """
-    own = [row.id for number, row in enumerate(rows, 1) if row.external_id == _keyed_id(key, number)]
-    some_known, all_known = any(id in known for id in own), all(row.id in known for row in rows)
-    if sentinel_id(rows, key) in known or (some_known and not all_known):
-        raise Conflict(
-            f"What is stored under the key {key!r} were more or fewer messages, or some of them are erased. Give a new "
-            "key; nothing of this call was stored."
-        )
-
-
-def _keyed_id(key: str, number: int) -> str:
-    return f"key:{key}:{number}"

@@ -7,7 +7,7 @@ them, and returns the provider. The built-in ones are entry points too. A functi
 named "module:function", or "module:function:model".
 
 The other modules are the built-in providers, one a library or service, and what they share: `services` and
-`served_embedder` (a server is asked, and asked again), `tiktoken` (messages as the texts that are counted), `batching`.
+`connections` (a server is asked, and asked again), `tiktoken` (messages as the texts that are counted), `batching`.
 """
 
 from __future__ import annotations

@@ -1,27 +1,37 @@
-"""Requests to a server: asked again for what may pass, limited in time, and ended from another thread."""
+"""Requests to a server: asked again for what may pass, limited in time, ended from another thread; and embedders.
+
+A provider (`openai`, `ollama`) writes an `EmbeddingEndpoint`, and the rest is here.
+"""
 
 from __future__ import annotations
 
 import random
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from hashlib import sha256
 from itertools import count
-from typing import Any, TypeVar
+from math import ceil
+from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
+import numpy as np
+
 from memstore._compat import with_timeout
-from memstore.errors import ModelUnavailable
+from memstore.errors import ModelUnavailable, ProviderError
+from memstore.providers import Vectors
+from memstore.settings import Settings
+from memstore.text import replace_surrogates
 
 R = TypeVar("R")
 
 TRIES = 4
-MOST_BYTES = 64 << 20  # of an answer: a vocabulary has ten million
+BATCH = 32  # texts to a request
 
 
 class TransientError(Exception):
@@ -115,27 +125,103 @@ class Connections:
                 each.shutdown(socket.SHUT_RDWR)
 
 
-def bound(response: Any) -> None:
-    """Let a response of httpx break off after `MOST_BYTES`; it is a hook of its client.
-
-    Nobody waits any more for a server that sends without an end, and its thread would fill the memory.
-    """
-    whole = response.stream
-
-    def parts(_: object) -> Iterator[bytes]:
-        left = MOST_BYTES
-        for part in whole:
-            left -= len(part)
-            if left < 0:
-                raise TransientError(f"its answer has more than {MOST_BYTES >> 20} MiB")
-            yield part
-
-    # A stream of the library's own kind, whichever library it is.
-    methods = {"__init__": lambda _: None, "__iter__": parts, "close": lambda _: whole.close()}
-    response.stream = type("Bounded", (type(whole),), methods)()
-
-
 def is_local(url: str) -> bool:
     """Return whether a URL is of this machine, for which no proxy of the environment is asked."""
     host = urlsplit(url).hostname or ""
     return host in ("localhost", "::1") or host.startswith("127.")
+
+
+class EmbeddingEndpoint(Protocol):
+    """One embedding model of one server; raises as a `ChatEndpoint` does."""
+
+    @property
+    def service(self) -> str:
+        """The server, as errors call it."""
+
+    @property
+    def name(self) -> str:
+        """The full name; the same one must mean the same vectors."""
+
+    def embed(self, texts: Sequence[str], seconds: float) -> Sequence[Sequence[float]]:
+        """Return a vector for each text."""
+
+
+@dataclass
+class ServedEmbedder:
+    """An Embedder on a server. Vectors are brought to unit length; a text is preceded by the prefix that is set.
+
+    Tokens are estimated from bytes: chunks are far smaller than any window. Safe to share by threads.
+    """
+
+    endpoint: EmbeddingEndpoint
+    max_tokens: int = 8191
+    timeout: float = 60.0
+    query_prefix: str = ""
+    document_prefix: str = ""
+    backoff: float = 0.5
+    _dimensions: int | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, endpoint: EmbeddingEndpoint, settings: Settings) -> ServedEmbedder:
+        """Return the embedder of an endpoint, with the settings for embedders on servers."""
+        return cls(
+            endpoint,
+            settings.embedding_max_tokens,
+            settings.embedding_timeout_seconds,
+            settings.embedding_query_prefix,
+            settings.embedding_document_prefix,
+        )
+
+    @property
+    def name(self) -> str:
+        """The full name, kept with every stored vector: other prefixes make other vectors."""
+        prefixes = "\0".join((self.query_prefix, self.document_prefix))
+        marked = f"#{sha256(prefixes.encode()).hexdigest()[:8]}" if prefixes != "\0" else ""
+        return f"{self.endpoint.name}{marked}"
+
+    @property
+    def dimensions(self) -> int:
+        """The number of components of a vector. Asks the server the first time."""
+        if self._dimensions is None:
+            self._dimensions = len(self._embed(["dimensions"])[0])
+        return self._dimensions
+
+    def count(self, text: str) -> int:
+        """Return about the number of tokens of a text: one for each three bytes, more than most have."""
+        return ceil(len(text.encode("utf-8", "surrogatepass")) / 3)
+
+    def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of texts: shape (texts, dimensions), float32, each of length 1."""
+        rows = [
+            self._embed([self.document_prefix + text for text in texts[start : start + BATCH]])
+            for start in range(0, len(texts), BATCH)
+        ]
+        return np.concatenate(rows) if rows else np.empty((0, self.dimensions), dtype=np.float32)
+
+    def embed_query(self, text: str) -> Vectors:
+        """Return the vector of a question: shape (dimensions,), float32, of length 1."""
+        vector: Vectors = self._embed([self.query_prefix + text])[0]
+        return vector
+
+    def _embed(self, texts: Sequence[str]) -> Vectors:
+        # An empty input is refused by most servers, and one beyond the window by some.
+        sent = [_head(replace_surrogates(text).replace("\0", " "), 3 * self.max_tokens) or " " for text in texts]
+        service = self.endpoint.service
+        retries = Retries(service, self.timeout, self.backoff)
+        answered = retries.run_in_time(lambda seconds: self.endpoint.embed(sent, seconds))
+        try:
+            vectors = np.asarray(answered, dtype=np.float32)
+        except (TypeError, ValueError, OverflowError):
+            vectors = np.empty((0, 0), dtype=np.float32)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True) if vectors.ndim == 2 else np.zeros(1)
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(lengths).all() or not lengths.all():
+            raise ProviderError(f"{service} gave no vector for each of {len(texts)} texts: is {self.name} an embedder?")
+        if self._dimensions not in (None, vectors.shape[1]):
+            raise ProviderError(
+                f"{service} gives vectors of {vectors.shape[1]} dimensions now, {self._dimensions} before."
+            )
+        return vectors / lengths
+
+
+def _head(text: str, size: int) -> str:
+    return text if len(text) <= size // 4 else text.encode()[:size].decode("utf-8", "ignore")

@@ -165,7 +165,6 @@ def _config(file: Path) -> dict[str, Any]:
 
 
 def _templates(config: Mapping[str, Any], folder: Path) -> dict[str, str]:
-    """Return the templates by name; "default" is there."""
     if (folder / TEMPLATE).is_file():
         return {"default": _read(folder / TEMPLATE)}
     value = config.get("chat_template") or []
@@ -183,7 +182,6 @@ def _read(file: Path) -> str:
 
 
 def _token(value: object) -> str | None:
-    """Return a special token of a configuration: a text, or an object that has it as its content."""
     text = value.get("content") if isinstance(value, Mapping) else value
     return text if isinstance(text, str) else None
 
@@ -227,7 +225,6 @@ class ChatTemplate:
         return prompt, not has_date
 
     def _render(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
-        """Return the prompt, and whether it has a date."""
         layouts: list[str] = []
 
         def strftime_now(layout: str) -> str:

@@ -19,8 +19,7 @@ from typing import Any, NoReturn
 
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
-from memstore.providers.connections import Connections, Retries, TransientError, bound, is_local, retry_after
-from memstore.providers.served_embedder import ServedEmbedder
+from memstore.providers.connections import Connections, Retries, ServedEmbedder, TransientError, is_local, retry_after
 from memstore.providers.services import (
     ASIDE,
     ChatRequest,
@@ -118,7 +117,7 @@ class OllamaServer:
             verify=_certificates(),
             trust_env=not is_local(self.url),  # a proxy's own 127.0.0.1 is another one
             follow_redirects=False,  # what was said goes to the server that was named, and to no other
-            event_hooks={"request": [self.connections.watch], "response": [seen.append, bound]},
+            event_hooks={"request": [self.connections.watch], "response": [seen.append]},
         )
         try:
             with client:

@@ -19,10 +19,9 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 
 from memstore.errors import InvalidInput, ModelUnavailable, ProviderError, ProviderMissing
 from memstore.providers import Count
-from memstore.providers.byte_bound import BytesCounter, longest
 from memstore.providers.huggingface import Vocabulary, as_template
 from memstore.providers.ollama import OllamaServer, digest_of, entry_of
-from memstore.providers.tiktoken import CountCache, as_json, only_text
+from memstore.providers.tiktoken import BytesCounter, CountCache, as_json, longest, only_text
 from memstore.settings import Settings
 
 ASIDE = 30.0  # seconds for a question about the model; a verbose /api/show has 10 MB, rendering loads the model

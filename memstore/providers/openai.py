@@ -24,8 +24,7 @@ from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
 from memstore.providers import Scores
-from memstore.providers.connections import Connections, Retries, TransientError, bound, is_local, retry_after
-from memstore.providers.served_embedder import ServedEmbedder
+from memstore.providers.connections import Connections, Retries, ServedEmbedder, TransientError, is_local, retry_after
 from memstore.providers.services import (
     ChatRequest,
     ModelInfo,
@@ -147,7 +146,7 @@ class OpenAIServer:
                 http_client=openai.DefaultHttpxClient(
                     follow_redirects=False,  # what was said goes to the server that was named, and to no other
                     trust_env=not self.is_local,  # a proxy's own 127.0.0.1 is another one
-                    event_hooks={"request": [self.connections.watch], "response": [bound]},
+                    event_hooks={"request": [self.connections.watch]},
                 ),
             )
             finalize(self, _close, self._clients[process], process).atexit = False

@@ -1,4 +1,4 @@
-"""Any model of sentence-transformers as an embedder, on the CPU or a GPU, without a network."""
+"""Any model of sentence-transformers as an embedder or a reranker, on the CPU or a GPU, without a network."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from importlib.util import find_spec
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from memstore.errors import ProviderError, ProviderMissing
-from memstore.plugins import missing_extra, require_extra
-from memstore.providers import Vectors
+from memstore.plugins import require_extra
+from memstore.providers import Scores, Vectors
 from memstore.providers.batching import BatchWorkers, by_length
 from memstore.text import replace_surrogates
 
@@ -86,7 +85,6 @@ def _encode(encode: Callable[..., Any], texts: list[str]) -> Vectors:
 
 
 def _window(model: Any) -> int:
-    """Return the tokens that a model sees, but for the special ones."""
     window = model.max_seq_length or getattr(model.tokenizer, "model_max_length", ENDLESS)
     if not isfinite(window) or window > ENDLESS:
         return ENDLESS
@@ -101,14 +99,6 @@ def _counter(tokenizer: Any) -> Callable[[str], int]:
     own.no_truncation()
     own.no_padding()
     return lambda text: len(own.encode(text, add_special_tokens=False))
-
-
-def check_model(name: str) -> None:
-    """Refuse a name that cannot be loaded, as far as that is known without loading anything; raises as `load_model`."""
-    if find_spec(LIBRARY) is None:
-        raise missing_extra(LIBRARY, EXTRA)
-    if name:
-        _place(name)
 
 
 def load_model(name: str, kind: str) -> Any:
@@ -149,3 +139,41 @@ def _without_network() -> Iterator[None]:
         yield
     finally:
         constants["HF_HUB_OFFLINE"] = before
+
+
+def load_reranker(model: str) -> CrossEncoderReranker:
+    """Return the reranker of a folder, or of a model in Hugging Face's cache on this machine; downloads nothing."""
+    if not model:
+        raise ProviderMissing("Write cross-encoder:FOLDER, or cross-encoder:NAME of a model that is on this machine.")
+    loaded = load_model(model, "CrossEncoder")
+    if loaded.num_labels != 1:
+        raise ProviderError(f"{model!r} gives {loaded.num_labels} scores for a pair of texts; a reranker gives one.")
+    return CrossEncoderReranker(f"cross-encoder:{model}", loaded)
+
+
+class CrossEncoderReranker:
+    """A Reranker around a loaded `CrossEncoder`. Safe to share by threads, which take turns batch by batch."""
+
+    def __init__(self, name: str, model: Any) -> None:
+        self.name = name
+        self._model = model
+        self._worker = BatchWorkers(1)
+
+    def __repr__(self) -> str:
+        return f"<CrossEncoderReranker {self.name}>"
+
+    def scores(self, query: str, texts: Sequence[str]) -> Scores:
+        """Return the log-odds that each text answers the question. Of long texts the beginning is read."""
+        scores = np.empty(len(texts), dtype=np.float32)
+        pairs = [(replace_surrogates(query), replace_surrogates(text)) for text in texts]
+        self._worker.fill(scores, self._score, pairs, by_length(list(map(len, texts)), BATCH))
+        return scores
+
+    def _score(self, pairs: list[tuple[str, str]]) -> Scores:
+        # Log-odds, not what a sigmoid makes of them: of fifty texts it would leave a few near 1, all others near 0.
+        scores: Scores = self._model.predict(pairs, batch_size=BATCH, activation_fn=_unchanged, show_progress_bar=False)
+        return scores
+
+
+def _unchanged(scores: Any) -> Any:
+    return scores

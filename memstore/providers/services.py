@@ -1,7 +1,7 @@
 """What models behind a server share: asking again, time limits, sizes of prompts, answers read as a schema.
 
 A provider (`openai`, `ollama`) writes a `ChatEndpoint`: one request, one answer. What is around it is here once, in
-`ServedChatModel`; for embedders in `served_embedder`.
+`ServedChatModel`; for embedders in `connections`.
 """
 
 from __future__ import annotations

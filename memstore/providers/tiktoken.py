@@ -3,7 +3,8 @@
 tiktoken itself fetches a vocabulary when it is first used. Here the same bytes come from the wheel, and must have the
 SHA-256 that tiktoken pins. Nothing is downloaded.
 
-Here is too what all counters share: the texts of a message that are counted, and counts that are remembered.
+Here is too what all counters share, the texts of a message that are counted, and counts that are remembered; and an
+upper bound of the tokens of any model, by bytes: what is left where its tokenizer is unknown.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import re
 import zlib
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -23,6 +25,7 @@ from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import tiktoken
 import tiktoken.model
@@ -253,3 +256,57 @@ def check_tools(tools: object) -> None:
         raise InvalidInput(
             f'tools={tools!r:.60}: give a list of definitions: {{"type": "function", "function": {{"name": …}}}}.'
         )
+
+
+# What is added to a bound by bytes: to each message and call, to a chat, to tools, whose JSON templates indent so.
+BYTES_PER_MESSAGE, BYTES_PER_CHAT, BYTES_FOR_TOOLS, INDENT = 16, 64, 256, 4
+
+
+def load_bytes(model: str, settings: Settings | None = None) -> BytesCounter:
+    """Return the counter "bytes", which has no model. Raises ProviderMissing where one is named."""
+    if model:
+        raise ProviderMissing(f'The counter "bytes" is the same for every model: write it without {model!r}.')
+    return BytesCounter()
+
+
+class BytesCounter:
+    """Bounds the tokens of texts and chats from above, by the bytes of UTF-8. Safe to share by threads.
+
+    A tokenizer normalises a text and gives tokens, each of which stands for a byte or more of it, or for a character;
+    some put a blank before it, which is one more. Normalising may lengthen (NFKC makes 33 bytes of the 3 of U+FDFA), so
+    the longest form of each character is taken. It is not proven for a tokenizer that replaces text by longer one of
+    its own, nor for images and sounds. What a chat's template adds is bounded for the shapes of Llama 3, Gemma, ChatML
+    and Qwen, not for those with a long preamble of their own (Command R, gpt-oss).
+    """
+
+    name = "bytes"
+
+    def count(self, text: str) -> int:
+        """Return a number of tokens that a text does not exceed: its bytes when it is longest, and 1; 0 for ""."""
+        return longest(text) + 1 if text else 0
+
+    def count_message(self, message: Mapping[str, Any]) -> int:
+        """Return a number that one message of text does not exceed: its values, 16, and 16 for each tool call."""
+        calls = message.get("tool_calls")
+        around = 1 + (len(calls) if isinstance(calls, list | tuple) else 0)
+        return BYTES_PER_MESSAGE * around + sum(map(self.count, texts(message)))
+
+    def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
+        """Return the sum of `count_message`, 64, and for tools 256 and their indented JSON; with images "estimated"."""
+        defined = BYTES_FOR_TOOLS + sum(self.count(as_json(tool, INDENT)) for tool in tools) if tools else 0
+        total = BYTES_PER_CHAT + defined + sum(map(self.count_message, messages))
+        return Count(total, "upper_bound" if only_text(messages) else "estimated")
+
+
+def longest(text: str) -> int:
+    """Return the bytes of UTF-8 that a text has in the longest form that a tokenizer may bring it into."""
+    if text.isascii():
+        return len(text)
+    return sum(number * _longest_form(char) for char, number in Counter(text).items())
+
+
+def _longest_form(char: str) -> int:
+    cased = {case(form) for form in (char, normalize("NFKC", char)) for case in (str, str.lower, str.casefold)}
+    # A lone surrogate is sent as U+FFFD or "?", of three bytes at most.
+    most_bytes = max(len(form.encode("utf-8", "surrogatepass")) for form in cased)
+    return max(len(normalize("NFKD", char)), most_bytes)  # the former of BERT's kind, without bytes

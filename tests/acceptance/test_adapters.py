@@ -110,7 +110,7 @@ async def test_a_session_gives_back_exactly_what_was_put_in(store: MemoryStore) 
 
 async def test_a_model_is_shown_what_is_remembered_in_its_budget(async_store: AsyncMemoryStore) -> None:
     pytest.importorskip("agents")
-    from memstore.adapters.openai_agents import MemstoreSession, remembered
+    from memstore.adapters.openai_agents import MemstoreSession, memory_callback
 
     alice = async_store.user("alice")
     await alice.conversation("before").add("user", PEANUTS)
@@ -119,15 +119,15 @@ async def test_a_model_is_shown_what_is_remembered_in_its_budget(async_store: As
     await session.add_items([ITEMS[3], {"type": "function_call_output", "call_id": "c1", "output": "9 euros"}])
     await async_store.derive()
     new = [{"role": "user", "content": "What about peanuts?"}]
-    shown = await remembered(session, budget=300)(await session.get_items(), new)
+    shown = await memory_callback(session, budget=300)(await session.get_items(), new)
     assert shown[-1] is new[0]
     assert any("allergic to peanuts" in str(item.get("content")) for item in shown[:-1])
     assert [item["type"] for item in shown if "type" in item] == ["function_call", "function_call_output"]
     assert estimate([item for item in shown if "role" in item]) <= 300  # calls are told otherwise
     output = [{"type": "function_call_output", "call_id": "c1", "output": "9"}]
-    assert await remembered(session, budget=300)(new, output) == new + output
+    assert await memory_callback(session, budget=300)(new, output) == new + output
     with pytest.raises(BudgetTooSmall):
-        await remembered(session, budget=300)([], [{"role": "user", "content": "word " * 500}])
+        await memory_callback(session, budget=300)([], [{"role": "user", "content": "word " * 500}])
 
 
 # -- LangChain

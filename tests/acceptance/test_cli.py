@@ -92,8 +92,8 @@ def test_import_says_what_is_new_known_and_skipped_and_why(here: Run, tmp_path: 
     assert (took.json["new"], took.json["known"], took.json["skipped"]) == (2, 0, 3)
     files = [(one["file"], one["new"], one["skipped"]) for one in took.json["files"]]
     assert files == [(str(bad), 1, 2), (str(missing), 0, 1), (str(good), 1, 0)]
-    assert [set(one) for one in took.json["reasons"]] == 3 * [{"file", "where", "reason"}]
-    assert "there is no file" in took.json["reasons"][2]["reason"]
+    assert [set(one) for one in took.json["problems"]] == 3 * [{"file", "where", "reason"}]
+    assert "there is no file" in took.json["problems"][2]["reason"]
     again = here("import", str(bad), str(missing), str(good))
     assert (again.code, "0 new, 1 known, 2 skipped" in again.out, "--user" in again.err) == (1, True, True)
     assert f"there is no file {missing}" in again.err
@@ -114,7 +114,7 @@ def test_what_a_file_does_not_say_is_asked_for(here: Run, tmp_path: Path) -> Non
     assert (took.code, "2 new, 0 known, 0 skipped" in took.out, "1 notices of WhatsApp" in took.err) == (0, True, True)
     assert not OBEYED.search(took.out + took.err)
     (shown,) = here("import", str(file), "--json", *how).json["files"]
-    assert (shown["format"], shown["known"], shown["left_out"]) == ("whatsapp", 2, {"notices of WhatsApp": 1})
+    assert (shown["format"], shown["known"], shown["ignored"]) == ("whatsapp", 2, {"notices of WhatsApp": 1})
 
 
 # The three questions
@@ -346,13 +346,6 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert process.returncode == 1
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_disk_behind_stdout_is_one_line() -> None:
-    with Path("/dev/full").open("w") as full:
-        ran = subprocess.run([SCRIPT, "db", "sql"], env=environment(), stdout=full, stderr=subprocess.PIPE, text=True)
-    assert (ran.returncode, ran.stderr) == (1, "memstore: No space left on device\n")
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_command_leaves_in_order(url: str, number: int, code: int) -> None:
     with psycopg.connect(url) as blocker, psycopg.connect(url, autocommit=True) as watcher:
@@ -370,13 +363,6 @@ def test_an_interrupted_command_leaves_in_order(url: str, number: int, code: int
     assert (process.returncode, told) == (code, "")
     assert "Traceback" not in err
     assert ("interrupted" in err) == (number == signal.SIGINT)
-
-
-def test_version(cli: Run) -> None:
-    told = cli("--version").out
-    assert re.fullmatch(r"memstore \d+\.\d+\.\d+\S*\n", told)
-    as_module = subprocess.run([sys.executable, "-m", "memstore", "--version"], capture_output=True, text=True)
-    assert as_module.stdout == told
 
 
 # Looking after the database
@@ -400,10 +386,8 @@ def test_chunks_without_vectors_are_told_of(here: Run, url: str, monkeypatch: py
         store.user("alice").add_fact("Bo is Al's brother.", type="relationship", subject="Bo")
     assert (here("doctor").code, "--redo vectors" in here("doctor").out, here("stats").err) == (0, False, "")
     monkeypatch.setenv("MEMSTORE_EMBEDDER", EMBEDDER)
-    for command in ("doctor", "stats"):
-        told = here(command)
-        assert "1 chunks have none" in told.out + told.err
-        assert "memstore derive --redo vectors" in told.out + told.err
+    told = here("doctor")
+    assert "1 chunks have none" in told.out and "memstore derive --redo vectors" in told.out
     assert here("derive", "--redo", "vectors", "--json").json["vectors"] == 1
     assert (here("stats", "--json").json["without_vectors"], here("stats").err) == (0, "")
     monkeypatch.setenv("MEMSTORE_MAX_CHUNKS_IN_MEMORY", "0")
@@ -416,11 +400,10 @@ def test_chunks_without_vectors_are_told_of(here: Run, url: str, monkeypatch: py
     assert "MEMSTORE_EMBEDDER" in here("doctor").out
 
 
-def test_doctor_names_models_that_are_not_there(cli: Run, stored: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memstore.providers.sentence_transformers.find_spec", lambda _: None)
+def test_doctor_names_models_that_are_not_there(cli: Run, stored: str) -> None:
     for setting, model, why in (
         ("embedder", "nobody:knows", "FAIL settings: MEMSTORE_EMBEDDER='nobody:knows': Nobody knows the provider"),
-        ("embedder", "sentence-transformers:all-MiniLM-L6-v2", "pip install '.[sentence-transformers]'"),
+        ("embedder", "sentence-transformers:./nowhere", "There is no folder './nowhere'"),
     ):
         told = cli("doctor", "-d", stored, **{setting: model})
         assert (told.code, why in told.out) == (2, True), told.out
@@ -436,15 +419,6 @@ def test_demo_tells_the_story_and_ends_with_its_tokens(cli: Run) -> None:
     assert steps == ["1", "2", "3", "4", "5"]
     assert re.search(r"of 700 tokens: (\w+ [\d,]+(, )?)+\n\Z", told.out)
     assert "memstore import FILE" in told.err
-
-
-@pytest.mark.slow
-def test_demo_as_installed() -> None:
-    env = environment()
-    del env["MEMSTORE_EMBEDDER"]
-    ran = subprocess.run([SCRIPT, "demo"], env=env, capture_output=True, text=True, timeout=300)
-    assert (ran.returncode, "of 1,200 tokens" in ran.stdout, "peanut" in ran.stdout) == (0, True, True)
-    assert ran.stderr.count("\n") == 1  # the hint, and no noise of a library
 
 
 # Facts by hand, and ids that people type
@@ -473,17 +447,3 @@ def test_a_fact_lives_on_the_command_line(here: Run, url: str) -> None:
     for wrong, why in {"0000-0000": "no fact whose id begins with", "abc": "abc", "0" * 33: "", "----": ""}.items():
         told = here("fact", "retract", wrong, "-u", "alice")
         assert (told.code, why in told.err) == (2, True), wrong
-
-
-def test_the_beginning_of_several_ids_names_them(here: Run, url: str) -> None:
-    texts: dict[str, str] = {}
-    user = memstore.ids.user_id("lea")
-    for number in range(2000):  # some 300 facts until two begin with the same 4 digits
-        text = f"Lea has {number} cats."
-        twin = texts.setdefault(str(memstore.ids.fact_id(user, "The user", text))[:4], text)
-        if twin != text:
-            break
-    with memstore.open(url, settings={"embedder": "none"}) as store:
-        first, second = (store.user("lea").add_fact(each, type="preference") for each in (twin, text))
-    told = here("fact", "retract", str(first.id)[:4], "-u", "lea")
-    assert (told.code, str(first.id) in told.err, str(second.id) in told.err) == (2, True, True)

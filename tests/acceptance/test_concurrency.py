@@ -20,7 +20,7 @@ import pytest
 
 import memstore
 from memstore._sync.ingest import history
-from memstore.ingest.importers import Imported
+from memstore.ingest.importers import ImportReport
 from memstore.store.embedded.folder import attempts
 from tests.helpers.user_rows import rows
 
@@ -164,14 +164,14 @@ def test_imports_of_the_same_conversations_in_other_orders_wait_for_each_other_a
                 for one in said(name, 5, start=at):
                     yield json.dumps(one | {"user": "alice", "conversation": name}, default=str) + "\n"
 
-    def run(importer: int) -> Imported:
+    def run(importer: int) -> ImportReport:
         path = tmp_path / f"{importer}.jsonl"
         path.write_text("".join(lines(random.Random(importer).sample(names, len(names)))))
         return store.import_file(path)
 
     done = all_at_once(run, 6)
     assert sum(one.new for one in done) == 360
-    assert [(one.new + one.known, one.passed_by) for one in done] == [(360, 0)] * 6
+    assert [(one.new + one.known, one.skipped) for one in done] == [(360, 0)] * 6
     for name in names:
         stored = store.user("alice").conversation(name).messages()
         check_numbers(stored, 30)

@@ -72,31 +72,6 @@ def test_an_export_goes_through_a_pipe(filled: str, twin: str) -> None:
     assert not any(rows(twin, "bob").values())
 
 
-@pytest.mark.parametrize(
-    ("flags", "code", "reason"),
-    [
-        (("-", "--json"), 2, "stdout has the export"),
-        (("-", "-u", "eve"), 2, "There is no user 'eve'"),
-        (("/dev/full",), 2, "cannot be written: No space left"),
-    ],
-)
-def test_what_cannot_be_exported_is_told(cli: Run, filled: str, flags: tuple[str, ...], code: int, reason: str) -> None:
-    ran = cli("export", *flags, "-d", filled)
-    assert ran.code == code
-    assert reason in " ".join(ran.err.split()).replace("│ ", "")
-
-
-def test_a_damaged_export_is_told_and_the_rest_is_taken(cli: Run, filled: str, twin: str, tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    assert cli("export", str(path), "-d", filled, "-u", "ann").code == 0
-    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True)[:-9]) + '{"kind":"mess\x1b[2J')
-    took = cli("import", str(path), "-d", twin)
-    assert took.code == 1
-    assert "25 new" in took.out
-    assert "the export is cut off" in took.err
-    assert "\x1b" not in took.err
-
-
 # -- as long as they come
 
 WORK = """

@@ -282,7 +282,7 @@ def run():
             assert store.derive(redo="facts").failed == ()
         else:
             done = store.import_file(Path(work))
-            assert not done.skipped, done.skipped
+            assert not done.problems, done.problems
 
 psycopg.Connection.wait = counted
 chance = random.Random(seed)

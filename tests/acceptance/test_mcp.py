@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
-import psycopg
 import pytest
 
 pytest.importorskip("mcp")
@@ -31,7 +30,6 @@ from memstore.client.user import AsyncUserScope
 from memstore.server.mcp.server import MemoryServer
 from memstore.server.serve import load_mcp
 from tests.command_line import EMBEDDER, SCRIPT, environment, script
-from tests.conftest import with_database
 from tests.rest import asking, bearer, serving
 
 ROOT = Path(__file__).parents[2]
@@ -317,25 +315,6 @@ async def test_wrong_arguments_are_answered_in_words_and_store_nothing(url: str)
         assert store.stats() == dict.fromkeys(store.stats(), 0)
 
 
-async def test_a_database_that_goes_away_is_told_and_asked_again(server_url: str, template: str) -> None:
-    name = f"late_{os.getpid()}_{time.monotonic_ns()}"
-
-    def made() -> None:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")  # type: ignore[arg-type]
-
-    def dropped() -> None:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")  # type: ignore[arg-type]
-
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        made()
-        async with model_of(with_database(server_url, name)) as model:
-            dropped()
-            assert "The memory cannot be reached now" in await model.is_refused("list_memories")
-            made()
-            assert (await model.call("list_memories"))["memories"] == []
-        dropped()
-
-
 async def test_what_nobody_expected_is_logged_and_not_told(
     url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -504,6 +483,8 @@ async def test_a_session_is_of_the_user_who_opened_it_and_tokens_and_sizes_are_c
         assert [await status(path) for path in ("/a%00b", "/%ff", "/%20")] == [422] * 3
         ours = bearer((await store.tokens.create(user="alice")).secret)
         assert [await status("/alice", **ours), await status("/bob", **ours), await status("/alice")] == [200, 404, 401]
+        for where in ("/%6dcp/mcp/bob", "/mc%70/mcp/bob", "/mcp//bob", "/mcp/alice/bob"):
+            assert (await http.post(where, content=INITIALIZE, headers=HEADERS | ours)).status_code == 404
 
 
 async def test_what_is_posted_has_the_deadline_of_a_request(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,15 +6,12 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import psycopg
 import pytest
-from starlette.responses import PlainTextResponse
-from starlette.types import Receive, Scope, Send
 
 from memstore.client.admin import AsyncTokens
 from memstore.client.store import AsyncMemoryStore
@@ -107,40 +104,6 @@ async def test_one_user_s_token_opens_nothing_of_another_and_does_not_say_whethe
         assert "peanuts" not in hits.text and "Leeds" not in hits.text
     assert (await store.user("bob").fact(fact.id)).state == "active"
     assert len(await store.user("bob").conversation("c").messages()) == 1
-
-
-class Echo:
-    """Something beside REST, that tells what it was asked for."""
-
-    def __init__(self) -> None:
-        self.ran: list[str] = []
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        self.ran.append("began")
-        yield
-        self.ran.append("ended")
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await PlainTextResponse(scope["path_params"]["user"])(scope, receive, send)
-
-
-async def test_mcp_takes_the_same_tokens_and_names_nobody_else(store: AsyncMemoryStore) -> None:
-    """The user `mcp` once had everybody's memory: what was behind a second /mcp was served, and the first checked."""
-    token, beside = secret(await store.tokens.create(user="a/b")), Echo()
-    async with asking(store, token=token, mcp=beside) as client:
-        assert (await client.post("/mcp/a%2Fb")).text == "a/b"
-        for where in ("/mcp/bob", "/mcp/nobody", "/mcp/", "/mcp/a%2Fb/more", "/%6dcp/mcp/a%2Fb", "/mcp//a%2Fb"):
-            await refused(await client.post(where), 404, "not-found")
-        await refused(await client.post("/mcp/%00"), 422, "invalid-input")
-        await refused(await client.post("/mcp/a%2Fb", headers=bearer("mst_other")), 401, "no-token")
-        await refused(await client.post("/mcp/mcp", headers=bearer("mst_other")), 401, "no-token")
-        token = secret(await store.tokens.create(user="mcp"))
-        assert (await client.post("/mcp/mcp", headers=bearer(token))).text == "mcp"
-        for where in ("/%6dcp/mcp/bob", "/mc%70/mcp/mcp/bob", "/mcp//mcp", "/mcp/mcp/bob"):
-            await refused(await client.post(where, headers=bearer(token)), 404, "not-found")
-        assert beside.ran == ["began"]
-    assert beside.ran == ["began", "ended"]
 
 
 async def test_what_the_operator_does_a_user_s_token_may_not(store: AsyncMemoryStore) -> None:

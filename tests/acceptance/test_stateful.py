@@ -178,8 +178,8 @@ class Machine(RuleBasedStateMachine):
         path.write_text("".join(json.dumps(line, default=str) + "\n" for line in lines))
         done = self.store.import_file(path, format="jsonl")
         assert done.new == life.model.room(room).last - before
-        assert done.new + done.known + done.passed_by == len(kept)
-        assert done.left_out["erased before"] == len(drafts) - len(kept)
+        assert done.new + done.known + done.skipped == len(kept)
+        assert done.ignored["erased before"] == len(drafts) - len(kept)
         self.look(life, room)
 
     # -- derived
@@ -406,7 +406,7 @@ class Machine(RuleBasedStateMachine):
             assert (done.new, done.restored) == (0, {"documents": len(lost)} if lost else {})
             life.model.documents |= {key: export.documents[key] for key in lost}
             # A conversation that was cleared since has other settings than the file says, and keeps them.
-            assert all(one.reason.startswith("the conversation") for one in done.skipped), done.skipped
+            assert all(one.reason.startswith("the conversation") for one in done.problems), done.problems
             self.look_at_all(life)
 
     @call(who=NAMES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from markupsafe import escape
 
 from memstore.client.store import AsyncMemoryStore
-from memstore.models import Certificate, Reason
+from memstore.models import Reason
 from memstore.server.ui.app import COOKIE
 from memstore.server.ui.request import HEADERS, safe_redirect_target, url_to
 from tests.helpers.ui_pages import LINK, NAMES, SCRIPT, Read, crawled, hostile, read, sent, signed
@@ -174,8 +173,7 @@ async def test_erasing_takes_a_rehearsal_and_the_name(store: AsyncMemoryStore) -
         assert [one.name for one in await alice.conversations()] == ["porto"]
         kept = await read(client, done.headers["location"])
         assert kept.heading == "Certificate of erasure"
-        text = (await client.get(f"{done.headers['location']}/json")).text
-        assert Certificate.from_dict(json.loads(text)) == (await alice.erasures())[0]
+        assert str((await alice.erasures())[0].id) in kept.text
 
         shown = await sent(client, page, "/rehearse", what="user", which="")
         gone = await sent(client, Read(shown.text), "/erase", word=name)

@@ -231,10 +231,10 @@ async def test_what_was_erased_is_not_imported_again(store: AsyncMemoryStore, tm
     await alice.erase_message(*(await alice.conversation("lisbon").messages())[:3])
     for _ in range(2):
         done = await store.import_file(file)
-        assert (done.new, done.known, done.left_out) == (0, 9, {"erased before": 3})
+        assert (done.new, done.known, done.ignored) == (0, 9, {"erased before": 3})
     await alice.erase()
     done = await store.import_file(file)
-    assert (done.new, done.left_out) == (0, {"erased before": 12})
+    assert (done.new, done.ignored) == (0, {"erased before": 12})
     assert holding(store.url, "alice") == {}
 
 

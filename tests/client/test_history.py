@@ -13,7 +13,7 @@ import pytest
 from memstore import InvalidInput
 from memstore.client.store import AsyncMemoryStore
 from memstore.ingest import add, history
-from memstore.ingest.importers import Imported
+from memstore.ingest.importers import ImportReport
 from memstore.providers.tiktoken import TiktokenCounter
 from memstore.store.database import Database
 
@@ -35,8 +35,8 @@ def said(number: int, content: str = "hello", **more: Any) -> dict[str, Any]:
     return kept | {"content": content, "occurred_at": f"2024-05-01T12:00:{number:02d}Z"} | more
 
 
-def counts(done: Imported) -> tuple[int, int, int]:
-    return done.new, done.known, done.passed_by
+def counts(done: ImportReport) -> tuple[int, int, int]:
+    return done.new, done.known, done.skipped
 
 
 async def contents(store: AsyncMemoryStore, conversation: str = "c", user: str = "ann") -> list[Any]:
@@ -59,8 +59,8 @@ async def test_one_bad_message_among_hundreds_of_several_conversations_costs_its
     lines = [said(number % 60, f"say {number}", conversation=f"c{number // 60}") for number in range(540)]
     lines[250]["name"] = "N" * 201
     done = await store.import_file(write(*lines))
-    assert (counts(done), done.conversations) == ((539, 0, 1), 9)
-    assert [skip.where for skip in done.skipped] == ["history.jsonl, line 251"]
+    assert counts(done) == (539, 0, 1)
+    assert [skip.where for skip in done.problems] == ["history.jsonl, line 251"]
     for number in range(9):
         expected = [f"say {n}" for n in range(number * 60, number * 60 + 60) if n != 250]
         stored = await store.user("ann").conversation(f"c{number}").messages()
@@ -76,9 +76,9 @@ async def test_conflicts_in_several_conversations_are_each_named_and_hold_up_not
     again = [said(n % 5, changed.get(n, f"say {n}"), conversation=f"c{n // 5}") for n in range(20)]
     path = write(*again)
     done = await store.import_file(path)
-    assert (counts(done), done.conversations) == ((5, 13, 2), 4)
-    assert [skip.where for skip in done.skipped] == ["history.jsonl, line 4", "history.jsonl, line 12"]
-    assert all("known with other content" in skip.reason for skip in done.skipped)
+    assert counts(done) == (5, 13, 2)
+    assert [skip.where for skip in done.problems] == ["history.jsonl, line 4", "history.jsonl, line 12"]
+    assert all("known with other content" in skip.reason for skip in done.problems)
     for number in range(4):
         assert await contents(store, f"c{number}") == [f"say {n}" for n in range(number * 5, number * 5 + 5)]
 
@@ -91,7 +91,7 @@ async def test_an_id_that_comes_twice_in_a_file_is_one_message(
     path = write(said(1), said(2), said(1), said(3), said(2, "changed"), said(1), said(4))
     done = await store.import_file(path)
     assert counts(done) == (4, 2, 1)
-    assert [skip.where for skip in done.skipped] == ["history.jsonl, line 5"]
+    assert [skip.where for skip in done.problems] == ["history.jsonl, line 5"]
     assert [message.external_id for message in await store.user("ann").conversation("c").messages()] == [
         "m1",
         "m2",
@@ -144,7 +144,7 @@ async def test_what_somebody_else_stores_while_a_batch_is_counted_is_stored_once
     monkeypatch.setattr(add.store, "lock_several", late)
     done = await store.import_file(path)
     assert counts(done) == (5, 2, 1)
-    assert [skip.where for skip in done.skipped] == ["history.jsonl, line 3"]
+    assert [skip.where for skip in done.problems] == ["history.jsonl, line 3"]
     stored = await store.user("ann").conversation("c").messages()
     assert sorted(message.content for message in stored) == sorted(
         ["changed", "by somebody else", *(f"say {n}" for n in range(8) if n != 2)]
@@ -189,7 +189,7 @@ async def test_what_is_left_out_is_counted_and_what_a_format_needs_is_asked_for(
         await store.import_file(path, user="ann", date_order="myd")
     done = await store.import_file(path, user="ann", me="Ann", timezone="Europe/Berlin")
     assert (counts(done), done.format) == ((2, 0, 0), "whatsapp")
-    assert done.left_out == {"notices of WhatsApp": 1}
+    assert done.ignored == {"notices of WhatsApp": 1}
     mine, theirs = await store.user("ann").conversation("WhatsApp Chat with Bob").messages()
     assert (mine.name, theirs.name) == (None, "Bob")
     assert mine.occurred_at == datetime(2024, 1, 13, 9, 0, tzinfo=UTC)
@@ -198,6 +198,6 @@ async def test_what_is_left_out_is_counted_and_what_a_format_needs_is_asked_for(
 async def test_a_report_names_the_first_of_much_nonsense_and_counts_the_rest(
     store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memstore.ingest.importers.base.MOST_NAMED", 10)
+    monkeypatch.setattr("memstore.ingest.importers.base.MAX_PROBLEMS", 10)
     done = await store.import_file(write(*["nonsense"] * 50))
-    assert (done.passed_by, len(done.skipped)) == (50, 10)
+    assert (done.skipped, len(done.problems)) == (50, 10)

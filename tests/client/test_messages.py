@@ -176,29 +176,3 @@ async def test_a_closed_store_says_so(store: AsyncMemoryStore) -> None:
     await store.close()
     with pytest.raises(DatabaseError, match="This store is closed"):
         await store.user("alice").conversation("c").messages()
-
-
-async def test_what_has_a_key_is_stored_once_and_the_key_stands_for_the_whole_list(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("c")
-    given = [{"role": "user", "content": text} for text in ("One.", "Two.", "Three.")]
-    stored = await trip.add_many(given[:2], key="turn 1")
-    assert await trip.add_many(given[:2], key="turn 1") == stored == await trip.messages()
-    for other in (given[:1], given, [given[0], given[2]]):
-        with pytest.raises(Conflict):
-            await trip.add_many(other, key="turn 1")
-    assert await trip.messages() == stored
-    own = [given[0] | {"external_id": "own"}, given[1]]
-    first = await trip.add_many(own, key="turn 2")
-    assert [one.external_id for one in first] == ["own", "key:turn 2:2"]
-    assert await trip.add_many(own, key="turn 2") == first
-    for other in (own[:1], [*own, {"role": "user", "content": "More.", "external_id": "more"}]):
-        with pytest.raises(Conflict, match="more or fewer"):
-            await trip.add_many(other, key="turn 2")
-    assert await store.user("alice").conversation("d").add_many(given[:2], key="turn 1") != stored
-    assert await trip.add_many([], key="turn 1") == []
-    for wrong in ("", "x" * 201, "zwölf", "a\nb", 7):
-        with pytest.raises(InvalidInput, match="key"):
-            await trip.add_many(given, key=wrong)  # type: ignore[arg-type]
-    skipped = await trip.add_many(given, key="turn 1", on_conflict="skip")
-    assert [one.content for one in skipped] == ["One.", "Two.", "Three."]
-    assert len(await trip.messages()) == 5

@@ -73,7 +73,7 @@ async def test_what_is_stored_for_one_user_changes_nothing_for_another(url: str,
         ]
         (tmp_path / "history.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
         done = await store.import_file(tmp_path / "history.jsonl", user="alice")
-        assert (done.new, done.passed_by) == (len(texts), 0)
+        assert (done.new, done.skipped) == (len(texts), 0)
         for text in texts[::16]:
             await alice.add_fact(f"Alice {text}", type="procedure", subject="Alice")
         report = await store.derive()

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings, strategies as st
 
-from memstore.ingest.importers import Found, Ignored, Record, Skipped
+from memstore.ingest.importers import IgnoredContent, ImportItem, ImportProblem, Record
 
 ALWAYS = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
@@ -23,22 +23,22 @@ junk: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-def records(found: Iterable[Found]) -> list[Record]:
+def records(found: Iterable[ImportItem]) -> list[Record]:
     return [one for one in found if isinstance(one, Record)]
 
 
-def texts(found: Iterable[Found]) -> list[Any]:
+def texts(found: Iterable[ImportItem]) -> list[Any]:
     return [one.message["content"] for one in records(found)]
 
 
-def reasons(found: Iterable[Found]) -> list[str]:
-    return [one.reason for one in found if isinstance(one, Skipped)]
+def reasons(found: Iterable[ImportItem]) -> list[str]:
+    return [one.reason for one in found if isinstance(one, ImportProblem)]
 
 
-def left_out(found: Iterable[Found]) -> Counter[str]:
+def ignored(found: Iterable[ImportItem]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for one in found:
-        if isinstance(one, Ignored):
+        if isinstance(one, IgnoredContent):
             counts[one.what] += one.count
     return counts
 

@@ -6,11 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from memstore.providers.batching import BatchWorkers, by_length
-
-CALLERS = 12
 
 
 def test_texts_of_one_length_are_together() -> None:
@@ -36,17 +32,3 @@ def test_who_has_few_batches_does_not_wait_for_all_of_somebody_elses() -> None:
         few.result()
         many.result()
     assert done.index("few") <= 3
-
-
-def test_after_an_error_nothing_more_is_begun() -> None:
-    workers, begun = BatchWorkers(1), list[int]()
-
-    def work(number: int) -> None:
-        begun.append(number)
-        if number == 2:
-            raise ValueError("broken")
-
-    with pytest.raises(ValueError, match="broken"):
-        workers.run(work, range(50))
-    workers.run(lambda _: None, range(1))
-    assert len(begun) <= 5

@@ -11,9 +11,9 @@ from hypothesis import example, given, settings, strategies as st
 from tokenizers import Tokenizer
 
 from memstore.providers import load_counter
-from memstore.providers.byte_bound import BytesCounter
 from memstore.providers.huggingface import ChatTemplate
 from memstore.providers.minilm import FOLDER
+from memstore.providers.tiktoken import BytesCounter
 from tests.helpers.conformance import check_counter
 from tests.helpers.tokenizers import CHATML, GEMMA, LLAMA_3, QWEN, byte_level, sentencepiece, unigram
 
@@ -41,23 +41,6 @@ texts = st.lists(st.one_of(st.text(max_size=20), st.sampled_from(HARD)), max_siz
 def test_it_conforms() -> None:
     check_counter(load_counter("bytes"))
     assert load_counter("bytes").name == "bytes"
-
-
-@pytest.mark.parametrize(
-    ("text", "tokens"),
-    [
-        ("", 0),
-        ("ferry", 6),
-        ("é", 3),
-        ("渡轮", 7),
-        ("\ufdfa", 34),
-        ("\U0001d160", 13),
-        ("\ufdfae\u0301", 37),
-        ("\ud800", 4),
-    ],
-)
-def test_count(text: str, tokens: int) -> None:
-    assert BYTES.count(text) == tokens
 
 
 @settings(deadline=None)

@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 
 from typer.main import get_command
 
-from memstore.cli import app, facts
+from memstore.cli import app, recall
 from memstore.cli.session import EXIT_CODES
 from memstore.errors import MemstoreError
 from memstore.models import FACT_STATES
@@ -48,4 +48,4 @@ def test_every_error_has_an_exit_code_that_the_page_explains() -> None:
 
 
 def test_the_words_that_options_take_are_those_of_the_models() -> None:
-    assert set(get_args(get_type_hints(facts.facts)["state"])) == {*FACT_STATES, "all"}
+    assert set(get_args(get_type_hints(recall.facts)["state"])) == {*FACT_STATES, "all"}

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from memstore.errors import ProviderError
-from memstore.providers.cross_encoder import CrossEncoderReranker, load
 from memstore.providers.minilm import FOLDER
+from memstore.providers.sentence_transformers import CrossEncoderReranker, load_reranker
 from tests.helpers.conformance import check_reranker
 
 pytestmark = pytest.mark.torch
@@ -48,7 +48,7 @@ def reranker(folder: Path) -> CrossEncoderReranker:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", refuse)
         patch.setattr(socket, "getaddrinfo", refuse)
-        return load(str(folder))
+        return load_reranker(str(folder))
 
 
 def test_it_conforms(reranker: CrossEncoderReranker, folder: Path) -> None:
@@ -76,4 +76,4 @@ def test_threads_take_turns(reranker: CrossEncoderReranker) -> None:
 
 def test_a_model_with_several_scores_is_no_reranker(tmp_path: Path) -> None:
     with pytest.raises(ProviderError, match="gives 3 scores for a pair"):
-        load(str(made(tmp_path, 3)))
+        load_reranker(str(made(tmp_path, 3)))

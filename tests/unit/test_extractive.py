@@ -72,19 +72,6 @@ def test_what_tools_did_comes_after_all_that_was_said() -> None:
     assert all(f"Module {n} of the harbour" in text for n in range(9))
 
 
-def test_a_call_with_many_inputs_is_told_in_lines_that_fit() -> None:
-    inputs = {f"option{n}": f"{n} " + "value " * 20 for n in range(8)}
-    asked = {"id": "x", "function": {"name": "deploy", "arguments": json.dumps(inputs)}}
-    text = abridge(extract_lines([message(1, "assistant", None, tool_calls=[asked])]), 60, COUNTER)
-    assert "deploy(option0=0 value" in text
-
-
-def test_a_call_without_a_result_is_told() -> None:
-    asked, result = work(1)
-    assert [str(line) for line in extract_lines([asked])] == ["Tool: run_tests(path=tests/unit_0)."]
-    assert extract_lines([result, message(2, "user", None)]) == []
-
-
 def test_what_a_model_wrote_goes_on_into_the_next_level() -> None:
     text = "Alice moved to Porto. She asked: where is the\nsea?"
     assert parse_lines([summary(text, "llm-summary/1")]) == [
@@ -110,17 +97,6 @@ def test_a_summary_is_within_its_tokens_and_never_empty() -> None:
     assert abridge(lines[:1], 50, COUNTER) == format_lines(lines[:1])
 
 
-def test_who_is_spoken_to_is_no_news() -> None:
-    lines = [
-        Line("1 May 2024", "Bob", "Well, I agree with that, Ali, and so would most."),
-        Line("1 May 2024", "Bob", "Well, I agree with that of Zoe, and so would most."),
-        Line("1 May 2024", "Alice", "Nothing else came up there."),
-    ]
-    text = abridge(lines, 17, WordCounter())
-    assert "Zoe" in text
-    assert "Ali," not in text
-
-
 # Which sentences are chosen
 
 TALK = [
@@ -144,12 +120,6 @@ def test_what_matters_is_chosen_once() -> None:
     assert chosen(TALK, 17) == [1, 4]
 
 
-def test_equals_go_by_score_then_by_order_and_once() -> None:
-    assert chosen(TALK[1:2] * 3, 10, [0.1, 0.3, 0.2]) == [1]
-    assert chosen(["Ada waits.", "Bob waits."], 2, [0, 0]) == chosen(["Bob waits.", "Ada waits."], 2, [0, 0]) == [0]
-    assert chosen(TALK[4:5] * 4, 100) == [0]
-
-
 @given(
     st.lists(st.sampled_from(TALK) | st.text(max_size=20), max_size=12),
     st.lists(st.integers(0, 9), min_size=12, max_size=12),
@@ -162,20 +132,3 @@ def test_the_limit_holds(sentences: list[str], costs: list[int], limit: int) -> 
     assert sum(costs[place] for place in places) <= limit
     if any(cost <= limit for cost, sentence in zip(costs, sentences, strict=True) if sentence in TALK):
         assert places
-
-
-@pytest.mark.parametrize(
-    ("better", "worse"),
-    [
-        ("I moved there in 2019.", "It is a place like others there."),
-        ("She met Bob in Lisbon.", "She met someone in town."),
-        ("We decided to sell the house.", "They like the look of it."),
-        ("It is a place like others there.", "Is it a place like others there?"),
-        ("It is a place like others there.", "Thanks for telling me about that place."),
-        ("It is a place like others there.", "It is nice."),
-        ("Wir haben beschlossen, das Haus zu verkaufen.", "Hallo, schön von dir zu hören."),
-        ("我们决定卖掉房子。", "我们要卖掉房子吗？"),
-    ],
-)
-def test_sentences_that_hold_more_score_higher(better: str, worse: str) -> None:
-    assert 1 >= score_sentence(better) > score_sentence(worse) >= -1

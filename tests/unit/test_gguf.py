@@ -67,22 +67,6 @@ def test_texts_are_cut_as_openai_cuts_them(pre: str, encoding: str, parts: list[
     assert ours.pre_tokenize_str(text) == theirs.pre_tokenize_str(text)
 
 
-def test_the_token_that_begins_a_prompt() -> None:
-    tokenizer = byte_level()
-    begin = tokenizer.token_to_id("<|begin_of_text|>")
-    told = {"model": "gpt2", "pre": "llama-bpe", "bos_token_id": begin}
-    without, added = (
-        built(as_gguf(tokenizer, **told)),
-        built(as_gguf(tokenizer, **told, add_bos_token=True)),
-    )
-    assert added.count_prompt("ferry") == without.count_prompt("ferry") + 1
-    assert (
-        added.count_prompt("<|begin_of_text|>ferry")
-        == without.count_prompt("<|begin_of_text|>ferry")
-        == without.count_prompt("ferry") + 1
-    )
-
-
 @pytest.mark.parametrize(
     "told",
     [

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from tokenizers import AddedToken, Tokenizer, pre_tokenizers
 
-from memstore.errors import InvalidInput, ProviderMissing
-from memstore.providers import huggingface, load_counter
+from memstore.errors import InvalidInput
+from memstore.providers import load_counter
 from memstore.providers.huggingface import ChatTemplate, TokenizerCounter, Vocabulary, load
 from tests.helpers.conformance import check_counter
 from tests.helpers.tokenizers import CHATML, DATED, GEMMA, LLAMA_3, QWEN, byte_level, unigram, write
@@ -42,25 +42,12 @@ def test_it_conforms(shape: str, tmp_path: Path) -> None:
     check_counter(counter(tmp_path, templates[shape]))
 
 
-@pytest.mark.parametrize(
-    ("template", "prompt"),
-    [
-        (
-            LLAMA_3,
-            "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nBe brief.<|eot_id|>"
-            "<|start_header_id|>user<|end_header_id|>\n\nWhen does the ferry leave?<|eot_id|>"
-            "<|start_header_id|>assistant<|end_header_id|>\n\n",
-        ),
-        (
-            CHATML,
-            "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhen does the ferry leave?<|im_end|>\n"
-            "<|im_start|>assistant\n",
-        ),
-    ],
-    ids=["llama", "chatml"],
-)
-def test_the_prompt_is_that_of_the_template(template: str, prompt: str, tmp_path: Path) -> None:
-    own = counter(tmp_path, template)
+def test_the_prompt_is_that_of_the_template(tmp_path: Path) -> None:
+    own = counter(tmp_path, CHATML)
+    prompt = (
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhen does the ferry leave?<|im_end|>\n"
+        "<|im_start|>assistant\n"
+    )
     assert own.render([SYSTEM, USER]) == (prompt, True)
     assert own.count_messages([SYSTEM, USER]) == tokens(prompt)
     assert own.count_messages([SYSTEM, USER]).kind == "exact"
@@ -158,18 +145,6 @@ def test_a_template_may_stand_in_the_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("absent", "message"),
-    [("tokenizer.json", "is not there"), ("chat_template.jinja", "no chat template")],
-)
-def test_what_is_absent_is_named(absent: str, message: str, tmp_path: Path) -> None:
-    (write(tmp_path, byte_level(), CHATML) / absent).unlink()
-    with pytest.raises(ProviderMissing, match=message):
-        load(str(tmp_path))
-    with pytest.raises(ProviderMissing, match="tokenizer:FOLDER"):
-        load("")
-
-
-@pytest.mark.parametrize(
     "template",
     [
         "{{ ''.__class__.__mro__[1].__subclasses__() }}",
@@ -196,18 +171,3 @@ def test_a_prompt_counted_in_pieces_counts_as_a_whole(scheme: str, parts: list[s
     prompt = "".join(parts)
     whole = len(tokenizer.encode(prompt, add_special_tokens=False))
     assert Vocabulary(tokenizer, None).count_prompt(prompt) == whole
-
-
-def test_what_a_prompt_shares_with_the_one_before_is_not_tokenized_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = counter(tmp_path, CHATML)
-    chat = [USER, REPLY] * 50
-    own.count_messages(chat)
-    seen: list[str] = []
-    plain = huggingface._length
-    monkeypatch.setattr(huggingface, "_length", lambda *both: seen.append(both[1]) or plain(*both))
-    own.count_messages(chat)
-    assert seen == []
-    own.count_messages([*chat, {"role": "user", "content": "And the next one?"}])
-    assert seen == ["user\nAnd the next one?"]

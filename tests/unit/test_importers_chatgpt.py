@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from datetime import UTC, datetime
 
 import pytest
 
-from memstore.ingest.importers import Ignored, ImportOptions, Record
+from memstore.ingest.importers import IgnoredContent, ImportOptions, Record
 from memstore.ingest.importers.chatgpt import ChatGPT
-from tests.unit.importing import left_out, reasons, texts, zipped
+from tests.unit.importing import ignored, reasons, texts, zipped
 
 NOON = 1714564800.0  # 2024-05-01T12:00:00Z
 
@@ -45,7 +44,7 @@ def read(tmp_path):
         path = tmp_path / name
         path.write_bytes(given if isinstance(given, bytes) else json.dumps(given).encode())
         found = list(ChatGPT(path, ImportOptions(**how)).read())
-        return [one for one in found if not isinstance(one, Ignored)]
+        return [one for one in found if not isinstance(one, IgnoredContent)]
 
     return read
 
@@ -142,7 +141,7 @@ def test_what_the_format_hides_is_left_out_and_counted(tmp_path):
     path.write_text(json.dumps([conversation(chain(said("before"), *HIDDEN.values(), said("after")))]))
     found = list(ChatGPT(path).read())
     assert (texts(found), reasons(found)) == (["before", "after"], [])
-    counts = left_out(found)
+    counts = ignored(found)
     assert counts.total() == len(HIDDEN)
     assert (counts["system messages"], counts["custom instructions"], counts["thoughts of the model"]) == (2, 2, 2)
 
@@ -184,10 +183,7 @@ CITE = "\ue200cite\ue202turn0search0\ue202turn1news2\ue201"
     ("given", "text"),
     [
         (f"It rains {CITE}. Often.{CITE}", "It rains. Often."),
-        ("\ue200filecite\ue202turn3file0\ue202L2-L2\ue201x", "x"),
         ('In \ue200entity\ue202["city","Lisbon","capital"]\ue201 now', "In Lisbon now"),
-        ('In \ue200entity\ue202["city"]\ue201 now', 'In ["city"] now'),
-        ("In \ue200entity\ue202Lisbon\ue201 now", "In Lisbon now"),
         ("See \ue200url\ue202the map\ue202https://maps.example\ue201.", "See the map."),
         ("\ue203marked\ue204 \ue202x", "marked x"),
         ("\ue200cite\ue202never\nclosed", "citenever\nclosed"),
@@ -202,11 +198,6 @@ def test_what_no_database_keeps_is_replaced_and_said(one):
     assert record.message["content"] == "a\ufffdb\ufffd"
     assert record.message["metadata"] == {"replaced": 2}
     assert record.title == "Cut \ufffd"
-
-
-def test_a_byte_that_is_not_utf8_costs_one_character(read):
-    data = json.dumps([conversation(chain(said("a~b"), said("c")))]).encode().replace(b"~", b"\xe4")
-    assert texts(read(data)) == ["a\ufffdb", "c"]
 
 
 # --- when -----------------------------------------------------------------------------------------------------------
@@ -278,19 +269,3 @@ def test_the_zip_is_read_as_it_comes(read, tmp_path):
     assert reasons(found) == []
     assert found[0].where == "export.zip, conversations-000.json, conversation 'Lisbon' (1), message n1"
     assert ChatGPT.sniff(tmp_path / "export.zip") == 0.9
-
-
-def test_a_locked_zip_is_told(read):
-    data = bytearray(zipped({"conversations.json": listed("1")}))
-    data[6] |= 1
-    data[data.index(b"PK\x01\x02") + 8] |= 1
-    (skipped,) = read(bytes(data), name="export.zip")
-    assert "password" in skipped.reason
-
-
-def test_a_damaged_member_costs_itself_and_not_the_others(read):
-    data = zipped({f"conversations-{number}.json": listed(str(number)) for number in range(3)}, zipfile.ZIP_STORED)
-    found = read(data.replace(b'"parts": ["1"]', b'"parts": ["x"]'), name="export.zip")
-    assert texts(found)[0] == "0"
-    assert texts(found)[-1] == "2"
-    assert ["is damaged" in reason for reason in reasons(found)] == [True]

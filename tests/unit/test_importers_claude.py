@@ -9,7 +9,7 @@ import pytest
 
 from memstore.ingest.importers import ImportOptions, Record, importer_for
 from memstore.ingest.importers.claude import ROOT, Claude
-from tests.unit.importing import left_out, reasons, texts, zipped
+from tests.unit.importing import ignored, reasons, texts, zipped
 
 NOON = "2026-03-29T12:00:00.5Z"
 
@@ -63,7 +63,7 @@ TREE = (
 def test_without_a_current_message_the_newest_branch_is_taken_and_the_other_counted(read):
     found = read(conversation(*TREE))
     assert texts(found) == ["hello", "new answer"]
-    assert left_out(found) == {"messages of other branches": 1}
+    assert ignored(found) == {"messages of other branches": 1}
     assert texts(read(conversation(*TREE, current_leaf_message_uuid="old"))) == ["hello", "old answer"]
 
 
@@ -91,7 +91,7 @@ def test_content_goes_before_text_which_goes_before_nothing(read):
         )
     )
     assert texts(found) == ["a\n\nb", "flat", "old"]
-    assert left_out(found) == {"empty messages": 1}
+    assert ignored(found) == {"empty messages": 1}
 
 
 def test_thoughts_and_tools_are_left_out_and_counted(read):
@@ -103,7 +103,7 @@ def test_thoughts_and_tools_are_left_out_and_counted(read):
     ]
     found = read(conversation(said("1", blocks, "assistant"), said("2", blocks[:1], "assistant", "1")))
     assert texts(found) == ["Done."]
-    assert left_out(found) == {"thoughts of the model": 2, "calls of tools": 1, "results of tools": 1}
+    assert ignored(found) == {"thoughts of the model": 2, "calls of tools": 1, "results of tools": 1}
 
 
 def test_what_was_attached_is_said_even_where_nothing_else_is(read):

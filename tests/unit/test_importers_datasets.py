@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from memstore.ingest.importers import ImportOptions, Skipped, importer_for
-from tests.unit.importing import left_out, reasons, records, texts
+from memstore.ingest.importers import ImportOptions, ImportProblem, importer_for
+from tests.unit.importing import ignored, reasons, records, texts
 
 NOW = {"occurred_at": "imported"}
 
@@ -47,7 +47,7 @@ def test_fine_tuning_comes_with_roles_and_tools(read):
     assert (said[2]["tool_calls"], said[2]["metadata"]) == ([CALL], NOW)
     assert (said[3]["tool_call_id"], said[4]["name"]) == ("t", "Guide")
     assert all("occurred_at" not in one for one in said)
-    assert left_out(found) == {"definitions of tools": 1}
+    assert ignored(found) == {"definitions of tools": 1}
 
 
 def test_equal_lines_are_conversations_of_their_own_and_keep_their_names(read):
@@ -63,7 +63,7 @@ def test_what_is_broken_or_malformed_costs_itself(read):
     broken = ['{"messages": [', "{}", '{"messages": 3}', "7"]
     found = read({"messages": messages}, *broken, {"messages": [good]}, expect="openai")
     assert texts(found) == ["a"] * 3
-    assert [one.where for one in found if isinstance(one, Skipped)] == [
+    assert [one.where for one in found if isinstance(one, ImportProblem)] == [
         *(f"data.jsonl, line 1, message {n}" for n in (2, 3, 4)),
         *(f"data.jsonl, line {n}" for n in range(2, 6)),
     ]
@@ -111,13 +111,6 @@ def test_langchains_ways_to_write_a_message_are_one(read, messages, wrap):
     assert said[2]["tool_call_id"] == "t"
     assert {record.conversation for record in found} == {"data"}
     assert [one["external_id"] for one in said] == ["turn:1", "turn:2", "turn:3"]
-
-
-def test_langchains_parts_become_text(read):
-    parts = [{"type": "text", "text": "a"}, "b", {"type": "image_url", "image_url": "x"}, {"type": "reasoning"}]
-    found = read(as_dict("ai", parts), expect="langchain")
-    assert texts(found) == ["a\n\nb\n\n[image]"]
-    assert left_out(found) == {"thoughts of the model": 1}
 
 
 def test_what_is_no_message_costs_itself(read):

@@ -9,7 +9,7 @@ import pytest
 
 from memstore.ingest.importers import importer_for
 from memstore.ingest.importers.gemini import Gemini, html_text
-from tests.unit.importing import left_out, reasons, records, texts, zipped
+from tests.unit.importing import ignored, reasons, records, texts, zipped
 
 START = datetime(2026, 7, 26, 6, 0, tzinfo=UTC)
 
@@ -79,7 +79,7 @@ def test_activities_that_are_no_prompts_are_counted_and_malformed_ones_named(rea
     bad = [None, activity(time="2026-07-26")]
     found = read(*(activity(title) for title in titles), *bad, activity("Prompted b", 1, safeHtmlItem=[{}]))
     assert (texts(found), len(reasons(found))) == (["a", "b"], 2)
-    assert left_out(found) == {"activities that are no prompts": 3}
+    assert ignored(found) == {"activities that are no prompts": 3}
 
 
 def test_of_a_takeout_only_geminis_activities_are_read(tmp_path):

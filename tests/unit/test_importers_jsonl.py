@@ -91,7 +91,7 @@ def test_a_bad_line_is_named_and_the_good_ones_come(read):
         assert re.search(words, skipped.reason), skipped.reason
 
 
-def test_a_huge_line_is_passed_by_without_being_held(tmp_path, monkeypatch):
+def test_a_huge_line_is_skipped_without_being_held(tmp_path, monkeypatch):
     monkeypatch.setattr("memstore.ingest.importers.jsonl.LONGEST_LINE", 1024 * 1024)
     path = tmp_path / "huge.jsonl"
     with path.open("wb") as file:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from memstore.errors import InvalidInput
-from memstore.ingest.importers import Found, ImportOptions, importer_for
+from memstore.ingest.importers import ImportItem, ImportOptions, importer_for
 from memstore.ingest.importers.slack import Slack
-from tests.unit.importing import left_out, reasons, records, texts
+from tests.unit.importing import ignored, reasons, records, texts
 
 USERS = [
     {"id": "U1", "name": "ann", "real_name": "Ann Lee", "profile": {"display_name": "Ann", "real_name": "Ann Lee"}},
@@ -43,7 +43,7 @@ def export(tmp_path):
     return write
 
 
-def read(path: Path, **how: object) -> list[Found]:
+def read(path: Path, **how: object) -> list[ImportItem]:
     return list(Slack(path, ImportOptions(**how)).read())
 
 
@@ -90,7 +90,7 @@ def test_notices_are_counted_and_malformed_messages_named(export):
     joined = [said("x", subtype=kind) for kind in ("channel_join", "channel_topic")]
     found = read(export([*joined, said(" "), None, said(ts=None), said(ts="soon"), said()]))
     assert (texts(found), len(reasons(found))) == (["hello"], 3)
-    assert left_out(found) == {"notices of channels": 2, "empty messages": 1}
+    assert ignored(found) == {"notices of channels": 2, "empty messages": 1}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from memstore.errors import InvalidInput
 from memstore.ingest.importers import ImportOptions, importer_for
 from memstore.ingest.importers.whatsapp import WhatsApp
-from tests.unit.importing import left_out, reasons, records, texts, zipped
+from tests.unit.importing import ignored, records, texts, zipped
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NAME = "WhatsApp Chat with Bob.txt"
@@ -75,14 +75,6 @@ def test_an_order_that_nothing_tells_is_asked_for(read):
     assert times(found) == ["2024-04-03 08:00:00", "2024-05-01 08:00:00"]
 
 
-def test_a_date_that_is_none_in_the_order_is_told(read):
-    found = read("13/12/24, 10:00 - Ann: a\n12/13/24, 10:00 - Ann: b\n", date_order="dmy")
-    assert texts(found) == ["a"]
-    assert ["is none in the order dmy" in reason for reason in reasons(found)] == [True]
-    with pytest.raises(InvalidInput, match="more than one order"):
-        read("13/12/24, 10:00 - Ann: a\n12/13/24, 10:00 - Ann: b\n")
-
-
 @pytest.mark.parametrize(
     ("how", "words"),
     [
@@ -130,7 +122,7 @@ def test_what_whatsapp_says_is_left_out_and_counted(read):
     )
     assert texts(found) == ["a", "x"]
     assert (found[-1].message["name"], found[-1].message["metadata"]) == ("Zoe", {"edited": True})
-    assert left_out(found) == {"notices of WhatsApp": 2, "deleted messages": 1}
+    assert ignored(found) == {"notices of WhatsApp": 2, "deleted messages": 1}
 
 
 # --- names and ids --------------------------------------------------------------------------------------------------
@@ -161,9 +153,3 @@ def test_ids_follow_from_the_clock_so_that_another_zone_or_me_adds_nothing(read)
 
 
 # --- damaged --------------------------------------------------------------------------------------------------------
-
-
-def test_what_belongs_to_nobody_is_told(read):
-    found = read("lost\n" + ANDROID)
-    assert texts(found) == ["hi", "hello"]
-    assert ["belongs to no message" in reason for reason in reasons(found)] == [True]

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import memstore
-from memstore.errors import EmbedderMismatch, ProviderError
-from memstore.providers import MINILM, load_embedder, load_stored_embedder, minilm
+from memstore.errors import EmbedderMismatch
+from memstore.providers import MINILM, load_embedder, load_stored_embedder
 from memstore.providers.minilm import BATCH, MiniLM, load
 from memstore.settings import ONNX_MINILM
 from tests.helpers.conformance import check_embedder
@@ -77,17 +77,6 @@ def test_the_graph_is_what_the_script_makes() -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
 
 
-def test_meanings_are_near(embedder: MiniLM) -> None:
-    query = embedder.embed_query("What must she not eat?")
-    near, far = embedder.embed_documents(["Ada is allergic to peanuts.", "The ferry leaves at nine."])
-    assert query @ near > query @ far + 0.1
-
-
-@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("hello world", 2), ("word " * 300, 300), ("x" * 101, 1)])
-def test_count_knows_no_window(embedder: MiniLM, text: str, tokens: int) -> None:
-    assert embedder.count(text) == tokens
-
-
 def test_what_is_beyond_the_window_is_not_seen(embedder: MiniLM) -> None:
     seen = "word " * 254
     assert np.array_equal(embedder.embed_query(seen), embedder.embed_query(seen + "peanuts"))
@@ -140,14 +129,6 @@ def test_a_child_that_was_forked_amid_a_batch_embeds(embedder: MiniLM) -> None:
 
 
 # -- what is not as it should be
-
-
-@pytest.mark.parametrize("file", ["absent", "cut off"])
-def test_missing_weights_are_told(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "cut off").write_bytes(b"weights")
-    monkeypatch.setattr(minilm, "WEIGHTS", tmp_path / file)
-    with pytest.raises(ProviderError, match="install memstore again"):
-        load("")
 
 
 def test_who_has_another_embedder_set_is_told_the_one_that_needs_no_extra(url: str) -> None:

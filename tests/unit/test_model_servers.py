@@ -34,7 +34,7 @@ from memstore.errors import (
     ProviderError,
     ProviderMissing,
 )
-from memstore.providers import connections, load_chat_model, load_stored_embedder, ollama, openai
+from memstore.providers import load_chat_model, load_stored_embedder, ollama, openai
 from memstore.providers.ollama import OllamaChat, OllamaServer, load
 from memstore.providers.openai import OpenAIChat, OpenAIServer
 from memstore.providers.services import FEEDBACK, ChatEndpoint, ServedChatModel
@@ -134,16 +134,6 @@ def test_the_name_holds_the_digest(ollamas: ScriptedOllama) -> None:
     assert ollamas.requests == []
     assert model.name == model.name == "ollama:qwen3:4b@a80c4f17acd5"
     assert [path for path, _, _ in ollamas.requests] == ["/api/show", "/api/tags"]
-
-
-def test_a_name_without_a_tag_is_the_latest(ollamas: ScriptedOllama) -> None:
-    ollamas.model = "qwen3:latest"
-    assert model_of(ollamas, "qwen3").name == "ollama:qwen3@a80c4f17acd5"
-
-
-def test_a_server_that_lists_no_digest_leaves_it_out(ollamas: ScriptedOllama) -> None:
-    ollamas.instead["/api/tags"] = does.raw(b'{"models": null}')
-    assert model_of(ollamas).name == "ollama:qwen3:4b"
 
 
 def test_the_window_is_not_larger_than_the_model_was_trained_for(server: ScriptedOllama) -> None:
@@ -246,12 +236,6 @@ def test_no_wait_goes_beyond_the_time_limit(server: ScriptedOllama, when: str) -
     with pytest.raises(ModelUnavailable, match="429 slow down"):
         ask(model_of(server, backoff=0))
     assert len(server.asked()) == 1
-
-
-@pytest.mark.parametrize("when", ["soon", "", "-5", "Fri, 31 Feb 2026 09:00:00 GMT"])
-def test_a_retry_after_without_sense_is_no_obstacle(server: ScriptedOllama, when: str) -> None:
-    server.script += [status(503, "busy", retry_after=when), says(GOOD)]
-    assert ask(model_of(server)).days == 3
 
 
 @pytest.mark.parametrize("hanging", [does.hangs_before_headers, does.hangs_in_the_body, does.drips, does.drips_headers])
@@ -407,11 +391,6 @@ def test_a_server_that_says_it_is_too_long_is_believed(server: ScriptedOllama, c
     with pytest.raises(PromptTooLong, match="does not fit into the window of"):
         ask(model_of(server))
     assert len(server.asked()) == 1
-
-
-def test_gos_cancelled_contexts_are_not_the_models(server: ScriptedOllama) -> None:
-    server.script += [status(500, "context deadline exceeded"), says(GOOD)]
-    assert ask(model_of(server)).days == 3
 
 
 def test_an_answer_to_a_prompt_that_was_cut_is_thrown_away(server: ScriptedOllama) -> None:
@@ -688,38 +667,6 @@ def test_an_answer_that_ended_otherwise_is_not_whole(openais: ScriptedOllama, re
     assert (made.calls, made.is_whole) == (2, True)
 
 
-def test_a_prompt_of_another_script_is_not_taken_for_a_short_one(openais: ScriptedOllama) -> None:
-    model = model_of(openais)
-    openais.script.append(says(GOOD, prompt_eval_count=62))
-    ask(model, user("=" * 4000))  # counted as next to nothing
-    assert model.max_prompt_tokens(user("語" * 12_000)) > 9_000
-    openais.script.append(says(GOOD, prompt_eval_count=90_000))
-    ask(model, user("word " * 300))  # counted as far too much
-    assert model.max_prompt_tokens(PROMPT) < 1_000
-    openais.script.append(says(GOOD, prompt_eval_count=500))
-    with pytest.raises(PromptTooLong, match="it was cut"):
-        ask(model_of(openais), user("語" * 2_100))
-
-
-@pytest.mark.parametrize("indices", [["0", "1"], [0, 0], [5, 9], [1, None]])
-def test_vectors_whose_places_are_not_told_are_refused(openais: ScriptedOllama, indices: list[Any]) -> None:
-    rows = [{"index": index, "embedding": [1.0, number]} for number, index in enumerate(indices)]
-    openais.instead["/v1/embeddings"] = does.raw(json.dumps({"data": rows}).encode())
-    with pytest.raises(ProviderError, match="no vector for each"):
-        openai.load_embedder("m", settings.load({"openai_url": f"{openais.url}/v1"})).embed_documents(["a", "b"])
-
-
-def test_two_threads_that_are_refused_alike_find_the_same_way(openais: ScriptedOllama) -> None:
-    def answers(handler: Any) -> None:
-        wrong = {"max_tokens", "temperature"} & set(handler.body)
-        (refuses(f"Unsupported parameter: '{min(wrong)}'") if wrong else says(GOOD))(handler)
-
-    openais.instead["/v1/chat/completions"] = answers
-    model = model_of(openais)
-    with ThreadPoolExecutor(8) as pool:
-        assert {trip.city for trip in pool.map(lambda _: ask(model), range(8))} == {"Lisbon"}
-
-
 def test_what_the_database_names_calls_no_function() -> None:
     with pytest.raises(EmbedderMismatch):
         load_stored_embedder("json:loads:[1]", 3, settings.load({"embedder": "hashing:8"}))
@@ -847,18 +794,6 @@ def test_what_is_asked_is_hung_up_on_and_asked_again_later(server: ScriptedOllam
     assert len(server.asked()) == 1
     model.resume()
     assert ask(model).city == "Lisbon"
-
-
-def test_a_server_that_sends_without_an_end_fills_no_memory(
-    server: ScriptedOllama, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "MOST_BYTES", 1 << 20)
-    server.script += [does.floods] * 4
-    with pytest.raises(ModelUnavailable, match="is away"):
-        ask(model_of(server))
-    monkeypatch.undo()
-    server.script.append(says(GOOD))
-    assert ask(model_of(server)) == Trip(**GOOD)
 
 
 def test_a_stream_without_an_end_is_ended(server: ScriptedOllama) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from memstore.errors import InvalidInput
 from memstore.providers import load_counter, ollama_counter
-from memstore.providers.byte_bound import BytesCounter, longest
 from memstore.providers.ollama_counter import OllamaCounter
+from memstore.providers.tiktoken import BytesCounter, longest
 from memstore.settings import Settings
 from tests.helpers.conformance import check_counter
 from tests.helpers.tokenizers import as_gguf, byte_level
@@ -75,13 +75,6 @@ def test_nothing_is_cut_and_nothing_run(counter: OllamaCounter, server: Scripted
     counter.count_messages([USER])
     (body,) = server.asked()
     assert (body["_debug_render_only"], body["truncate"], body["options"]["num_predict"]) == (True, False, 1)
-
-
-def test_a_prompt_is_rendered_once(counter: OllamaCounter, server: ScriptedOllama) -> None:
-    counter.count_messages([USER])
-    before = len(server.requests)
-    assert [counter.count_messages([USER]) for _ in range(5)] == [tokens(chatml([USER], []))] * 5
-    assert len(server.requests) == before
 
 
 def test_a_model_that_was_pulled_anew_is_another(

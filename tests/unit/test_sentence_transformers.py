@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from memstore.errors import ProviderMissing
-from memstore.providers import sentence_transformers as module
 from memstore.providers.sentence_transformers import SentenceTransformerEmbedder, load
 from tests.helpers.conformance import check_embedder
 
@@ -64,9 +63,6 @@ def test_a_missing_extra_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib, "import_module", import_but)
     with pytest.raises(ProviderMissing, match=r"\.\[sentence-transformers\]"):
         load("all-MiniLM-L6-v2")
-    monkeypatch.setattr(module, "find_spec", lambda _: None)
-    with pytest.raises(ProviderMissing, match=r"\.\[sentence-transformers\]"):
-        module.check_model("all-MiniLM-L6-v2")
 
 
 @pytest.fixture(scope="module")

@@ -110,14 +110,11 @@ class ConversationScope:
         message |= {key: value for key, value in optional.items() if value is not None}
         return (self.add_many([message], on_conflict=on_conflict))[0]
 
-    def add_many(
-        self, messages: Sequence[MessageInput], *, on_conflict: OnConflict = "error", key: str | None = None
-    ) -> list[Message]:
+    def add_many(self, messages: Sequence[MessageInput], *, on_conflict: OnConflict = "error") -> list[Message]:
         """Store messages in order, all of them or none; return them as stored, known ones included.
 
         A message with a known `external_id` is not stored twice. If its content differs, `Conflict` is raised; with
-        `on_conflict="skip"` the stored one is kept and returned. With a `key`, such as a UUID, messages without an id
-        are stored once however often the call is made; the same key with other messages is a `Conflict`.
+        `on_conflict="skip"` the stored one is kept and returned.
         """
         runtime = self._runtime
         self._check_names()
@@ -128,7 +125,6 @@ class ConversationScope:
                 self._place,
                 messages,
                 on_conflict=on_conflict,
-                key=key,
                 max_bytes=runtime.settings.max_message_bytes,
                 redactor=runtime.redactor,
             )

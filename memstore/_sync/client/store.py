@@ -36,7 +36,7 @@ from memstore.telemetry import operation_span
 if TYPE_CHECKING:
     from memstore._sync.derive.pipeline import Progress
     from memstore._sync.export.writer import Target
-    from memstore.ingest.importers import Imported
+    from memstore.ingest.importers import ImportReport
 
 
 class MemoryStore:
@@ -234,7 +234,7 @@ class MemoryStore:
         date_order: str | None = None,
         untrusted: bool = False,
         progress: Callable[[int, int], None] | None = None,
-    ) -> Imported:
+    ) -> ImportReport:
         """Import a history from a file, or from the folder of a chat export; known messages are not stored twice.
 
         memstore's own exports are recognized by their first line, and may also come as a binary stream: everything is

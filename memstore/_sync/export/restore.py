@@ -23,8 +23,16 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
-from memstore.export.entries import Entry, EntryBuilder, describe_difference, hash_chunks
-from memstore.export.reader import LocatedLine, batch_lines, open_export, read_lines
+from memstore.export.reader import (
+    Entry,
+    EntryBuilder,
+    LocatedLine,
+    batch_lines,
+    describe_difference,
+    hash_chunks,
+    open_export,
+    read_lines,
+)
 from memstore.export.schema import (
     ConversationLine,
     DocumentLine,
@@ -35,7 +43,7 @@ from memstore.export.schema import (
     UserLine,
     user_id,
 )
-from memstore.ingest.importers import ERASED, Imported, Skipped, size_of
+from memstore.ingest.importers import ERASED, ImportProblem, ImportReport, size_of
 from memstore.ingest.redaction import Redactor
 from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
@@ -57,7 +65,7 @@ def restore(
     counter: TokenCounter,
     only: str | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Imported:
+) -> ImportReport:
     """Store what an export holds; a line that cannot be stored is reported, and the rest is.
 
     Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none.
@@ -69,16 +77,16 @@ def restore(
     size = size_of(source) if isinstance(source, Path) else 0
     name = source.name if isinstance(source, Path) else "the export"
     with open_export(source, running.count_bytes) as stream:
-        batches = batch_lines(read_lines(stream, name, max_message_bytes), report.skip)
+        batches = batch_lines(read_lines(stream, name, max_message_bytes), report)
         while (batch := next(batches, None)) is not None:
             if only is None or batch[0].line.user == only:
                 running.take(batch)
             else:
-                report.left_out[OTHERS] += len(batch)
+                report.ignored[OTHERS] += len(batch)
             if progress is not None and size:
                 progress(min(running.read, size), size)
     running.end_user()
-    if only is not None and running.user is None and not report.passed_by:
+    if only is not None and running.user is None and not report.skipped:
         raise InvalidInput(f"The export holds nothing of a user {only!r}. Nothing was stored.")
     report.restored = +report.restored  # without those of which there are none
     return report
@@ -95,7 +103,7 @@ class _Restore:
     database: Database
     resources: Callable[[], Dependencies]
     builder: EntryBuilder
-    report: Imported = field(default_factory=lambda: Imported(NAME))
+    report: ImportReport = field(default_factory=lambda: ImportReport(NAME))
     read: int = 0  # bytes, as they lie on disk
     user: str | None = None
     user_line: UserLine | None = None
@@ -124,7 +132,7 @@ class _Restore:
             )
         except InvalidInput as error:
             for one in batch:
-                self.report.skip(Skipped(one.where, str(error)))
+                self.report.add_problem(ImportProblem(one.where, str(error)))
             return
         if isinstance(first, UserLine):
             self._user(first)
@@ -157,8 +165,7 @@ class _Restore:
         marks = {name: (mark.seq, mark.recipe) for name, mark in (line.watermarks or {}).items()}
         row, changes, problem = self.builder.conversation(line)
         if problem is not None:
-            self.report.skip(Skipped(where, problem))
-        self.report.conversation_ids.add(line.id)
+            self.report.add_problem(ImportProblem(where, problem))
         with self.database.user_transaction(line.user_id) as scope:
             known = [told for told in archive.read_conversations(scope, line.id)]
             if not known and erasure.last_erasure(scope, line.id) is not None:
@@ -174,10 +181,9 @@ class _Restore:
             self.diverged.add(line.id)
 
     def _items(self, batch: Sequence[LocatedLine], first: ItemLine) -> None:
-        """Store the messages, summaries or facts that are not there."""
-        entries, skipped = self.builder.entries(batch, self.user_line)
-        for one in skipped:
-            self.report.skip(one)
+        entries, problems = self.builder.entries(batch, self.user_line)
+        for one in problems:
+            self.report.add_problem(one)
         if not entries:
             return
         find_new: Callable[[Transaction, Sequence[Entry[Any]]], Any] = self._new_facts
@@ -185,8 +191,6 @@ class _Restore:
             find_new = self._new_messages if isinstance(first, MessageLine) else self._new_summaries
             if first.conversation_id != self.declared:  # its line could not be read: it is derived here
                 self.diverged.add(first.conversation_id)
-        if isinstance(first, MessageLine):
-            self.report.conversation_ids.add(first.conversation_id)
         with self.database.user_transaction(self.user_id) as scope:
             fresh = find_new(scope, entries)
         count = self._store(fresh, first, find_new) if fresh else 0
@@ -208,15 +212,15 @@ class _Restore:
             stored = known.get(message.id)
             if message.id in erased:
                 self.diverged.add(conversation)
-                self.report.left_out[ERASED] += 1
+                self.report.ignored[ERASED] += 1
             elif stored is None and message.seq in taken:
-                self.report.skip(Skipped(one.where, TAKEN.format(message.seq)))
+                self.report.add_problem(ImportProblem(one.where, TAKEN.format(message.seq)))
             elif stored is None:
                 known[message.id] = message
                 taken.add(message.seq)
                 new.append(one if message.seq <= mark else replace(one, chunks=[]))  # else the deriver makes chunks
             elif reason := describe_difference(stored, message):
-                self.report.skip(Skipped(one.where, reason))
+                self.report.add_problem(ImportProblem(one.where, reason))
             else:
                 self.report.known += 1
         return new
@@ -237,11 +241,11 @@ class _Restore:
             if summary.id in known:
                 continue
             if anything_erased and not messages.whole(scope, summary.conversation_id, first, last):
-                self.report.left_out[ERASED] += 1
+                self.report.ignored[ERASED] += 1
                 if summary.level == 1:
                     erasure.rewind_watermark(scope, summary.conversation_id, "summaries", first - 1)
             elif conversation in self.diverged:
-                self.report.left_out["summaries of conversations that are derived here"] += 1
+                self.report.ignored["summaries of conversations that are derived here"] += 1
             else:
                 known.add(summary.id)
                 new.append(one)
@@ -261,11 +265,11 @@ class _Restore:
             if fact.id in known or fact.id in new:
                 continue
             if not erased.isdisjoint((fact.id, *said_in)) or (since and fact.recorded_at <= since):
-                self.report.left_out[ERASED] += 1
+                self.report.ignored[ERASED] += 1
             elif missing:
-                self.report.skip(Skipped(one.where, NO_SOURCE.format(missing[0])))
+                self.report.add_problem(ImportProblem(one.where, NO_SOURCE.format(missing[0])))
             elif fact.recipe != HAND and any(places.get(message) in self.diverged for message in said_in):
-                self.report.left_out["facts of conversations that are derived here"] += 1
+                self.report.ignored["facts of conversations that are derived here"] += 1
             else:
                 new[fact.id] = one
         return list(new.values())
@@ -281,12 +285,12 @@ class _Restore:
             since = erasure.last_erasure(scope)
             for where, line in lines:
                 if since is not None and line.updated_at <= since:
-                    self.report.left_out[ERASED] += 1
+                    self.report.ignored[ERASED] += 1
                 elif line.id not in known:
                     try:
                         row, own = self.builder.document(line)
                     except InvalidInput as error:
-                        self.report.skip(Skipped(where, str(error)))
+                        self.report.add_problem(ImportProblem(where, str(error)))
                         continue
                     known.add(line.id)
                     rows.append(row)

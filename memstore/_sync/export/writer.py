@@ -154,7 +154,6 @@ class _UserExport:
 
 
 def _columns(row: Any, line: type[Any]) -> Json:
-    """Return the columns of a row that a line has under the same name."""
     held = vars(row)
     return {key: held[key] for key in line.model_fields if key in held and key != "kind"}
 
@@ -237,9 +236,5 @@ class _LineWriter:
         self._out.write(data)
 
 
-def _to_text(value: Any) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, UUID):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} has no place in an export")
+def _to_text(value: datetime | UUID) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -13,18 +13,18 @@ from memstore.errors import InvalidInput
 
 from .base import (
     ERASED as ERASED,
-    MOST_NAMED as MOST_NAMED,
-    Found as Found,
-    Ignored as Ignored,
-    Imported as Imported,
+    MAX_PROBLEMS as MAX_PROBLEMS,
+    IgnoredContent as IgnoredContent,
     Importer,
+    ImportItem as ImportItem,
     ImportOptions as ImportOptions,
+    ImportReport as ImportReport,
     Record as Record,
     parse_options as parse_options,
 )
 from .chatgpt import ChatGPT
 from .claude import Claude
-from .files import Skipped as Skipped, check_file, is_zip, list_names, printable, size_of as size_of
+from .files import ImportProblem as ImportProblem, check_file, is_zip, list_names, printable, size_of as size_of
 from .gemini import Gemini
 from .jsonl import Jsonl
 from .langchain import LangChain

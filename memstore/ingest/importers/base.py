@@ -1,10 +1,10 @@
 """What importers are made of: the class of all of them, what they yield, options, times and ids.
 
-To add a format, write a module with a subclass of `Importer` that has a `name`, says what to do `again` about a damaged
+To add a format, write a module with a subclass of `Importer` that has a `name`, `advice` what to do about a damaged
 file, tells by `likeness` how surely a file is of it, and makes records of JSON values in `convert`; list it in
 `memstore.ingest.importers`. docs/reference/importing.md has an example. `convert` reads a format as its exports are
-written, and raises something of `UNEXPECTED` for what is written otherwise, which is reported as `Skipped`. What is no
-JSON overrides `read_part`; what must be sorted first, `read`.
+written; what it raises of `UNEXPECTED` for another is reported as an `ImportProblem`. What is no JSON overrides
+`read_file`; what must be sorted first, `read`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, cast, get_args
-from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_choice, check_text
 from memstore.text import INVALID_CHARS, REPLACEMENT
 
-from .files import ONE_FILE, OnRead, Part, Skipped, first_head, numbered_values, printable, read_parts
+from .files import ONE_FILE, ImportProblem, OnRead, OpenFile, first_head, numbered_values, printable, read_files
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MOST_NAMED = 10_000  # skipped ones that a report names: a file may be nothing but nonsense
+MAX_PROBLEMS = 10_000  # of a report: a file may be nothing but nonsense
 ERASED = "erased before"  # what is left out as it was erased
 # In the metadata: the time is that of the message before, of the conversation or of its session; or nobody knows it.
 INHERITED = {"occurred_at": "inherited"}
@@ -87,14 +86,14 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
+class IgnoredContent:
     """Something that was read and is no part of the history, such as "thoughts of the model"."""
 
     what: str
     count: int = 1
 
 
-Found: TypeAlias = Record | Skipped | Ignored
+ImportItem: TypeAlias = Record | ImportProblem | IgnoredContent
 Message: TypeAlias = dict[str, Any]  # of a `Record`
 T = TypeVar("T")
 
@@ -106,7 +105,7 @@ class Importer:
     """
 
     name: ClassVar[str]
-    again: ClassVar[str]
+    advice: ClassVar[str]
     files: ClassVar[re.Pattern[str]] = ONE_FILE
     unit: ClassVar[str] = "item"
 
@@ -124,38 +123,38 @@ class Importer:
         """Return how surely a file that begins so is of this format."""
         raise NotImplementedError
 
-    def read(self) -> Iterator[Found]:
+    def read(self) -> Iterator[ImportItem]:
         """Yield what the file holds, in order.
 
         Raises `InvalidInput` only for a file that cannot be opened, or where an option is needed and not given.
         """
-        return read_parts(self.path, self.files, self.options.on_read, self.read_part, self.again)
+        return read_files(self.path, self.files, self.options.on_read, self.read_file, self.advice)
 
-    def read_part(self, part: Part) -> Iterator[Found]:
+    def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield what one open file holds."""
-        return self.read_values(part, self.convert)
+        return self.read_values(file, self.convert)
 
-    def convert(self, value: Any, where: str) -> Iterator[Found]:
+    def convert(self, value: Any, where: str) -> Iterator[ImportItem]:
         """Yield what a JSON value holds."""
         raise NotImplementedError
 
-    def read_values(self, part: Part, convert: Callable[[Any, str], Iterator[Found]]) -> Iterator[Found]:
+    def read_values(self, file: OpenFile, convert: Callable[[Any, str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
         """Yield what `convert` makes of each JSON value and its place; report what cannot be read."""
-        for one in numbered_values(part, self.unit, self.again):
-            if isinstance(one, Skipped):
+        for one in numbered_values(file, self.unit, self.advice):
+            if isinstance(one, ImportProblem):
                 yield one
             else:
                 yield from self.report_damage(convert(one[1], one[0]), one[0])
 
     def records(
         self,
-        messages: Iterator[Message | Ignored],
+        messages: Iterator[Message | IgnoredContent],
         where: str,
         conversation: str,
         own: datetime | None = None,
         inherited: datetime | None = None,
         **of_conversation: str | None,
-    ) -> Iterator[Found]:
+    ) -> Iterator[ImportItem]:
         """Yield records of messages without a time, which get their own, or one that is inherited; report damage.
 
         Their metadata say where the time is not their own.
@@ -169,46 +168,40 @@ class Importer:
             else:
                 yield one
 
-    def report_damage(self, found: Iterator[T], where: str) -> Iterator[T | Skipped]:
+    def report_damage(self, found: Iterator[T], where: str) -> Iterator[T | ImportProblem]:
         """Yield what is found; where that breaks off, say why, and what to do about it."""
         try:
             yield from found
         except InvalidInput as error:
-            yield Skipped(where, f"{error}; {self.again}")
+            yield ImportProblem(where, f"{error}; {self.advice}")
         except UNEXPECTED as error:
-            reason = f"it is not as expected ({type(error).__name__}: {printable(str(error))}); {self.again}"
-            yield Skipped(where, reason)
+            reason = f"it is not as expected ({type(error).__name__}: {printable(str(error))}); {self.advice}"
+            yield ImportProblem(where, reason)
 
 
 @dataclass(slots=True)
-class Imported:
+class ImportReport:
     """What an import did.
 
-    `passed_by` is how many messages could not be taken, of which `skipped` names the first 10,000; `left_out` counts
-    what is no part of the history, by what it is. `restored` counts what else came new from an export of memstore's. In
-    `masked` of the new and known messages secrets were masked.
+    `skipped` is how many messages could not be taken; `problems` says of the first 10,000 why. `ignored` counts what is
+    no part of the history, by what it is, `restored` what else came new from an export of memstore's, and `masked` the
+    new and known messages in which secrets were masked.
     """
 
     format: str = ""
     new: int = 0
     known: int = 0
-    passed_by: int = 0
-    skipped: list[Skipped] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
+    skipped: int = 0
+    problems: list[ImportProblem] = field(default_factory=list)
+    ignored: Counter[str] = field(default_factory=Counter)
     restored: Counter[str] = field(default_factory=Counter)
     masked: int = 0
-    conversation_ids: set[UUID] = field(default_factory=set, repr=False)
 
-    @property
-    def conversations(self) -> int:
-        """How many conversations the messages are of."""
-        return len(self.conversation_ids)
-
-    def skip(self, one: Skipped) -> None:
-        """Count one that could not be taken, and name it while there is room."""
-        self.passed_by += 1
-        if len(self.skipped) < MOST_NAMED:
-            self.skipped.append(one)
+    def add_problem(self, problem: ImportProblem) -> None:
+        """Count what could not be taken, and keep why while there is room."""
+        self.skipped += 1
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(problem)
 
 
 # --- times

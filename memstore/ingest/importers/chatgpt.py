@@ -4,20 +4,25 @@ Ignored and counted, because the format itself hides it: system and tool message
 the model's thoughts, empty messages, and whatever is marked hidden or has a weight of 0. An image is imported as
 "[image]", a recording as its transcription. Characters that no database can keep become U+FFFD, with
 `{"replaced": count}` in the metadata: nobody can be asked to mend an export by hand.
+
+`TreeImporter` is for Claude's export too: in both a conversation is a tree, because every edit and every second try is
+a branch. What is imported is the active branch, from the first message to the one that was seen last. A message without
+a time inherits that of its parent, or of the conversation.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, ClassVar, NamedTuple
 
 from memstore.errors import InvalidInput
+from memstore.ingest.validation import check_name
 
-from .base import Ignored, Message, make_storable, time_or_none
-from .files import find_keys, printable
-from .message_tree import Node, TreeImporter
+from .base import EPOCH, IgnoredContent, Importer, ImportItem, Message, make_storable, time_or_none
+from .files import ImportProblem, find_keys, printable
 
 _HIDDEN_ROLES = {
     "system": "system messages",
@@ -41,11 +46,75 @@ _REFERENCE = re.compile("( ?)\ue200([a-z_]{0,40})\ue202?([^\ue200\ue201\n]*)\ue2
 _MARKS = re.compile("[\ue200-\ue206]")
 
 
+class Node(NamedTuple):
+    """A message in its tree: the parent's id, None for a first one."""
+
+    parent: str | None
+    time: datetime | None
+    message: Any
+
+
+class TreeImporter(Importer):
+    """An export of conversations that are trees.
+
+    `_nodes` returns a conversation's messages by id; `_convert_message` yields a message without its time, and what of
+    it is ignored. Both raise for what they cannot read.
+    """
+
+    # One file, or from some size on several: `conversations-000.json`, …
+    files = re.compile(r"(?:.*/)?conversations(?:[-_]?[0-9]{1,9})?\.json")
+    unit = "conversation"
+    keys: ClassVar[tuple[str, str, str, str]]  # of its id, its title, when it began, and its current message
+
+    def _nodes(self, conversation: dict[str, Any]) -> dict[str, Node]:
+        raise NotImplementedError
+
+    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | IgnoredContent]:
+        raise NotImplementedError
+
+    def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
+        """Yield the messages of a conversation, from its beginning."""
+        id_key, title_key, begun_key, current_key = self.keys
+        key: Any = value.get(id_key) or value.get("id")
+        check_name(key, "conversation")
+        title = make_storable(value.get(title_key) or "")[0]
+        where = f"{where.rpartition(', ')[0]}, conversation '{printable(title)}' ({printable(key)})"
+        nodes, begun = self._nodes(value), time_or_none(value.get(begun_key))
+        branch, missing = _active_branch(nodes, value.get(current_key))
+        if missing is not None:
+            reason = f"the message '{printable(missing)}' is missing, and all that was said before it; {self.advice}"
+            yield ImportProblem(where, reason)
+        others = [name for name in nodes.keys() - branch if nodes[name].message is not None]
+        if others:
+            yield IgnoredContent("messages of other branches", len(others))
+        inherited = begun
+        for name in branch:
+            node = nodes[name]
+            if node.message is not None:
+                messages, at = self._convert_message(node.message, name), f"{where}, message {printable(name)}"
+                about = {"title": title.strip() or None, "channel": self.name}
+                yield from self.records(messages, at, key, node.time, inherited, **about)
+            inherited = node.time or inherited
+
+
+def _active_branch(nodes: Mapping[str, Node], current: str | None) -> tuple[list[str], str | None]:
+    """Return the messages up to the current one, or to the newest that none follows; and a parent that is missing."""
+    if current not in nodes:
+        followed = {node.parent for node in nodes.values()}
+        leaves = (key for key in reversed([*nodes]) if key not in followed)
+        current = max(leaves, key=lambda key: nodes[key].time or EPOCH, default=None)
+    path: dict[str, None] = {}
+    while current is not None and current in nodes and current not in path:
+        path[current] = None
+        current = nodes[current].parent
+    return [*reversed(path)], None if current in nodes else current
+
+
 class ChatGPT(TreeImporter):
     """ChatGPT's export."""
 
     name = "chatgpt"
-    again = "ask ChatGPT for the export again, and import the zip as it comes"
+    advice = "ask ChatGPT for the export again, and import the zip as it comes"
     keys = ("conversation_id", "title", "create_time", "current_node")
 
     @staticmethod
@@ -64,17 +133,17 @@ class ChatGPT(TreeImporter):
             nodes[key] = Node(node.get("parent"), time, message)
         return nodes
 
-    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | Ignored]:
+    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | IgnoredContent]:
         author, metadata = message["author"], message.get("metadata") or {}
         role = author["role"]
         if hidden := _why_hidden(role, message, metadata):
-            yield Ignored(hidden)
+            yield IgnoredContent(hidden)
             return
         if role not in ("user", "assistant"):
             raise InvalidInput(f"its author's role ({printable(str(role))}) is not known")
         text, kept = make_storable(_text(message["content"], role))
         if not text.strip():
-            yield Ignored("empty messages")
+            yield IgnoredContent("empty messages")
             return
         if metadata.get("model_slug"):
             kept["model"] = metadata["model_slug"]

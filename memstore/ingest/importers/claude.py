@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .base import Ignored, Message, make_storable, time_or_none
+from .base import IgnoredContent, Message, make_storable, time_or_none
+from .chatgpt import Node, TreeImporter
 from .files import find_keys
-from .message_tree import Node, TreeImporter
 from .openai import content_text
 
 ROOT = "00000000-0000-4000-8000-000000000000"  # the parent of a first message
@@ -24,7 +24,7 @@ class Claude(TreeImporter):
     """Claude's export."""
 
     name = "claude"
-    again = "ask Claude for the export again, and import the zip as it comes"
+    advice = "ask Claude for the export again, and import the zip as it comes"
     keys = ("uuid", "name", "created_at", "current_leaf_message_uuid")
 
     @staticmethod
@@ -42,7 +42,7 @@ class Claude(TreeImporter):
             before = key
         return nodes
 
-    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | Ignored]:
+    def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | IgnoredContent]:
         role = ROLES[message["sender"]]
         text, ignored = content_text(message.get("content"))
         yield from ignored
@@ -52,7 +52,7 @@ class Claude(TreeImporter):
         if text.strip():
             yield {"role": role, "content": text, "external_id": key, "metadata": kept}
         elif not ignored:
-            yield Ignored("empty messages")
+            yield IgnoredContent("empty messages")
 
 
 def _attached(message: dict[str, Any]) -> Iterator[str]:

@@ -50,7 +50,7 @@ _DECODER = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
+class ImportProblem:
     """Something in a file that could not be read: where it is, what is wrong, and what to do."""
 
     where: str
@@ -77,10 +77,6 @@ class _CountingFile(io.FileIO):
         return size
 
 
-def _ignore(_: int) -> None:
-    pass
-
-
 def size_of(path: Path) -> int:
     """Return how many bytes a file, or all files of a folder, have on disk."""
     files = _files_below(path) if path.is_dir() else [path]
@@ -96,7 +92,7 @@ def check_file(path: Path) -> None:
 
 
 @contextmanager
-def open_file(path: Path, on_read: OnRead = _ignore) -> Iterator[io.BufferedIOBase]:
+def open_file(path: Path, on_read: OnRead = lambda _: None) -> Iterator[io.BufferedIOBase]:
     """Open a file's bytes, unpacked where they are gzip's, whatever the file is called."""
     with io.BufferedReader(_CountingFile(path, on_read), CHUNK) as raw:
         if raw.peek(2)[:2] != GZIP:
@@ -126,7 +122,7 @@ def is_zip(path: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class OpenFile:
     """An open file of a history: its name in the zip or folder, the name to report, and its bytes."""
 
     name: str
@@ -134,32 +130,34 @@ class Part:
     stream: io.BufferedIOBase
 
 
-def read_parts(
-    path: Path, wanted: re.Pattern[str], on_read: OnRead, read: Callable[[Part], Iterable[T]], again: str
-) -> Iterator[T | Skipped]:
+def read_files(
+    path: Path, wanted: re.Pattern[str], on_read: OnRead, read: Callable[[OpenFile], Iterable[T]], advice: str
+) -> Iterator[T | ImportProblem]:
     """Yield what `read` yields of the file, or of each file in a zip or folder whose name is wanted.
 
-    What keeps one from being opened is reported, with what to do `again`.
+    What keeps one from being opened is reported, with `advice`.
     """
     where = ""
     try:
-        for name, where, open_part in _parts(path, wanted, on_read):
+        for name, where, open_one in _files(path, wanted, on_read):
             try:
-                with open_part() as stream:
-                    yield from read(Part(name, where, stream))
+                with open_one() as stream:
+                    yield from read(OpenFile(name, where, stream))
             except READ_ERRORS as error:
-                yield Skipped(where, f"the file is damaged or locked ({printable(str(error), 200)}); {again}")
+                yield ImportProblem(where, f"the file is damaged or locked ({printable(str(error), 200)}); {advice}")
         if not where:
-            yield Skipped(printable(path.name), f"it does not hold the history; {again}")
+            yield ImportProblem(printable(path.name), f"it does not hold the history; {advice}")
     except zipfile.BadZipFile as error:
-        yield Skipped(printable(path.name), f"the file is damaged or locked ({printable(str(error), 200)}); {again}")
+        yield ImportProblem(
+            printable(path.name), f"the file is damaged or locked ({printable(str(error), 200)}); {advice}"
+        )
 
 
 def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
     """Return the first bytes of the first wanted file, without its BOM; none where there is none or it is broken."""
     with suppress(*READ_ERRORS):
-        for _, _, open_part in _parts(path, wanted, _ignore):
-            with open_part() as stream:
+        for _, _, open_one in _files(path, wanted, lambda _: None):
+            with open_one() as stream:
                 return _read_up_to(stream, HEAD).removeprefix(BOM).lstrip()
     return b""
 
@@ -167,11 +165,11 @@ def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
 def list_names(path: Path) -> list[str]:
     """Return the names of all files in a zip or folder, relative to it; of a file its own; none of a broken zip."""
     with suppress(*READ_ERRORS):
-        return [name for name, _, _ in _parts(path, _ANY, _ignore)]
+        return [name for name, _, _ in _files(path, _ANY, lambda _: None)]
     return []
 
 
-def _parts(
+def _files(
     path: Path, wanted: re.Pattern[str], on_read: OnRead
 ) -> Iterator[tuple[str, str, Callable[[], AbstractContextManager[io.BufferedIOBase]]]]:
     """Yield the name in the zip or folder, the name to report, and how to open it."""
@@ -244,33 +242,33 @@ def parse_object(line: bytes) -> dict[str, Any]:
     return value
 
 
-def numbered_values(part: Part, unit: str, again: str) -> Iterator[tuple[str, Any] | Skipped]:
+def numbered_values(file: OpenFile, unit: str, advice: str) -> Iterator[tuple[str, Any] | ImportProblem]:
     """Yield the elements of a list, or else values that follow one another, such as one a line, with their places.
 
     Bytes that are not UTF-8 come as lone surrogates, for the reader of the text to replace: one bad byte must not cost
     what comes after it.
     """
-    text, number, in_list = _Window(part.stream), 0, False
+    text, number, in_list = _Window(file.stream), 0, False
     while mark := text.find(_NO_SPACE):
         if (mark == "[" and not in_list) or (mark in ",]" and in_list):
             text.at += 1
             in_list = mark != "]"
             continue
         number += 1
-        where = f"{part.where}, {unit} {number}" if in_list else f"{part.where}, line {text.line}"
+        where = f"{file.where}, {unit} {number}" if in_list else f"{file.where}, line {text.line}"
         try:
             value = text.value()
         except InvalidInput as error:
             if in_list:
-                yield Skipped(where, f"{error}; the rest of the file was not read; {again}")
+                yield ImportProblem(where, f"{error}; the rest of the file was not read; {advice}")
                 return
-            yield Skipped(where, f"{error}; {again}")
+            yield ImportProblem(where, f"{error}; {advice}")
             text.at += 1
             text.find(_NEXT_LINE)
         else:
             yield where, value
     if in_list:
-        yield Skipped(f"{part.where}, after {unit} {number}", f"the file ends in the middle; {again}")
+        yield ImportProblem(f"{file.where}, after {unit} {number}", f"the file ends in the middle; {advice}")
 
 
 class _Window:

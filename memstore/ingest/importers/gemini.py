@@ -19,9 +19,9 @@ from typing import Any
 from .base import (
     DEFAULTS,
     INHERITED,
-    Found,
-    Ignored,
+    IgnoredContent,
     Importer,
+    ImportItem,
     ImportOptions,
     Message,
     make_storable,
@@ -42,7 +42,7 @@ class Gemini(Importer):
     """Gemini's activities in Google's Takeout."""
 
     name = "gemini"
-    again = "ask Google Takeout again for My Activity of Gemini Apps, in the format JSON"
+    advice = "ask Google Takeout again for My Activity of Gemini Apps, in the format JSON"
     files = re.compile(r"(?:.*/)?[^/]*(?:Gemini|Bard)[^/]*/[^/]*\.json|(?:[^/]*/)?My ?Activity\.json", re.IGNORECASE)
     unit = "activity"
 
@@ -56,7 +56,7 @@ class Gemini(Importer):
         fits = head.startswith(b"[") and {"title", "time"} <= find_keys(head) and _PRODUCTS.search(head)
         return 0.9 if fits else 0.0
 
-    def read(self) -> Iterator[Found]:
+    def read(self) -> Iterator[ImportItem]:
         """Yield the prompts and the answers, the oldest first: they are held until all are read."""
         yield from super().read()
         conversation, last, same_time = "", None, 0
@@ -67,10 +67,10 @@ class Gemini(Importer):
             last = when
             yield from self.records(_messages(given, when, same_time), where, conversation, when, channel=self.name)
 
-    def convert(self, value: dict[str, Any], where: str) -> Iterator[Found]:
+    def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
         """Hold an activity until all are read."""
         if _OTHER.match(value["title"]):
-            yield Ignored("activities that are no prompts")
+            yield IgnoredContent("activities that are no prompts")
         else:
             self._activities.append((parse_time(value["time"]), where, value))
 

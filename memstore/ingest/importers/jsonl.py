@@ -20,8 +20,8 @@ from pathlib import Path
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_name
 
-from .base import Found, Importer, Record, derive_id, parse_time
-from .files import LONGEST_LINE, PRETTY, Part, Skipped, find_keys, first_head, numbered_lines, parse_object
+from .base import Importer, ImportItem, Record, derive_id, parse_time
+from .files import LONGEST_LINE, PRETTY, ImportProblem, OpenFile, find_keys, first_head, numbered_lines, parse_object
 
 SUFFIXES = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 
@@ -30,7 +30,7 @@ class Jsonl(Importer):
     """memstore-jsonl."""
 
     name = "jsonl"
-    again = "get it whole and import it again"
+    advice = "get it whole and import it again"
 
     @classmethod
     def sniff(cls, path: Path) -> float:
@@ -43,17 +43,17 @@ class Jsonl(Importer):
             return 0.5
         return 0.2 if path.is_file() and path.name.lower().endswith(SUFFIXES) else 0.0
 
-    def read_part(self, part: Part) -> Iterator[Found]:
+    def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield each line's message, and each line that holds none with the reason; blank lines are nothing."""
-        for number, line in numbered_lines(part.stream.readline, LONGEST_LINE):
-            where = f"{part.where}, line {number}"
+        for number, line in numbered_lines(file.stream.readline, LONGEST_LINE):
+            where = f"{file.where}, line {number}"
             if line is None:
-                yield Skipped(where, f"the line is longer than {LONGEST_LINE:,} bytes; {PRETTY}")
+                yield ImportProblem(where, f"the line is longer than {LONGEST_LINE:,} bytes; {PRETTY}")
             elif line.strip():
                 try:
                     yield self._read_line(line, where)
                 except InvalidInput as error:
-                    yield Skipped(where, str(error))
+                    yield ImportProblem(where, str(error))
 
     def _read_line(self, line: bytes, where: str) -> Record:
         message = {key: value for key, value in parse_object(line).items() if value is not None}

@@ -16,7 +16,7 @@ from typing import Any
 
 from memstore.errors import InvalidInput
 
-from .base import DEFAULTS, Found, Ignored, Importer, ImportOptions, Message, make_storable
+from .base import DEFAULTS, IgnoredContent, Importer, ImportItem, ImportOptions, Message, make_storable
 from .files import find_keys, printable
 from .openai import convert_message
 
@@ -36,7 +36,7 @@ class LangChain(Importer):
     """Messages of LangChain."""
 
     name = "langchain"
-    again = "write it anew with messages_to_dict or dumpd, as JSON"
+    advice = "write it anew with messages_to_dict or dumpd, as JSON"
 
     def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
         super().__init__(path, options)
@@ -51,7 +51,7 @@ class LangChain(Importer):
         marks = any(f'"{kind}"'.encode() in head for kind in ("human", "ai", "HumanMessage", "AIMessage"))
         return 0.85 if marks and ({"data", "kwargs", "content", "messages"} & keys) else 0.0
 
-    def convert(self, value: Any, where: str) -> Iterator[Found]:
+    def convert(self, value: Any, where: str) -> Iterator[ImportItem]:
         """Yield a message, or those of a list."""
         first, about = 1, value if isinstance(value, dict) else {}
         messages: Any = value if isinstance(value, list) else about.get("messages")
@@ -68,7 +68,7 @@ class LangChain(Importer):
             yield from self.records(_convert(kind, fields, fields.get("id") or f"turn:{number}"), at, conversation)
 
 
-def _convert(kind: str, fields: dict[str, Any], key: str) -> Iterator[Message | Ignored]:
+def _convert(kind: str, fields: dict[str, Any], key: str) -> Iterator[Message | IgnoredContent]:
     kind = str(fields.get("role")).lower() if kind == "chat" else kind
     if kind not in ROLES:
         raise InvalidInput(f"its type ({printable(kind)}) is none of {', '.join(ROLES)}")

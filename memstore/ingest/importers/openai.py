@@ -15,7 +15,7 @@ from typing import Any
 from memstore.errors import InvalidInput
 from memstore.tool_calls import arguments_text, name_of, stored_call
 
-from .base import Found, Ignored, Importer, Message, derive_name, make_storable
+from .base import IgnoredContent, Importer, ImportItem, Message, derive_name, make_storable
 from .files import find_keys, printable
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -40,7 +40,7 @@ _KINDS = {
 }
 
 
-def content_text(content: Any) -> tuple[str, list[Ignored]]:
+def content_text(content: Any) -> tuple[str, list[IgnoredContent]]:
     """Return the text of a content, which is a text, a list of texts and parts, or nothing; and what of it is ignored.
 
     An image is "[image]". Raises `InvalidInput` for what is no content.
@@ -51,22 +51,22 @@ def content_text(content: Any) -> tuple[str, list[Ignored]]:
         raise InvalidInput(f"its content is neither a text nor a list of parts but {printable(str(content))}")
     parts = list(_parts(content))
     texts = [part for part in parts if isinstance(part, str) and part.strip()]
-    return "\n\n".join(texts), [part for part in parts if isinstance(part, Ignored)]
+    return "\n\n".join(texts), [part for part in parts if isinstance(part, IgnoredContent)]
 
 
-def _parts(content: list[Any]) -> Iterator[str | Ignored]:
+def _parts(content: list[Any]) -> Iterator[str | IgnoredContent]:
     for part in content:
         if isinstance(part, str):
             yield part
         elif (kind := part.get("type")) in _IGNORED:
-            yield Ignored(_IGNORED[kind])
+            yield IgnoredContent(_IGNORED[kind])
         elif isinstance(text := part.get("text", part.get("refusal")), str):
             yield text
         else:
             yield f"[{_KINDS.get(kind, kind)}]"
 
 
-def convert_message(role: str, given: dict[str, Any], external_id: str) -> Iterator[Message | Ignored]:
+def convert_message(role: str, given: dict[str, Any], external_id: str) -> Iterator[Message | IgnoredContent]:
     """Yield a message without its time, unless it says nothing; and what of it is ignored.
 
     `given` has `content` (a text or parts), `name`, `tool_calls` as OpenAI or LangChain write them, `tool_call_id`.
@@ -75,7 +75,7 @@ def convert_message(role: str, given: dict[str, Any], external_id: str) -> Itera
     text, metadata = make_storable(text)
     calls = [_call(call) for call in given.get("tool_calls") or ()]
     if not text.strip() and not calls:
-        yield from ignored or [Ignored("empty messages")]
+        yield from ignored or [IgnoredContent("empty messages")]
         return
     message: Message = {"role": role, "content": text if text.strip() else None, "external_id": external_id}
     if calls:
@@ -96,24 +96,24 @@ class OpenAIChats(Importer):
     """OpenAI's fine-tuning files."""
 
     name = "openai"
-    again = 'write each conversation as one JSON object on a line of its own, {"messages": […]}'
+    advice = 'write each conversation as one JSON object on a line of its own, {"messages": […]}'
 
     @staticmethod
     def likeness(head: bytes) -> float:
         """Return 0.8 for objects with the keys of the format."""
         return 0.8 if head[:1] in (b"{", b"[") and find_keys(head).issuperset(("messages", "role")) else 0.0
 
-    def convert(self, value: dict[str, Any], where: str) -> Iterator[Found]:
+    def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
         """Yield the messages of a conversation."""
         messages = value["messages"]
         if value.get("tools"):
-            yield Ignored("definitions of tools")
+            yield IgnoredContent("definitions of tools")
         name = derive_name(messages, "training", self.seen)
         for number, message in enumerate(messages, 1):
             yield from self.records(_convert(message, f"turn:{number}"), f"{where}, message {number}", name)
 
 
-def _convert(message: dict[str, Any], external_id: str) -> Iterator[Message | Ignored]:
+def _convert(message: dict[str, Any], external_id: str) -> Iterator[Message | IgnoredContent]:
     role = message.get("role")
     if role not in ROLES:
         raise InvalidInput(f"its role ({printable(str(role))}) is none of {', '.join(ROLES)}")

@@ -17,8 +17,8 @@ from typing import Any
 
 from memstore.errors import InvalidInput
 
-from .base import DEFAULTS, Found, Ignored, Importer, ImportOptions, Record, make_storable, parse_time
-from .files import Part, list_names, printable, read_parts
+from .base import DEFAULTS, IgnoredContent, Importer, ImportItem, ImportOptions, Record, make_storable, parse_time
+from .files import OpenFile, list_names, printable, read_files
 
 SAID = (None, "bot_message", "thread_broadcast", "me_message", "file_share", "file_comment", "reply_broadcast")
 
@@ -33,7 +33,7 @@ class Slack(Importer):
     """Slack's export."""
 
     name = "slack"
-    again = "ask Slack for the export again, and import the zip as it comes"
+    advice = "ask Slack for the export again, and import the zip as it comes"
     unit = "message"
 
     def __init__(self, path: Path, options: ImportOptions = DEFAULTS) -> None:
@@ -50,23 +50,23 @@ class Slack(Importer):
             return 0.0
         return 0.9 if any(_USERS.fullmatch(name) or _CHANNELS.fullmatch(name) for name in names) else 0.3
 
-    def read(self) -> Iterator[Found]:
+    def read(self) -> Iterator[ImportItem]:
         """Yield what was said in each channel, in the order of time."""
         names, on_read = list_names(self.path), self.options.on_read
         for files, convert in ((_USERS, self._add_person), (_CHANNELS, self._add_channel)):
             if any(files.fullmatch(name) for name in names):
                 read = partial(self.read_values, convert=convert)
-                yield from read_parts(self.path, files, on_read, read, self.again)
+                yield from read_files(self.path, files, on_read, read, self.advice)
         self._me = None if self.options.me is None else self._find_person(self.options.me)
-        yield from read_parts(self.path, _DAY, on_read, self.read_part, self.again)
+        yield from read_files(self.path, _DAY, on_read, self.read_file, self.advice)
 
-    def _add_person(self, value: dict[str, Any], where: str) -> Iterator[Found]:
+    def _add_person(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
         profile = value.get("profile") or {}
         names = (profile.get("display_name"), profile.get("real_name"), value.get("real_name"), value.get("name"))
         self._people[value["id"]] = next(filter(None, names), value["id"])
         yield from ()
 
-    def _add_channel(self, value: dict[str, Any], where: str) -> Iterator[Found]:
+    def _add_channel(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
         key, name = value["id"], value.get("name")
         if name and not name.startswith("mpdm-"):
             title: str | None = f"#{make_storable(name)[0]}"
@@ -75,25 +75,25 @@ class Slack(Importer):
         self._channels |= dict.fromkeys(filter(None, (key, name)), (key, title))
         yield from ()
 
-    def read_part(self, part: Part) -> Iterator[Found]:
+    def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield what was said on a day in a channel, in the order of time."""
-        folder = Path(part.name).parent.name or part.name
+        folder = Path(file.name).parent.name or file.name
         channel, title = self._channels.get(folder, (folder, f"#{folder}"))
         records: list[Record] = []
-        for one in self.read_values(part, partial(self._convert, channel=channel, title=title)):
+        for one in self.read_values(file, partial(self._convert, channel=channel, title=title)):
             if isinstance(one, Record):
                 records.append(one)
             else:
                 yield one
         yield from sorted(records, key=lambda record: record.message["occurred_at"])
 
-    def _convert(self, value: dict[str, Any], where: str, channel: str, title: str | None) -> Iterator[Found]:
+    def _convert(self, value: dict[str, Any], where: str, channel: str, title: str | None) -> Iterator[ImportItem]:
         if value.get("subtype") not in SAID:
-            yield Ignored("notices of channels")
+            yield IgnoredContent("notices of channels")
             return
         text, metadata = make_storable("\n\n".join(one for one in self._texts(value) if one.strip()))
         if not text.strip():
-            yield Ignored("empty messages")
+            yield IgnoredContent("empty messages")
             return
         if value.get("thread_ts") not in (None, value["ts"]):
             metadata["thread"] = value["thread_ts"]
@@ -124,7 +124,6 @@ class Slack(Importer):
         raise InvalidInput(f"nobody in it is called {printable(named)}; --me takes one of: {some}")
 
     def _plain(self, text: str) -> str:
-        """Return Slack's marked text as a reader sees it."""
         return html.unescape(_MARKED.sub(self._visible, text))
 
     def _visible(self, mark: re.Match[str]) -> str:
@@ -139,7 +138,6 @@ class Slack(Importer):
         return f"{label} ({target})" if label and label != target else target
 
     def _texts(self, given: dict[str, Any]) -> Iterator[str]:
-        """Yield what a message says, what its attachments say where it says nothing, and the names of its files."""
         if (given.get("text") or "").strip():
             yield self._plain(given["text"])
         else:

@@ -25,8 +25,8 @@ from typing import get_args
 
 from memstore.errors import InvalidInput
 
-from .base import DateOrder, Found, Ignored, Importer, Message, Record, derive_id, make_storable
-from .files import Part, Skipped, printable
+from .base import DateOrder, IgnoredContent, Importer, ImportItem, Message, Record, derive_id, make_storable
+from .files import ImportProblem, OpenFile, printable
 
 _MARKS = "\u200e\u200f\u202a\u202c\ufeff"  # what tells writing to go left or right, and is not seen
 _TIME = (
@@ -53,7 +53,7 @@ class WhatsApp(Importer):
     """WhatsApp's chats."""
 
     name = "whatsapp"
-    again = "export the chat again, without media"
+    advice = "export the chat again, without media"
     files = re.compile(r"(?:.*/)?(?:_chat|[^/]*WhatsApp[^/]*)\.txt", re.IGNORECASE)
 
     @staticmethod
@@ -62,13 +62,13 @@ class WhatsApp(Importer):
         lines = head.decode(errors="replace").splitlines()[:20]
         return 0.8 if any(_header(line) for line in lines) else 0.0
 
-    def read_part(self, part: Part) -> Iterator[Found]:
+    def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
         """Yield what was said in a chat, which is held as a whole: how it is written shows in all of it only."""
         begun: list[
             tuple[int, re.Match[str], list[str]]
         ] = []  # the number and the beginning of a message, and its lines
         lost: list[int] = []
-        lines = part.stream.read().decode("utf-8-sig", "surrogateescape").split("\n")
+        lines = file.stream.read().decode("utf-8-sig", "surrogateescape").split("\n")
         for number, line in enumerate(lines, 1):
             if header := _header(line.removesuffix("\r")):
                 begun.append((number, header, []))
@@ -79,11 +79,11 @@ class WhatsApp(Importer):
         spoken = [_SPOKEN.fullmatch(header["rest"]) for _, header, _ in begun]
         speakers = {_speaker(one): None for one in spoken if one and not _is_notice(one)}
         if not speakers:
-            yield Skipped(part.where, f"no line of it says who said something, and when; {self.again}")
+            yield ImportProblem(file.where, f"no line of it says who said something, and when; {self.advice}")
             return
         for number in lost:
-            yield Skipped(
-                f"{part.where}, line {number}", f"it belongs to no message: none begins before it; {self.again}"
+            yield ImportProblem(
+                f"{file.where}, line {number}", f"it belongs to no message: none begins before it; {self.advice}"
             )
         order = self.options.date_order or _find_order([header["date"] for _, header, _ in begun])
         if self.options.timezone is None:
@@ -96,21 +96,21 @@ class WhatsApp(Importer):
                 else f"nobody in it is called {printable(self.options.me)}"
             )
             raise InvalidInput(f"{why}; --me takes one of: {some}")
-        chat = _chat_name(self.path, part.name)
+        chat = _chat_name(self.path, file.name)
         for (number, header, more), one in zip(begun, spoken, strict=True):
-            where = f"{part.where}, line {number}"
+            where = f"{file.where}, line {number}"
             if one is None or _is_notice(one):
-                yield Ignored("notices of WhatsApp")
+                yield IgnoredContent("notices of WhatsApp")
             elif _DELETED.fullmatch(one["text"] or ""):
-                yield Ignored("deleted messages")
+                yield IgnoredContent("deleted messages")
             elif (shown := _shown_time(header, order)) is None:
                 reason = f"its time ({printable(header[0][:40])}) is none in the order {order}; see --date-order"
-                yield Skipped(where, reason)
+                yield ImportProblem(where, reason)
             else:
                 text = "\n".join([one["text"] or "", *more])
                 yield self._record(text, _speaker(one), shown, where, chat)
 
-    def _record(self, said: str, speaker: str, shown: datetime, where: str, chat: str) -> Record | Ignored:
+    def _record(self, said: str, speaker: str, shown: datetime, where: str, chat: str) -> Record | IgnoredContent:
         text, metadata = make_storable(said.strip(f"{_MARKS} \n\t"))
         metadata |= {"edited": True} if _EDITED.search(text) else {}
         text = _EDITED.sub("", text).rstrip(f"{_MARKS} ")
@@ -118,7 +118,7 @@ class WhatsApp(Importer):
         if omitted := _OMITTED.fullmatch(text):
             text = f"[{omitted['kind'] or 'media'}]"
         if not text.strip():
-            return Ignored("empty messages")
+            return IgnoredContent("empty messages")
         message: Message = {"role": "user", "content": text, "name": speaker}
         external_id = derive_id(None, chat, message | {"occurred_at": shown.isoformat()}, self.seen)
         if speaker == self.options.me:
@@ -132,9 +132,8 @@ def _header(line: str) -> re.Match[str] | None:
     return _IPHONE.match(line) or _ANDROID.match(line)
 
 
-def _chat_name(path: Path, part: str) -> str:
-    """Return what a chat's file is called, else its zip or folder."""
-    names = PurePosixPath(part).stem, path.stem, path.absolute().parent.name
+def _chat_name(path: Path, file: str) -> str:
+    names = PurePosixPath(file).stem, path.stem, path.absolute().parent.name
     storable = (make_storable(_COPY.sub("", name))[0].strip() for name in names)
     return next((name for name in storable if name and name.lower() != "_chat"), "whatsapp")
 
@@ -151,7 +150,6 @@ def _is_notice(spoken: re.Match[str]) -> bool:
 
 
 def _shown_time(header: re.Match[str], order: DateOrder) -> datetime | None:
-    """Return the time as the clock showed it."""
     day, hour = _parse_day(header["date"], order), int(header["hour"])
     if header["half"]:
         hour = hour % 12 + (12 if header["half"] in "Pp" else 0)

@@ -19,8 +19,8 @@ from starlette.types import Receive, Scope, Send
 from memstore.client.store import AsyncMemoryStore
 from memstore.errors import MemstoreError
 from memstore.server.http import conversations, memory, operations
-from memstore.server.http.dependencies import BEARER, Authenticator, get_principal
-from memstore.server.http.errors import ERROR_RESPONSES, ProblemAPI, handle_error, user_not_found
+from memstore.server.http.dependencies import BEARER, Authenticator, get_principal, get_store, get_user
+from memstore.server.http.errors import ERROR_RESPONSES, ProblemAPI, handle_error
 from memstore.server.http.middleware import (
     API,
     MCP,
@@ -84,7 +84,7 @@ def create_app(
     app.include_router(api)
     app.include_router(operations.health)
     if mcp is not None:
-        app.router.routes.append(Route(f"{MCP}/{{user:name}}", _RequireUser(mcp, store, authenticator)))
+        app.router.routes.append(Route(f"{MCP}/{{user:name}}", _RequireUser(mcp)))
     app.mount(UI, create_ui(store, authenticator, writes=ui_writes))
     if hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
@@ -95,13 +95,12 @@ def create_app(
 class _RequireUser:
     """Passes requests on to MCP where the token opens the memory of the path's user."""
 
-    def __init__(self, app: McpApp, store: AsyncMemoryStore, authenticator: Authenticator) -> None:
-        self._app, self._store, self._authenticator = app, store, authenticator
+    def __init__(self, app: McpApp) -> None:
+        self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        principal = await self._authenticator.authenticate(Request(scope))
-        if not principal.can_access(self._store.user(scope["path_params"]["user"]).id):
-            raise user_not_found()
+        request = Request(scope)
+        await get_user(request.path_params["user"], await get_store(request), await get_principal(request))
         if scope["method"] == HTTPMethod.GET:
             disable_timeout(scope)  # it listens to a stream
         await self._app(scope, receive, send)

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from memstore.errors import NotFound
-from memstore.ingest.validation import LONGEST_KEY, NewMessage
+from memstore.ingest.validation import NewMessage
 from memstore.models import Conversation, Json, Message, Role, Summary
 from memstore.server.http.dependencies import (
     CONVERSATION,
@@ -22,7 +22,6 @@ from memstore.server.http.dependencies import (
     PageParams,
     StoreDep,
     StrictModel,
-    Timestamp,
     UserDep,
 )
 
@@ -32,15 +31,6 @@ messages = APIRouter(prefix=f"{CONVERSATION}/messages", tags=["messages"])
 MAX_LEVEL = 100
 MAX_MESSAGES = 1000
 MAX_SEQ = 2**62
-IdempotencyKey = Annotated[
-    str | None,
-    Header(
-        alias="Idempotency-Key",
-        min_length=1,
-        max_length=LONGEST_KEY,
-        description="sent again with the same messages, nothing is stored twice",
-    ),
-]
 
 
 class UserStats(BaseModel):
@@ -133,33 +123,22 @@ class MessageParams(PageParams):
     """Which messages are asked for."""
 
     from_seq: int = Field(1, ge=1, le=MAX_SEQ)
-    to_seq: int = Field(MAX_SEQ, ge=1, le=MAX_SEQ)
     role: list[Role] | None = None
-    tag: list[str] | None = None
-    since: Timestamp | None = None
-    until: Timestamp | None = None
 
 
 @messages.get("")
 async def list_messages(conversation: ConversationDep, params: Annotated[MessageParams, Query()]) -> Page[Message]:
     """Return messages in order. What is said meanwhile is on a later page."""
     (after,) = params.position(tuple[int]) or (params.from_seq - 1,)
-    rows = await conversation.messages(
-        from_seq=max(params.from_seq, min(after, MAX_SEQ - 1) + 1),
-        to_seq=params.to_seq,
-        roles=params.role,
-        tags=params.tag,
-        since=params.since,
-        until=params.until,
-        limit=params.limit + 1,
-    )
+    first = max(params.from_seq, min(after, MAX_SEQ - 1) + 1)
+    rows = await conversation.messages(from_seq=first, roles=params.role, limit=params.limit + 1)
     return params.page(rows, lambda message: [message.seq])
 
 
 @messages.post("", status_code=201)
-async def add_messages(conversation: ConversationDep, body: NewMessages, key: IdempotencyKey = None) -> list[Message]:
+async def add_messages(conversation: ConversationDep, body: NewMessages) -> list[Message]:
     """Store messages, all or none; return them as stored, known ones included.
 
-    A message that has an `external_id` is known by it. With an Idempotency-Key the others get one of it.
+    A message that has an `external_id` is known by it: sent again, it is not stored again.
     """
-    return await conversation.add_many(body.messages, on_conflict=body.on_conflict, key=key)
+    return await conversation.add_many(body.messages, on_conflict=body.on_conflict)

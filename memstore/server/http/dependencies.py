@@ -18,7 +18,7 @@ from uuid import UUID
 
 from fastapi import Depends, Path, Request
 from fastapi.security import HTTPBearer
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from starlette.convertors import Convertor, register_url_convertor
 
 from memstore.client.admin import AsyncTokens, hash_token
@@ -52,15 +52,6 @@ class Name(Convertor[str]):
 
 
 register_url_convertor("name", Name())
-
-
-def _refuse_number(value: object) -> object:
-    if not isinstance(value, str) or value.replace(".", "", 1).lstrip("+-").isdigit():
-        raise ValueError("give ISO 8601 with its zone, such as 2026-01-31T18:00:00+01:00")
-    return value
-
-
-Timestamp = Annotated[AwareDatetime, BeforeValidator(_refuse_number)]
 
 
 class StrictModel(BaseModel):
@@ -101,18 +92,6 @@ class Authenticator:
             raise database_unavailable() from None
         return None if holder is None else Principal(holder.owner, holder.user_name)
 
-    async def authenticate(self, request: Request) -> Principal:
-        """Return who asks; raise a 401 problem where no token lets them in."""
-        principal = await self.find(await bearer_token(request))
-        if principal is None:
-            detail = (
-                "Give a token that holds, as `Authorization: Bearer mst_…`; `memstore token create` makes one. "
-                "This one is missing, is unknown, has expired or was revoked."
-            )
-            challenge = {"WWW-Authenticate": 'Bearer realm="memstore"'}
-            raise Problem(HTTPStatus.UNAUTHORIZED, "no-token", detail, headers=challenge)
-        return principal
-
 
 async def bearer_token(request: Request) -> bytes | None:
     """Return the SHA-256 of the token that a request brings, None where it brings none."""
@@ -128,8 +107,15 @@ async def get_store(request: Request) -> AsyncMemoryStore:
 
 async def get_principal(request: Request) -> Principal:
     """Return who asks; raise a 401 problem where no token lets them in."""
-    authenticator: Authenticator = request.app.state.authenticator
-    return await authenticator.authenticate(request)
+    principal: Principal | None = await request.app.state.authenticator.find(await bearer_token(request))
+    if principal is None:
+        detail = (
+            "Give a token that holds, as `Authorization: Bearer mst_…`; `memstore token create` makes one. "
+            "This one is missing, is unknown, has expired or was revoked."
+        )
+        challenge = {"WWW-Authenticate": 'Bearer realm="memstore"'}
+        raise Problem(HTTPStatus.UNAUTHORIZED, "no-token", detail, headers=challenge)
+    return principal
 
 
 StoreDep = Annotated[AsyncMemoryStore, Depends(get_store)]

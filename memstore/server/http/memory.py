@@ -9,6 +9,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import AfterValidator, BaseModel, Field, StrictBool, StrictFloat, StrictInt
 
+from memstore.ingest.validation import Moment
 from memstore.models import Fact, FactChange, FactKind, FactType, Hit, Json, Role, Tier
 from memstore.server.http.dependencies import (
     MAX_LIMIT,
@@ -17,7 +18,6 @@ from memstore.server.http.dependencies import (
     Page,
     PageParams,
     StrictModel,
-    Timestamp,
     UserDep,
 )
 
@@ -37,9 +37,9 @@ class RecallRequest(StrictModel):
     conversation: str | None = Field(None, min_length=1)
     roles: list[Role] | None = None
     tags: list[str] | None = None
-    since: Timestamp | None = None
-    until: Timestamp | None = None
-    as_of: Timestamp | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    as_of: Moment | None = None
     min_score: StrictFloat | None = Field(None, allow_inf_nan=False)
     viewer: str | None = Field(None, min_length=1)
     visibility: str | None = None
@@ -69,7 +69,7 @@ class ContextRequest(StrictModel):
     sections: list[Json] = Field([], description="what sections may take, and texts of your own")
     viewer: str | None = Field(None, min_length=1, description="who looks")
     visibility: str | None = Field(None, description="the rule by which a viewer sees messages")
-    as_of: Timestamp | None = Field(None, description="of what was known then")
+    as_of: Moment | None = Field(None, description="of what was known then")
     model: Annotated[str, AfterValidator(_refuse_file)] | None = Field(
         None, min_length=1, max_length=MAX_MODEL_NAME, description="count as this model does"
     )
@@ -129,8 +129,8 @@ class FactFields(StrictModel):
     value: str | None = Field(None, max_length=MAX_TEXT)
     language: str = Field("und", min_length=1, max_length=MAX_LANGUAGE, description="ISO 639")
     confidence: StrictFloat = Field(1.0, ge=0, le=1)
-    valid_from: Timestamp | None = None
-    valid_to: Timestamp | None = None
+    valid_from: Moment | None = None
+    valid_to: Moment | None = None
 
 
 class NewFactRequest(FactFields):
@@ -156,7 +156,7 @@ class FactParams(PageParams):
     type: FactType | None = None
     kind: FactKind | None = None
     subject: str | None = None
-    as_of: Timestamp | None = None
+    as_of: Moment | None = None
 
 
 @facts.get("/facts")

@@ -66,7 +66,6 @@ class RequestMiddleware:
         logger.info("%s %s %d %.1f ms %s", method, route, status, ms, request_id, extra={EXTRA_FIELDS: fields})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> Problem | None:
-        """Serve a request; return the problem where that failed."""
         if scope["method"] not in SAFE_METHODS and _is_cross_origin(Headers(scope=scope)):
             return Problem(
                 HTTPStatus.FORBIDDEN, "unknown-origin", "Pages of other origins may not change anything here."

@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from memstore.client.store import AsyncMemoryStore
 from memstore.errors import DatabaseUnreachable, EmbeddedError, InvalidInput, MemstoreError
 from memstore.server.mcp import results
-from memstore.server.mcp.tools import TOOLS, BackgroundDerive, UserMemory, current_memory
+from memstore.server.mcp.tools import TOOLS, BackgroundDeriver, UserMemory, current_memory
 from memstore.text import format_day
 
 MAX_FACTS = 500  # in one text
@@ -61,7 +61,7 @@ class MemoryServer(MCPServer[None]):
             subscriptions=False,
             log_level="WARNING",
         )
-        self.background = BackgroundDerive(store)
+        self.background = BackgroundDeriver(store)
         self._store, self._user, self._timeout = store, user, timeout
         self.resource("memstore://facts", name="facts", title="What is known of the user")(read_facts)
 

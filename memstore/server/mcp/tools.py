@@ -70,7 +70,7 @@ class MessageInput(BaseModel):
     id: Annotated[Name | None, _about("An id of your own: a message with a known one is not kept twice.")] = None
 
 
-class BackgroundDerive:
+class BackgroundDeriver:
     """Derives for users whose messages were stored here, one user at a time, so that these become searchable soon.
 
     Until it is closed; the next process does what is left. Workers and other processes may derive the same user at
@@ -132,7 +132,7 @@ class UserMemory:
 
     store: AsyncMemoryStore
     user: AsyncUserScope
-    background: BackgroundDerive
+    background: BackgroundDeriver
 
     @property
     def is_trusted(self) -> bool:
@@ -176,8 +176,6 @@ async def _note_pending(memory: UserMemory, *, is_empty: bool) -> str | None:
     if not is_empty:
         return None
     counts = await memory.store.stats(user=memory.user.name)
-    if counts["pending"]:
-        return "Nothing was found; some messages are not searchable yet, until they are derived."
     if not counts["messages"] + counts["facts"]:
         return "Nothing is remembered of this user yet. add_memory and remember_messages store something."
     return "Nothing was found here. A search without filters may find something."

@@ -48,7 +48,6 @@ PAGES: dict[str, Page] = {
     "/users/{user:name}/contexts/{id:uuid}/replay": contexts.show_replay,
     "/users/{user:name}/erase": pages.show_erasures,
     "/users/{user:name}/erasures/{id:uuid}": pages.show_certificate,
-    "/users/{user:name}/erasures/{id:uuid}/json": pages.download_certificate,
 }
 FORMS: dict[str, Page] = {
     "/users/{user:name}/facts/{id:uuid}/confirm": pages.confirm,

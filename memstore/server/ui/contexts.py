@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import cycle
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -17,9 +16,8 @@ from memstore.server.http.errors import problem_from
 from memstore.server.ui.request import UIRequest, url_to
 
 PAGE_SIZE = 20
-LIMITS = (5, 10, 20, 40)
+HITS = 20
 WIDTH = 1000.0  # units of every chart; a page stretches it
-CUSTOM_COLOURS = 4  # for sections that are not built in
 BUILT_IN = ("system", "facts", "summaries", "hits", "recent", "question", "tools", "overhead")
 PAGES_BY_KIND = {"fact": "facts", "facts": "facts", "summary": "summaries", "summaries": "summaries"}
 PAGES_BY_KIND |= dict.fromkeys(("turn", "turns", "message", "messages", "block"), "messages")
@@ -100,23 +98,22 @@ async def show_recall(ui: UIRequest) -> Response:
     """Show what is remembered about a question, with the parts of its scores."""
     user, query, conversation = ui.user, ui.param("q"), ui.param("conversation")
     tiers = [tier for tier in Tier if tier in ui.request.query_params.getlist("tier")] or list(Tier)
-    limit = ui.number("limit", 10, most=LIMITS[-1])
     hits: Sequence[Hit] = []
     wrong, status = "", 200
     if query:
         try:
-            hits = await user.recall(query, tiers=tiers, limit=limit, conversation=conversation)
+            hits = await user.recall(query, tiers=tiers, limit=HITS, conversation=conversation)
         except MemstoreError as error:
             problem = problem_from(error)
             wrong, status = problem.detail, problem.status_code
     return ui.page(
         "recall.html",
         status=status,
-        asked={"q": query, "conversation": conversation, "tiers": tiers, "limit": limit},
+        asked={"q": query, "conversation": conversation, "tiers": tiers},
         wrong=wrong,
         hits=hits,
         names=await conversation_names(user, hits),
-        every={"tiers": list(Tier), "limits": LIMITS},
+        every=list(Tier),
     )
 
 
@@ -136,7 +133,6 @@ async def question(user: AsyncUserScope, receipt: Receipt, names: Mapping[Any, s
 
 
 def _sections(receipt: Receipt) -> list[SectionRow]:
-    """Return the sections of a receipt, also those of which everything was left out."""
     colours = section_colours([*receipt.sections, *(decision.section for decision in receipt.decisions())])
     return [
         SectionRow(
@@ -152,9 +148,8 @@ def _sections(receipt: Receipt) -> list[SectionRow]:
 
 
 def section_colours(sections: Iterable[str]) -> dict[str, str]:
-    """Return the colour of each section: its own for those that are built in, in turn for others."""
-    custom = cycle(range(CUSTOM_COLOURS))
-    return {name: name if name in BUILT_IN else f"own{next(custom)}" for name in dict.fromkeys(sections)}
+    """Return the colour of each section: its own for those that are built in, one for all others."""
+    return {name: name if name in BUILT_IN else "own" for name in sections}
 
 
 def budget_bars(receipt: Receipt) -> list[Bar]:

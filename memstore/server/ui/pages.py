@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from memstore.client.user import AsyncUserScope
 from memstore.errors import NotFound
@@ -26,7 +26,7 @@ from memstore.models import (
 from memstore.server.http.errors import Problem
 from memstore.server.http.middleware import disable_timeout
 from memstore.server.ui import contexts
-from memstore.server.ui.request import HEADERS, UIRequest, redirect, url_to
+from memstore.server.ui.request import UIRequest, redirect, url_to
 from memstore.store.messages import LAST
 
 LATEST, LATEST_CONTEXTS = 6, 4
@@ -46,8 +46,7 @@ async def home(ui: UIRequest) -> Response:
         names.append(name)
         if len(names) > USERS:
             break
-    shown = [(name, await ui.store.user(name).conversations(limit=LATEST)) for name in names[:USERS]]
-    return ui.page("users.html", users=shown, more=len(names) > USERS, first=position is None)
+    return ui.page("users.html", users=names[:USERS], more=len(names) > USERS, first=position is None)
 
 
 async def overview(ui: UIRequest) -> Response:
@@ -261,13 +260,6 @@ async def erase(ui: UIRequest) -> Response:
 async def show_certificate(ui: UIRequest) -> Response:
     """Show a certificate."""
     return ui.page("certificate.html", certificate=await ui.user.erasure(ui.id))
-
-
-async def download_certificate(ui: UIRequest) -> Response:
-    """Return a certificate as a file, as `memstore verify-erasure` reads it."""
-    certificate = await ui.user.erasure(ui.id)
-    disposition = f'attachment; filename="certificate-{certificate.id}.json"'
-    return JSONResponse(certificate.as_dict(), headers=HEADERS | {"Content-Disposition": disposition})
 
 
 def _target(fields: dict[str, str]) -> tuple[str, str]:
