@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memstore.cli.options import OnlyUserOption, given
-from memstore.cli.output import echo, echo_hint, print_json, print_rows
+from memstore.cli.output import describe_usage, echo, echo_hint, print_json, print_rows
 from memstore.cli.session import exit_code, hint_why_little, open_store
 from memstore.errors import MemstoreError
 
@@ -23,16 +23,21 @@ UNUSABLE = "answers of chat models could not be used, or not all that they say w
 def stats(
     user: OnlyUserOption = None,
 ) -> None:
-    """Count what is stored."""
+    """Count what is stored, and what calls of chat models cost.
+
+    JSON: {what: how many, "usage": [{"deriver", "model", "calls", "prompt_tokens", "completion_tokens", "seconds",
+    "cost"}]}.
+    """
     with open_store() as store:
-        counts = store.stats(user=user)
+        counts, usage = store.stats(user=user), store.usage(user=user)
         if user is not None and not counts["conversations"]:
             hint_why_little(store, user)
         if lacking := _vectors(counts, store.settings.embedder):
             echo_hint(lacking)
     if counts["invalid_responses"]:
         echo_hint(f"{counts['invalid_responses']} {UNUSABLE}: user.invalid_responses() says why")
-    print_rows(counts, ("what", "how many"), counts.items())
+    costs = [(f"{each.deriver} by {each.model.partition('@')[0]}", describe_usage(each)) for each in usage]
+    print_rows({**counts, "usage": usage}, ("what", "how many"), [*counts.items(), *costs])
 
 
 @dataclass(frozen=True, slots=True)

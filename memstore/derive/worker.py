@@ -34,10 +34,12 @@ from procrastinate.manager import JobManager
 
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.deriver import FactDeriver
+from memstore.derive.llm import CallMeter
 from memstore.derive.maintenance import run_maintenance
 from memstore.derive.pipeline import (
     SHARED_FAILURES,
     Deriver,
+    OnCall,
     RunState,
     make_derivers,
     read_recipe,
@@ -45,6 +47,7 @@ from memstore.derive.pipeline import (
     run_step,
 )
 from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError, ModelAnswerInvalid, ModelUnavailable
+from memstore.models import CallProgress
 from memstore.providers import ChatMessage, ChatModel, Completion, T
 from memstore.store import backfills, llm_usage, messages, queue, watermarks
 from memstore.store.database import Database
@@ -77,14 +80,22 @@ class Worker:
     """
 
     def __init__(
-        self, database: Database, dependencies: Dependencies, *, concurrency: int, only: UUID | None = None
+        self,
+        database: Database,
+        dependencies: Dependencies,
+        *,
+        concurrency: int,
+        only: UUID | None = None,
+        on_call: OnCall = lambda _: None,
     ) -> None:
-        # How many messages went through, what was made of them, and how often a deriver failed.
-        self.made = Counter(dict.fromkeys(("messages", "chunks", "summaries", "facts", "failed"), 0))
+        # How many messages went through, what was made of them, what was refused, and how often a deriver failed.
+        self.made = Counter(_totals(RunState()))
+        self.meter = CallMeter(self._show_call)
+        self._on_call = on_call
         self._users: set[UUID] = set()  # whose memory was derived
         self._database = database
         # Embedders of users for whom another one is active stay loaded as long as this works.
-        self._dependencies = replace(dependencies, exactly=cache(dependencies.exactly))
+        self._dependencies = replace(dependencies, exactly=cache(dependencies.exactly), meter=self.meter)
         self._derivers: dict[UUID | None, Mapping[str, Deriver]] = {}  # by backfill, then by name
         self._settings = dependencies.settings
         self._concurrency = concurrency
@@ -166,6 +177,14 @@ class Worker:
 
     # -- a job
 
+    def _show_call(self, call: CallProgress) -> None:
+        one, refused = call.usage, self.made["refused"]
+        if call.asked_at is None:
+            numbers = (one.calls, one.prompt_tokens, one.completion_tokens, one.tokens_per_second, refused)
+            told = "%s by %s: %d calls, %d tokens in, %d out, %.1f a second; refused: %d"
+            logger.info(told, one.deriver, one.model, *numbers)
+        self._on_call(replace(call, refused=refused))
+
     async def _derive(self, context: JobContext, user: str, conversation: str) -> None:
         """Run a conversation's job, and enqueue the conversation again where more is left."""
         run = RunState()  # of its own: what fails meanwhile in other conversations is no failure of this one
@@ -174,7 +193,7 @@ class Worker:
             if self._settings.llm_daily_tokens is not None:
                 async with self._database.admin_transaction() as scope:  # others may have used some of today's tokens
                     left = await llm_usage.left(scope, self._settings.llm_daily_tokens)
-                    self._dependencies.token_budget.left = left
+                    self.meter.left = left
             with operation_span("derive") as span:
                 is_behind, next_facts = await self._make_steps(place, run, queue.is_of_backfill(job.priority))
                 span.set(**_totals(run))
@@ -280,7 +299,8 @@ class Worker:
 
 def _totals(run: RunState) -> dict[str, int]:
     made = {kind: run.made[kind] for kind in ("chunks", "summaries", "facts")}
-    return {"messages": run.done["chunks"], **made, "failed": len(run.failed)}
+    refused = run.made["refused"] + run.made["invalid_responses"]
+    return {"messages": run.done["chunks"], **made, "refused": refused, "failed": len(run.failed)}
 
 
 async def enqueue_pending(database: Database, *, only: UUID | None = None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -33,14 +33,50 @@ class InvalidResponse(SQLModel):
     recorded_at: datetime = column(Time, default="now()")
 
 
-class Usage(NamedTuple):
-    """What calls of a model cost."""
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a deriver's calls of a chat model cost; `cost` is money, of the calls that had a price in the settings."""
 
+    deriver: str
     model: str
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
     seconds: float = 0.0
+    cost: float | None = None
+
+    @property
+    def tokens_per_second(self) -> float:
+        """The tokens of answers to a second of waiting for them."""
+        return self.completion_tokens / self.seconds if self.seconds else 0.0
+
+    def plus(self, other: Usage) -> Usage:
+        """Return the sum of this and what further calls by the same deriver and model cost."""
+        costs = [each.cost for each in (self, other) if each.cost is not None]
+        return Usage(
+            other.deriver,
+            other.model,
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.seconds + other.seconds,
+            sum(costs) if costs else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CallProgress:
+    """A call of a chat model begins or has ended: what such calls of this run cost until now.
+
+    `asked_at` is when the oldest call was begun that waits for its answer, by `time.monotonic()`; None where none does.
+    `refused` counts answers, or parts of them, that were of no use or not believed. `seconds_left` follows from how
+    fast this run was until now; it is None before the first messages are done, and where nobody knows how many come.
+    """
+
+    usage: Usage
+    asked_at: float | None = None
+    refused: int = 0
+    seconds_left: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +87,7 @@ class DeriveReport:
     wait for `confirm_fact`. `invalid_responses` are unusable answers of a chat model, which `redo` asks again, and
     `refused` what of its answers was not believed; `user.invalid_responses()` has both. `failed` names conversations
     that could not be derived, and why; `waiting` the derivers whose chat model is unavailable or has used up its
-    tokens: their messages stay pending.
+    tokens: their messages stay pending. `usage` is what calls of chat models cost, by deriver.
     """
 
     messages: int = 0
@@ -65,6 +101,7 @@ class DeriveReport:
     quarantined: int = 0
     failed: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+    usage: tuple[Usage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +173,8 @@ class BackfillStatus:
 class DeriverPlan:
     """What is pending for one deriver, with an estimate of its chat model's calls and tokens.
 
-    They are the averages of the model's calls so far; `assumed` before the first one.
+    They are the averages of the model's calls so far; `assumed` before the first one. So are the `seconds` that its
+    calls take one after the other, None before. `cost` is money, where the settings have a price.
     """
 
     conversations: int
@@ -146,11 +184,17 @@ class DeriverPlan:
     prompt_tokens: int
     answer_tokens: int
     assumed: bool = False
+    seconds: float | None = None
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillPlan:
-    """What a backfill costs, by deriver. `seconds` follows from this store's earlier backfills; None without any."""
+    """What a backfill costs, by deriver.
+
+    `seconds` follows from this store's earlier backfills, and from calls of the same models where those take longer;
+    None without any.
+    """
 
     derivers: dict[str, DeriverPlan]
     seconds: float | None = None
@@ -159,6 +203,12 @@ class BackfillPlan:
     def model_tokens(self) -> int:
         """The tokens of all calls, prompts and answers."""
         return sum(plan.prompt_tokens + plan.answer_tokens for plan in self.derivers.values())
+
+    @property
+    def cost(self) -> float | None:
+        """The money that the calls cost, of those derivers that have a price in the settings; None where none has."""
+        costs = [plan.cost for plan in self.derivers.values() if plan.cost is not None]
+        return sum(costs) if costs else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,16 +283,18 @@ create table invalid_responses (
 );
 create index invalid_responses_by_conversation on invalid_responses (user_id, conversation_id);
 
--- What models cost, by day of UTC: what a daily cap is held against.
+-- What models cost, by day of UTC: what a daily cap is held against. `cost` is money, of the calls that had a price.
 create table model_usage (
     user_id           uuid             not null,
     day               date             not null,
+    deriver           text             not null,
     model             text             not null,
     calls             bigint           not null default 0,
     prompt_tokens     bigint           not null default 0,
     completion_tokens bigint           not null default 0,
     seconds           double precision not null default 0,
-    primary key (user_id, day, model),
+    cost              double precision,
+    primary key (user_id, day, deriver, model),
     foreign key (user_id) references users (user_id) on delete cascade
 ) with (fillfactor = 70);
 
