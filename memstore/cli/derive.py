@@ -244,13 +244,21 @@ def _work(start: Callable[[WorkingStore], Awaitable[UUID]], detach: bool, concur
 
 
 def _progress(status: BackfillStatus) -> str:
-    left = "" if status.seconds_left is None else f", {format_seconds(status.seconds_left)} left"
+    left = f", {format_seconds(status.seconds_left)} left" if status.seconds_left else ""
     failing = f", failing in {status.failing} conversations" if status.failing else ""
-    spent = f", {status.backfill.spent_tokens:,} tokens of chat models" if status.backfill.spent_tokens else ""
-    return f"{status.done:,} of {status.backfill.messages:,}, {status.rate:.0f} a second{left}{spent}{failing}"
+    total = sum(status.backfill.messages.values())
+    return f"{status.done:,} of {total:,}, {status.rate:,.1f} a second{left}{failing}"
 
 
 def _print_status(status: BackfillStatus) -> None:
-    reason = f" ({status.backfill.reason})" if status.backfill.reason else ""
-    left = "".join(f"\n  {deriver}: {messages:,} messages left" for deriver, messages in status.left.items())
-    print_result(status, f"{status.backfill.state}{reason}: {_progress(status)}; {status.backfill.id}{left}")
+    from memstore.models import Usage
+
+    row = status.backfill
+    reason = f" ({row.reason})" if row.reason else ""
+    lines = [f"{row.state}{reason}: {_progress(status)}; {row.id}"]
+    lines += [f"  {deriver}: {messages:,} messages left" for deriver, messages in status.left.items()]
+    if row.calls:
+        prompt_tokens = row.spent_tokens - row.answer_tokens
+        usage = Usage("", "chat models", row.calls, prompt_tokens, row.answer_tokens, row.call_seconds)
+        lines.append(f"  {describe_usage(usage)}")
+    print_result(status, "\n".join(lines))

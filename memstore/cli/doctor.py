@@ -36,7 +36,7 @@ def stats(
             echo_hint(lacking)
     if counts["invalid_responses"]:
         echo_hint(f"{counts['invalid_responses']} {UNUSABLE}: user.invalid_responses() says why")
-    costs = [(f"{each.deriver} by {each.model.partition('@')[0]}", describe_usage(each)) for each in usage]
+    costs = [(f"{each.deriver} by a model", describe_usage(each)) for each in usage]
     print_rows({**counts, "usage": usage}, ("what", "how many"), [*counts.items(), *costs])
 
 

@@ -204,21 +204,23 @@ class ProgressLine:
     def show_call(self, call: CallProgress) -> None:
         """Show a call of a chat model that begins or has ended."""
         self._call, self._called_at = call, time.monotonic()
+        if call.total:
+            self.move(call.usage.deriver, call.done, call.total)
 
     def __rich__(self) -> Text:
         return Text(str(self))  # of a str rich would obey the markup
 
     def __str__(self) -> str:
         call, now = self._call, time.monotonic()
-        if call is None:
-            return one_line(self.text)
-        parts = [self.text, describe_usage(call.usage)]
-        if call.refused:
-            parts.append(f"{call.refused:,} refused")
-        if call.asked_at is not None:
-            parts.append(f"asked {format_seconds(now - call.asked_at)} ago")
-        if call.seconds_left is not None:
-            parts.append(f"{format_seconds(max(0.0, call.seconds_left - (now - self._called_at)))} left")
+        parts = [self.text]
+        if call is not None:
+            parts.append(describe_usage(call.usage))
+            if call.refused:
+                parts.append(f"{call.refused:,} refused")
+            if call.asked_at is not None:
+                parts.append(f"asked {format_seconds(now - call.asked_at)} ago")
+                if call.seconds_left is not None:
+                    parts.append(f"{format_seconds(max(0.0, call.seconds_left - (now - self._called_at)))} left")
         return one_line("; ".join(parts))
 
 
@@ -255,20 +257,22 @@ def show_progress(waiting: str, *, quiet: bool = False) -> Iterator[ProgressLine
 
 def describe_usage(usage: Usage) -> str:
     """Return what calls of a chat model cost, such as "7 calls of qwen3:4b: 8,300 tokens in, 2,100 out"."""
-    rate = f", {usage.tokens_per_second:,.0f} a second" if usage.completion_tokens else ""
-    tokens = f"{usage.prompt_tokens:,} tokens in, {usage.completion_tokens:,} out{rate}{format_cost(usage.cost)}"
     name = usage.model.partition("@")[0]
-    return f"{usage.calls:,} calls of {name}: {tokens}" if usage.calls else f"asking {name}"
+    if not usage.calls:
+        return f"asking {name}"
+    rate = f", {usage.tokens_per_second:,.0f} a second" if usage.completion_tokens else ""
+    tokens = f"{usage.prompt_tokens:,} tokens in, {usage.completion_tokens:,} out{rate}"
+    return f"{usage.calls:,} {'call' if usage.calls == 1 else 'calls'} of {name}: {tokens}{format_cost(usage.cost)}"
 
 
 def format_cost(cost: float | None) -> str:
-    """Return money in the currency of the settings' prices, to be put behind what it is for; nothing for none."""
-    return "" if cost is None else f", for {cost:,.2f}" if cost >= 1 else f", for {cost:.4f}"
+    """Return money, to be put behind what it is for: in the currency of the settings' prices; nothing without one."""
+    return "" if cost is None else f", cost {cost:,.2f}" if cost >= 1 else f", cost {cost:.4f}"
 
 
 def format_seconds(seconds: float) -> str:
-    """Return a time as hours, minutes and seconds."""
-    return str(timedelta(seconds=round(seconds)))
+    """Return a time as minutes and seconds, with hours where there are some: 02:05, 1:02:05."""
+    return str(timedelta(seconds=int(seconds))).removeprefix("0:")
 
 
 def short_id(id: UUID) -> str:

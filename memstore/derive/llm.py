@@ -174,7 +174,7 @@ class CallMeter:
         began = time.monotonic()
         with self._lock:
             self._asked.append(began)
-            self._add(call)
+            self._add(call, has_ended=False)
         return began
 
     def end(self, began: float, call: Usage) -> None:
@@ -183,12 +183,12 @@ class CallMeter:
             self._asked.remove(began)
             if self.left is not None:
                 self.left -= call.prompt_tokens + call.completion_tokens
-            self._add(call)
+            self._add(call, has_ended=True)
 
-    def _add(self, call: Usage) -> None:
+    def _add(self, call: Usage, *, has_ended: bool) -> None:
         key = call.deriver, call.model
         self.usage[key] = total = self.usage.get(key, Usage(*key)).plus(call)
-        self.show(CallProgress(total, min(self._asked, default=None)))
+        self.show(CallProgress(total, has_ended, min(self._asked, default=None)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +206,18 @@ class LLMRequest:
     def id(self) -> UUID:
         """The id of the invalid response to this request: repeated, it is the same one."""
         return ids.letter_id(self.conversation_id, self.deriver + self.part, self.from_seq, self.to_seq, self.recipe)
+
+
+def usage_of(
+    call: Usage,
+    answer: Completion[Any] | ModelAnswerInvalid,
+    began: float,
+    price: tuple[float, float] | None = None,
+) -> Usage:
+    """Return what a call cost that began then and was answered now, also with what is of no use."""
+    prompt, completion = answer.prompt_tokens, answer.completion_tokens
+    cost = price and (prompt * price[0] + completion * price[1]) / 1e6
+    return Usage(call.deriver, call.model, answer.calls, prompt, completion, time.monotonic() - began, cost)
 
 
 class CallsLost(Exception):
@@ -240,10 +252,10 @@ class LLMSession:
         began = self.meter.begin(call)
         try:
             answer = self.model.complete(chat, schema, max_tokens=max_tokens)
-            call = self._cost(call, answer, began)
+            call = usage_of(call, answer, began, self.price)
             return answer
         except ModelAnswerInvalid as error:
-            call = self._cost(call, error, began)
+            call = usage_of(call, error, began, self.price)
             raise
         finally:
             self.meter.end(began, call)
@@ -263,8 +275,3 @@ class LLMSession:
                 payload=replace_invalid_chars(payload),
             )
         )
-
-    def _cost(self, call: Usage, answer: Completion[Any] | ModelAnswerInvalid, began: float) -> Usage:
-        prompt, completion = answer.prompt_tokens, answer.completion_tokens
-        cost = self.price and (prompt * self.price[0] + completion * self.price[1]) / 1e6
-        return Usage(call.deriver, call.model, answer.calls, prompt, completion, time.monotonic() - began, cost)

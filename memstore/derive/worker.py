@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +35,7 @@ from procrastinate.manager import JobManager
 
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.deriver import FactDeriver
-from memstore.derive.llm import CallMeter
+from memstore.derive.llm import CallMeter, usage_of
 from memstore.derive.maintenance import run_maintenance
 from memstore.derive.pipeline import (
     SHARED_FAILURES,
@@ -47,7 +48,7 @@ from memstore.derive.pipeline import (
     run_step,
 )
 from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError, ModelAnswerInvalid, ModelUnavailable
-from memstore.models import CallProgress
+from memstore.models import CallProgress, Usage
 from memstore.providers import ChatMessage, ChatModel, Completion, T
 from memstore.store import backfills, llm_usage, messages, queue, watermarks
 from memstore.store.database import Database
@@ -179,7 +180,7 @@ class Worker:
 
     def _show_call(self, call: CallProgress) -> None:
         one, refused = call.usage, self.made["refused"]
-        if call.asked_at is None:
+        if call.has_ended:
             numbers = (one.calls, one.prompt_tokens, one.completion_tokens, one.tokens_per_second, refused)
             told = "%s by %s: %d calls, %d tokens in, %d out, %.1f a second; refused: %d"
             logger.info(told, one.deriver, one.model, *numbers)
@@ -368,16 +369,16 @@ class CappedChatModel:
         once = self.max_prompt_tokens(messages) + max_tokens
         tokens = once + min(self.context_tokens, once + RETRY_TOKENS)  # it may be asked once more
         self._run(self._reserve(tokens))
-        spent = 0
+        usage, began = Usage("", self.name), time.monotonic()
         try:
             answer = self._model.complete(messages, schema, max_tokens=max_tokens)
-            spent = answer.prompt_tokens + answer.completion_tokens
+            usage = usage_of(usage, answer, began)
             return answer
         except ModelAnswerInvalid as error:
-            spent = error.prompt_tokens + error.completion_tokens
+            usage = usage_of(usage, error, began)
             raise
         finally:
-            self._run(self._settle(tokens, spent))
+            self._run(self._settle(tokens, usage))
 
     async def _reserve(self, tokens: int) -> None:
         async with self._database.admin_transaction() as scope:
@@ -390,9 +391,9 @@ class CappedChatModel:
             f"{row.max_tokens} there are {row.spent_tokens + row.taken_tokens} spent. What is pending waits."
         )
 
-    async def _settle(self, taken: int, spent: int) -> None:
+    async def _settle(self, taken: int, usage: Usage) -> None:
         async with self._database.admin_transaction() as scope:
-            await backfills.settle(scope, self._backfill, taken=taken, spent=spent)
+            await backfills.settle(scope, self._backfill, taken, usage)
 
     def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

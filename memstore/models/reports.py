@@ -66,15 +66,19 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class CallProgress:
-    """A call of a chat model begins or has ended: what such calls of this run cost until now.
+    """A call of a chat model begins, or `has_ended`: what such calls of this run cost until now.
 
     `asked_at` is when the oldest call was begun that waits for its answer, by `time.monotonic()`; None where none does.
-    `refused` counts answers, or parts of them, that were of no use or not believed. `seconds_left` follows from how
-    fast this run was until now; it is None before the first messages are done, and where nobody knows how many come.
+    The deriver has `done` of `total` messages; 0 of 0 in a worker, which does not know how many come. `refused` counts
+    answers, or parts of them, that were of no use or not believed. `seconds_left` follows from how fast this run was
+    until now; it is None before the first messages are done.
     """
 
     usage: Usage
+    has_ended: bool
     asked_at: float | None = None
+    done: int = 0
+    total: int = 0
     refused: int = 0
     seconds_left: float | None = None
 
@@ -134,8 +138,8 @@ class JobCounts:
 class Backfill:
     """A history that workers derive under a plan. `state` is "running", "paused", "cancelled" or "done".
 
-    `messages` counts each deriver's. `reason` says why it is paused: "by hand", or at its cap of "tokens".
-    `worked_seconds` are those until it was last paused.
+    `messages` are those that each deriver was to derive. `reason` says why it is paused: "by hand", or at its cap of
+    "tokens". `worked_seconds` are those until it was last paused. `spent_tokens` are of prompts and answers together.
     """
 
     id: UUID
@@ -143,9 +147,12 @@ class Backfill:
     reason: str | None
     only_user: UUID | None
     derivers: list[str]
-    messages: int
+    messages: dict[str, int]
     max_tokens: int | None
+    calls: int
+    call_seconds: float
     spent_tokens: int
+    answer_tokens: int
     taken_tokens: int
     worked_seconds: float
     created_at: datetime
@@ -157,7 +164,8 @@ class Backfill:
 class BackfillStatus:
     """The progress of a backfill. `left` and `done` count each deriver's messages, `failing` conversations.
 
-    `rate` is in messages a second; `seconds_left` follows from it, and is None before the first message.
+    `rate` is in messages a second. `seconds_left` follows from that of the slowest deriver, and is None before the
+    first message of each.
     """
 
     backfill: Backfill

@@ -255,9 +255,12 @@ create table backfills (
     reason         text             check (reason in ('by hand', 'tokens')),   -- why it does not run
     only_user      uuid,
     derivers       text[]           not null,
-    messages       bigint           not null default 0,    -- that it was to derive, each deriver's counted
+    messages       jsonb            not null default '{}', -- that each deriver was to derive
     max_tokens     bigint,
-    spent_tokens   bigint           not null default 0,    -- in calls of chat models
+    calls          bigint           not null default 0,    -- of chat models
+    call_seconds   double precision not null default 0,
+    spent_tokens   bigint           not null default 0,    -- in these calls
+    answer_tokens  bigint           not null default 0,    -- of which answers had so many
     taken_tokens   bigint           not null default 0,    -- for calls that are under way, or were when they were killed
     worked_seconds double precision not null default 0,    -- until it was paused last
     created_at     timestamptz      not null default now(),

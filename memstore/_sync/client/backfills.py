@@ -98,7 +98,7 @@ class Backfills:
                 watermarks.assign(own, backfill, derivers, unlike=others)
         with self._database.admin_transaction() as scope:
             backlog = watermarks.backfill_backlog(scope, backfill)
-            backfills.set_messages(scope, backfill, sum(entry.messages for entry in backlog))
+            backfills.set_messages(scope, backfill, {entry.deriver: entry.messages for entry in backlog})
             backfills.resume(scope, backfill)
         return backfill
 
@@ -111,11 +111,13 @@ class Backfills:
         seconds = row.worked_seconds
         if row.state == backfills.RUNNING:
             seconds += (datetime.now(UTC) - row.resumed_at).total_seconds()
-        done = max(0, row.messages - sum(left.values()))
-        rate = done / seconds if seconds > 0 else 0.0
-        seconds_left = sum(left.values()) / rate if rate else None
+        done = {name: max(0, count - left.get(name, 0)) for name, count in row.messages.items()}
+        rate = sum(done.values()) / seconds if seconds > 0 else 0.0
+        seconds_left = None
+        if all(done.get(name) for name in left):
+            seconds_left = max((seconds * count / done[name] for name, count in left.items()), default=0.0)
         failing = max((entry.failing for entry in backlog), default=0)
-        return BackfillStatus(row, left, failing, done, seconds, rate, seconds_left)
+        return BackfillStatus(row, left, failing, sum(done.values()), seconds, rate, seconds_left)
 
     def pause(self, backfill: UUID | None = None) -> BackfillStatus:
         """Pause it; steps under way are finished. Raises `InvalidInput` where it does not run."""

@@ -110,11 +110,12 @@ class RunState:
             self.progress(work.deriver, self.done[work.deriver], self.totals[work.deriver])
 
     def complete(self, call: CallProgress) -> CallProgress:
-        """Return the progress of a call with what this run knows: what was refused, and how long the rest may take."""
+        """Return the progress of a call with what this run knows: how far it is, and how long the rest may take."""
         now, deriver = time.monotonic(), call.usage.deriver
         seconds, done = now - self.began.setdefault(deriver, now), self.done[deriver]
-        left = seconds / done * max(0, self.totals[deriver] - done) if done and seconds else None
-        return replace(call, refused=self.made["refused"] + self.made["invalid_responses"], seconds_left=left)
+        total, refused = max(done, self.totals[deriver]), self.made["refused"] + self.made["invalid_responses"]
+        left = seconds / done * (total - done) if done and seconds else None
+        return replace(call, done=done, total=total, refused=refused, seconds_left=left)
 
 
 def derive(
