@@ -192,7 +192,7 @@ async def test_what_fails_again_and_again_is_given_up_and_can_be_tried_again(url
         async with working(store):
             await until(given_up)
             (job,) = await store.jobs(failed=True)
-            assert (job.error, job.attempts) == ("embed: ValueError", 2)
+            assert (job.error, job.attempts) == ("chunks: ValueError", 2)
             await asyncio.sleep(2.5)
             assert (await store.job_counts()).failed == 1, "a sweep does not take up what was given up"
             assert await store.backfills.verify() != []
