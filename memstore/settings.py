@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from platformdirs import user_config_path
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -54,8 +54,13 @@ def _split(value: object) -> object:
     return tuple(filter(None, value.replace(" ", "").split(","))) if isinstance(value, str) else value
 
 
+def _price(value: object) -> object:
+    return tuple(value.split("/")) if isinstance(value, str) else value
+
+
 # Of a URL what stands before the place, which may be a password with any sign in it, and a password that is an option.
 _SECRET = re.compile(r"(?<=://).*(?=@)|(?<=password=)[^&]*")
+Price = Annotated[tuple[NonNegativeFloat, NonNegativeFloat] | None, NoDecode, BeforeValidator(_price)]
 Many = Annotated[tuple[T, ...], NoDecode, BeforeValidator(_split)]  # also "one,other"
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
 LONG = 100_000  # days or hours
@@ -83,6 +88,8 @@ class Settings(BaseSettings):
     reranker: str = "none"  # reads the best hits once more with the question
     summary_model: str = "none"  # writes summaries; "none" chooses sentences
     facts_model: str = "none"  # finds facts; "none" leaves them to the rules
+    facts_price: Price = None  # of a million tokens of prompts and of answers, such as "0.25/2"; shows costs in money
+    summary_price: Price = None
     llm_daily_tokens: int | None = Field(None, ge=1)  # that chat models may take and give in a day (UTC), of all users
 
     max_message_bytes: int = Field(4_000_000, ge=1)  # of UTF-8
@@ -138,6 +145,10 @@ class Settings(BaseSettings):
     server_body_bytes: int = Field(16_000_000, ge=1)  # the largest body that the server reads
     server_timeout_seconds: float = Field(60.0, gt=0, le=DAY)  # the longest that the server works on one answer
     server_stop_seconds: float = Field(20.0, ge=0, le=DAY)  # how long requests may go on once it is to stop
+
+    def price_of(self, deriver: str) -> tuple[float, float] | None:
+        """Return what a million tokens of a deriver's prompts and answers cost; None where that is not set."""
+        return self.facts_price if deriver == "facts" else self.summary_price
 
     @classmethod
     def settings_customise_sources(

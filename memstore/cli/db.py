@@ -161,8 +161,8 @@ def migrate(
     Recall goes on meanwhile, by the old vectors until the moment of the switch. Stopped or killed, the same command
     goes on with what is left. Afterwards set embedder to the new one, for new users.
     """
-    with open_store() as store, show_progress("loading") as move:
-        moved = store.embeddings.migrate(to, progress=lambda done, total: move("chunks", done, total))
+    with open_store() as store, show_progress("loading") as line:
+        moved = store.embeddings.migrate(to, progress=lambda done, total: line.move("chunks", done, total))
         own = store.settings.embedder
     text = f"{moved.users:,} users are found by {to} now; {moved.vectors:,} vectors made"
     print_result(moved, text)

@@ -36,8 +36,8 @@ def demo(
         memstore.open(f"embedded:{Path(folder) / 'store'}") as store,
     ):
         store.import_file(path)
-        with show_progress("loading") as move:
-            made = store.derive(progress=move)
+        with show_progress("loading") as line:
+            made = store.derive(progress=line.move, on_call=line.show_call)
         alice = store.user(USER)
         context = alice.conversation(CONVERSATION).context(question, budget=budget, system=SYSTEM)
         if not common.as_json:

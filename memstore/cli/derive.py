@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
 from uuid import UUID
 
@@ -11,8 +10,10 @@ import typer
 
 from memstore.cli.options import LimitOption, OnlyUserOption, command, common, flag, group, option
 from memstore.cli.output import (
+    describe_usage,
     echo_hint,
-    err,
+    format_cost,
+    format_seconds,
     log_records,
     print_models,
     print_result,
@@ -51,8 +52,8 @@ def derive(
     for it waits and is no failure; stderr says so.
     """
     with open_store() as store:
-        with show_progress("loading") as move:
-            report = store.derive(user=user, redo=redo, progress=move)
+        with show_progress("loading") as line:
+            report = store.derive(user=user, redo=redo, progress=line.move, on_call=line.show_call)
         if user is not None and not report.messages:
             hint_why_little(store, user)
     print_result(report, _summary(report))
@@ -78,7 +79,9 @@ def _summary(report: DeriveReport) -> str:
         "facts wait to be confirmed": report.quarantined,
     }
     made = f"{report.chunks} chunks, {report.summaries} summaries, {report.facts} facts"
-    return "; ".join([f"{report.messages} messages → {made}", *(f"{n} {what}" for what, n in more.items() if n)])
+    costs = [f"{each.deriver} by {describe_usage(each)}" for each in report.usage]
+    done = [f"{report.messages} messages → {made}", *(f"{n} {what}" for what, n in more.items() if n)]
+    return "\n".join(["; ".join(done), *costs])
 
 
 def worker(concurrency: ConcurrencyOption = 4) -> None:
@@ -90,9 +93,10 @@ def worker(concurrency: ConcurrencyOption = 4) -> None:
 
     from memstore.client.worker import work
 
-    log_records()
+    is_json = log_records()
     echo_hint("working; Ctrl-C stops it")
-    made = asyncio.run(work(common.database, concurrency=concurrency))
+    with show_progress("working", quiet=is_json) as line:
+        made = asyncio.run(work(common.database, concurrency=concurrency, on_call=line.show_call))
     print_result(made, ", ".join(f"{count:,} {name}" for name, count in made.items()))
 
 
@@ -122,24 +126,25 @@ def plan(
     """Say what is pending, and about what it costs in calls and tokens of chat models, and in time.
 
     Nobody is asked and nothing is written. Rates are those that this store has measured: of calls so far, else assumed;
-    of time by its earlier backfills, else unknown. While a backfill runs, it shows its rate and the time left.
+    of time by those calls and by its earlier backfills, else unknown. Money is told where the settings have a price.
 
-    JSON: {"derivers": {name: its plan}, "seconds": number or null, "model_tokens"}.
+    JSON: {"derivers": {name: its plan}, "seconds": number or null, "model_tokens", "cost": number or null}.
     """
     with open_store() as store:
         plan = store.backfills.plan(user=user, only=only or ())
     print_rows(
-        {"derivers": plan.derivers, "seconds": plan.seconds, "model_tokens": plan.model_tokens},
-        ("deriver", "conversations", "messages", "tokens", "calls", "tokens of calls"),
+        {"derivers": plan.derivers, "seconds": plan.seconds, "model_tokens": plan.model_tokens, "cost": plan.cost},
+        ("deriver", "conversations", "messages", "tokens", "calls", "tokens in", "tokens out"),
         [
-            (name, each.conversations, each.messages, each.tokens, each.calls, each.prompt_tokens + each.answer_tokens)
+            (name, each.conversations, each.messages, each.tokens, each.calls, each.prompt_tokens, each.answer_tokens)
             for name, each in plan.derivers.items()
         ],
     )
     if plan.seconds is None:
         echo_hint("how long it takes is known after a first backfill; while one runs, it shows the time left")
     else:
-        echo_hint(f"{_time(plan.seconds)} at the rate of this store's earlier backfills")
+        took = f"{format_seconds(plan.seconds)}{format_cost(plan.cost)}"
+        echo_hint(f"about {took}, by what this store's calls and earlier backfills took")
     if any(each.assumed for each in plan.derivers.values()):
         echo_hint("the tokens of calls are assumed: no call of this model was measured yet")
 
@@ -222,10 +227,12 @@ def _work(start: Callable[[WorkingStore], Awaitable[UUID]], detach: bool, concur
             backfill = await start(store)
             if detach:
                 return await store.backfills.status(backfill)
-            with err.status("loading") as shown:
-                return await store.work_until_done(
-                    backfill, lambda state: shown.update(_progress(state)), concurrency=concurrency
-                )
+            with show_progress("loading") as line:
+
+                def show(status: BackfillStatus) -> None:
+                    line.text = _progress(status)
+
+                return await store.work_until_done(backfill, show, concurrency=concurrency, on_call=line.show_call)
 
     status = asyncio.run(run())
     _print_status(status)
@@ -237,17 +244,21 @@ def _work(start: Callable[[WorkingStore], Awaitable[UUID]], detach: bool, concur
 
 
 def _progress(status: BackfillStatus) -> str:
-    left = "" if status.seconds_left is None else f", {_time(status.seconds_left)} left"
+    left = f", {format_seconds(status.seconds_left)} left" if status.seconds_left else ""
     failing = f", failing in {status.failing} conversations" if status.failing else ""
-    spent = f", {status.backfill.spent_tokens:,} tokens of chat models" if status.backfill.spent_tokens else ""
-    return f"{status.done:,} of {status.backfill.messages:,}, {status.rate:.0f} a second{left}{spent}{failing}"
-
-
-def _time(seconds: float) -> str:
-    return str(timedelta(seconds=round(seconds)))
+    total = sum(status.backfill.messages.values())
+    return f"{status.done:,} of {total:,}, {status.rate:,.1f} a second{left}{failing}"
 
 
 def _print_status(status: BackfillStatus) -> None:
-    reason = f" ({status.backfill.reason})" if status.backfill.reason else ""
-    left = "".join(f"\n  {deriver}: {messages:,} messages left" for deriver, messages in status.left.items())
-    print_result(status, f"{status.backfill.state}{reason}: {_progress(status)}; {status.backfill.id}{left}")
+    from memstore.models import Usage
+
+    row = status.backfill
+    reason = f" ({row.reason})" if row.reason else ""
+    lines = [f"{row.state}{reason}: {_progress(status)}; {row.id}"]
+    lines += [f"  {deriver}: {messages:,} messages left" for deriver, messages in status.left.items()]
+    if row.calls:
+        prompt_tokens = row.spent_tokens - row.answer_tokens
+        usage = Usage("", "chat models", row.calls, prompt_tokens, row.answer_tokens, row.call_seconds)
+        lines.append(f"  {describe_usage(usage)}")
+    print_result(status, "\n".join(lines))

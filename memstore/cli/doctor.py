@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from memstore.cli.options import OnlyUserOption, common
-from memstore.cli.output import echo, print_json, print_rows
+from memstore.cli.output import describe_usage, echo, print_json, print_rows
 from memstore.cli.session import exit_code, hint_why_little, open_store
 from memstore.errors import MemstoreError
 
@@ -23,12 +23,17 @@ UNUSABLE = "answers of chat models could not be used, or not all that they say w
 def stats(
     user: OnlyUserOption = None,
 ) -> None:
-    """Count what is stored."""
+    """Count what is stored, and what calls of chat models cost.
+
+    JSON: {what: how many, "usage": [{"deriver", "model", "calls", "prompt_tokens", "completion_tokens", "seconds",
+    "cost"}]}.
+    """
     with open_store() as store:
-        counts = store.stats(user=user)
+        counts, usage = store.stats(user=user), store.usage(user=user)
         if user is not None and not counts["conversations"]:
             hint_why_little(store, user)
-    print_rows(counts, ("what", "how many"), counts.items())
+    costs = [(f"{each.deriver} by a model", describe_usage(each)) for each in usage]
+    print_rows({**counts, "usage": usage}, ("what", "how many"), [*counts.items(), *costs])
 
 
 @dataclass(frozen=True, slots=True)

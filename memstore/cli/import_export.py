@@ -74,9 +74,9 @@ def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportReport:
     from memstore.ingest.importers import ImportProblem, ImportReport
 
     try:
-        with show_progress(file.name) as move:
+        with show_progress(file.name) as line:
             source = sys.stdin.buffer if file == STDIN else file
-            return store.import_file(source, **how, progress=lambda read, size: move(file.name, read, size))
+            return store.import_file(source, **how, progress=lambda read, size: line.move(file.name, read, size))
     except InvalidInput as error:
         return ImportReport(skipped=1, problems=[ImportProblem(str(file), str(error))])
 
@@ -124,8 +124,8 @@ def export(
         if path == STDOUT:  # on a terminal a bar would stand between the lines
             done = store.export(sys.stdout.buffer, **options)
         else:
-            with show_progress("exporting") as move:
-                done = store.export(path, **options, progress=move)
+            with show_progress("exporting") as line:
+                done = store.export(path, **options, progress=line.move)
     counts: Json = to_json(done)
     summary = ", ".join(f"{count:,} {what}" for what, count in counts.items())
     if path == STDOUT:

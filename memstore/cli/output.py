@@ -10,10 +10,12 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -23,11 +25,12 @@ from rich.text import Text
 from memstore.cli.options import common
 
 if TYPE_CHECKING:
-    from memstore.models import Context, Json
+    from memstore.models import CallProgress, Context, Json, Usage
 
 ROLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
 CELL = 24  # columns at most for what stands beside a row's text
 SHORT_ID = 8  # digits
+LINE_SECONDS = 10.0  # between two lines of progress where there is no terminal
 
 # What a terminal obeys (C0 but tab and newline, DEL, C1), what makes a line look like another, and half characters.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -167,13 +170,15 @@ def log_warnings(*, verbose: bool) -> None:
     _log(EscapedFormatter(tracebacks=verbose), logging.DEBUG if verbose else None)
 
 
-def log_records() -> None:
-    """Log as the settings say: warnings as text, or every record of memstore as a line of JSON."""
+def log_records() -> bool:
+    """Log as the settings say: warnings as text, or every record of memstore as a line of JSON; return whether so."""
     from memstore.settings import load
     from memstore.telemetry import JsonFormatter
 
-    if load({}).log_format == "json":
+    is_json = load({}).log_format == "json"
+    if is_json:
         _log(JsonFormatter(), logging.INFO)
+    return is_json
 
 
 def _log(formatter: logging.Formatter, level: int | None) -> None:
@@ -184,18 +189,90 @@ def _log(formatter: logging.Formatter, level: int | None) -> None:
         logging.getLogger("memstore").setLevel(level)
 
 
+class ProgressLine:
+    """Says how far a command is, and what it waits for. Drawn anew some times a second, so that its times go on."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._call: CallProgress | None = None
+        self._called_at = 0.0
+
+    def move(self, name: str, done: int, total: int | None) -> None:
+        """Set the line to a name, how much is done, and of what."""
+        self.text = f"{name}: {done:,}" + (f" of {total:,}" if total else "")
+
+    def show_call(self, call: CallProgress) -> None:
+        """Show a call of a chat model that begins or has ended."""
+        self._call, self._called_at = call, time.monotonic()
+        if call.total:
+            self.move(call.usage.deriver, call.done, call.total)
+
+    def __rich__(self) -> Text:
+        return Text(str(self))  # of a str rich would obey the markup
+
+    def __str__(self) -> str:
+        call, now = self._call, time.monotonic()
+        parts = [self.text]
+        if call is not None:
+            parts.append(describe_usage(call.usage))
+            if call.refused:
+                parts.append(f"{call.refused:,} refused")
+            if call.asked_at is not None:
+                parts.append(f"asked {format_seconds(now - call.asked_at)} ago")
+                if call.seconds_left is not None:
+                    parts.append(f"{format_seconds(max(0.0, call.seconds_left - (now - self._called_at)))} left")
+        return one_line("; ".join(parts))
+
+
 @contextmanager
-def show_progress(waiting: str) -> Iterator[Callable[[str, int, int | None], None]]:
-    """Show a line on stderr if it is a terminal; yield the function that sets it to a name, how much is done, of what.
+def show_progress(waiting: str, *, quiet: bool = False) -> Iterator[ProgressLine]:
+    """Show a line on stderr, `waiting` at first: on a terminal in its place, elsewhere every ten seconds if it is new.
 
-    `waiting` is shown until the first call. Print nothing to stdout meanwhile.
+    Print nothing to stdout meanwhile.
     """
-    with err.status(Text(one_line(waiting))) as shown:  # of a str rich would obey the markup
+    line, is_over = ProgressLine(waiting), threading.Event()
+    if quiet:
+        yield line
+        return
+    if err.is_terminal and not err.is_dumb_terminal:
+        with err.status(line):
+            yield line
+        return
 
-        def move(name: str, done: int, total: int | None) -> None:
-            shown.update(Text(one_line(f"{name}: {done:,}" + (f" of {total:,}" if total else ""))))
+    def repeat() -> None:
+        said = str(line)
+        while not is_over.wait(LINE_SECONDS):
+            if str(line) != said:
+                said = str(line)
+                echo_hint(said)
 
-        yield move
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield line
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def describe_usage(usage: Usage) -> str:
+    """Return what calls of a chat model cost, such as "7 calls of qwen3:4b: 8,300 tokens in, 2,100 out"."""
+    name = usage.model.partition("@")[0]
+    if not usage.calls:
+        return f"asking {name}"
+    rate = f", {usage.tokens_per_second:,.0f} a second" if usage.completion_tokens else ""
+    tokens = f"{usage.prompt_tokens:,} tokens in, {usage.completion_tokens:,} out{rate}"
+    return f"{usage.calls:,} {'call' if usage.calls == 1 else 'calls'} of {name}: {tokens}{format_cost(usage.cost)}"
+
+
+def format_cost(cost: float | None) -> str:
+    """Return money, to be put behind what it is for: in the currency of the settings' prices; nothing without one."""
+    return "" if cost is None else f", cost {cost:,.2f}" if cost >= 1 else f", cost {cost:.4f}"
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a time as minutes and seconds, with hours where there are some: 02:05, 1:02:05."""
+    return str(timedelta(seconds=int(seconds))).removeprefix("0:")
 
 
 def short_id(id: UUID) -> str:

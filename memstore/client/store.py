@@ -22,10 +22,10 @@ from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.redaction import redactor_for
 from memstore.ingest.validation import check_choice, check_name, check_names, to_list
-from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, ScanResult
+from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, ScanResult, Usage
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
-from memstore.store import messages, migrations, queue
+from memstore.store import llm_usage, messages, migrations, queue
 from memstore.store.database import Database
 from memstore.store.embedded import embedded_folder, is_embedded
 from memstore.store.embedded.server import EmbeddedServer
@@ -33,7 +33,7 @@ from memstore.store.errors import normalize_dsn
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
-    from memstore.derive.pipeline import Progress
+    from memstore.derive.pipeline import OnCall, Progress
     from memstore.export.writer import Target
     from memstore.ingest.importers import ImportReport
 
@@ -144,14 +144,20 @@ class AsyncMemoryStore:
             yield name
 
     async def derive(
-        self, *, user: str | None = None, redo: str | None = None, progress: Progress | None = None
+        self,
+        *,
+        user: str | None = None,
+        redo: str | None = None,
+        progress: Progress | None = None,
+        on_call: OnCall | None = None,
     ) -> DeriveReport:
         """Embed, summarize and extract facts from what is pending, here and now; of every user or of one.
 
         With `redo="facts"` or `"summaries"` what another recipe made is made anew too, each conversation's in one
         transaction; manual changes of facts stay. With `redo="vectors"` chunks without a vector are embedded.
 
-        `progress(deriver, done, total)` counts messages, and is called from whatever thread this runs in.
+        `progress(deriver, done, total)` counts messages; `on_call` gets a `CallProgress` as each call of a chat model
+        begins and as it ends. Both are called from whatever thread this runs in.
         """
         from memstore.derive.pipeline import REBUILDABLE, DeriveScope, derive
 
@@ -160,7 +166,10 @@ class AsyncMemoryStore:
         part = DeriveScope(ids.user_id(user) if user is not None else None)
         with operation_span("derive") as span:
             resources = await self._runtime.resources()
-            report = await derive(self._database, resources, part, redo=redo, progress=progress or _ignore)
+            watch = progress or _ignore
+            report = await derive(
+                self._database, resources, part, redo=redo, progress=watch, on_call=on_call or _ignore
+            )
             span.set(**{name: getattr(report, name) for name in ("messages", "chunks", "summaries", "facts")})
             span.set(failed=len(report.failed))
         return report
@@ -325,6 +334,15 @@ class AsyncMemoryStore:
         total["without_vectors"] = total["chunks"] - total["vectors"]  # of the embedder that serves
         return {"users": len(names) if user is None else int(total["conversations"] > 0), **total}
 
+    async def usage(self, *, user: str | None = None) -> list[Usage]:
+        """Return what calls of chat models cost so far, by deriver and model; of every user together or of one."""
+        check_names(user=user)
+        if user is None:
+            async with self._database.admin_transaction() as scope:
+                return await llm_usage.total_usage(scope)
+        async with self._database.user_transaction(ids.user_id(user)) as scope:
+            return await llm_usage.usage(scope)
+
 
 EXPORT = "memstore"  # what the format of exports is called
 COUNTED = (
@@ -333,7 +351,7 @@ COUNTED = (
 )  # fmt: skip
 
 
-def _ignore(deriver: str, done: int, total: int) -> None:
+def _ignore(*_: object) -> None:
     pass
 
 

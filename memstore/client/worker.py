@@ -11,6 +11,7 @@ from uuid import UUID
 
 from memstore._compat import to_thread
 from memstore.client.store import AsyncMemoryStore
+from memstore.derive.pipeline import OnCall
 from memstore.derive.worker import Worker, enqueue_pending
 from memstore.models import BackfillStatus
 from memstore.settings import Settings
@@ -31,14 +32,20 @@ class Stoppable(Protocol):
 class WorkingStore(AsyncMemoryStore):
     """An open store that can run workers."""
 
-    async def worker(self, concurrency: int, *, only: UUID | None = None) -> Worker:
+    async def worker(self, concurrency: int, *, only: UUID | None = None, on_call: OnCall = lambda _: None) -> Worker:
         """Return a worker on this store, after making the queue's tables; the login must own the others."""
         await to_thread(queue.prepare_queue, self.url)
-        return Worker(self._database, await self._runtime.resources(), concurrency=concurrency, only=only)
+        resources = await self._runtime.resources()
+        return Worker(self._database, resources, concurrency=concurrency, only=only, on_call=on_call)
 
-    async def work_until_done(self, backfill: UUID, show: ShowStatus, *, concurrency: int = 4) -> BackfillStatus:
-        """Work until a backfill is done or paused, or a signal comes; call `show` with its progress twice a second."""
-        worker = await self.worker(concurrency, only=backfill)
+    async def work_until_done(
+        self, backfill: UUID, show: ShowStatus, *, concurrency: int = 4, on_call: OnCall = lambda _: None
+    ) -> BackfillStatus:
+        """Work until a backfill is done or paused, or a signal comes; call `show` with its progress twice a second.
+
+        `on_call` gets a `CallProgress` as each call of a chat model begins here and as it ends, in another thread.
+        """
+        worker = await self.worker(concurrency, only=backfill, on_call=on_call)
         with stopped_by_signals(worker):
             working = asyncio.create_task(worker.run())
             try:
@@ -54,15 +61,19 @@ class WorkingStore(AsyncMemoryStore):
 
 
 async def work(
-    url: str | None = None, *, settings: Settings | Mapping[str, Any] | None = None, concurrency: int = 4
+    url: str | None = None,
+    *,
+    settings: Settings | Mapping[str, Any] | None = None,
+    concurrency: int = 4,
+    on_call: OnCall = lambda _: None,
 ) -> dict[str, int]:
     """Derive what is pending, as it comes, until SIGTERM or SIGINT; what runs then is finished first.
 
     Any number of processes on any number of machines may share one database. A second signal does not wait. Returns
-    how many messages were derived, and what was made of them.
+    how many messages were derived, and what was made of them. `on_call` is called as in `work_until_done`.
     """
     async with await WorkingStore.open(url, settings=settings) as store:
-        worker = await store.worker(concurrency)
+        worker = await store.worker(concurrency, on_call=on_call)
         with stopped_by_signals(worker):
             await worker.run()
         return dict(worker.made)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from memstore.derive.llm import TokenBudget
+from memstore.derive.llm import CallMeter, LLMSession
 from memstore.errors import ProviderError
 from memstore.providers import ChatModel, Embedder, EmbedderLoader, TokenCounter, Vectors, load_stored_embedder
 from memstore.settings import Settings
@@ -39,8 +39,12 @@ class Dependencies:
     settings: Settings
     summary_model: ChatModel | None = None
     facts_model: ChatModel | None = None
-    token_budget: TokenBudget = field(default_factory=TokenBudget)
+    meter: CallMeter = field(default_factory=CallMeter)
     exactly: EmbedderLoader = load_stored_embedder
+
+    def start_session(self, model: ChatModel, deriver: str) -> LLMSession:
+        """Return a new session in which a deriver asks a chat model for a batch."""
+        return LLMSession(model, self.meter, deriver, self.settings.price_of(deriver))
 
     def embed(self, texts: list[str]) -> list[Vectors | None]:
         """Return a vector for each text; None for each without an embedder."""

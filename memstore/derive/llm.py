@@ -14,13 +14,14 @@ from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from string import Template
+from threading import Lock
 from typing import Any
 from uuid import UUID
 
 from memstore import ids
 from memstore.derive.chunking import split_text
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
-from memstore.models import InvalidResponse, Message, Role, Usage
+from memstore.models import CallProgress, InvalidResponse, Message, Role, Usage
 from memstore.providers import ChatMessage, ChatModel, Completion, T
 from memstore.text import json_line, replace_invalid_chars
 
@@ -151,11 +152,18 @@ def _split_passage(passage: Passage, make: ChatMaker, model: ChatModel, room: in
     return [replace(passage, start=start, text=passage.text[start:stop]) for start, stop in spans]
 
 
-@dataclass(slots=True)
-class TokenBudget:
-    """The tokens that chat models may still use today; None for any number."""
+class CallMeter:
+    """Counts what calls of chat models cost, by deriver and model, and calls `show` as each begins and as it ends.
 
-    left: int | None = None
+    `left` are the tokens that they may still use today; None for any number. Threads share it.
+    """
+
+    def __init__(self, show: Callable[[CallProgress], None] = lambda _: None) -> None:
+        self.show = show
+        self.left: int | None = None
+        self.usage: dict[tuple[str, str], Usage] = {}
+        self._asked: list[float] = []
+        self._lock = Lock()
 
     def check(self) -> None:
         """Raise `ModelUnavailable` if the day's tokens are used up: pending work waits, as for a model away."""
@@ -164,6 +172,27 @@ class TokenBudget:
                 "The tokens that chat models may use in a day are used up; what is pending waits for tomorrow (UTC). "
                 "MEMSTORE_LLM_DAILY_TOKENS sets their number."
             )
+
+    def begin(self, call: Usage) -> float:
+        """Record that a call begins; return when."""
+        began = time.monotonic()
+        with self._lock:
+            self._asked.append(began)
+            self._add(call, has_ended=False)
+        return began
+
+    def end(self, began: float, call: Usage) -> None:
+        """Record what a call has cost that began then."""
+        with self._lock:
+            self._asked.remove(began)
+            if self.left is not None:
+                self.left -= call.prompt_tokens + call.completion_tokens
+            self._add(call, has_ended=True)
+
+    def _add(self, call: Usage, *, has_ended: bool) -> None:
+        key = call.deriver, call.model
+        self.usage[key] = total = self.usage.get(key, Usage(*key)).plus(call)
+        self.show(CallProgress(total, has_ended, min(self._asked, default=None)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +212,18 @@ class LLMRequest:
         return ids.letter_id(self.conversation_id, self.deriver + self.part, self.from_seq, self.to_seq, self.recipe)
 
 
+def usage_of(
+    call: Usage,
+    answer: Completion[Any] | ModelAnswerInvalid,
+    began: float,
+    price: tuple[float, float] | None = None,
+) -> Usage:
+    """Return what a call cost that began then and was answered now, also with what is of no use."""
+    prompt, completion = answer.prompt_tokens, answer.completion_tokens
+    cost = price and (prompt * price[0] + completion * price[1]) / 1e6
+    return Usage(call.deriver, call.model, answer.calls, prompt, completion, time.monotonic() - began, cost)
+
+
 class CallsLost(Exception):
     """A batch failed with `error` after calls for it, whose cost counts all the same."""
 
@@ -193,14 +234,16 @@ class CallsLost(Exception):
 
 @dataclass(slots=True)
 class LLMSession:
-    """The calls for a batch: their cost, and the responses that could not be used."""
+    """A deriver's calls for a batch: their cost, and the responses that could not be used.
+
+    `price` is of a million tokens of prompts and of answers.
+    """
 
     model: ChatModel
-    budget: TokenBudget
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    seconds: float = 0.0
+    meter: CallMeter
+    deriver: str
+    price: tuple[float, float] | None = None
+    usage: Usage = field(default_factory=lambda: Usage("", ""))
     invalid_responses: list[InvalidResponse] = field(default_factory=list)
 
     def complete(self, chat: Sequence[ChatMessage], schema: type[T], max_tokens: int) -> Completion[T]:
@@ -208,15 +251,19 @@ class LLMSession:
 
         Raises what `ChatModel.complete` raises, and `ModelUnavailable` if the day's tokens are used up.
         """
-        self.budget.check()
-        began = time.monotonic()
+        self.meter.check()
+        call = Usage(self.deriver, self.model.name)
+        began = self.meter.begin(call)
         try:
             answer = self.model.complete(chat, schema, max_tokens=max_tokens)
+            call = usage_of(call, answer, began, self.price)
+            return answer
         except ModelAnswerInvalid as error:
-            self._spend(error, time.monotonic() - began)
+            call = usage_of(call, error, began, self.price)
             raise
-        self._spend(answer, time.monotonic() - began)
-        return answer
+        finally:
+            self.meter.end(began, call)
+            self.usage = self.usage.plus(call)
 
     def reject(self, request: LLMRequest, error: str, payload: str) -> None:
         """Record an answer that cannot be used, or what of it cannot."""
@@ -232,16 +279,3 @@ class LLMSession:
                 payload=replace_invalid_chars(payload[:MOST_PAYLOAD]),
             )
         )
-
-    def _spend(self, answer: Completion[Any] | ModelAnswerInvalid, seconds: float) -> None:
-        self.seconds += seconds
-        self.calls += answer.calls
-        self.prompt_tokens += answer.prompt_tokens
-        self.completion_tokens += answer.completion_tokens
-        if self.budget.left is not None:
-            self.budget.left -= answer.prompt_tokens + answer.completion_tokens
-
-    @property
-    def usage(self) -> Usage:
-        """What the calls cost."""
-        return Usage(self.model.name, self.calls, self.prompt_tokens, self.completion_tokens, self.seconds)

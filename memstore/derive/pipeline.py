@@ -7,6 +7,7 @@ the watermark moves by compare-and-set. Killed anywhere, it begins again at the 
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,12 +22,12 @@ from memstore.derive.chunks import ChunkDeriver, with_active_embedder
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.embedding_migration import embed_missing_chunks
 from memstore.derive.facts.deriver import FactDeriver
-from memstore.derive.llm import CallsLost
+from memstore.derive.llm import CallMeter, CallsLost
 from memstore.derive.maintenance import run_maintenance
 from memstore.derive.summaries.deriver import SummaryDeriver
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
 from memstore.events import Event, EventType
-from memstore.models import QUARANTINED, DeriveReport
+from memstore.models import QUARANTINED, CallProgress, DeriveReport
 from memstore.store import chunks, erasure, llm_usage, messages, watermarks
 from memstore.store.database import Database, Transaction
 from memstore.store.embedding_models import ModelChanged
@@ -37,6 +38,7 @@ logger = logging.getLogger("memstore")
 
 W = TypeVar("W", bound=PendingWork)
 Progress = Callable[[str, int, int], None]
+OnCall = Callable[[CallProgress], None]
 SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
 VECTORS = "vectors"
 REBUILDABLE = ("facts", "summaries", VECTORS)
@@ -88,7 +90,7 @@ class RunState:
     """What was made so far, what failed, and how far each deriver is."""
 
     progress: Progress = lambda *_: None
-    totals: Mapping[str, int] = field(default_factory=dict)
+    totals: Counter[str] = field(default_factory=Counter)
     made: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
@@ -96,6 +98,7 @@ class RunState:
     users: set[UUID] = field(default_factory=set)
     stop_requested: Flag = field(default_factory=Flag)  # what runs at the same time has failed
     lock: Lock = field(default_factory=Lock)  # derivers run in threads
+    began: dict[str, float] = field(default_factory=dict)  # when each deriver asked a chat model first
 
     def advance(self, work: PendingWork, to_seq: int, counts: Mapping[str, int]) -> None:
         """Record what a deriver made of the messages up to `to_seq`."""
@@ -103,7 +106,15 @@ class RunState:
             self.users.add(work.user_id)
             self.made.update(counts)
             self.done[work.deriver] += to_seq - work.done_seq
-            self.progress(work.deriver, self.done[work.deriver], self.totals.get(work.deriver, 0))
+            self.progress(work.deriver, self.done[work.deriver], self.totals[work.deriver])
+
+    def complete(self, call: CallProgress) -> CallProgress:
+        """Return the progress of a call with what this run knows: how far it is, and how long the rest may take."""
+        now, deriver = time.monotonic(), call.usage.deriver
+        seconds, done = now - self.began.setdefault(deriver, now), self.done[deriver]
+        total, refused = max(done, self.totals[deriver]), self.made["refused"] + self.made["invalid_responses"]
+        left = seconds / done * (total - done) if done and seconds else None
+        return replace(call, done=done, total=total, refused=refused, seconds_left=left)
 
 
 async def derive(
@@ -113,8 +124,9 @@ async def derive(
     *,
     redo: str | None = None,
     progress: Progress = lambda *_: None,
+    on_call: OnCall = lambda _: None,
 ) -> DeriveReport:
-    """Derive what is pending; return what was made and what failed.
+    """Derive what is pending; return what was made, what failed and what calls of chat models cost.
 
     `redo` names a deriver whose rows of other recipes are rebuilt first, conversation by conversation. With "vectors"
     chunks that lack one get it.
@@ -123,8 +135,10 @@ async def derive(
     if redo == VECTORS and dependencies.embedder is None:
         raise InvalidInput("There is no embedder to make vectors: set embedder (settings, or MEMSTORE_EMBEDDER).")
     async with database.admin_transaction() as scope:
-        run = RunState(progress, await watermarks.backlog(scope, only=only.user))
-        dependencies.token_budget.left = await llm_usage.left(scope, dependencies.settings.llm_daily_tokens)
+        run = RunState(progress, Counter(await watermarks.backlog(scope, only=only.user)))
+        meter = CallMeter(lambda call: on_call(run.complete(call)))
+        meter.left = await llm_usage.left(scope, dependencies.settings.llm_daily_tokens)
+    dependencies = replace(dependencies, meter=meter)
     derivers = make_derivers(dependencies)
     calls = [partial(_run_deriver, database, deriver, only, redo, run) for deriver in derivers]
     if any(deriver.producer.uses_llm for deriver in derivers):  # one model, one question at a time
@@ -137,7 +151,8 @@ async def derive(
     await run_maintenance(database, run.users, dependencies.settings)
     kinds = ("chunks", "summaries", "facts", "redone", "invalid_responses", "refused", VECTORS, QUARANTINED)
     counts = {kind: run.made[kind] for kind in kinds}
-    return DeriveReport(run.done["chunks"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))
+    usage = tuple(each for each in meter.usage.values() if each.calls)
+    return DeriveReport(run.done["chunks"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting), usage=usage)
 
 
 def make_derivers(dependencies: Dependencies) -> tuple[Deriver, ...]:
@@ -322,6 +337,7 @@ async def _rebuild_outdated(database: Database, deriver: Deriver, only: DeriveSc
         if not page:
             return
         after = page[-1]
+        run.totals[deriver.name] += sum(work.done_seq for work in page)
         for work in await _sort_by_time(database, page):
             if run.stop_requested.is_set():
                 return
@@ -347,6 +363,7 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
                 batch = await own.reload(scope, rest, own.producer.batch_size, results)
             results += await _compute_batches(database, rest, own, [batch])
             done_seq = results[-1].to_seq
+            run.advance(rest, done_seq, {})
         async with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as scope:
             counts = await own.replace(scope, work.conversation_id, results, recipe)
             scope.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))

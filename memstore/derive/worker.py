@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,10 +34,12 @@ from procrastinate.manager import JobManager
 
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.deriver import FactDeriver
+from memstore.derive.llm import CallMeter, usage_of
 from memstore.derive.maintenance import run_maintenance
 from memstore.derive.pipeline import (
     SHARED_FAILURES,
     Deriver,
+    OnCall,
     RunState,
     make_derivers,
     read_recipe,
@@ -44,6 +47,7 @@ from memstore.derive.pipeline import (
     run_step,
 )
 from memstore.errors import DatabaseError, DatabaseUnreachable, MemstoreError, ModelAnswerInvalid, ModelUnavailable
+from memstore.models import CallProgress, Usage
 from memstore.providers import ChatMessage, ChatModel, Completion, T
 from memstore.store import backfills, llm_usage, messages, queue, watermarks
 from memstore.store.database import Database
@@ -76,14 +80,22 @@ class Worker:
     """
 
     def __init__(
-        self, database: Database, dependencies: Dependencies, *, concurrency: int, only: UUID | None = None
+        self,
+        database: Database,
+        dependencies: Dependencies,
+        *,
+        concurrency: int,
+        only: UUID | None = None,
+        on_call: OnCall = lambda _: None,
     ) -> None:
-        # How many messages went through, what was made of them, and how often a deriver failed.
-        self.made = Counter(dict.fromkeys(("messages", "chunks", "summaries", "facts", "failed"), 0))
+        # How many messages went through, what was made of them, what was refused, and how often a deriver failed.
+        self.made = Counter(_totals(RunState()))
+        self.meter = CallMeter(self._show_call)
+        self._on_call = on_call
         self._users: set[UUID] = set()  # whose memory was derived
         self._database = database
         # Embedders of users for whom another one is active stay loaded as long as this works.
-        self._dependencies = replace(dependencies, exactly=cache(dependencies.exactly))
+        self._dependencies = replace(dependencies, exactly=cache(dependencies.exactly), meter=self.meter)
         self._derivers: dict[UUID | None, Mapping[str, Deriver]] = {}  # by backfill, then by name
         self._settings = dependencies.settings
         self._concurrency = concurrency
@@ -165,6 +177,14 @@ class Worker:
 
     # -- a job
 
+    def _show_call(self, call: CallProgress) -> None:
+        one, refused = call.usage, self.made["refused"]
+        if call.has_ended:
+            numbers = (one.calls, one.prompt_tokens, one.completion_tokens, one.tokens_per_second, refused)
+            told = "%s by %s: %d calls, %d tokens in, %d out, %.1f a second; refused: %d"
+            logger.info(told, one.deriver, one.model, *numbers)
+        self._on_call(replace(call, refused=refused))
+
     async def _derive(self, context: JobContext, user: str, conversation: str) -> None:
         """Run a conversation's job, and enqueue the conversation again where more is left."""
         run = RunState()  # of its own: what fails meanwhile in other conversations is no failure of this one
@@ -173,7 +193,7 @@ class Worker:
             if self._settings.llm_daily_tokens is not None:
                 async with self._database.admin_transaction() as scope:  # others may have used some of today's tokens
                     left = await llm_usage.left(scope, self._settings.llm_daily_tokens)
-                    self._dependencies.token_budget.left = left
+                    self.meter.left = left
             with operation_span("derive") as span:
                 is_behind, next_facts = await self._make_steps(place, run, queue.is_of_backfill(job.priority))
                 span.set(**_totals(run))
@@ -279,7 +299,8 @@ class Worker:
 
 def _totals(run: RunState) -> dict[str, int]:
     made = {kind: run.made[kind] for kind in ("chunks", "summaries", "facts")}
-    return {"messages": run.done["chunks"], **made, "failed": len(run.failed)}
+    refused = run.made["refused"] + run.made["invalid_responses"]
+    return {"messages": run.done["chunks"], **made, "refused": refused, "failed": len(run.failed)}
 
 
 async def enqueue_pending(database: Database, *, only: UUID | None = None) -> None:
@@ -347,16 +368,16 @@ class CappedChatModel:
         once = self.max_prompt_tokens(messages) + max_tokens
         tokens = once + min(self.context_tokens, once + RETRY_TOKENS)  # it may be asked once more
         self._run(self._reserve(tokens))
-        spent = 0
+        usage, began = Usage("", self.name), time.monotonic()
         try:
             answer = self._model.complete(messages, schema, max_tokens=max_tokens)
-            spent = answer.prompt_tokens + answer.completion_tokens
+            usage = usage_of(usage, answer, began)
             return answer
         except ModelAnswerInvalid as error:
-            spent = error.prompt_tokens + error.completion_tokens
+            usage = usage_of(usage, error, began)
             raise
         finally:
-            self._run(self._settle(tokens, spent))
+            self._run(self._settle(tokens, usage))
 
     async def _reserve(self, tokens: int) -> None:
         async with self._database.admin_transaction() as scope:
@@ -369,9 +390,9 @@ class CappedChatModel:
             f"{row.max_tokens} there are {row.spent_tokens + row.taken_tokens} spent. What is pending waits."
         )
 
-    async def _settle(self, taken: int, spent: int) -> None:
+    async def _settle(self, taken: int, usage: Usage) -> None:
         async with self._database.admin_transaction() as scope:
-            await backfills.settle(scope, self._backfill, taken=taken, spent=spent)
+            await backfills.settle(scope, self._backfill, taken, usage)
 
     def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

@@ -58,6 +58,7 @@ from memstore.models.reports import (
     Backfill as Backfill,
     BackfillPlan as BackfillPlan,
     BackfillStatus as BackfillStatus,
+    CallProgress as CallProgress,
     Certificate as Certificate,
     DerivationProblem as DerivationProblem,
     DeriveReport as DeriveReport,

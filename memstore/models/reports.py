@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -33,14 +33,54 @@ class InvalidResponse(SQLModel):
     recorded_at: datetime = column(Time, default="now()")
 
 
-class Usage(NamedTuple):
-    """What calls of a model cost."""
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a deriver's calls of a chat model cost; `cost` is money, of the calls that had a price in the settings."""
 
+    deriver: str
     model: str
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
     seconds: float = 0.0
+    cost: float | None = None
+
+    @property
+    def tokens_per_second(self) -> float:
+        """The tokens of answers to a second of waiting for them."""
+        return self.completion_tokens / self.seconds if self.seconds else 0.0
+
+    def plus(self, other: Usage) -> Usage:
+        """Return the sum of this and what further calls by the same deriver and model cost."""
+        costs = [each.cost for each in (self, other) if each.cost is not None]
+        return Usage(
+            other.deriver,
+            other.model,
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.seconds + other.seconds,
+            sum(costs) if costs else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CallProgress:
+    """A call of a chat model begins, or `has_ended`: what such calls of this run cost until now.
+
+    `asked_at` is when the oldest call was begun that waits for its answer, by `time.monotonic()`; None where none does.
+    The deriver has `done` of `total` messages; 0 of 0 in a worker, which does not know how many come. `refused` counts
+    answers, or parts of them, that were of no use or not believed. `seconds_left` follows from how fast this run was
+    until now; it is None before the first messages are done.
+    """
+
+    usage: Usage
+    has_ended: bool
+    asked_at: float | None = None
+    done: int = 0
+    total: int = 0
+    refused: int = 0
+    seconds_left: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +91,7 @@ class DeriveReport:
     wait for `confirm_fact`. `invalid_responses` are unusable answers of a chat model, which `redo` asks again, and
     `refused` what of its answers was not believed; `user.invalid_responses()` has both. `failed` names conversations
     that could not be derived, and why; `waiting` the derivers whose chat model is unavailable or has used up its
-    tokens: their messages stay pending.
+    tokens: their messages stay pending. `usage` is what calls of chat models cost, by deriver.
     """
 
     messages: int = 0
@@ -65,6 +105,7 @@ class DeriveReport:
     quarantined: int = 0
     failed: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+    usage: tuple[Usage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +138,8 @@ class JobCounts:
 class Backfill:
     """A history that workers derive under a plan. `state` is "running", "paused", "cancelled" or "done".
 
-    `messages` counts each deriver's. `reason` says why it is paused: "by hand", or at its cap of "tokens".
-    `worked_seconds` are those until it was last paused.
+    `messages` are those that each deriver was to derive. `reason` says why it is paused: "by hand", or at its cap of
+    "tokens". `worked_seconds` are those until it was last paused. `spent_tokens` are of prompts and answers together.
     """
 
     id: UUID
@@ -106,9 +147,12 @@ class Backfill:
     reason: str | None
     only_user: UUID | None
     derivers: list[str]
-    messages: int
+    messages: dict[str, int]
     max_tokens: int | None
+    calls: int
+    call_seconds: float
     spent_tokens: int
+    answer_tokens: int
     taken_tokens: int
     worked_seconds: float
     created_at: datetime
@@ -120,7 +164,8 @@ class Backfill:
 class BackfillStatus:
     """The progress of a backfill. `left` and `done` count each deriver's messages, `failing` conversations.
 
-    `rate` is in messages a second; `seconds_left` follows from it, and is None before the first message.
+    `rate` is in messages a second. `seconds_left` follows from that of the slowest deriver, and is None before the
+    first message of each.
     """
 
     backfill: Backfill
@@ -136,7 +181,8 @@ class BackfillStatus:
 class DeriverPlan:
     """What is pending for one deriver, with an estimate of its chat model's calls and tokens.
 
-    They are the averages of the model's calls so far; `assumed` before the first one.
+    They are the averages of the model's calls so far; `assumed` before the first one. So are the `seconds` that its
+    calls take one after the other, None before. `cost` is money, where the settings have a price.
     """
 
     conversations: int
@@ -146,11 +192,17 @@ class DeriverPlan:
     prompt_tokens: int
     answer_tokens: int
     assumed: bool = False
+    seconds: float | None = None
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BackfillPlan:
-    """What a backfill costs, by deriver. `seconds` follows from this store's earlier backfills; None without any."""
+    """What a backfill costs, by deriver.
+
+    `seconds` follows from this store's earlier backfills, and from calls of the same models where those take longer;
+    None without any.
+    """
 
     derivers: dict[str, DeriverPlan]
     seconds: float | None = None
@@ -159,6 +211,12 @@ class BackfillPlan:
     def model_tokens(self) -> int:
         """The tokens of all calls, prompts and answers."""
         return sum(plan.prompt_tokens + plan.answer_tokens for plan in self.derivers.values())
+
+    @property
+    def cost(self) -> float | None:
+        """The money that the calls cost, of those derivers that have a price in the settings; None where none has."""
+        costs = [plan.cost for plan in self.derivers.values() if plan.cost is not None]
+        return sum(costs) if costs else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from uuid import UUID
 
-from memstore.models import Backfill
+from memstore.models import Backfill, Usage
 from memstore.store.database import Transaction
 from memstore.store.sql import statements
 
@@ -22,9 +24,9 @@ async def add(
     await scope.run(SQL["add"], id=backfill, **values)
 
 
-async def set_messages(scope: Transaction, backfill: UUID, messages: int) -> None:
-    """Store how many messages a backfill is to derive, each deriver's counted."""
-    await scope.run(SQL["set_messages"], id=backfill, messages=messages)
+async def set_messages(scope: Transaction, backfill: UUID, messages: Mapping[str, int]) -> None:
+    """Store how many messages each deriver of a backfill is to derive."""
+    await scope.run(SQL["set_messages"], id=backfill, messages=json.dumps(messages))
 
 
 async def backfills(scope: Transaction, backfill: UUID | None = None, *, limit: int = 20) -> list[Backfill]:
@@ -57,6 +59,6 @@ async def reserve(scope: Transaction, backfill: UUID, tokens: int) -> bool:
     return bool(await scope.run(SQL["reserve"], id=backfill, tokens=tokens))
 
 
-async def settle(scope: Transaction, backfill: UUID, *, taken: int, spent: int) -> None:
-    """Replace the tokens reserved for a call by those that it cost."""
-    await scope.run(SQL["settle"], id=backfill, taken=taken, spent=spent)
+async def settle(scope: Transaction, backfill: UUID, taken: int, usage: Usage) -> None:
+    """Replace the tokens reserved for a call by what it cost."""
+    await scope.run(SQL["settle"], id=backfill, taken=taken, **asdict(usage))

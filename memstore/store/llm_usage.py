@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import NamedTuple
 from uuid import UUID
 
 from memstore.models import InvalidResponse, Usage
@@ -14,18 +14,10 @@ from memstore.store.sql import statements
 SQL = statements("llm_usage")
 
 
-class MeanCost(NamedTuple):
-    """The average tokens of a model's calls."""
-
-    model: str
-    prompt_tokens: float
-    answer_tokens: float
-
-
 async def keep(scope: Transaction, cost: Usage, responses: Sequence[InvalidResponse]) -> None:
     """Keep what calls cost, by day of UTC, and the answers that could not be used; one again is one more attempt."""
     if cost.calls:
-        await scope.run(SQL["add_usage"], day=datetime.now(UTC).date(), **cost._asdict())
+        await scope.run(SQL["add_usage"], day=datetime.now(UTC).date(), **asdict(cost))
     for response in responses:
         await scope.run(SQL["add_invalid_response"], **dict(response))
 
@@ -48,9 +40,14 @@ async def answered(scope: Transaction, response: UUID) -> None:
     await scope.run(SQL["answered"], id=response)
 
 
-async def mean_costs(scope: Transaction) -> dict[str, MeanCost]:
-    """Return for each model what a call took and gave so far, on average; in the operator's scope."""
-    return {one.model: one for one in await scope.all(SQL["mean_costs"], MeanCost)}
+async def usage(scope: Transaction) -> list[Usage]:
+    """Return what the user's calls cost so far, by deriver and model."""
+    return await scope.all(SQL["usage"], Usage)
+
+
+async def total_usage(scope: Transaction) -> list[Usage]:
+    """Return what all users' calls cost so far, by deriver and model; in the operator's scope."""
+    return await scope.all(SQL["total_usage"], Usage)
 
 
 async def left(scope: Transaction, cap: int | None) -> int | None:

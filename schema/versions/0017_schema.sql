@@ -258,9 +258,12 @@ create table backfills (
     reason         text             check (reason in ('by hand', 'tokens')),   -- why it does not run
     only_user      uuid,
     derivers       text[]           not null,
-    messages       bigint           not null default 0,    -- that it was to derive, each deriver's counted
+    messages       jsonb            not null default '{}', -- that each deriver was to derive
     max_tokens     bigint,
-    spent_tokens   bigint           not null default 0,    -- in calls of chat models
+    calls          bigint           not null default 0,    -- of chat models
+    call_seconds   double precision not null default 0,
+    spent_tokens   bigint           not null default 0,    -- in these calls
+    answer_tokens  bigint           not null default 0,    -- of which answers had so many
     taken_tokens   bigint           not null default 0,    -- for calls that are under way, or were when they were killed
     worked_seconds double precision not null default 0,    -- until it was paused last
     created_at     timestamptz      not null default now(),
@@ -286,16 +289,18 @@ create table invalid_responses (
 );
 create index invalid_responses_by_conversation on invalid_responses (user_id, conversation_id);
 
--- What models cost, by day of UTC: what a daily cap is held against.
+-- What models cost, by day of UTC: what a daily cap is held against. `cost` is money, of the calls that had a price.
 create table model_usage (
     user_id           uuid             not null,
     day               date             not null,
+    deriver           text             not null,
     model             text             not null,
     calls             bigint           not null default 0,
     prompt_tokens     bigint           not null default 0,
     completion_tokens bigint           not null default 0,
     seconds           double precision not null default 0,
-    primary key (user_id, day, model),
+    cost              double precision,
+    primary key (user_id, day, deriver, model),
     foreign key (user_id) references users (user_id) on delete cascade
 ) with (fillfactor = 70);
 

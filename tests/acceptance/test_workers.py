@@ -221,7 +221,7 @@ async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: s
             deriving = asyncio.create_task(run_step(store._database, FactDeriver(resources), [work], RunState()))
             while not number(url, "select count(*) from pg_locks where not granted"):
                 await asyncio.sleep(0.02)
-            await llm_usage.keep(scope, Usage("scripted", 1, 1, 1), ())
+            await llm_usage.keep(scope, Usage("facts", "scripted", 1, 1, 1), ())
         assert [rest.done_seq for rest, _ in await deriving] == [1]
 
 

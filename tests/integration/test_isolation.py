@@ -50,7 +50,7 @@ def fill(url: str) -> None:
         for user in (ALICE, BOB):
             say(connection, "user_id", user)  # whoever is no superuser has but these rows
             for statement in (
-                "insert into model_usage (user_id, day, model) values (%(a)s, '2024-01-01', 'm')",
+                "insert into model_usage (user_id, day, deriver, model) values (%(a)s, '2024-01-01', 'facts', 'm')",
                 "insert into invalid_responses"
                 " (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)"
                 " select %(a)s, id, id, 'facts', 1, 1, 'r', 'e', 'p' from conversations where user_id = %(a)s",

@@ -81,7 +81,7 @@ OF_THE_OPERATOR = {  # look over all users, at names and numbers only
     ("watermarks", "unfinished"),
     ("watermarks", "backfill_backlog"),
     ("llm_usage", "spent"),
-    ("llm_usage", "mean_costs"),
+    ("llm_usage", "total_usage"),
     *((family, name) for family, name in EVERY if family in ("backfills", "api_tokens")),
     ("postings", "large"),
     ("embedding_models", "moved"),

@@ -26,7 +26,7 @@ from memstore.derive.facts.llm_extractor import (
     choose_known,
     slot_of,
 )
-from memstore.derive.llm import LLMRequest, LLMSession, TokenBudget, make_passages
+from memstore.derive.llm import CallMeter, LLMRequest, LLMSession, make_passages
 from memstore.derive.summaries.llm import passages_of_summaries, write_summary
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
 from memstore.models import FACT_TYPES, FactColumns, Message, RememberedFact, Summary
@@ -46,7 +46,7 @@ def fact(text: str, *sources: tuple[int, str], **fields: Any) -> dict[str, Any]:
 
 
 def start(model: ScriptedChatModel) -> LLMSession:
-    return LLMSession(model, TokenBudget())
+    return LLMSession(model, CallMeter(), "facts")
 
 
 def ask(segment: list[Message], *answers: Any, window: int = ROOM, **more: Any) -> tuple[Findings, LLMSession]:
@@ -173,8 +173,8 @@ def test_invented_sources_are_dropped_and_the_others_kept() -> None:
     spans = [(each.passage.item_id, each.start, each.stop) for each in findings.facts[0].spans]
     assert spans == [(TALK[2].id, 0, 18), (TALK[1].id, 16, 23)]
     assert [why for why, _ in findings.refusals] == ["its quote stands nowhere"] * 2
-    assert session.calls == 1
-    assert session.completion_tokens > 0
+    assert session.usage.calls == 1
+    assert session.usage.completion_tokens > 0
 
 
 @pytest.mark.parametrize(
@@ -508,7 +508,7 @@ def test_a_segment_whose_answer_is_of_no_use_is_asked_about_in_halves() -> None:
     assert [(response.from_seq, response.to_seq, response.payload) for response in session.invalid_responses] == [
         (1, 1, "never")
     ]
-    assert session.calls == 5, "those that were of no use are counted too"
+    assert session.usage.calls == 5, "those that were of no use are counted too"
 
 
 # Segments that are longer than the window
@@ -616,7 +616,7 @@ def test_a_summary_is_written_in_one_call() -> None:
     model = ScriptedChatModel([{"summary": " Alice moved\nto Porto. "}])
     session = start(model)
     assert write_summary(make_passages(TALK), session, 50, WORDS) == "Alice moved to Porto."
-    assert session.prompt_tokens == model.max_prompt_tokens(model.calls[0])
+    assert session.usage.prompt_tokens == model.max_prompt_tokens(model.calls[0])
     assert "at most 30 words" in model.calls[0][0]["content"]
     assert len(shown(model)) == 3
 
@@ -629,7 +629,7 @@ def test_a_summary_that_is_too_long_ends_with_a_sentence() -> None:
     with pytest.raises(ModelAnswerInvalid, match="more than 3 tokens") as raised:
         write_summary(make_passages(TALK), session, 3, WORDS)
     assert raised.value.payload == answer["summary"]
-    assert session.prompt_tokens > 0
+    assert session.usage.prompt_tokens > 0
 
 
 @pytest.mark.parametrize("answer", [{"summary": " "}, {"summary": None}, {}, "Alice moved."])

@@ -24,7 +24,7 @@ from pydantic import BaseModel, Field
 
 from memstore import settings
 from memstore.derive.facts.llm_extractor import Inquiry
-from memstore.derive.llm import LLMRequest, LLMSession, TokenBudget
+from memstore.derive.llm import CallMeter, LLMRequest, LLMSession
 from memstore.errors import (
     ConfigurationError,
     EmbedderMismatch,
@@ -740,7 +740,7 @@ CUT = json.dumps({"repeats": [{"k": "k1", "message": 1, "quote": "x"}], "facts":
 
 
 def find(model: ServedChatModel) -> tuple[list[str], LLMSession]:
-    session = LLMSession(model, TokenBudget())
+    session = LLMSession(model, CallMeter(), "facts")
     findings = Inquiry(SAID).run(session, LLMRequest(UUID(int=1), "facts", 1, 1, "recipe"))
     return [fact.draft.text for fact in findings.facts], session
 
@@ -753,7 +753,7 @@ def test_the_rest_of_an_answer_that_was_cut_is_asked_for(server: ScriptedOllama)
     ]
     texts, session = find(model_of(server))
     assert texts == ["Alice says: I sail", "Alice says: I row", "Alice says: I swim"]
-    assert (session.calls, session.completion_tokens) == (2, 40)
+    assert (session.usage.calls, session.usage.completion_tokens) == (2, 40)
     first, second = (body["messages"][-1]["content"] for body in server.asked())
     assert second.startswith(first)
     assert '{"text": "Alice says: I sail"}' in second.removeprefix(first)
@@ -765,7 +765,7 @@ def test_a_model_that_comes_to_no_end_is_recorded_with_what_it_said(server: Scri
     texts, session = find(model_of(server, window=40_960))
     assert set(texts) == {"Alice says: I sail"}
     assert ["came to no end" in response.error for response in session.invalid_responses] == [True]
-    assert session.calls == len(server.asked()) == 6
+    assert session.usage.calls == len(server.asked()) == 6
 
 
 # A server that is wanted for something else

@@ -17,14 +17,13 @@ from memstore import ids
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.store import backfills, llm_usage, messages, queue, watermarks
 from memstore._sync.store.database import Transaction
-from memstore._sync.store.llm_usage import MeanCost
 from memstore._sync.store.watermarks import DERIVERS, PendingMessages
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import check_choice, check_names
-from memstore.models import Backfill, BackfillPlan, BackfillStatus, DerivationProblem, DeriverPlan
+from memstore.models import Backfill, BackfillPlan, BackfillStatus, DerivationProblem, DeriverPlan, Usage
 from memstore.providers import TokenCounter
 
-ANSWER_TOKENS = {"summaries": 120.0, "facts": 600.0}  # of an answer, until calls of the model were measured
+ANSWER_TOKENS = {"summaries": 120, "facts": 600}  # of an answer, until calls of the model were measured
 LINE_TOKENS = 25  # of a prompt for each message beside its text: number, day, speaker
 PROMPTS = {"summaries": "summary", "facts": "facts"}
 
@@ -51,7 +50,7 @@ class Backfills:
                     if pending.deriver in totals:
                         totals[pending.deriver] = totals[pending.deriver].plus(pending)
         with self._database.admin_transaction() as scope:
-            costs = llm_usage.mean_costs(scope)
+            measured = {(each.deriver, each.model): each for each in llm_usage.total_usage(scope)}
             rate = backfills.measured_rate(scope, list(totals))
         plans = {
             name: DeriverPlan(pending.conversations, pending.messages, pending.tokens, 0, 0, 0)
@@ -61,9 +60,11 @@ class Backfills:
         if total:
             for name, model in zip(("summaries", "facts"), self._runtime.chat_models, strict=True):
                 if model is not None and name in plans:
-                    cost = costs.get(model.name)
-                    plans[name] = _add_calls(plans[name], totals[name], cost, self._runtime.counter)
-        return BackfillPlan(plans, 0.0 if not total else total / rate if rate else None)
+                    usage, price = measured.get((name, model.name)), settings.price_of(name)
+                    plans[name] = _add_calls(plans[name], totals[name], usage, price, self._runtime.counter)
+        seconds = [each.seconds for each in plans.values() if each.seconds is not None]
+        by_rate = [total / rate] if rate else []
+        return BackfillPlan(plans, max([sum(seconds), *by_rate]) if seconds or by_rate or not total else None)
 
     def _users(self, only: str | None) -> Iterator[tuple[UUID, str]]:
         check_names(user=only)
@@ -97,7 +98,7 @@ class Backfills:
                 watermarks.assign(own, backfill, derivers, unlike=others)
         with self._database.admin_transaction() as scope:
             backlog = watermarks.backfill_backlog(scope, backfill)
-            backfills.set_messages(scope, backfill, sum(entry.messages for entry in backlog))
+            backfills.set_messages(scope, backfill, {entry.deriver: entry.messages for entry in backlog})
             backfills.resume(scope, backfill)
         return backfill
 
@@ -110,11 +111,13 @@ class Backfills:
         seconds = row.worked_seconds
         if row.state == backfills.RUNNING:
             seconds += (datetime.now(UTC) - row.resumed_at).total_seconds()
-        done = max(0, row.messages - sum(left.values()))
-        rate = done / seconds if seconds > 0 else 0.0
-        seconds_left = sum(left.values()) / rate if rate else None
+        done = {name: max(0, count - left.get(name, 0)) for name, count in row.messages.items()}
+        rate = sum(done.values()) / seconds if seconds > 0 else 0.0
+        seconds_left = None
+        if all(done.get(name) for name in left):
+            seconds_left = max((seconds * count / done[name] for name, count in left.items()), default=0.0)
         failing = max((entry.failing for entry in backlog), default=0)
-        return BackfillStatus(row, left, failing, done, seconds, rate, seconds_left)
+        return BackfillStatus(row, left, failing, sum(done.values()), seconds, rate, seconds_left)
 
     def pause(self, backfill: UUID | None = None) -> BackfillStatus:
         """Pause it; steps under way are finished. Raises `InvalidInput` where it does not run."""
@@ -166,7 +169,11 @@ def _derivers(only: Sequence[str]) -> Sequence[str]:
 
 
 def _add_calls(
-    plan: DeriverPlan, pending: PendingMessages, cost: MeanCost | None, counter: TokenCounter
+    plan: DeriverPlan,
+    pending: PendingMessages,
+    measured: Usage | None,
+    price: tuple[float, float] | None,
+    counter: TokenCounter,
 ) -> DeriverPlan:
     """Return the plan of a deriver that asks a chat model."""
     from memstore.derive.llm import load_prompt
@@ -174,13 +181,15 @@ def _add_calls(
     calls = _count_calls(pending)
     if not calls:
         return plan
-    if cost is not None:
-        prompts, answers = calls * cost.prompt_tokens, cost.answer_tokens
+    if measured is not None and measured.calls:
+        share, seconds = calls / measured.calls, calls / measured.calls * measured.seconds
+        prompts, answers = measured.prompt_tokens * share, measured.completion_tokens * share
     else:
         overhead = calls * counter.count(load_prompt(PROMPTS[pending.deriver]).text) + plan.messages * LINE_TOKENS
-        prompts, answers = plan.tokens + overhead, ANSWER_TOKENS[pending.deriver]
-    tokens = {"prompt_tokens": round(prompts), "answer_tokens": round(calls * answers)}
-    return replace(plan, calls=calls, **tokens, assumed=cost is None)
+        prompts, answers, seconds = plan.tokens + overhead, calls * ANSWER_TOKENS[pending.deriver], None
+    cost = None if price is None else (prompts * price[0] + answers * price[1]) / 1e6
+    tokens = {"prompt_tokens": round(prompts), "answer_tokens": round(answers)}
+    return replace(plan, calls=calls, **tokens, assumed=seconds is None, seconds=seconds, cost=cost)
 
 
 def _count_calls(pending: PendingMessages) -> int:

@@ -17,14 +17,14 @@ from memstore._sync.client.admin import Embeddings, Tokens
 from memstore._sync.client.backfills import Backfills
 from memstore._sync.client.runtime import Runtime, validate_settings
 from memstore._sync.client.user import UserScope
-from memstore._sync.store import messages, queue
+from memstore._sync.store import llm_usage, messages, queue
 from memstore._sync.store.database import Database
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
 from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.redaction import redactor_for
 from memstore.ingest.validation import check_choice, check_name, check_names, to_list
-from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, ScanResult
+from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, ScanResult, Usage
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
 from memstore.store import migrations
@@ -34,7 +34,7 @@ from memstore.store.errors import normalize_dsn
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
-    from memstore._sync.derive.pipeline import Progress
+    from memstore._sync.derive.pipeline import OnCall, Progress
     from memstore._sync.export.writer import Target
     from memstore.ingest.importers import ImportReport
 
@@ -145,14 +145,20 @@ class MemoryStore:
             yield name
 
     def derive(
-        self, *, user: str | None = None, redo: str | None = None, progress: Progress | None = None
+        self,
+        *,
+        user: str | None = None,
+        redo: str | None = None,
+        progress: Progress | None = None,
+        on_call: OnCall | None = None,
     ) -> DeriveReport:
         """Embed, summarize and extract facts from what is pending, here and now; of every user or of one.
 
         With `redo="facts"` or `"summaries"` what another recipe made is made anew too, each conversation's in one
         transaction; manual changes of facts stay. With `redo="vectors"` chunks without a vector are embedded.
 
-        `progress(deriver, done, total)` counts messages, and is called from whatever thread this runs in.
+        `progress(deriver, done, total)` counts messages; `on_call` gets a `CallProgress` as each call of a chat model
+        begins and as it ends. Both are called from whatever thread this runs in.
         """
         from memstore._sync.derive.pipeline import REBUILDABLE, DeriveScope, derive
 
@@ -161,7 +167,8 @@ class MemoryStore:
         part = DeriveScope(ids.user_id(user) if user is not None else None)
         with operation_span("derive") as span:
             resources = self._runtime.resources()
-            report = derive(self._database, resources, part, redo=redo, progress=progress or _ignore)
+            watch = progress or _ignore
+            report = derive(self._database, resources, part, redo=redo, progress=watch, on_call=on_call or _ignore)
             span.set(**{name: getattr(report, name) for name in ("messages", "chunks", "summaries", "facts")})
             span.set(failed=len(report.failed))
         return report
@@ -322,6 +329,15 @@ class MemoryStore:
         total["without_vectors"] = total["chunks"] - total["vectors"]  # of the embedder that serves
         return {"users": len(names) if user is None else int(total["conversations"] > 0), **total}
 
+    def usage(self, *, user: str | None = None) -> list[Usage]:
+        """Return what calls of chat models cost so far, by deriver and model; of every user together or of one."""
+        check_names(user=user)
+        if user is None:
+            with self._database.admin_transaction() as scope:
+                return llm_usage.total_usage(scope)
+        with self._database.user_transaction(ids.user_id(user)) as scope:
+            return llm_usage.usage(scope)
+
 
 EXPORT = "memstore"  # what the format of exports is called
 COUNTED = (
@@ -330,7 +346,7 @@ COUNTED = (
 )  # fmt: skip
 
 
-def _ignore(deriver: str, done: int, total: int) -> None:
+def _ignore(*_: object) -> None:
     pass
 
 

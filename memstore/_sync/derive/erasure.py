@@ -144,7 +144,6 @@ def _find_with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID]:
 
 
 def _check_known(scope: Transaction, target: ErasureTarget, known: set[UUID]) -> None:
-    """Raise `NotFound` for what does not exist and never did."""
     missing = set(target.ids) - known
     missing -= tombstones.erased_items(scope, missing)
     if missing:
@@ -229,7 +228,6 @@ def _stays(fact: DependentFact) -> bool:
 
 
 def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run]]:
-    """Return the numbers of messages as runs, by conversation."""
     runs: defaultdict[UUID, list[Run]] = defaultdict(list)
     for message in doomed:
         own = runs[message.conversation_id]

@@ -8,6 +8,7 @@ the watermark moves by compare-and-set. Killed anywhere, it begins again at the 
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,10 +28,10 @@ from memstore._sync.store import chunks, erasure, llm_usage, messages, watermark
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.dependencies import Dependencies, Producer
-from memstore.derive.llm import CallsLost
+from memstore.derive.llm import CallMeter, CallsLost
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
 from memstore.events import Event, EventType
-from memstore.models import QUARANTINED, DeriveReport
+from memstore.models import QUARANTINED, CallProgress, DeriveReport
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import PendingWork, StaleWork
 
@@ -38,6 +39,7 @@ logger = logging.getLogger("memstore")
 
 W = TypeVar("W", bound=PendingWork)
 Progress = Callable[[str, int, int], None]
+OnCall = Callable[[CallProgress], None]
 SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
 VECTORS = "vectors"
 REBUILDABLE = ("facts", "summaries", VECTORS)
@@ -89,7 +91,7 @@ class RunState:
     """What was made so far, what failed, and how far each deriver is."""
 
     progress: Progress = lambda *_: None
-    totals: Mapping[str, int] = field(default_factory=dict)
+    totals: Counter[str] = field(default_factory=Counter)
     made: Counter[str] = field(default_factory=Counter)
     done: Counter[str] = field(default_factory=Counter)
     failed: list[str] = field(default_factory=list)
@@ -97,6 +99,7 @@ class RunState:
     users: set[UUID] = field(default_factory=set)
     stop_requested: Flag = field(default_factory=Flag)  # what runs at the same time has failed
     lock: Lock = field(default_factory=Lock)  # derivers run in threads
+    began: dict[str, float] = field(default_factory=dict)  # when each deriver asked a chat model first
 
     def advance(self, work: PendingWork, to_seq: int, counts: Mapping[str, int]) -> None:
         """Record what a deriver made of the messages up to `to_seq`."""
@@ -104,7 +107,15 @@ class RunState:
             self.users.add(work.user_id)
             self.made.update(counts)
             self.done[work.deriver] += to_seq - work.done_seq
-            self.progress(work.deriver, self.done[work.deriver], self.totals.get(work.deriver, 0))
+            self.progress(work.deriver, self.done[work.deriver], self.totals[work.deriver])
+
+    def complete(self, call: CallProgress) -> CallProgress:
+        """Return the progress of a call with what this run knows: how far it is, and how long the rest may take."""
+        now, deriver = time.monotonic(), call.usage.deriver
+        seconds, done = now - self.began.setdefault(deriver, now), self.done[deriver]
+        total, refused = max(done, self.totals[deriver]), self.made["refused"] + self.made["invalid_responses"]
+        left = seconds / done * (total - done) if done and seconds else None
+        return replace(call, done=done, total=total, refused=refused, seconds_left=left)
 
 
 def derive(
@@ -114,8 +125,9 @@ def derive(
     *,
     redo: str | None = None,
     progress: Progress = lambda *_: None,
+    on_call: OnCall = lambda _: None,
 ) -> DeriveReport:
-    """Derive what is pending; return what was made and what failed.
+    """Derive what is pending; return what was made, what failed and what calls of chat models cost.
 
     `redo` names a deriver whose rows of other recipes are rebuilt first, conversation by conversation. With "vectors"
     chunks that lack one get it.
@@ -124,8 +136,10 @@ def derive(
     if redo == VECTORS and dependencies.embedder is None:
         raise InvalidInput("There is no embedder to make vectors: set embedder (settings, or MEMSTORE_EMBEDDER).")
     with database.admin_transaction() as scope:
-        run = RunState(progress, watermarks.backlog(scope, only=only.user))
-        dependencies.token_budget.left = llm_usage.left(scope, dependencies.settings.llm_daily_tokens)
+        run = RunState(progress, Counter(watermarks.backlog(scope, only=only.user)))
+        meter = CallMeter(lambda call: on_call(run.complete(call)))
+        meter.left = llm_usage.left(scope, dependencies.settings.llm_daily_tokens)
+    dependencies = replace(dependencies, meter=meter)
     derivers = make_derivers(dependencies)
     calls = [partial(_run_deriver, database, deriver, only, redo, run) for deriver in derivers]
     if any(deriver.producer.uses_llm for deriver in derivers):  # one model, one question at a time
@@ -138,7 +152,8 @@ def derive(
     run_maintenance(database, run.users, dependencies.settings)
     kinds = ("chunks", "summaries", "facts", "redone", "invalid_responses", "refused", VECTORS, QUARANTINED)
     counts = {kind: run.made[kind] for kind in kinds}
-    return DeriveReport(run.done["chunks"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting))
+    usage = tuple(each for each in meter.usage.values() if each.calls)
+    return DeriveReport(run.done["chunks"], **counts, failed=tuple(run.failed), waiting=tuple(run.waiting), usage=usage)
 
 
 def make_derivers(dependencies: Dependencies) -> tuple[Deriver, ...]:
@@ -319,6 +334,7 @@ def _rebuild_outdated(database: Database, deriver: Deriver, only: DeriveScope, r
         if not page:
             return
         after = page[-1]
+        run.totals[deriver.name] += sum(work.done_seq for work in page)
         for work in _sort_by_time(database, page):
             if run.stop_requested.is_set():
                 return
@@ -344,6 +360,7 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
                 batch = own.reload(scope, rest, own.producer.batch_size, results)
             results += _compute_batches(database, rest, own, [batch])
             done_seq = results[-1].to_seq
+            run.advance(rest, done_seq, {})
         with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as scope:
             counts = own.replace(scope, work.conversation_id, results, recipe)
             scope.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))

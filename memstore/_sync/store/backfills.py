@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from uuid import UUID
 
 from memstore._sync.store.database import Transaction
-from memstore.models import Backfill
+from memstore.models import Backfill, Usage
 from memstore.store.sql import statements
 
 SQL = statements("backfills")
@@ -23,9 +25,9 @@ def add(
     scope.run(SQL["add"], id=backfill, **values)
 
 
-def set_messages(scope: Transaction, backfill: UUID, messages: int) -> None:
-    """Store how many messages a backfill is to derive, each deriver's counted."""
-    scope.run(SQL["set_messages"], id=backfill, messages=messages)
+def set_messages(scope: Transaction, backfill: UUID, messages: Mapping[str, int]) -> None:
+    """Store how many messages each deriver of a backfill is to derive."""
+    scope.run(SQL["set_messages"], id=backfill, messages=json.dumps(messages))
 
 
 def backfills(scope: Transaction, backfill: UUID | None = None, *, limit: int = 20) -> list[Backfill]:
@@ -58,6 +60,6 @@ def reserve(scope: Transaction, backfill: UUID, tokens: int) -> bool:
     return bool(scope.run(SQL["reserve"], id=backfill, tokens=tokens))
 
 
-def settle(scope: Transaction, backfill: UUID, *, taken: int, spent: int) -> None:
-    """Replace the tokens reserved for a call by those that it cost."""
-    scope.run(SQL["settle"], id=backfill, taken=taken, spent=spent)
+def settle(scope: Transaction, backfill: UUID, taken: int, usage: Usage) -> None:
+    """Replace the tokens reserved for a call by what it cost."""
+    scope.run(SQL["settle"], id=backfill, taken=taken, **asdict(usage))

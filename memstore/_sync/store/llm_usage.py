@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import NamedTuple
 from uuid import UUID
 
 from memstore._sync.store.database import Transaction
@@ -15,18 +15,10 @@ from memstore.store.sql import statements
 SQL = statements("llm_usage")
 
 
-class MeanCost(NamedTuple):
-    """The average tokens of a model's calls."""
-
-    model: str
-    prompt_tokens: float
-    answer_tokens: float
-
-
 def keep(scope: Transaction, cost: Usage, responses: Sequence[InvalidResponse]) -> None:
     """Keep what calls cost, by day of UTC, and the answers that could not be used; one again is one more attempt."""
     if cost.calls:
-        scope.run(SQL["add_usage"], day=datetime.now(UTC).date(), **cost._asdict())
+        scope.run(SQL["add_usage"], day=datetime.now(UTC).date(), **asdict(cost))
     for response in responses:
         scope.run(SQL["add_invalid_response"], **dict(response))
 
@@ -49,9 +41,14 @@ def answered(scope: Transaction, response: UUID) -> None:
     scope.run(SQL["answered"], id=response)
 
 
-def mean_costs(scope: Transaction) -> dict[str, MeanCost]:
-    """Return for each model what a call took and gave so far, on average; in the operator's scope."""
-    return {one.model: one for one in scope.all(SQL["mean_costs"], MeanCost)}
+def usage(scope: Transaction) -> list[Usage]:
+    """Return what the user's calls cost so far, by deriver and model."""
+    return scope.all(SQL["usage"], Usage)
+
+
+def total_usage(scope: Transaction) -> list[Usage]:
+    """Return what all users' calls cost so far, by deriver and model; in the operator's scope."""
+    return scope.all(SQL["total_usage"], Usage)
 
 
 def left(scope: Transaction, cap: int | None) -> int | None:

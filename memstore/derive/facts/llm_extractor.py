@@ -151,7 +151,7 @@ class Inquiry:
                 own._ask(shown, make, session, request, max_tokens, findings)
             except ModelUnavailable:
                 first = next(each.seq for each in self.segment if each.id == shown[0].item_id)
-                if first == self.segment[0].seq or not session.calls:
+                if first == self.segment[0].seq or not session.usage.calls:
                     raise
                 findings.read_to = first - 1
                 break
@@ -372,11 +372,11 @@ class LLMExtractor:
         return [self._extract(batch, self.recipe) for batch in batches]
 
     def _extract(self, batch: FactBatch, recipe: str) -> ExtractedBatch:
-        session = LLMSession(self.model, self.resources.token_budget)
+        session = self.resources.start_session(self.model, "facts")
         try:
             return self._ask(batch, recipe, session)
         except Exception as error:  # whatever it is goes on, with the calls that were paid for
-            if session.calls:
+            if session.usage.calls:
                 raise llm.CallsLost(session, error) from error
             raise
 

@@ -260,7 +260,7 @@ async def _summarize(
     session = deriver.producer.start_session()
     if session is not None:
         async with database.admin_transaction() as scope:
-            session.budget.left = await llm_usage.left(scope, settings.llm_daily_tokens)
+            session.meter.left = await llm_usage.left(scope, settings.llm_daily_tokens)
     level = 1
     while segment.tokens > settings.segment_tokens * GROUP ** (level - 1):
         level += 1

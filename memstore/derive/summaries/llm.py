@@ -50,7 +50,7 @@ class LLMSummarizer:
 
     def start_session(self) -> LLMSession:
         """Return a new session for a batch."""
-        return LLMSession(self.model, self.dependencies.token_budget)
+        return self.dependencies.start_session(self.model, "summaries")
 
     def summarize(self, segments: Sequence[Segment], tokens: int, session: LLMSession | None) -> Iterator[Summary]:
         """Yield a summary of at most `tokens` tokens for each segment, asked for in the session."""

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from memstore.errors import NotFound
 from memstore.ingest.validation import NewMessage
-from memstore.models import Conversation, Json, Message, Role, Summary
+from memstore.models import Conversation, Json, Message, Role, Summary, Usage
 from memstore.server.http.dependencies import (
     CONVERSATION,
     CONVERSATIONS,
@@ -38,6 +38,7 @@ class UserStats(BaseModel):
 
     name: str
     stats: dict[str, int]
+    usage: list[Usage]
 
 
 @users.get("/users", dependencies=OPERATOR)
@@ -54,14 +55,15 @@ async def list_users(store: StoreDep, params: Annotated[PageParams, Query()]) ->
 
 @users.get(USER)
 async def get_user_stats(user: UserDep, store: StoreDep) -> UserStats:
-    """Return how much is stored of a user: zeros before the first message."""
-    return UserStats(name=user.name, stats=await store.stats(user=user.name))
+    """Return how much is stored of a user, zeros before the first message, and what calls of chat models cost."""
+    name = user.name
+    return UserStats(name=name, stats=await store.stats(user=name), usage=await store.usage(user=name))
 
 
 @users.get("/stats", dependencies=OPERATOR)
-async def get_stats(store: StoreDep) -> dict[str, int]:
-    """Return how much is stored of all users together. The operator's."""
-    return await store.stats()
+async def get_stats(store: StoreDep) -> dict[str, int | list[Usage]]:
+    """Return how much is stored of all users together, and what calls of chat models cost. The operator's."""
+    return {**await store.stats(), "usage": await store.usage()}
 
 
 class ConversationEdit(StrictModel):

@@ -4,18 +4,18 @@ INSERT INTO backfills (id, state, only_user, derivers, max_tokens)
 VALUES (%(id)s, 'paused', %(only_user)s, %(derivers)s, %(max_tokens)s)
 
 -- set_messages --
--- How many messages a backfill is to derive.
-UPDATE backfills SET messages = %(messages)s WHERE id = %(id)s
+-- How many messages each deriver of a backfill is to derive.
+UPDATE backfills SET messages = %(messages)s::jsonb WHERE id = %(id)s
 
 -- backfills --
 -- The backfills, the latest first.
-SELECT id, state, reason, only_user, derivers, messages, max_tokens, spent_tokens, taken_tokens, worked_seconds,
-       created_at, resumed_at, finished_at
+SELECT id, state, reason, only_user, derivers, messages, max_tokens, calls, call_seconds, spent_tokens, answer_tokens,
+       taken_tokens, worked_seconds, created_at, resumed_at, finished_at
 FROM backfills WHERE (%(id)s::uuid IS NULL OR id = %(id)s) ORDER BY created_at DESC, id LIMIT %(limit)s
 
 -- measured_rate --
 -- Messages a second, each deriver's counted, of the backfills by these derivers that are done.
-SELECT sum(messages) / sum(worked_seconds) AS rate FROM backfills
+SELECT sum((SELECT sum(value::bigint) FROM jsonb_each_text(messages))) / sum(worked_seconds) AS rate FROM backfills
 WHERE state = 'done' AND derivers @> %(derivers)s::text[] AND derivers <@ %(derivers)s::text[] AND worked_seconds > 0
 
 -- open --
@@ -46,5 +46,8 @@ WHERE id = %(id)s AND state = 'running'
 
 -- settle --
 -- What a call has cost, in the place of what was taken for it.
-UPDATE backfills SET taken_tokens = taken_tokens - %(taken)s, spent_tokens = spent_tokens + %(spent)s
+UPDATE backfills
+SET taken_tokens = taken_tokens - %(taken)s, calls = calls + %(calls)s, call_seconds = call_seconds + %(seconds)s,
+    spent_tokens = spent_tokens + %(prompt_tokens)s + %(completion_tokens)s,
+    answer_tokens = answer_tokens + %(completion_tokens)s
 WHERE id = %(id)s

@@ -21,20 +21,28 @@ DELETE FROM invalid_responses WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- add_usage --
 -- What calls of a model cost, added to the day's sum.
-INSERT INTO model_usage (user_id, day, model, calls, prompt_tokens, completion_tokens, seconds)
-VALUES (%(user_id)s, %(day)s, %(model)s, %(calls)s, %(prompt_tokens)s, %(completion_tokens)s, %(seconds)s)
-ON CONFLICT (user_id, day, model) DO UPDATE
+INSERT INTO model_usage (user_id, day, deriver, model, calls, prompt_tokens, completion_tokens, seconds, cost)
+VALUES (%(user_id)s, %(day)s, %(deriver)s, %(model)s, %(calls)s, %(prompt_tokens)s, %(completion_tokens)s, %(seconds)s,
+        %(cost)s::float8)
+ON CONFLICT (user_id, day, deriver, model) DO UPDATE
 SET calls = model_usage.calls + excluded.calls,
     prompt_tokens = model_usage.prompt_tokens + excluded.prompt_tokens,
     completion_tokens = model_usage.completion_tokens + excluded.completion_tokens,
-    seconds = model_usage.seconds + excluded.seconds
+    seconds = model_usage.seconds + excluded.seconds,
+    cost = coalesce(model_usage.cost + excluded.cost, model_usage.cost, excluded.cost)
 
 -- spent --
 -- What all users' calls cost on a day; needs the operator's scope.
 SELECT coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint AS tokens FROM model_usage WHERE day = %(day)s
 
--- mean_costs --
--- What a call of each model took and gave so far, on average, in tokens; needs the operator's scope.
-SELECT model, sum(prompt_tokens)::float8 / sum(calls) AS prompt_tokens,
-       sum(completion_tokens)::float8 / sum(calls) AS answer_tokens
-FROM model_usage GROUP BY model HAVING sum(calls) > 0
+-- fragment sums --
+SELECT deriver, model, sum(calls)::bigint AS calls, sum(prompt_tokens)::bigint AS prompt_tokens,
+       sum(completion_tokens)::bigint AS completion_tokens, sum(seconds) AS seconds, sum(cost) AS cost
+
+-- usage --
+-- What a user's calls cost so far, by deriver and model.
+<sums> FROM model_usage WHERE user_id = %(user_id)s GROUP BY deriver, model ORDER BY deriver, model
+
+-- total_usage --
+-- The same of all users together; needs the operator's scope.
+<sums> FROM model_usage GROUP BY deriver, model ORDER BY deriver, model
