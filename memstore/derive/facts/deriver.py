@@ -8,7 +8,7 @@ derived first, the value that was said last is the active one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
@@ -18,6 +18,7 @@ from memstore.derive.chunking import split_segments
 from memstore.derive.chunks import load_next_messages
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.facts.entities import related_subjects
+from memstore.derive.facts.guidelines import Guidelines
 from memstore.derive.facts.llm_extractor import CONTEXT, LLMExtractor
 from memstore.derive.facts.normalization import adds_nothing, slot_of_fact
 from memstore.derive.facts.reconcile import (
@@ -31,21 +32,37 @@ from memstore.derive.facts.reconcile import (
 )
 from memstore.derive.facts.rule_extractor import BEFORE, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
 from memstore.models import HAND, QUARANTINED, Chunk, FactColumns, KnownFact, RememberedFact, Tier
-from memstore.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, tombstones
+from memstore.store import (
+    chunks,
+    embedding_models,
+    fact_history,
+    facts,
+    llm_usage,
+    messages,
+    tombstones,
+    watermarks,
+)
 from memstore.store.chunks import new_chunk
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, Taken
-from memstore.store.rows import PendingWork
+from memstore.store.rows import PendingWork, StaleWork
 
 NEAREST = 3  # facts in other words that a new one is compared with
 REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
 
 
-async def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None, *, taken: Taken | None = None) -> bool:
+async def apply_fact(
+    scope: Transaction,
+    new: ExtractedFact,
+    model: UUID | None,
+    *,
+    taken: Taken | None = None,
+    current: Collection[str] = (),
+) -> bool:
     """Store a fact, or what it means for known ones; return whether it is new. The user is locked.
 
-    In a redo `taken` are the sources that it took back, which are recorded as they were. Facts by other recipes then
-    take in no source for being alike: they wait to be made anew themselves.
+    In a redo `taken` are the sources that it took back, which are recorded as they were. Facts by other recipes than
+    the `current` ones then take in no source for being alike: they wait to be made anew themselves.
     """
     fact = new.fact
     aside = related_subjects(fact, new.speaker) if new.slot is not None else None
@@ -63,7 +80,7 @@ async def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None,
     twin = _same_statement(new, known)
     others = [one for one in known if one is not twin]
     if taken is not None:
-        anew = {one.fact.id for one in others if one.by_hand is None and one.fact.recipe not in (HAND, fact.recipe)}
+        anew = {one.fact.id for one in others if one.by_hand is None and one.fact.recipe not in current}
         anew -= set(new.ends)
         others = [replace(one, cosine=None) if one.fact.id in anew else one for one in others]
         others = [one for one in others if one.fact.id not in anew or one.fact.attribute is not None]
@@ -337,6 +354,9 @@ async def supersede_again(scope: Transaction, fact_id: UUID, retracted_at: datet
 class FactExtractor(Producer, Protocol):
     """Extracts facts from messages. Pure but for the models that it asks."""
 
+    def recipe_under(self, guidelines: Guidelines) -> str:
+        """Return the recipe of what it makes under guidelines."""
+
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Return the facts of each batch."""
 
@@ -348,7 +368,8 @@ class FactDeriver:
 
     def __init__(self, resources: Dependencies) -> None:
         self.dependencies = resources
-        model = resources.facts_model
+        model, settings = resources.facts_model, resources.settings
+        self._store_level = settings.fact_instructions, settings.fact_types
         self.producer: FactExtractor = RuleExtractor(resources) if model is None else LLMExtractor(resources, model)
 
     async def load(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
@@ -369,7 +390,26 @@ class FactDeriver:
             gap = timedelta(hours=settings.session_gap_hours)
             if (first := next(split_segments(read, gap, settings.segment_tokens), None)) and len(first) < len(read):
                 read, to_seq = list(first), first[-1].seq
-        return FactBatch(to_seq, [*reversed(before), *read], len(before))
+        (guidelines,) = await self._guidelines(scope, work.conversation_id)
+        return FactBatch(to_seq, [*reversed(before), *read], len(before), guidelines)
+
+    async def _guidelines(self, scope: Transaction, conversation: UUID | None = None) -> list[Guidelines]:
+        """Return what is wanted in a conversation; by default in each of the user's, once."""
+        own = await messages.fact_settings(scope, conversation)
+        return [Guidelines.of(self._store_level, row[:2], row[2:]) for row in own]
+
+    async def _current_recipes(self, scope: Transaction) -> set[str]:
+        """Return the recipes of facts that need not be made anew."""
+        return {HAND, *(self.producer.recipe_under(one) for one in await self._guidelines(scope))}
+
+    async def stale_work(self, scope: Transaction, recipe: str) -> list[StaleWork]:
+        """Return the conversations of the user whose facts are by another recipe than is theirs now."""
+        recipe, found = self.producer.recipe_under(Guidelines.of(self._store_level)), []
+        for work in await watermarks.stale_work(scope, self.name, recipe):
+            (guidelines,) = await self._guidelines(scope, work.conversation_id)
+            if work.recipe != self.producer.recipe_under(guidelines):
+                found.append(work)
+        return found
 
     def compute(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Extract, and embed what was extracted."""
@@ -388,8 +428,8 @@ class FactDeriver:
             return batch
         until = max(message.occurred_at for message in batch.messages)
         embedder = chunks.model_id(self.dependencies.embedder)
-        conversation, recipe = work.conversation_id, self.producer.recipe
-        stored = await facts.remembered(scope, embedder, until, aside=conversation, recipe=recipe)
+        recipes = await self._current_recipes(scope)
+        stored = await facts.remembered(scope, embedder, until, aside=work.conversation_id, recipes=recipes)
         known = {one.fact.id: one for one in stored}
         for one in (fact for results in made for fact in results.facts if fact.fact.state != QUARANTINED):
             known[one.fact.id] = RememberedFact(one.fact, one.fact.occurred_at, one.speaker, one.vector)
@@ -421,7 +461,7 @@ class FactDeriver:
         restored = await fact_history.restore_orphaned(scope, actor=recipe)
         for one in new:
             await _restore_spared(scope, one, actor=recipe)
-        counts = await self._write(scope, made, taken=taken)
+        counts = await self._write(scope, made, taken, await self._current_recipes(scope))
         await facts.remove_unsaid(scope, sorted(staying))  # what is said in other words now, by another fact
         restored += await fact_history.restore_orphaned(scope, actor=recipe)
         for fact in restored:
@@ -429,7 +469,11 @@ class FactDeriver:
         return counts
 
     async def _write(
-        self, scope: Transaction, made: Sequence[ExtractedBatch], *, taken: Taken | None = None
+        self,
+        scope: Transaction,
+        made: Sequence[ExtractedBatch],
+        taken: Taken | None = None,
+        current: Collection[str] = (),
     ) -> dict[str, int]:
         new = [one for batch in made for one in batch.facts]
         asked = [batch.llm_session for batch in made if batch.llm_session]
@@ -442,7 +486,9 @@ class FactDeriver:
             for one in new:
                 if one.fact.id not in erased:
                     kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
-                    counts[kind] = counts.get(kind, 0) + await apply_fact(scope, one, model, taken=taken)
+                    counts[kind] = counts.get(kind, 0) + await apply_fact(
+                        scope, one, model, taken=taken, current=current
+                    )
         # After the user was locked, as summaries do: the other way round they would wait for each other.
         for calls in asked:
             await llm_usage.keep(scope, calls.usage, calls.invalid_responses)

@@ -11,17 +11,18 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
-from typing import Annotated
+from functools import cache, partial
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, BaseModel, create_model
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.entities import NO_NAMES, THE_USER, find_introduction, find_user_name, name_user, owner_of
 from memstore.derive.facts.grounding import Span, find_doubt, find_source, shares_word
+from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, mark_recipe
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
     CONFIDENCE,
@@ -37,7 +38,7 @@ from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, 
 from memstore.derive.rules.pack import language_of
 from memstore.derive.rules.slots import Modality, Slot
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
-from memstore.models import QUARANTINED, FactColumns, FactType, Message, RememberedFact, Role, kind_of
+from memstore.models import FACT_TYPES, QUARANTINED, FactColumns, FactType, Message, RememberedFact, Role, kind_of
 from memstore.providers import ChatMessage, ChatModel, Vectors
 from memstore.text import blank_fenced_blocks, json_line
 
@@ -90,6 +91,16 @@ class _Facts(BaseModel):
     facts: list[_Fact]
 
 
+@cache
+def _answer_schema(own: tuple[str, ...]) -> type[_Facts]:
+    """Return the schema of an answer that may have these types too."""
+    if not own:
+        return _Facts
+    names: Any = Literal[*FACT_TYPES, *own]
+    fact: Any = create_model("_Fact", __base__=_Fact, type=(names, ...))
+    return create_model("_Facts", __base__=_Facts, facts=(list[fact], ...))
+
+
 @dataclass(frozen=True, slots=True)
 class ModelFact:
     """A fact as a model found it: where it is said, which known facts it ends, and whether it waits to be confirmed."""
@@ -120,7 +131,8 @@ def recipe(model: ChatModel) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A segment to be asked about: the messages, those before it, what is known, and the user's name if there is one.
+    """A segment to be asked about: the messages, those before it, what is known, the user's name if there is one, and
+    what is wanted of facts.
 
     `trusted` are the roles that facts are taken from. Users and assistants are always shown; system prompts and the
     output of tools are kept from the model otherwise.
@@ -131,6 +143,7 @@ class Inquiry:
     known: Sequence[RememberedFact] = ()
     user: str = ""
     trusted: Collection[str] = (Role.USER,)
+    guidelines: Guidelines = NO_GUIDELINES
 
     def run(self, session: LLMSession, request: LLMRequest, max_tokens: int = MAX_TOKENS) -> Findings:
         """Ask, and return what was found: one call, or more where the segment or the answer is long.
@@ -139,7 +152,7 @@ class Inquiry:
         is returned.
         """
         findings = Findings()
-        system = llm.load_prompt("facts").text
+        system = llm.load_prompt("facts").text + self.guidelines.prompt
         own = self._fit(system, session.model, max_tokens)
         make = partial(llm.make_chat, system, background=own._background())
         for shown in split_to_window(make, make_passages(self.segment, self.trusted), session.model, max_tokens):
@@ -186,10 +199,10 @@ class Inquiry:
     ) -> None:
         if not any(passage.role in self.trusted for passage in shown):
             return
-        chat, written = make(shown), 0
+        chat, written, schema = make(shown), 0, _answer_schema(tuple(self.guidelines.types))
         try:
             for _ in range(MAX_PARTS):
-                completion = session.complete(chat, _Facts, max_tokens)
+                completion = session.complete(chat, schema, max_tokens)
                 answer = completion.answer
                 self._read(answer, shown, findings)
                 written += len(answer.facts)
@@ -359,9 +372,13 @@ class LLMExtractor:
         """The model, its prompt, and the roles that are read and trusted. Raises `ModelUnavailable`."""
         return self.trust.recipe(recipe(self.model))
 
+    def recipe_under(self, guidelines: Guidelines) -> str:
+        """Return the recipe with what the model is told of them."""
+        return mark_recipe(self.recipe, guidelines.prompt)
+
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Return the facts of each batch, which is one segment."""
-        return [self._extract(batch, self.recipe) for batch in batches]
+        return [self._extract(batch, self.recipe_under(batch.guidelines)) for batch in batches]
 
     def _extract(self, batch: FactBatch, recipe: str) -> ExtractedBatch:
         session = LLMSession(self.model, self.resources.token_budget)
@@ -378,11 +395,12 @@ class LLMExtractor:
         before = [each for each in before if segment and segment[0].occurred_at - each.occurred_at < CONTEXT_TIME]
         texts = [each.text for each in segment if each.role in self.trust.roles and each.text and each.text.strip()]
         if not texts:
-            return ExtractedBatch(batch.to_seq, [], session)
+            return ExtractedBatch(batch.to_seq, recipe, [], session)
         known = choose_known(batch.known, texts, self.resources.embed(texts) if batch.known else ())
         user = find_user_name(read, batch.known)
         request = LLMRequest(segment[0].conversation_id, "facts", segment[0].seq, segment[-1].seq, recipe)
-        findings = Inquiry(segment, before, known, user, self.trust.roles).run(session, request)
+        inquiry = Inquiry(segment, before, known, user, self.trust.roles, batch.guidelines)
+        findings = inquiry.run(session, request)
         invalid = len(session.invalid_responses)
         if findings.refusals:
             whys = [why for why, _ in findings.refusals]
@@ -391,7 +409,7 @@ class LLMExtractor:
             session.reject(replace(request, part="refused"), f"Not believed: {told}.", said)
         facts = list(self._facts(findings, {each.id: each for each in segment}, recipe, user or findings.user))
         to_seq = batch.to_seq if findings.read_to is None else findings.read_to
-        return ExtractedBatch(to_seq, facts, session, invalid, len(findings.refusals))
+        return ExtractedBatch(to_seq, recipe, facts, session, invalid, len(findings.refusals))
 
     def _facts(
         self, findings: Findings, messages: dict[UUID, Message], recipe: str, user: str
