@@ -149,6 +149,11 @@ async def remembered(
     return await scope.all(SQL["remembered"], _remembered, **values)
 
 
+async def types(scope: Transaction) -> list[str]:
+    """Return the types that the user's facts have."""
+    return await scope.column(SQL["types"])
+
+
 async def edges(scope: Transaction, name: str) -> list[Edge]:
     """Return the relations of an entity to others."""
     return await scope.all(SQL["entity_edges"], Edge, entity=name)

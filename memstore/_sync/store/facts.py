@@ -150,6 +150,11 @@ def remembered(
     return scope.all(SQL["remembered"], _remembered, **values)
 
 
+def types(scope: Transaction) -> list[str]:
+    """Return the types that the user's facts have."""
+    return scope.column(SQL["types"])
+
+
 def edges(scope: Transaction, name: str) -> list[Edge]:
     """Return the relations of an entity to others."""
     return scope.all(SQL["entity_edges"], Edge, entity=name)

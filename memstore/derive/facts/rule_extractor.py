@@ -104,6 +104,7 @@ __all__ = ["THRESHOLD", "FactDraft", "Utterance", "extract"]
 CONFIDENCE, QUOTED = 0.9, 0.6
 COVERED = 0.7  # share of a quotation that fills slots, from which it is left out beside them
 STATEMENT = "statement"
+LOOSE = (STATEMENT, "plan", "event")  # types that give way to one's own; others say what always holds, or of whom
 SHORT = 100  # characters of a message whose language its words may not tell
 
 
@@ -141,7 +142,7 @@ def extract(
 
     `before` are up to three messages before it, the newest last: they say whom it is said to, and what "sorry, I meant
     Tuesday" corrects. `worth` is the least that a quotation must be worth, from 0 to 1; a slot is told at any worth.
-    `types` are types of one's own with the words by which a quotation is one.
+    `types` are types of one's own with the words by which a quotation, a plan or an event is one.
     """
     if utterance.role != "user":
         return []
@@ -152,10 +153,10 @@ def extract(
     types, asserted = types or {}, utterance.asserted(language)
     for quote in quotations(utterance, asserted, language, to_friend=to_friend, types=types):
         for start, stop, slot in _beside(quote, fills, utterance, language) if quote.worth >= worth else ():
-            words = utterance.text[start:stop]
-            type, text = type_of(words, types) or STATEMENT, f'{utterance.subject}: "{in_quotes(words)}"'
+            text = f'{utterance.subject}: "{in_quotes(utterance.text[start:stop])}"'
             said = (utterance.subject, QUOTED, code, start, stop)
-            facts.append(FactDraft(text, type, kind_of(type), *said, slot=slot))
+            facts.append(FactDraft(text, STATEMENT, kind_of(STATEMENT), *said, slot=slot))
+    facts = [replace(one, type=type_of(one.text, types) or one.type) if one.type in LOOSE else one for one in facts]
     return sorted(facts, key=lambda one: one.start)
 
 

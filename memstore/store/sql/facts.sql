@@ -157,6 +157,10 @@ WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.occurred_at <= %(unti
 ORDER BY f.occurred_at DESC, f.id
 LIMIT %(limit)s
 
+-- types --
+-- The types that a user's facts have.
+SELECT DISTINCT type FROM facts WHERE user_id = %(user_id)s
+
 -- entity_edges --
 -- The relations of an entity to others: from it to its values, and from others of whom it is a value.
 SELECT subject, attribute, value, id AS fact_id

@@ -28,7 +28,7 @@ from memstore.derive.facts.rule_extractor import BY_HAND, UNTRUSTED, ExtractedFa
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import check_choice, check_name, check_text
-from memstore.models import FACT_KINDS, FACT_TYPES, HAND, QUARANTINED, Fact, FactChange, FactColumns, FactSpan, kind_of
+from memstore.models import FACT_KINDS, HAND, QUARANTINED, Fact, FactChange, FactColumns, FactSpan, kind_of
 
 # A fact is a sentence, and is recalled whole. Subject and attribute stand in one row of an index: 2,704 bytes.
 MAX_PARTS = {"text": 2000, "subject": 300, "attribute": 300, "value": 2000, "language": 35}
@@ -71,7 +71,7 @@ def check_fact(new: NewFact) -> None:
     for name, limit in MAX_PARTS.items():
         if len(getattr(new, name) or "") > limit:
             raise InvalidInput(f"A fact's {name} has at most {limit:,} characters, not {len(getattr(new, name)):,}.")
-    check_choice("type", new.type or "", FACT_TYPES)
+    check_text(new.type, "the type")
     check_choice("kind", new.kind, FACT_KINDS)
     if not isinstance(new.confidence, int | float) or not 0 <= new.confidence <= 1:
         raise InvalidInput(f"confidence={new.confidence!r}: give a number from 0 to 1.")
