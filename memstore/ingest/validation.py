@@ -334,7 +334,8 @@ def validate_fact_types(value: object) -> Json | None:
     try:
         types = _OWN_TYPES.validate_python(given)
     except ValidationError as error:
-        raise InvalidInput(f"fact_types: {'; '.join(_reasons(error))}.") from None
+        wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
+        raise InvalidInput(f"fact_types: {'; '.join(wrong)}.") from None
     texts = [text for one in types.values() for text in (one.description, *one.words)]
     if any(not text.strip() or "\n" in text for text in texts):
         raise InvalidInput("fact_types: a description, and each of its words, is one line that is not blank.")

@@ -11,18 +11,18 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import cache, partial
-from typing import Annotated, Any, Literal
+from functools import partial
+from typing import Annotated
 from uuid import UUID
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, create_model
+from pydantic import AfterValidator, BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.entities import NO_NAMES, THE_USER, find_introduction, find_user_name, name_user, owner_of
 from memstore.derive.facts.grounding import Span, find_doubt, find_source, shares_word
-from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, mark_recipe
+from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, mark_recipe, with_types
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
     CONFIDENCE,
@@ -38,7 +38,7 @@ from memstore.derive.llm import LLMRequest, LLMSession, Passage, make_passages, 
 from memstore.derive.rules.pack import language_of
 from memstore.derive.rules.slots import Modality, Slot
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
-from memstore.models import FACT_TYPES, QUARANTINED, FactColumns, FactType, Message, RememberedFact, Role, kind_of
+from memstore.models import QUARANTINED, FactColumns, FactType, Message, RememberedFact, Role, kind_of
 from memstore.providers import ChatMessage, ChatModel, Vectors
 from memstore.text import blank_fenced_blocks, json_line
 
@@ -91,16 +91,6 @@ class _Facts(BaseModel):
     facts: list[_Fact]
 
 
-@cache
-def _answer_schema(own: tuple[str, ...]) -> type[_Facts]:
-    """Return the schema of an answer that may have these types too."""
-    if not own:
-        return _Facts
-    names: Any = Literal[*FACT_TYPES, *own]
-    fact: Any = create_model("_Fact", __base__=_Fact, type=(names, ...))
-    return create_model("_Facts", __base__=_Facts, facts=(list[fact], ...))
-
-
 @dataclass(frozen=True, slots=True)
 class ModelFact:
     """A fact as a model found it: where it is said, which known facts it ends, and whether it waits to be confirmed."""
@@ -131,8 +121,7 @@ def recipe(model: ChatModel) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A segment to be asked about: the messages, those before it, what is known, the user's name if there is one, and
-    what is wanted of facts.
+    """A segment to be asked about: the messages, those before it, what is known, the user's name, and what is wanted.
 
     `trusted` are the roles that facts are taken from. Users and assistants are always shown; system prompts and the
     output of tools are kept from the model otherwise.
@@ -199,7 +188,7 @@ class Inquiry:
     ) -> None:
         if not any(passage.role in self.trusted for passage in shown):
             return
-        chat, written, schema = make(shown), 0, _answer_schema(tuple(self.guidelines.types))
+        chat, written, schema = make(shown), 0, with_types(_Facts, _Fact, tuple(self.guidelines.types))
         try:
             for _ in range(MAX_PARTS):
                 completion = session.complete(chat, schema, max_tokens)
@@ -399,8 +388,7 @@ class LLMExtractor:
         known = choose_known(batch.known, texts, self.resources.embed(texts) if batch.known else ())
         user = find_user_name(read, batch.known)
         request = LLMRequest(segment[0].conversation_id, "facts", segment[0].seq, segment[-1].seq, recipe)
-        inquiry = Inquiry(segment, before, known, user, self.trust.roles, batch.guidelines)
-        findings = inquiry.run(session, request)
+        findings = Inquiry(segment, before, known, user, self.trust.roles, batch.guidelines).run(session, request)
         invalid = len(session.invalid_responses)
         if findings.refusals:
             whys = [why for why, _ in findings.refusals]

@@ -247,7 +247,7 @@ async def get_memory(
 
 
 async def list_memories(
-    type: Annotated[FactType | None, _about("Only of this type.")] = None,
+    type: Annotated[FactType | None, _about("Only of this type, such as plan; an error names all.")] = None,
     subject: Annotated[Name | None, _about("Only about this one, such as 'The user'.")] = None,
     state: Annotated[
         Literal["active", "ended", "superseded", "retracted", "all"],
