@@ -321,7 +321,7 @@ def _recipe_of(result: Any, recipe: str) -> str:
     return result.recipe if isinstance(result, ExtractedBatch) else recipe
 
 
-async def _everybody(database: Database, only: DeriveScope) -> AsyncIterator[UUID]:
+async def _iterate_users(database: Database, only: DeriveScope) -> AsyncIterator[UUID]:
     if only.user is not None:
         yield only.user
         return
@@ -331,7 +331,7 @@ async def _everybody(database: Database, only: DeriveScope) -> AsyncIterator[UUI
 
 async def _rebuild_outdated(database: Database, deriver: Any, only: DeriveScope, run: RunState) -> None:
     recipe = await read_recipe(deriver)
-    async for user in _everybody(database, only):
+    async for user in _iterate_users(database, only):
         async with database.user_transaction(user) as scope:
             works = await watermarks.in_order(scope, await deriver.stale_work(scope, recipe))
         for work in works:
@@ -378,7 +378,7 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
 
 async def _embed_missing(database: Database, dependencies: Dependencies, only: DeriveScope, run: RunState) -> None:
     """Embed every chunk that lacks a vector of the active embedder, user by user."""
-    async for user in _everybody(database, only):
+    async for user in _iterate_users(database, only):
         async with database.user_transaction(user) as scope:
             counts = await messages.counts(scope)
         total = run.made[VECTORS] + counts["chunks"] - counts["vectors"]

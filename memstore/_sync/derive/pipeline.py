@@ -318,7 +318,7 @@ def _recipe_of(result: Any, recipe: str) -> str:
     return result.recipe if isinstance(result, ExtractedBatch) else recipe
 
 
-def _everybody(database: Database, only: DeriveScope) -> Iterator[UUID]:
+def _iterate_users(database: Database, only: DeriveScope) -> Iterator[UUID]:
     if only.user is not None:
         yield only.user
         return
@@ -328,7 +328,7 @@ def _everybody(database: Database, only: DeriveScope) -> Iterator[UUID]:
 
 def _rebuild_outdated(database: Database, deriver: Any, only: DeriveScope, run: RunState) -> None:
     recipe = read_recipe(deriver)
-    for user in _everybody(database, only):
+    for user in _iterate_users(database, only):
         with database.user_transaction(user) as scope:
             works = watermarks.in_order(scope, deriver.stale_work(scope, recipe))
         for work in works:
@@ -375,7 +375,7 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
 
 def _embed_missing(database: Database, dependencies: Dependencies, only: DeriveScope, run: RunState) -> None:
     """Embed every chunk that lacks a vector of the active embedder, user by user."""
-    for user in _everybody(database, only):
+    for user in _iterate_users(database, only):
         with database.user_transaction(user) as scope:
             counts = messages.counts(scope)
         total = run.made[VECTORS] + counts["chunks"] - counts["vectors"]

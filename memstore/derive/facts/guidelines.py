@@ -2,7 +2,7 @@
 
 Instructions of the narrower level stand after those of the wider one; types are merged, and of one name the narrower
 one counts. A chat model is told the instructions and what each type is; rules know a type by its words, and can follow
-no instructions. What was told is part of the recipe, so that a redo makes anew what was told something else.
+no instructions. What each goes by is part of its recipe, so that a redo makes anew what went by something else.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Literal, TypeVar
 
@@ -52,14 +52,13 @@ class Guidelines:
     @property
     def prompt(self) -> str:
         """What a chat model is told behind the prompt; nothing where there is nothing."""
-        if not self.instructions and not self.types:
-            return ""
-        told = INSTRUCTIONS.format(self.instructions) if self.instructions else ""
+        instructions = INSTRUCTIONS.format(self.instructions) if self.instructions else ""
         lines = [f"- {name}: {own.description}" for name, own in self.types.items()]
-        return (SECTION + told + (TYPES.format("\n".join(lines)) if lines else "")).rstrip()
+        types = TYPES.format("\n".join(lines)) if lines else ""
+        return (SECTION + instructions + types).rstrip() if instructions or types else ""
 
     @property
-    def told_to_rules(self) -> str:
+    def rule_text(self) -> str:
         """The words of types, which are all that rules can go by; nothing where there are none."""
         return "\n".join(f"{name}: {', '.join(own.words)}" for name, own in self.types.items() if own.words)
 
@@ -76,13 +75,13 @@ class Guidelines:
 NO_GUIDELINES = Guidelines()
 
 
-def mark_recipe(recipe: str, told: str) -> str:
-    """Return a recipe with a hash of what its extractor was told beside; itself where that is nothing."""
-    return f"{recipe} own {sha256(told.encode()).hexdigest()[:8]}" if told else recipe
+def mark_recipe(recipe: str, text: str) -> str:
+    """Return a recipe with a hash of what its extractor goes by beside it; itself where that is nothing."""
+    return f"{recipe} own {sha256(text.encode()).hexdigest()[:8]}" if text else recipe
 
 
-@cache
-def with_types(answer: type[A], fact: type[BaseModel], own: tuple[str, ...]) -> type[A]:
+@lru_cache(64)
+def add_types(answer: type[A], fact: type[BaseModel], own: tuple[str, ...]) -> type[A]:
     """Return the schema of an answer whose `facts` may be of these types too; itself where there are none."""
     if not own:
         return answer

@@ -22,7 +22,7 @@ from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.entities import NO_NAMES, THE_USER, find_introduction, find_user_name, name_user, owner_of
 from memstore.derive.facts.grounding import Span, find_doubt, find_source, shares_word
-from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, mark_recipe, with_types
+from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
     CONFIDENCE,
@@ -188,7 +188,7 @@ class Inquiry:
     ) -> None:
         if not any(passage.role in self.trusted for passage in shown):
             return
-        chat, written, schema = make(shown), 0, with_types(_Facts, _Fact, tuple(self.guidelines.types))
+        chat, written, schema = make(shown), 0, add_types(_Facts, _Fact, tuple(self.guidelines.types))
         try:
             for _ in range(MAX_PARTS):
                 completion = session.complete(chat, schema, max_tokens)

@@ -315,7 +315,7 @@ class RuleExtractor:
 
     def recipe_under(self, guidelines: Guidelines) -> str:
         """Return the recipe with the words by which types of one's own are known."""
-        return mark_recipe(self.recipe, guidelines.told_to_rules)
+        return mark_recipe(self.recipe, guidelines.rule_text)
 
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Return the facts of each batch; texts of all batches go to the encoder together."""

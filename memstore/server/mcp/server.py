@@ -57,7 +57,7 @@ class MemoryServer(MCPServer[None]):
             "memstore",
             title="memstore",
             version=version("memstore"),
-            instructions=INSTRUCTIONS + _guidelines(store.settings),
+            instructions=INSTRUCTIONS + _describe_guidelines(store.settings),
             tools=TOOLS,
             lifespan=_close_background,
             subscriptions=False,
@@ -98,12 +98,12 @@ class MemoryServer(MCPServer[None]):
             raise wrap(cause) from error
 
 
-def _guidelines(settings: Settings) -> str:
+def _describe_guidelines(settings: Settings) -> str:
     """Return what the store's settings want of facts, for the model that remembers some."""
-    types = Guidelines.of((settings.fact_instructions, settings.fact_types)).types
-    told = f"\n\nWhat to remember: {settings.fact_instructions}" if settings.fact_instructions else ""
-    lines = [f"- {name}: {own.description}" for name, own in types.items()]
-    return told + ("\n\nFurther types of a fact:\n" + "\n".join(lines) if lines else "")
+    wanted = Guidelines.of((settings.fact_instructions, settings.fact_types))
+    instructions = f"\n\nWhat to remember: {wanted.instructions}" if wanted.instructions else ""
+    lines = [f"- {name}: {own.description}" for name, own in wanted.types.items()]
+    return instructions + ("\n\nFurther types of a fact:\n" + "\n".join(lines) if lines else "")
 
 
 @asynccontextmanager
