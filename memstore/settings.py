@@ -7,6 +7,7 @@ says, else `memstore.toml` in the user's folder for configuration; with `MEMSTOR
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tomllib
@@ -48,6 +49,15 @@ def _base_url(value: str) -> str:
     if "@" in parts.netloc or parts.query or parts.fragment:
         raise ValueError("give a URL without a key: that has a setting of its own")
     return _http_url(value)
+
+
+def _read_json(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        raise ValueError('give JSON, such as {"deadline": "a day by which something must be ready"}') from None
 
 
 def _split(value: object) -> object:
@@ -128,6 +138,8 @@ class Settings(BaseSettings):
 
     fact_roles: Many[Literal["user", "assistant", "tool"]] = ("user",)  # whose messages facts are taken from
     trusted_roles: Many[Literal["user", "assistant"]] = ("user", "assistant")  # other facts wait to be confirmed
+    fact_instructions: str = ""  # what is to be written down, in words of one's own: a chat model is told them
+    fact_types: Annotated[dict[str, Any], NoDecode, BeforeValidator(_read_json)] = {}  # beside memstore's own
     mcp_memories: Literal["active", "quarantined"] = "active"  # the state of what a model remembers over MCP
     mask_secrets: bool = False  # before anything is stored
     mask_kinds: Many[Literal["card", "account", "key", "password"]] = ("card", "account", "key", "password")

@@ -11,10 +11,12 @@ import asyncio
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.server.mcp.server import MemoryServer
+from memstore.settings import Settings
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "mcp.md"
 BEGIN, END = "<!-- tools: tools/mcp_reference.py -->\n", "<!-- /tools -->"
@@ -23,7 +25,8 @@ BOUNDS = {"minimum": "≥", "maximum": "≤", "maxLength": "characters ≤", "mi
 
 async def describe() -> str:
     """Return the part of the page that is generated."""
-    server = MemoryServer(cast(AsyncMemoryStore, None))  # nothing is called
+    store = SimpleNamespace(settings=Settings.model_construct())  # nothing is called
+    server = MemoryServer(cast(AsyncMemoryStore, store))
     lines = [line for tool in await server.list_tools() for line in _tool(tool)]
     lines += ["", "### Resources", "", "| address | what |", "|---|---|"]
     lines += [f"| `{resource.uri}` | {resource.description} |" for resource in await server.list_resources()]

@@ -86,7 +86,7 @@ def run_checks() -> Iterator[Check]:
     if settings.reranker != "none":
         yield _check("reranker", lambda: load_reranker(settings.reranker, settings), settings.reranker)
     for what, name in {"facts model": settings.facts_model, "summary model": settings.summary_model}.items():
-        yield _check(what, partial(_describe_chat_model, name, settings))
+        yield _check(what, partial(_describe_chat_model, what, name, settings))
     if not usable.code:  # else no store is opened
         try:
             with open_store() as store:
@@ -103,11 +103,14 @@ def _check(what: str, check: Callable[[], object], detail: str = "") -> Check:
         return Check(what, str(error), exit_code(error))
 
 
-def _describe_chat_model(name: str, settings: Settings) -> str:
+def _describe_chat_model(what: str, name: str, settings: Settings) -> str:
     from memstore.providers import load_chat_model
 
     model = load_chat_model(name, settings)
-    return "none: rules" if model is None else f"{model.name} answers, with {model.context_tokens} tokens of window"
+    if model is None:
+        is_unheard = what == "facts model" and settings.fact_instructions
+        return "none: rules" + (", which cannot follow fact_instructions: those are for a model" if is_unheard else "")
+    return f"{model.name} answers, with {model.context_tokens} tokens of window"
 
 
 def _store(store: MemoryStore) -> Iterator[Check]:

@@ -12,6 +12,7 @@ from memstore.context.visibility import rule_of
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import ConfigurationError, MemstoreError
 from memstore.ingest.redaction import Redactor, redactor_for
+from memstore.ingest.validation import OWN_SETTINGS
 from memstore.plugins import installed_entry_points
 from memstore.providers import (
     ChatModel,
@@ -111,6 +112,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "summary_model": partial(_check_provider, "memstore.chat_models"),
     "facts_model": partial(_check_provider, "memstore.chat_models"),
     "reranker": partial(_check_provider, "memstore.rerankers"),
+    **{name: check for name, check in OWN_SETTINGS.items() if name.startswith("fact_")},
     "strategies": lambda names: as_json(list(names)),
     "visibility": rule_of,
 }

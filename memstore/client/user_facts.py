@@ -19,7 +19,7 @@ from memstore.ingest.validation import (
     to_uuids,
 )
 from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange
-from memstore.store import fact_history, facts
+from memstore.store import fact_history, facts, messages
 from memstore.store.database import Database
 
 ANY_STATE = "all"
@@ -61,13 +61,29 @@ class AsyncUserFacts:
         if subject is not None:
             check_text(subject, "the subject")
         check_choice("state", state, (*FACT_STATES, ANY_STATE))
-        check_choice("type", type, FACT_TYPES)
+        await self._check_type(type)
         check_choice("kind", kind, FACT_KINDS)
         to_utc(None if before is None else before[0], "before")
         filters = {"state": None if state == ANY_STATE else state, "type": type, "subject": subject, "kind": kind}
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         async with self._database.user_transaction(self.id) as scope:
             return await facts.facts(scope, **filters, ids=fact_ids, as_of=moment, before=before, limit=limit)
+
+    async def fact_types(self) -> list[str]:
+        """Return the types that a fact of this user may have: memstore's own, then the others.
+
+        Those are of the setting `fact_types` of the store, the user and each conversation, or of stored facts.
+        """
+        settings = self._runtime.settings
+        async with self._database.user_transaction(self.id) as scope:
+            levels = await messages.fact_settings(scope)
+            own = {*settings.fact_types, *await facts.types(scope)}
+        own = own.union(*(types or () for row in levels for types in (row[1], row[3])))
+        return [*FACT_TYPES, *sorted(own.difference(FACT_TYPES))]
+
+    async def _check_type(self, type: str | None) -> None:
+        if type is not None and type not in FACT_TYPES:
+            check_choice("type", type, await self.fact_types())
 
     async def fact(self, id: Fact | UUID | str) -> Fact:
         """Return a fact in whatever state, as it is now. Raises `NotFound` if this user has none of this id."""
@@ -128,6 +144,7 @@ class AsyncUserFacts:
             text, type, subject, kind, attribute, value, language, confidence, valid_from, valid_to, message_ids
         )
         check_fact(new)
+        await self._check_type(new.type)
         redactor = self._runtime.redactor
         redactor.reject_secret_names(user=self.name)
         new = redact_fact(new, redactor)
@@ -151,6 +168,7 @@ class AsyncUserFacts:
         manual_edits.check_active(old)  # before an embedder is loaded
         new = merge_columns(old, columns)
         check_fact(new)
+        await self._check_type(new.type)
         new = redact_fact(new, self._runtime.redactor)
         return await manual_edits.edit_fact(self._database, await self._runtime.resources(), self.id, old, new)
 

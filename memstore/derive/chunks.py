@@ -14,7 +14,8 @@ from uuid import UUID
 from memstore._compat import to_thread
 from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_text
 from memstore.derive.dependencies import Dependencies, Producer
-from memstore.models import Chunk, Json, Message, Role, Tier
+from memstore.models import Chunk, FactColumns, Json, Message, Role, Tier
+from memstore.providers import Vectors
 from memstore.store import chunks, embedding_models, messages
 from memstore.store.chunks import Model, new_chunk
 from memstore.store.database import Database, Transaction
@@ -96,6 +97,33 @@ class ChunkDeriver:
         """Store the chunks."""
         model = await embedding_models.lock_active(scope, self.dependencies.embedder)
         return {"chunks": await chunks.add(scope, result.chunks, model)}
+
+
+async def add_fact_chunk(
+    scope: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: UUID | None
+) -> None:
+    """Let recall find a fact."""
+    chunk = Chunk(
+        item_id=fact.id,
+        chunk_index=0,
+        tier=Tier.FACTS,
+        conversation_id=conversation,
+        seq=None,
+        role=None,
+        speaker=fact.subject,
+        start=0,
+        stop=len(fact.text),
+        occurred_at=fact.occurred_at,
+    )
+    await chunks.add(scope, [new_chunk(scope.user_id, chunk, fact.text, vector)], model)
+
+
+async def restore_fact_chunk(
+    scope: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: UUID | None
+) -> None:
+    """Let recall find a fact that may have been quarantined until now, and so has no chunk."""
+    if not await chunks.has_chunks(scope, fact.id):
+        await add_fact_chunk(scope, fact, conversation, vector, model)
 
 
 class Chunker:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, groupby
@@ -22,6 +22,7 @@ from memstore.derive.chunks import ChunkDeriver, with_active_embedder
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.embedding_migration import embed_missing_chunks
 from memstore.derive.facts.deriver import FactDeriver
+from memstore.derive.facts.rule_extractor import ExtractedBatch
 from memstore.derive.llm import CallMeter, CallsLost
 from memstore.derive.maintenance import run_maintenance
 from memstore.derive.summaries.deriver import SummaryDeriver
@@ -50,8 +51,9 @@ class Deriver(Protocol):
     """Makes rows of one kind from messages: loads batches, computes a result for each, and saves it.
 
     A result has `to_seq`, the last message that it covers, and `llm_session`, the calls of a chat model for it if any.
-    Those of summaries and facts also have `reload`, which loads as if nothing were stored of a conversation but some
-    results, and `replace`, which saves results in the place of all rows of a conversation.
+    Those of summaries and facts also have `stale_work`, the conversations of a user that are to be made anew; `reload`,
+    which loads as if nothing were stored of a conversation but some results; and `replace`, which saves results in the
+    place of all rows of a conversation.
     """
 
     name: str
@@ -245,14 +247,15 @@ async def run_step(
     for step, result in zip(steps, await _compute(database, steps), strict=True):
         work = step.work
         try:
+            made_by = _recipe_of(result, recipe)
             async with erasure.transaction_if_unchanged(database, work.user_id, step.state[0]) as scope:
                 counts = await step.deriver.save(scope, result)
                 if any(counts.get(kind) for kind in ("summaries", "facts", "refused", QUARANTINED)):
-                    event = _result_event(work, recipe, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
+                    event = _result_event(work, made_by, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
                     scope.events.append(event)
                 # Last: whoever adds messages waits for it.
-                made_by = None if counts.get("invalid_responses") else recipe
-                last_seq = await watermarks.advance(scope, work, result.to_seq, made_by)
+                whole = None if counts.get("invalid_responses") else made_by
+                last_seq = await watermarks.advance(scope, work, result.to_seq, whole)
         except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             await _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate):
@@ -328,17 +331,26 @@ async def record_failure(database: Database, work: PendingWork, recipe: str, err
     run.failed.append(f"{work.deriver} of conversation {work.conversation_id}: {type(error).__name__}: {error}")
 
 
-async def _rebuild_outdated(database: Database, deriver: Deriver, only: DeriveScope, run: RunState) -> None:
-    after: StaleWork | None = None
+def _recipe_of(result: Any, recipe: str) -> str:
+    """Return by which recipe a result was made: that of facts depends on the settings of their conversation."""
+    return result.recipe if isinstance(result, ExtractedBatch) else recipe
+
+
+async def _iterate_users(database: Database, only: DeriveScope) -> AsyncIterator[UUID]:
+    if only.user is not None:
+        yield only.user
+        return
+    async for user, _ in messages.everybody(database):
+        yield user
+
+
+async def _rebuild_outdated(database: Database, deriver: Any, only: DeriveScope, run: RunState) -> None:
     recipe = await read_recipe(deriver)
-    while True:
-        async with database.admin_transaction() as scope:
-            page = await watermarks.stale_work(scope, deriver.name, recipe, only=only.user, after=after)
-        if not page:
-            return
-        after = page[-1]
-        run.totals[deriver.name] += sum(work.done_seq for work in page)
-        for work in await _sort_by_time(database, page):
+    async for user in _iterate_users(database, only):
+        async with database.user_transaction(user) as scope:
+            works = await watermarks.in_order(scope, await deriver.stale_work(scope, recipe))
+        run.totals[deriver.name] += sum(work.done_seq for work in works)
+        for work in works:
             if run.stop_requested.is_set():
                 return
             try:
@@ -365,6 +377,7 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
             done_seq = results[-1].to_seq
             run.advance(rest, done_seq, {})
         async with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as scope:
+            recipe = _recipe_of(results[0], recipe)
             counts = await own.replace(scope, work.conversation_id, results, recipe)
             scope.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
             await watermarks.mark_rederived(scope, work, None if counts.get("invalid_responses") else recipe)
@@ -382,9 +395,7 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
 
 async def _embed_missing(database: Database, dependencies: Dependencies, only: DeriveScope, run: RunState) -> None:
     """Embed every chunk that lacks a vector of the active embedder, user by user."""
-    async for user, _ in messages.everybody(database):
-        if only.user not in (None, user):
-            continue
+    async for user in _iterate_users(database, only):
         async with database.user_transaction(user) as scope:
             counts = await messages.counts(scope)
         total = run.made[VECTORS] + counts["chunks"] - counts["vectors"]

@@ -251,16 +251,20 @@ class EntryBuilder:
 
     def conversation(self, line: ConversationLine) -> tuple[Conversation, list[Json], str | None]:
         """Return a conversation, what its settings were, and why its settings are left out."""
-        row, redactor, problem = line.row(), self.redactor, None
-        try:  # a strategy or a rule may be installed elsewhere alone
-            special = (CLEARED, STRATEGIES, VISIBILITY)
-            check_settings({name: value for name, value in row.settings.items() if name not in special})
-        except InvalidInput as error:
-            row.settings, problem = {}, f"its settings are left out: {error}"
+        row, redactor = line.row(), self.redactor
+        row.settings, problem = self.settings(row.settings)
         row.title, row.channel = redactor.redact(row.title), redactor.redact(row.channel)
-        row.settings = redactor.redact_json(row.settings)
         changes = [one.model_dump() | {"before": redactor.redact_json(one.before)} for one in line.setting_changes]
         return row, changes, problem
+
+    def settings(self, own: Json) -> tuple[Json, str | None]:
+        """Return settings of a user or a conversation, or none and why."""
+        try:  # a strategy or a rule may be installed elsewhere alone
+            special = (CLEARED, STRATEGIES, VISIBILITY)
+            check_settings({name: value for name, value in own.items() if name not in special})
+        except InvalidInput as error:
+            return {}, f"its settings are left out: {error}"
+        return self.redactor.redact_json(own), None
 
     def document(self, line: DocumentLine) -> tuple[Json, list[Json]]:
         """Return a document and its vectors, but for those of texts that hold a secret."""

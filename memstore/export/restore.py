@@ -144,7 +144,7 @@ class _Restore:
                 self.report.add_problem(ImportProblem(one.where, str(error)))
             return
         if isinstance(first, UserLine):
-            await self._user(first)
+            await self._user(batch[0].where, first)
         elif isinstance(first, ConversationLine):
             for one in batch:
                 await self._conversation(one.where, one.line)
@@ -162,12 +162,15 @@ class _Restore:
             async with self.database.user_transaction(self.user_id) as scope:
                 await archive.pend(scope)
 
-    async def _user(self, line: UserLine) -> None:
+    async def _user(self, where: str, line: UserLine) -> None:
         self.user_line = line
+        settings, problem = self.builder.settings(line.settings)
+        if problem is not None:
+            self.report.add_problem(ImportProblem(where, problem))
         async with self.database.user_transaction(line.user_id) as scope:
             if await archive.owner(scope) is None and await erasure.last_erasure(scope) is None:
                 self.report.restored["users"] += 1
-                await archive.add_user(scope, line.user, line.settings, line.created_at)
+                await archive.add_user(scope, line.user, settings, line.created_at)
 
     async def _conversation(self, where: str, line: Any) -> None:
         self.declared = line.id

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from numbers import Real
@@ -21,12 +21,13 @@ from pydantic import (
     Field,
     Strict,
     StrictStr,
+    TypeAdapter,
     ValidationError,
     model_validator,
 )
 
 from memstore.errors import InvalidInput
-from memstore.models import Context, Fact, FactChange, Json, Message, Receipt, Role
+from memstore.models import FACT_TYPES, Context, Fact, FactChange, Json, Message, Receipt, Role
 from memstore.text import INVALID_CHARS
 
 # In metadata: where anything but TRUSTED stands there, no fact rests on the message alone; a slip of the pen is safe.
@@ -294,3 +295,67 @@ def validate_days(value: object) -> float | None:
             f"{KEPT_FOR}={value!r:.60}: give a number of days, 0 for ever, or None for no rule of its own."
         )
     return float(value)
+
+
+MOST_TYPES, LONGEST_INSTRUCTIONS = 20, 2000
+
+
+class OwnFactType(BaseModel):
+    """A fact type of one's own: what it is, as a chat model is told, and the words by which rules know it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    description: Annotated[str, Strict(), Field(min_length=1, max_length=200)]
+    words: list[Annotated[str, Strict(), Field(min_length=1, max_length=40)]] = Field(
+        default_factory=list, max_length=20
+    )
+
+
+_OWN_TYPES = TypeAdapter(dict[str, OwnFactType])
+_TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+
+
+def validate_fact_types(value: object) -> Json | None:
+    """Return fact types of one's own as they are kept; raise `InvalidInput` for what cannot be one."""
+    if value is None:
+        return None
+    check_json(value, "fact_types")
+    if not isinstance(value, dict) or len(value) > MOST_TYPES:
+        raise InvalidInput(f"fact_types: give a dict of at most {MOST_TYPES} names, each with what it is.")
+    for name in value:
+        if not isinstance(name, str) or not _TYPE_NAME.fullmatch(name) or name in FACT_TYPES:
+            raise InvalidInput(
+                f"fact_types: {name!r:.60} is no name for a type of your own: give one of at most 40 small letters, "
+                f"digits and _, and none of memstore's ({', '.join(FACT_TYPES)})."
+            )
+    given = {name: {"description": one} if isinstance(one, str) else one for name, one in value.items()}
+    try:
+        types = _OWN_TYPES.validate_python(given)
+    except ValidationError as error:
+        wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
+        raise InvalidInput(f"fact_types: {'; '.join(wrong)}.") from None
+    texts = [text for one in types.values() for text in (one.description, *one.words)]
+    if any(not text.strip() or "\n" in text for text in texts):
+        raise InvalidInput("fact_types: a description, and each of its words, is one line that is not blank.")
+    return {name: one.model_dump(exclude_defaults=True) for name, one in types.items()}
+
+
+def validate_fact_instructions(value: object) -> str | None:
+    """Return instructions for facts as they are kept; raise `InvalidInput` for what cannot be some."""
+    if value is None:
+        return None
+    check_text(value, "fact_instructions")
+    if len(text := str(value).strip()) > LONGEST_INSTRUCTIONS:
+        raise InvalidInput(
+            f"fact_instructions have {len(text):,} characters, and may have {LONGEST_INSTRUCTIONS:,}: a model reads "
+            "them with every segment. Make them shorter."
+        )
+    return text
+
+
+# Settings that a user and a conversation may have of their own, beside those of contexts.
+OWN_SETTINGS: Mapping[str, Callable[[object], Any]] = {
+    KEPT_FOR: validate_days,
+    "fact_instructions": validate_fact_instructions,
+    "fact_types": validate_fact_types,
+}

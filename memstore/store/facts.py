@@ -139,14 +139,19 @@ async def known(
 
 
 async def remembered(
-    scope: Transaction, model: UUID, until: datetime, *, aside: UUID | None = None, recipe: str = ""
+    scope: Transaction, model: UUID, until: datetime, *, aside: UUID | None = None, recipes: Collection[str] = ()
 ) -> list[RememberedFact]:
     """Return the latest active facts that were said by a moment and hold then.
 
-    Of a redo they are those of this recipe and of people that other conversations than the one `aside` say.
+    Of a redo they are those of these recipes and of people that other conversations than the one `aside` say.
     """
-    values = {"model_id": model, "until": until, "aside": aside, "recipe": recipe, "limit": MOST_REMEMBERED}
+    values = {"model_id": model, "until": until, "aside": aside, "recipes": list(recipes), "limit": MOST_REMEMBERED}
     return await scope.all(SQL["remembered"], _remembered, **values)
+
+
+async def types(scope: Transaction) -> list[str]:
+    """Return the types that the user's facts have."""
+    return await scope.column(SQL["types"])
 
 
 async def edges(scope: Transaction, name: str) -> list[Edge]:

@@ -131,6 +131,11 @@ async def settings_of(scope: Transaction, conversation: UUID, *, as_of: datetime
     return found.settings if found else {}
 
 
+async def fact_settings(scope: Transaction, conversation: UUID | None = None) -> list[tuple[Any, Any, Any, Any]]:
+    """Return `fact_instructions` and `fact_types` of the user and of a conversation; by default of each, once."""
+    return await scope.tuples(SQL["fact_settings"], conversation_id=conversation) or [(None,) * 4]
+
+
 async def conversations(
     scope: Transaction,
     channel: str | None = None,

@@ -380,6 +380,20 @@ def test_doctor_finds_all_well_and_keeps_secrets(of_sample: Run) -> None:
     assert "secret" not in told.out + told.err
 
 
+def test_instructions_that_rules_cannot_follow_are_told_of(cli: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMSTORE_FACT_INSTRUCTIONS", "Only the project.")
+    monkeypatch.setenv("MEMSTORE_FACT_TYPES", '{"deadline": {"description": "a day", "words": ["due"]}}')
+    assert "rules, which cannot follow fact_instructions" in cli("doctor", "-d", url).out
+    with memstore.open(url) as store:
+        store.user("alice").conversation("c").add("user", "The proofs are due on Friday.")
+        store.derive()
+    assert len(cli("facts", "-u", "alice", "--type", "deadline", "-d", url, "--json").json) == 1
+    shown = cli("facts", "-u", "alice", "--type", "rumour", "-d", url)
+    assert (shown.code, "statement, deadline." in shown.err) == (2, True)
+    monkeypatch.setenv("MEMSTORE_FACT_TYPES", "deadline")
+    assert "MEMSTORE_FACT_TYPES='deadline': give JSON" in cli("stats", "-d", url).err
+
+
 def test_chunks_without_vectors_are_told_of(here: Run, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMSTORE_EMBEDDER", "none")
     with memstore.open(url, settings={"embedder": "none"}) as store:

@@ -180,6 +180,18 @@ async def test_a_fact_is_added_corrected_and_deleted(url: str) -> None:
         assert "retracted, not active" in await model.is_refused("update_memory", id=lyon["memory"]["id"], text="No.")
 
 
+async def test_a_model_is_told_what_the_store_wants_and_gives_its_types(url: str) -> None:
+    wanted = {"fact_instructions": "Only the project.", "fact_types": {"deadline": "a day by which something is ready"}}
+    async with model_of(url, **wanted) as model:
+        told = str(model.client.instructions)
+        assert told.endswith(
+            "Only the project.\n\nFurther types of a fact:\n- deadline: a day by which something is ready"
+        )
+        await model.call("add_memory", text="The proofs are for Friday.", type="deadline")
+        assert [one["type"] for one in (await model.call("list_memories", type="deadline"))["memories"]] == ["deadline"]
+        assert "statement, deadline" in await model.is_refused("add_memory", text="No.", type="rumour")
+
+
 async def test_what_a_model_remembers_may_have_to_wait_for_its_user(url: str) -> None:
     with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
         store.user("alice").add_fact("The user lives in Leeds.", type="identity")

@@ -52,6 +52,16 @@ async def test_every_page_is_reached_and_has_nothing_that_was_stored_as_script(s
         assert "script-src" not in HEADERS["Content-Security-Policy"]
 
 
+async def test_facts_are_chosen_by_a_type_of_ones_own(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    await alice.update(settings={"fact_types": {"deadline": "a day by which something is ready"}})
+    await alice.add_fact("The proofs are for Friday.", type="deadline")
+    await alice.add_fact("The user likes plums.", type="preference")
+    async with looking(store) as client:
+        page = await read(client, url_to("users", "alice", "facts", type="deadline"))
+        assert ("<option selected>deadline</option>" in page.text, "plums" in page.text) == (True, False)
+
+
 async def test_links_lead_from_a_fact_to_its_message_and_summary_and_back(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     told = [PEANUTS, *(f"Nothing of note on day {number}. {'We talked for long. ' * 20}" for number in range(60))]

@@ -433,7 +433,7 @@ async def test_old_messages_are_kept_no_longer_than_a_rule_says(store: AsyncMemo
             await alice.update(settings={"message_retention_days": wrong})
         with pytest.raises(InvalidInput, match="message_retention_days"):
             await alice.conversation("work").update(settings={"message_retention_days": wrong})
-    with pytest.raises(InvalidInput, match="there is 'message_retention_days'"):
+    with pytest.raises(InvalidInput, match="give one of message_retention_days"):
         await alice.update(settings={"message_days": 1})
 
 

@@ -261,7 +261,7 @@ async def test_what_was_taken_back_or_edited_does_not_come_back_in_other_words(
     await alice.edit_fact(allergy, text="The user gets a rash from peanuts.")
     rules = rule_extractor.extract
 
-    def reworded(said: Utterance, before: Sequence[Utterance]) -> list[FactDraft]:
+    def reworded(said: Utterance, before: Sequence[Utterance], **_: Any) -> list[FactDraft]:
         return [replace(draft, text=f"It is so: {draft.text}") for draft in rules(said, before)]
 
     monkeypatch.setattr(rule_extractor, "extract", reworded)
@@ -274,7 +274,7 @@ async def test_a_redo_that_fails_leaves_the_old_facts(store: AsyncMemoryStore, m
     alice = await told(store, (LEEDS, 0), (PORTO, 3))
     before = [row(fact) for fact in await alice.facts(state=None)]
 
-    def broken(said: Utterance, before: Sequence[Utterance]) -> list[FactDraft]:
+    def broken(said: Utterance, before: Sequence[Utterance], **_: Any) -> list[FactDraft]:
         raise ZeroDivisionError
 
     with monkeypatch.context() as patch:

@@ -69,7 +69,7 @@ async def test_a_redo_keeps_what_comes_out_again_and_makes_only_what_is_new(
     leeds, porto, peanuts = sorted(await alice.facts(state="all"), key=lambda fact: fact.occurred_at)
     rules = rule_extractor.extract
 
-    def other(said: Utterance, before: Sequence[Utterance]) -> list[FactDraft]:
+    def other(said: Utterance, before: Sequence[Utterance], **_: Any) -> list[FactDraft]:
         if "Porto" in said.text:
             return []
         return rules(

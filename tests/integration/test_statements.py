@@ -74,7 +74,6 @@ OF_THE_SERVER = {  # read no table that has users
 OF_THE_OPERATOR = {  # look over all users, at names and numbers only
     ("watermarks", "pending"),
     ("watermarks", "backlog"),
-    ("watermarks", "outdated"),
     ("messages", "users"),
     ("watermarks", "behind"),
     ("watermarks", "next_in_line"),
@@ -466,7 +465,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         (
             "facts",
             "remembered",
-            {"model_id": MODEL, "until": datetime.now(UTC), "aside": None, "recipe": "", "limit": 20},
+            {"model_id": MODEL, "until": datetime.now(UTC), "aside": None, "recipes": [], "limit": 20},
         ),
         ("facts", "facts", dict.fromkeys(("state", "type", "kind", "subject", "as_of")) | {"ids": some}),
         ("facts", "standing_facts", {"types": ["trait"], "limit": 8, "as_of": None}),

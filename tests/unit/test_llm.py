@@ -17,13 +17,12 @@ from hypothesis import given, strategies as st
 
 from memstore.derive import llm
 from memstore.derive.facts import llm_extractor
-from memstore.derive.facts.entities import find_user_name
+from memstore.derive.facts.entities import choose_known, find_user_name
 from memstore.derive.facts.grounding import Span, find_doubt, find_quote
 from memstore.derive.facts.llm_extractor import (
     Findings,
     Inquiry,
     ModelFact,
-    choose_known,
     slot_of,
 )
 from memstore.derive.llm import CallMeter, LLMRequest, LLMSession, make_passages

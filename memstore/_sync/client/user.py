@@ -27,7 +27,7 @@ from memstore.context.formats.parts import Format
 from memstore.errors import InvalidInput, NotFound
 from memstore.events import Event, EventType
 from memstore.ingest.validation import (
-    KEPT_FOR,
+    OWN_SETTINGS,
     check_choice,
     check_name,
     check_names,
@@ -39,7 +39,6 @@ from memstore.ingest.validation import (
     to_utc,
     to_uuid,
     to_uuids,
-    validate_days,
 )
 from memstore.models import (
     Certificate,
@@ -319,7 +318,7 @@ class UserScope(UserFacts):
     def invalid_responses(self, *, limit: int = 1000) -> list[InvalidResponse]:
         """Return unusable answers of chat models about this user's messages, the oldest first.
 
-        The rules did their work instead. `derive` with `redo` asks again, and removes those that are answered.
+        No rules stand in for facts. `derive` with `redo` asks again, and removes those that are answered.
         """
         check_number(limit, "limit")
         with self._database.user_transaction(self.id) as scope:
@@ -339,15 +338,16 @@ class UserScope(UserFacts):
         """Set settings of the user's own; others stay, and None removes one.
 
         `message_retention_days` is how long messages are kept, in all conversations without a setting of their own.
+        `fact_instructions` and `fact_types` say what is to be found in them, beside what the store's settings say.
         """
-        unknown = set(settings) - {KEPT_FOR}
-        if unknown:
-            raise InvalidInput(f"A user has no setting {sorted(map(str, unknown))[0]!r}; there is {KEPT_FOR!r}.")
-        self._runtime.redactor.reject_secret_names(user=self.name)
-        days = {name: validate_days(value) for name, value in settings.items()}
+        for name in settings:
+            check_choice("A user's setting", name, list(OWN_SETTINGS))
+        redactor = self._runtime.redactor
+        redactor.reject_secret_names(user=self.name)
+        own = {name: OWN_SETTINGS[name](value) for name, value in settings.items()}
         with self._database.user_transaction(self.id) as scope:
             messages.make_user(scope, self.name)
-            erasure.keep_user_settings(scope, days)
+            erasure.keep_user_settings(scope, redactor.redact_json(own))
 
     def export(self, target: Target, *, derived: bool = True) -> ExportReport:
         """Write this user's memory to a file or a binary stream, as `store.export` does."""

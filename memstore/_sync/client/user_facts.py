@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from memstore._sync.client.runtime import Runtime
-from memstore._sync.store import fact_history, facts
+from memstore._sync.store import fact_history, facts, messages
 from memstore._sync.store.database import Database
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import check_choice, check_name, check_number, check_text, to_utc, to_uuid, to_uuids
@@ -54,13 +54,29 @@ class UserFacts:
         if subject is not None:
             check_text(subject, "the subject")
         check_choice("state", state, (*FACT_STATES, ANY_STATE))
-        check_choice("type", type, FACT_TYPES)
+        self._check_type(type)
         check_choice("kind", kind, FACT_KINDS)
         to_utc(None if before is None else before[0], "before")
         filters = {"state": None if state == ANY_STATE else state, "type": type, "subject": subject, "kind": kind}
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         with self._database.user_transaction(self.id) as scope:
             return facts.facts(scope, **filters, ids=fact_ids, as_of=moment, before=before, limit=limit)
+
+    def fact_types(self) -> list[str]:
+        """Return the types that a fact of this user may have: memstore's own, then the others.
+
+        Those are of the setting `fact_types` of the store, the user and each conversation, or of stored facts.
+        """
+        settings = self._runtime.settings
+        with self._database.user_transaction(self.id) as scope:
+            levels = messages.fact_settings(scope)
+            own = {*settings.fact_types, *facts.types(scope)}
+        own = own.union(*(types or () for row in levels for types in (row[1], row[3])))
+        return [*FACT_TYPES, *sorted(own.difference(FACT_TYPES))]
+
+    def _check_type(self, type: str | None) -> None:
+        if type is not None and type not in FACT_TYPES:
+            check_choice("type", type, self.fact_types())
 
     def fact(self, id: Fact | UUID | str) -> Fact:
         """Return a fact in whatever state, as it is now. Raises `NotFound` if this user has none of this id."""
@@ -121,6 +137,7 @@ class UserFacts:
             text, type, subject, kind, attribute, value, language, confidence, valid_from, valid_to, message_ids
         )
         check_fact(new)
+        self._check_type(new.type)
         redactor = self._runtime.redactor
         redactor.reject_secret_names(user=self.name)
         new = redact_fact(new, redactor)
@@ -144,6 +161,7 @@ class UserFacts:
         manual_edits.check_active(old)  # before an embedder is loaded
         new = merge_columns(old, columns)
         check_fact(new)
+        self._check_type(new.type)
         new = redact_fact(new, self._runtime.redactor)
         return manual_edits.edit_fact(self._database, self._runtime.resources(), self.id, old, new)
 

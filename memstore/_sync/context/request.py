@@ -24,7 +24,7 @@ from memstore.context.strategies import as_json, get_strategies
 from memstore.context.strategies.base import Strategy
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.ingest.redaction import Redactor
-from memstore.ingest.validation import KEPT_FOR, check_name, check_text, validate_days
+from memstore.ingest.validation import OWN_SETTINGS, check_name, check_text
 from memstore.models import Json, Section
 from memstore.settings import Settings
 from memstore.tool_calls import name_of
@@ -214,8 +214,8 @@ def _check_setting(name: str, value: Any) -> Any:
         return None
     if name == STRATEGIES:
         return as_json(value)
-    if name == KEPT_FOR:
-        return validate_days(value)
+    if name in OWN_SETTINGS:
+        return OWN_SETTINGS[name](value)
     if name == SECTIONS:
         return [section.as_dict() for section in read_sections(value)]
     if name in (BUDGET, RESERVE):

@@ -18,7 +18,8 @@ from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.chunking import sentences, split_code_blocks, split_lines, split_text
 from memstore.derive.dependencies import Dependencies, Producer
-from memstore.models import Chunk, Json, Message, Role, Tier
+from memstore.models import Chunk, FactColumns, Json, Message, Role, Tier
+from memstore.providers import Vectors
 from memstore.store.rows import NewChunk, PendingWork
 
 T_co = TypeVar("T_co", covariant=True)
@@ -96,6 +97,33 @@ class ChunkDeriver:
         """Store the chunks."""
         model = embedding_models.lock_active(scope, self.dependencies.embedder)
         return {"chunks": chunks.add(scope, result.chunks, model)}
+
+
+def add_fact_chunk(
+    scope: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: UUID | None
+) -> None:
+    """Let recall find a fact."""
+    chunk = Chunk(
+        item_id=fact.id,
+        chunk_index=0,
+        tier=Tier.FACTS,
+        conversation_id=conversation,
+        seq=None,
+        role=None,
+        speaker=fact.subject,
+        start=0,
+        stop=len(fact.text),
+        occurred_at=fact.occurred_at,
+    )
+    chunks.add(scope, [new_chunk(scope.user_id, chunk, fact.text, vector)], model)
+
+
+def restore_fact_chunk(
+    scope: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: UUID | None
+) -> None:
+    """Let recall find a fact that may have been quarantined until now, and so has no chunk."""
+    if not chunks.has_chunks(scope, fact.id):
+        add_fact_chunk(scope, fact, conversation, vector, model)
 
 
 class Chunker:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, groupby
@@ -28,6 +28,7 @@ from memstore._sync.store import chunks, erasure, llm_usage, messages, watermark
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.dependencies import Dependencies, Producer
+from memstore.derive.facts.rule_extractor import ExtractedBatch
 from memstore.derive.llm import CallMeter, CallsLost
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
 from memstore.events import Event, EventType
@@ -51,8 +52,9 @@ class Deriver(Protocol):
     """Makes rows of one kind from messages: loads batches, computes a result for each, and saves it.
 
     A result has `to_seq`, the last message that it covers, and `llm_session`, the calls of a chat model for it if any.
-    Those of summaries and facts also have `reload`, which loads as if nothing were stored of a conversation but some
-    results, and `replace`, which saves results in the place of all rows of a conversation.
+    Those of summaries and facts also have `stale_work`, the conversations of a user that are to be made anew; `reload`,
+    which loads as if nothing were stored of a conversation but some results; and `replace`, which saves results in the
+    place of all rows of a conversation.
     """
 
     name: str
@@ -244,14 +246,15 @@ def run_step(
     for step, result in zip(steps, _compute(database, steps), strict=True):
         work = step.work
         try:
+            made_by = _recipe_of(result, recipe)
             with erasure.transaction_if_unchanged(database, work.user_id, step.state[0]) as scope:
                 counts = step.deriver.save(scope, result)
                 if any(counts.get(kind) for kind in ("summaries", "facts", "refused", QUARANTINED)):
-                    event = _result_event(work, recipe, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
+                    event = _result_event(work, made_by, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
                     scope.events.append(event)
                 # Last: whoever adds messages waits for it.
-                made_by = None if counts.get("invalid_responses") else recipe
-                last_seq = watermarks.advance(scope, work, result.to_seq, made_by)
+                whole = None if counts.get("invalid_responses") else made_by
+                last_seq = watermarks.advance(scope, work, result.to_seq, whole)
         except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate):
@@ -325,17 +328,26 @@ def record_failure(database: Database, work: PendingWork, recipe: str, error: Ex
     run.failed.append(f"{work.deriver} of conversation {work.conversation_id}: {type(error).__name__}: {error}")
 
 
-def _rebuild_outdated(database: Database, deriver: Deriver, only: DeriveScope, run: RunState) -> None:
-    after: StaleWork | None = None
+def _recipe_of(result: Any, recipe: str) -> str:
+    """Return by which recipe a result was made: that of facts depends on the settings of their conversation."""
+    return result.recipe if isinstance(result, ExtractedBatch) else recipe
+
+
+def _iterate_users(database: Database, only: DeriveScope) -> Iterator[UUID]:
+    if only.user is not None:
+        yield only.user
+        return
+    for user, _ in messages.everybody(database):
+        yield user
+
+
+def _rebuild_outdated(database: Database, deriver: Any, only: DeriveScope, run: RunState) -> None:
     recipe = read_recipe(deriver)
-    while True:
-        with database.admin_transaction() as scope:
-            page = watermarks.stale_work(scope, deriver.name, recipe, only=only.user, after=after)
-        if not page:
-            return
-        after = page[-1]
-        run.totals[deriver.name] += sum(work.done_seq for work in page)
-        for work in _sort_by_time(database, page):
+    for user in _iterate_users(database, only):
+        with database.user_transaction(user) as scope:
+            works = watermarks.in_order(scope, deriver.stale_work(scope, recipe))
+        run.totals[deriver.name] += sum(work.done_seq for work in works)
+        for work in works:
             if run.stop_requested.is_set():
                 return
             try:
@@ -362,6 +374,7 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
             done_seq = results[-1].to_seq
             run.advance(rest, done_seq, {})
         with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as scope:
+            recipe = _recipe_of(results[0], recipe)
             counts = own.replace(scope, work.conversation_id, results, recipe)
             scope.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
             watermarks.mark_rederived(scope, work, None if counts.get("invalid_responses") else recipe)
@@ -379,9 +392,7 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
 
 def _embed_missing(database: Database, dependencies: Dependencies, only: DeriveScope, run: RunState) -> None:
     """Embed every chunk that lacks a vector of the active embedder, user by user."""
-    for user, _ in messages.everybody(database):
-        if only.user not in (None, user):
-            continue
+    for user in _iterate_users(database, only):
         with database.user_transaction(user) as scope:
             counts = messages.counts(scope)
         total = run.made[VECTORS] + counts["chunks"] - counts["vectors"]

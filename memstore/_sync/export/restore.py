@@ -135,7 +135,7 @@ class _Restore:
                 self.report.add_problem(ImportProblem(one.where, str(error)))
             return
         if isinstance(first, UserLine):
-            self._user(first)
+            self._user(batch[0].where, first)
         elif isinstance(first, ConversationLine):
             for one in batch:
                 self._conversation(one.where, one.line)
@@ -153,12 +153,15 @@ class _Restore:
             with self.database.user_transaction(self.user_id) as scope:
                 archive.pend(scope)
 
-    def _user(self, line: UserLine) -> None:
+    def _user(self, where: str, line: UserLine) -> None:
         self.user_line = line
+        settings, problem = self.builder.settings(line.settings)
+        if problem is not None:
+            self.report.add_problem(ImportProblem(where, problem))
         with self.database.user_transaction(line.user_id) as scope:
             if archive.owner(scope) is None and erasure.last_erasure(scope) is None:
                 self.report.restored["users"] += 1
-                archive.add_user(scope, line.user, line.settings, line.created_at)
+                archive.add_user(scope, line.user, settings, line.created_at)
 
     def _conversation(self, where: str, line: Any) -> None:
         self.declared = line.id

@@ -140,14 +140,19 @@ def known(
 
 
 def remembered(
-    scope: Transaction, model: UUID, until: datetime, *, aside: UUID | None = None, recipe: str = ""
+    scope: Transaction, model: UUID, until: datetime, *, aside: UUID | None = None, recipes: Collection[str] = ()
 ) -> list[RememberedFact]:
     """Return the latest active facts that were said by a moment and hold then.
 
-    Of a redo they are those of this recipe and of people that other conversations than the one `aside` say.
+    Of a redo they are those of these recipes and of people that other conversations than the one `aside` say.
     """
-    values = {"model_id": model, "until": until, "aside": aside, "recipe": recipe, "limit": MOST_REMEMBERED}
+    values = {"model_id": model, "until": until, "aside": aside, "recipes": list(recipes), "limit": MOST_REMEMBERED}
     return scope.all(SQL["remembered"], _remembered, **values)
+
+
+def types(scope: Transaction) -> list[str]:
+    """Return the types that the user's facts have."""
+    return scope.column(SQL["types"])
 
 
 def edges(scope: Transaction, name: str) -> list[Edge]:

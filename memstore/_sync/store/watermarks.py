@@ -151,18 +151,9 @@ def backlog(scope: Transaction, *, only: UUID | None) -> dict[str, int]:
     return dict(scope.tuples(SQL["backlog"], only=only))
 
 
-def stale_work(
-    scope: Transaction,
-    deriver: str,
-    recipe: str,
-    *,
-    only: UUID | None,
-    after: PendingWork | None = None,
-    limit: int = 500,
-) -> list[StaleWork]:
-    """Return conversations that a deriver derived by another recipe, in the order of ids."""
-    values = {"deriver": deriver, "recipe": recipe, "only": only, "limit": limit}
-    return scope.all(SQL["outdated"], StaleWork, **values, **_after(after))
+def stale_work(scope: Transaction, deriver: str, recipe: str) -> list[StaleWork]:
+    """Return the user's conversations that another recipe derived, or that may have one of their own."""
+    return scope.all(SQL["outdated"], StaleWork, deriver=deriver, recipe=recipe)
 
 
 def _after(last: PendingWork | ConversationKey | None) -> dict[str, UUID]:

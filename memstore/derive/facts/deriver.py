@@ -8,16 +8,17 @@ derived first, the value that was said last is the active one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from memstore.derive.chunking import split_segments
-from memstore.derive.chunks import load_next_messages
+from memstore.derive.chunks import add_fact_chunk, load_next_messages, restore_fact_chunk
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.facts.entities import related_subjects
+from memstore.derive.facts.guidelines import Guidelines
 from memstore.derive.facts.llm_extractor import CONTEXT, LLMExtractor
 from memstore.derive.facts.normalization import adds_nothing, slot_of_fact
 from memstore.derive.facts.reconcile import (
@@ -30,22 +31,27 @@ from memstore.derive.facts.reconcile import (
     related_attributes,
 )
 from memstore.derive.facts.rule_extractor import BEFORE, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
-from memstore.models import HAND, QUARANTINED, Chunk, FactColumns, KnownFact, RememberedFact, Tier
-from memstore.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, tombstones
-from memstore.store.chunks import new_chunk
+from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact
+from memstore.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, tombstones, watermarks
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, Taken
-from memstore.store.rows import PendingWork
+from memstore.store.rows import PendingWork, StaleWork
 
 NEAREST = 3  # facts in other words that a new one is compared with
 REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
 
 
-async def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None, *, taken: Taken | None = None) -> bool:
+class Redo(NamedTuple):
+    """The sources that a redo took back, which are recorded as they were, and the recipes that are not made anew."""
+
+    taken: Taken
+    recipes: Collection[str]
+
+
+async def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None, redo: Redo | None = None) -> bool:
     """Store a fact, or what it means for known ones; return whether it is new. The user is locked.
 
-    In a redo `taken` are the sources that it took back, which are recorded as they were. Facts by other recipes then
-    take in no source for being alike: they wait to be made anew themselves.
+    In a redo facts by other recipes take in no source for being alike: they wait to be made anew themselves.
     """
     fact = new.fact
     aside = related_subjects(fact, new.speaker) if new.slot is not None else None
@@ -62,8 +68,8 @@ async def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None,
     known = [one for one in known if one.fact.state != QUARANTINED]
     twin = _same_statement(new, known)
     others = [one for one in known if one is not twin]
-    if taken is not None:
-        anew = {one.fact.id for one in others if one.by_hand is None and one.fact.recipe not in (HAND, fact.recipe)}
+    if redo is not None:
+        anew = {one.fact.id for one in others if one.by_hand is None and one.fact.recipe not in redo.recipes}
         anew -= set(new.ends)
         others = [replace(one, cosine=None) if one.fact.id in anew else one for one in others]
         others = [one for one in others if one.fact.id not in anew or one.fact.attribute is not None]
@@ -74,7 +80,7 @@ async def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None,
             return True
         twin = decision.twin
         others = [one for one in others if one is not twin]
-    recorded = taken or {}
+    recorded = redo.taken if redo else {}
     sources = [Source(twin.fact.id, span, recorded.get((twin.fact.id, span.message_id))) for span in new.spans]
     await facts.add_sources(scope, sources)
     await _reinforce(scope, new, twin, others, model)
@@ -224,7 +230,7 @@ async def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, m
     if fact is new.fact:
         recorded_at = await facts.add(scope, fact)
         await facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in new.spans])
-        await add_chunk(scope, new, model)
+        await add_fact_chunk(scope, fact, new.conversation_id, new.vector, model)
         return recorded_at
     if fact.state == QUARANTINED:  # said by somebody who is trusted now: it rests on that alone
         columns = {name: getattr(new.fact, name) for name in (*REFRESHED, "valid_from", "valid_to")}
@@ -232,34 +238,10 @@ async def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, m
         await facts.drop_sources(scope, fact.id)
         await facts.add_sources(scope, [Source(fact.id, span) for span in new.spans])
         await facts.first_said(scope, [fact.id])
-        await restore_chunk(scope, new, model)
+        await restore_fact_chunk(scope, new.fact, new.conversation_id, new.vector, model)
     elif fact.state != "active":
         await fact_history.change(scope, fact, "restored", actor=actor, state="active", valid_to=None)
     return None
-
-
-async def add_chunk(scope: Transaction, new: ExtractedFact, model: UUID | None) -> None:
-    """Let recall find a fact."""
-    fact = new.fact
-    chunk = Chunk(
-        item_id=fact.id,
-        chunk_index=0,
-        tier=Tier.FACTS,
-        conversation_id=new.conversation_id,
-        seq=None,
-        role=None,
-        speaker=fact.subject,
-        start=0,
-        stop=len(fact.text),
-        occurred_at=fact.occurred_at,
-    )
-    await chunks.add(scope, [new_chunk(scope.user_id, chunk, fact.text, new.vector)], model)
-
-
-async def restore_chunk(scope: Transaction, new: ExtractedFact, model: UUID | None) -> None:
-    """Let recall find a fact that may have been quarantined until now, and so has no chunk."""
-    if not await chunks.has_chunks(scope, new.fact.id):
-        await add_chunk(scope, new, model)
 
 
 async def _supersede(
@@ -337,6 +319,9 @@ async def supersede_again(scope: Transaction, fact_id: UUID, retracted_at: datet
 class FactExtractor(Producer, Protocol):
     """Extracts facts from messages. Pure but for the models that it asks."""
 
+    def recipe_under(self, guidelines: Guidelines) -> str:
+        """Return the recipe of what it makes under guidelines."""
+
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Return the facts of each batch."""
 
@@ -348,7 +333,8 @@ class FactDeriver:
 
     def __init__(self, resources: Dependencies) -> None:
         self.dependencies = resources
-        model = resources.facts_model
+        model, settings = resources.facts_model, resources.settings
+        self._store_level = settings.fact_instructions, settings.fact_types
         self.producer: FactExtractor = RuleExtractor(resources) if model is None else LLMExtractor(resources, model)
 
     async def load(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
@@ -369,7 +355,23 @@ class FactDeriver:
             gap = timedelta(hours=settings.session_gap_hours)
             if (first := next(split_segments(read, gap, settings.segment_tokens), None)) and len(first) < len(read):
                 read, to_seq = list(first), first[-1].seq
-        return FactBatch(to_seq, [*reversed(before), *read], len(before))
+        (guidelines,) = await self._guidelines(scope, work.conversation_id)
+        return FactBatch(to_seq, [*reversed(before), *read], len(before), guidelines)
+
+    async def _guidelines(self, scope: Transaction, conversation: UUID | None = None) -> list[Guidelines]:
+        """Return what is wanted in a conversation; by default in each of the user's, once."""
+        own = await messages.fact_settings(scope, conversation)
+        return [Guidelines.of(self._store_level, row[:2], row[2:]) for row in own]
+
+    async def _recipes(self, scope: Transaction, conversation: UUID | None = None) -> set[str]:
+        """Return the recipes that make a conversation's facts, or all of the user's, now; and that by hand."""
+        return {HAND, *map(self.producer.recipe_under, await self._guidelines(scope, conversation))}
+
+    async def stale_work(self, scope: Transaction, recipe: str) -> list[StaleWork]:
+        """Return the conversations of the user whose facts are by another recipe than is theirs now."""
+        usual = self.producer.recipe_under(Guidelines.of(self._store_level))
+        works = await watermarks.stale_work(scope, self.name, usual)
+        return [work for work in works if work.recipe not in await self._recipes(scope, work.conversation_id)]
 
     def compute(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Extract, and embed what was extracted."""
@@ -377,7 +379,7 @@ class FactDeriver:
 
     async def save(self, scope: Transaction, made: ExtractedBatch) -> dict[str, int]:
         """Store new facts; let known ones be reinforced, superseded or contradicted."""
-        return await self._write(scope, [made])
+        return await self._write(scope, [made], None)
 
     async def reload(
         self, scope: Transaction, work: PendingWork, limit: int, made: Sequence[ExtractedBatch]
@@ -388,8 +390,8 @@ class FactDeriver:
             return batch
         until = max(message.occurred_at for message in batch.messages)
         embedder = chunks.model_id(self.dependencies.embedder)
-        conversation, recipe = work.conversation_id, self.producer.recipe
-        stored = await facts.remembered(scope, embedder, until, aside=conversation, recipe=recipe)
+        conversation, recipes = work.conversation_id, await self._recipes(scope)
+        stored = await facts.remembered(scope, embedder, until, aside=conversation, recipes=recipes)
         known = {one.fact.id: one for one in stored}
         for one in (fact for results in made for fact in results.facts if fact.fact.state != QUARANTINED):
             known[one.fact.id] = RememberedFact(one.fact, one.fact.occurred_at, one.speaker, one.vector)
@@ -421,16 +423,14 @@ class FactDeriver:
         restored = await fact_history.restore_orphaned(scope, actor=recipe)
         for one in new:
             await _restore_spared(scope, one, actor=recipe)
-        counts = await self._write(scope, made, taken=taken)
+        counts = await self._write(scope, made, Redo(taken, await self._recipes(scope)))
         await facts.remove_unsaid(scope, sorted(staying))  # what is said in other words now, by another fact
         restored += await fact_history.restore_orphaned(scope, actor=recipe)
         for fact in restored:
             await reapply(scope, fact, actor=recipe)
         return counts
 
-    async def _write(
-        self, scope: Transaction, made: Sequence[ExtractedBatch], *, taken: Taken | None = None
-    ) -> dict[str, int]:
+    async def _write(self, scope: Transaction, made: Sequence[ExtractedBatch], redo: Redo | None) -> dict[str, int]:
         new = [one for batch in made for one in batch.facts]
         asked = [batch.llm_session for batch in made if batch.llm_session]
         invalid, refused = sum(batch.invalid for batch in made), sum(batch.refused for batch in made)
@@ -442,7 +442,7 @@ class FactDeriver:
             for one in new:
                 if one.fact.id not in erased:
                     kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
-                    counts[kind] = counts.get(kind, 0) + await apply_fact(scope, one, model, taken=taken)
+                    counts[kind] = counts.get(kind, 0) + await apply_fact(scope, one, model, redo)
         # After the user was locked, as summaries do: the other way round they would wait for each other.
         for calls in asked:
             await llm_usage.keep(scope, calls.usage, calls.invalid_responses)

@@ -7,13 +7,16 @@ is known: of a daughter and a friend called Lily neither is meant for sure. Whos
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from memstore.derive.facts.normalization import word_set
 from memstore.derive.facts.rule_extractor import UNNAMED
 from memstore.derive.rules.slots import FORMER
 from memstore.models import FactColumns, Message, RememberedFact, Role
+from memstore.providers import Vectors
 
 LIFE = f"{FORMER}life"  # the attribute of a death
 PARTED = ("divorced", "separated", "geschieden", "getrennt")  # values of marital_status
@@ -194,3 +197,38 @@ def may_mean(known: str, subject: str, text: str) -> bool:
 def find_introduction(name: str, text: str) -> re.Match[str] | None:
     """Return where somebody says that this is their name, which is the first group."""
     return re.search(_INTRODUCTION.format(re.escape(name)), text, re.IGNORECASE)
+
+
+# What is known of them
+
+NEAREST = 20  # known facts that a model is shown
+SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attributes of one value at a time
+ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
+_CHANGING = SINGLE | ALWAYS | frozenset(["phone", "email", "address", "school", "plan", "task", "decision"])
+
+
+def choose_known(
+    known: Sequence[RememberedFact], texts: Sequence[str], vectors: Sequence[Vectors | None]
+) -> list[RememberedFact]:
+    """Return the known facts that a segment has most to do with, the nearest first.
+
+    What always holds comes first, and what may change of people who are named; then what is nearest in meaning.
+    """
+    said = " ".join(texts).casefold()
+    asked = [vector / (np.linalg.norm(vector) or 1) for vector in vectors if vector is not None]
+
+    def weigh(one: RememberedFact) -> float:
+        cosine = 0.0
+        if one.vector is not None and asked and len(one.vector) == len(asked[0]):
+            own = one.vector / (np.linalg.norm(one.vector) or 1)
+            cosine = max(float(own @ vector) for vector in asked)
+        who = one.fact.subject.rpartition("'s ")[2].rpartition(" ")[2].casefold()
+        root = (one.fact.attribute or "").partition("/")[0]
+        weight = cosine + 0.2 * (one.fact.subject != one.speaker and len(who) > 2 and who in said)
+        return (
+            weight
+            + 0.3 * (one.fact.type == "constraint" or root in ALWAYS)
+            + 0.15 * (root in _CHANGING or root in ("medication", "appointment", "pet"))
+        )
+
+    return sorted(known, key=lambda one: (-weigh(one), one.fact.id))[:NEAREST]

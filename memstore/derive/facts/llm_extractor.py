@@ -15,13 +15,20 @@ from functools import partial
 from typing import Annotated
 from uuid import UUID
 
-import numpy as np
 from pydantic import AfterValidator, BaseModel
 
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
-from memstore.derive.facts.entities import THE_USER, find_introduction, find_user_name, may_mean, name_user, owner_of
+from memstore.derive.facts.entities import (
+    THE_USER,
+    find_introduction,
+    find_user_name,
+    may_mean,
+    name_user,
+    owner_of,
+)
 from memstore.derive.facts.grounding import Span, find_doubt, find_source, is_repeated, may_end, names_time, shares_word
+from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
     CONFIDENCE,
@@ -46,17 +53,10 @@ CONTEXT, CONTEXT_TIME = 6, timedelta(days=1)  # messages before it that are show
 VERSION = 3
 MAX_TOKENS = 1400  # of an answer: the fifteen facts that the prompt allows, of 60 to 90 tokens each
 MAX_PARTS = 6  # answers about one segment, where each was cut
-NEAREST = 20  # known facts that are shown
-MOST_FACTS, MOST_SOURCES = (
-    15,
-    8,
-)  # of an answer, as the prompt says, and of a fact: each is applied with the user locked
+MOST_FACTS, MOST_SOURCES = 15, 8  # of an answer, as the prompt says, and of a fact: the user is locked meanwhile
 LONGEST = {"text": 600, "subject": 300, "attribute": 300, "value": 600}  # characters, for an index of 2,700 bytes
 SHOWN = 300  # characters of a known fact, and of a message before
 
-SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attributes of one value at a time
-ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
-_CHANGING = SINGLE | ALWAYS | frozenset(["phone", "email", "address", "school", "plan", "task", "decision"])
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
 
 
@@ -124,7 +124,7 @@ def recipe(model: ChatModel) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A segment to be asked about: the messages, those before it, what is known, and the user's name if there is one.
+    """A segment to be asked about: the messages, those before it, what is known, the user's name, and what is wanted.
 
     `known` begins with what matters most. `trusted` are the roles that facts are taken from. Users and assistants are
     always shown; system prompts and the output of tools are kept from the model otherwise.
@@ -135,6 +135,7 @@ class Inquiry:
     known: Sequence[RememberedFact] = ()
     user: str = ""
     trusted: Collection[str] = (Role.USER,)
+    guidelines: Guidelines = NO_GUIDELINES
 
     def run(self, session: LLMSession, request: LLMRequest, max_tokens: int = MAX_TOKENS) -> Findings:
         """Ask, and return what was found: one call, or more where the segment or the answer is long.
@@ -143,7 +144,7 @@ class Inquiry:
         is returned.
         """
         findings = Findings()
-        system = llm.load_prompt("facts").text
+        system = llm.load_prompt("facts").text + self.guidelines.prompt
         own = self._fit(system, session.model, max_tokens)
         make = partial(llm.make_chat, system, background=own._background())
         for shown in split_to_window(make, make_passages(self.segment, self.trusted), session.model, max_tokens):
@@ -190,10 +191,10 @@ class Inquiry:
     ) -> None:
         if not any(passage.role in self.trusted for passage in shown):
             return
-        chat, written = make(shown), 0
+        chat, written, schema = make(shown), 0, add_types(_Facts, _Fact, tuple(self.guidelines.types))
         try:
             for _ in range(MAX_PARTS):
-                completion = session.complete(chat, _Facts, max_tokens)
+                completion = session.complete(chat, schema, max_tokens)
                 answer = completion.answer
                 self._read(answer, shown, findings)
                 written += len(answer.facts)
@@ -322,36 +323,6 @@ def _tidy(text: str) -> str:
     return _SPACES.sub(" ", text).strip()
 
 
-# -- what is known
-
-
-def choose_known(
-    known: Sequence[RememberedFact], texts: Sequence[str], vectors: Sequence[Vectors | None]
-) -> list[RememberedFact]:
-    """Return the known facts that a segment has most to do with, the nearest first.
-
-    What always holds comes first, and what may change of people who are named; then what is nearest in meaning.
-    """
-    said = " ".join(texts).casefold()
-    asked = [vector / (np.linalg.norm(vector) or 1) for vector in vectors if vector is not None]
-
-    def weigh(one: RememberedFact) -> float:
-        cosine = 0.0
-        if one.vector is not None and asked and len(one.vector) == len(asked[0]):
-            own = one.vector / (np.linalg.norm(one.vector) or 1)
-            cosine = max(float(own @ vector) for vector in asked)
-        who = one.fact.subject.rpartition("'s ")[2].rpartition(" ")[2].casefold()
-        root = (one.fact.attribute or "").partition("/")[0]
-        weight = cosine + 0.2 * (one.fact.subject != one.speaker and len(who) > 2 and who in said)
-        return (
-            weight
-            + 0.3 * (one.fact.type == "constraint" or root in ALWAYS)
-            + 0.15 * (root in _CHANGING or root in ("medication", "appointment", "pet"))
-        )
-
-    return sorted(known, key=lambda one: (-weigh(one), one.fact.id))[:NEAREST]
-
-
 class LLMExtractor:
     """Extracts facts by asking a chat model."""
 
@@ -367,9 +338,13 @@ class LLMExtractor:
         """The model, its prompt, and the roles that are read and trusted. Raises `ModelUnavailable`."""
         return self.trust.recipe(recipe(self.model))
 
+    def recipe_under(self, guidelines: Guidelines) -> str:
+        """Return the recipe with what the model is told of them."""
+        return mark_recipe(self.recipe, guidelines.prompt)
+
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Return the facts of each batch, which is one segment."""
-        return [self._extract(batch, self.recipe) for batch in batches]
+        return [self._extract(batch, self.recipe_under(batch.guidelines)) for batch in batches]
 
     def _extract(self, batch: FactBatch, recipe: str) -> ExtractedBatch:
         session = self.resources.start_session(self.model, "facts")
@@ -386,11 +361,11 @@ class LLMExtractor:
         before = [each for each in before if segment and segment[0].occurred_at - each.occurred_at < CONTEXT_TIME]
         texts = [each.text for each in segment if each.role in self.trust.roles and each.text and each.text.strip()]
         if not texts:
-            return ExtractedBatch(batch.to_seq, [], session)
+            return ExtractedBatch(batch.to_seq, recipe, [], session)
         known = choose_known(batch.known, texts, self.resources.embed(texts) if batch.known else ())
         user = find_user_name(read, batch.known)
         request = LLMRequest(segment[0].conversation_id, "facts", segment[0].seq, segment[-1].seq, recipe)
-        findings = Inquiry(segment, before, known, user, self.trust.roles).run(session, request)
+        findings = Inquiry(segment, before, known, user, self.trust.roles, batch.guidelines).run(session, request)
         invalid = len(session.invalid_responses)
         if findings.refusals:
             whys = [why for why, _ in findings.refusals]
@@ -399,7 +374,7 @@ class LLMExtractor:
             session.reject(replace(request, part="refused"), f"Not believed: {told}.", said)
         facts = list(self._facts(findings, {each.id: each for each in segment}, recipe, user or findings.user))
         to_seq = batch.to_seq if findings.read_to is None else findings.read_to
-        return ExtractedBatch(to_seq, facts, session, invalid, len(findings.refusals))
+        return ExtractedBatch(to_seq, recipe, facts, session, invalid, len(findings.refusals))
 
     def _facts(
         self, findings: Findings, messages: dict[UUID, Message], recipe: str, user: str

@@ -10,14 +10,12 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._compat import to_thread
-from memstore.derive.chunks import run_with_active_embedder
+from memstore.derive.chunks import add_fact_chunk, restore_fact_chunk, run_with_active_embedder
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.deriver import (
-    add_chunk,
     apply_edited_slot,
     apply_manual_fact,
     reactivate_superseded,
-    restore_chunk,
     supersede_again,
 )
 from memstore.derive.facts.normalization import parse_slot, slot_of_fact
@@ -25,7 +23,7 @@ from memstore.derive.facts.rule_extractor import BY_HAND, UNTRUSTED, ExtractedFa
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import check_choice, check_name, check_text
-from memstore.models import FACT_KINDS, FACT_TYPES, HAND, QUARANTINED, Fact, FactChange, FactColumns, FactSpan, kind_of
+from memstore.models import FACT_KINDS, HAND, QUARANTINED, Fact, FactChange, FactColumns, FactSpan, kind_of
 from memstore.store import chunks, embedding_models, fact_history, facts, messages
 from memstore.store.database import Database, Transaction
 from memstore.store.facts import Source
@@ -71,7 +69,7 @@ def check_fact(new: NewFact) -> None:
     for name, limit in MAX_PARTS.items():
         if len(getattr(new, name) or "") > limit:
             raise InvalidInput(f"A fact's {name} has at most {limit:,} characters, not {len(getattr(new, name)):,}.")
-    check_choice("type", new.type or "", FACT_TYPES)
+    check_text(new.type, "the type")
     check_choice("kind", new.kind, FACT_KINDS)
     if not isinstance(new.confidence, int | float) or not 0 <= new.confidence <= 1:
         raise InvalidInput(f"confidence={new.confidence!r}: give a number from 0 to 1.")
@@ -166,7 +164,7 @@ async def add_fact(database: Database, resources: Dependencies, user_name: str, 
                 columns = {name: getattr(fact, name) for name in EDITED} | {"state": "active", "recipe": HAND}
                 await fact_history.change(scope, known, "edited", actor=HAND, **columns)
                 if was_hidden:
-                    await restore_chunk(scope, entered, model)
+                    await restore_fact_chunk(scope, entered.fact, None, entered.vector, model)
                 await facts.add_sources(scope, [Source(fact.id, span) for span in entered.spans])
             await apply_manual_fact(scope, entered, known, model)
             return await _fact(scope, fact.id)
@@ -207,7 +205,7 @@ async def confirm_fact(database: Database, resources: Dependencies, user_id: UUI
             if fact.state == QUARANTINED:
                 model = await embedding_models.lock_active(scope, resources.embedder)
                 await fact_history.change(scope, fact, "confirmed", actor=HAND, state="active")
-                await restore_chunk(scope, entered, model)
+                await restore_fact_chunk(scope, entered.fact, None, entered.vector, model)
                 await apply_manual_fact(scope, entered, fact, model)
             else:
                 check_active(fact)
@@ -264,7 +262,7 @@ async def _replace(scope: Transaction, resources: Dependencies, old: Fact, enter
     done = await fact_history.change(scope, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
     model = await embedding_models.lock_active(scope, resources.embedder)
     await facts.add(scope, edited.fact)
-    await add_chunk(scope, edited, model)
+    await add_fact_chunk(scope, edited.fact, None, edited.vector, model)
     # The messages stand behind it still; which of their characters say it is not known of the new words.
     spans = [replace(span, start=None, stop=None) for span in old.spans]
     await facts.add_sources(scope, [Source(edited.fact.id, span) for span in spans])

@@ -14,7 +14,7 @@ only lower the trust of its role, since whoever writes a file that is imported w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -22,6 +22,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.derive.dependencies import Dependencies
+from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, mark_recipe
 from memstore.derive.llm import LLMSession
 from memstore.derive.rules import pack
 from memstore.derive.rules.engine import extract_slots
@@ -34,6 +35,7 @@ from memstore.derive.rules.utterances import (
     clauses_of,
     in_quotes,
     quotations,
+    type_of,
 )
 from memstore.ingest.validation import TRUST, TRUSTED
 from memstore.models import QUARANTINED, FactColumns, FactSpan, Message, RememberedFact, Role, kind_of
@@ -102,6 +104,7 @@ __all__ = ["THRESHOLD", "FactDraft", "Utterance", "extract"]
 CONFIDENCE, QUOTED = 0.9, 0.6
 COVERED = 0.7  # share of a quotation that fills slots, from which it is left out beside them
 STATEMENT = "statement"
+LOOSE = (STATEMENT, "plan", "event")  # types that give way to one's own; others say what always holds, or of whom
 SHORT = 100  # characters of a message whose language its words may not tell
 
 
@@ -128,11 +131,18 @@ class FactDraft:
     slot: Slot | None = None
 
 
-def extract(utterance: Utterance, before: Sequence[Utterance] = (), *, worth: float = THRESHOLD) -> list[FactDraft]:
+def extract(
+    utterance: Utterance,
+    before: Sequence[Utterance] = (),
+    *,
+    worth: float = THRESHOLD,
+    types: Mapping[str, re.Pattern[str]] | None = None,
+) -> list[FactDraft]:
     """Return the facts that a message says, in its order, each once; none for any role but "user".
 
     `before` are up to three messages before it, the newest last: they say whom it is said to, and what "sorry, I meant
     Tuesday" corrects. `worth` is the least that a quotation must be worth, from 0 to 1; a slot is told at any worth.
+    `types` are types of one's own with the words by which a quotation, a plan or an event is one.
     """
     if utterance.role != "user":
         return []
@@ -140,11 +150,13 @@ def extract(utterance: Utterance, before: Sequence[Utterance] = (), *, worth: fl
     code, fills = _read(utterance, before, to_friend=to_friend)
     language = pack.language(code) if code in pack.LANGUAGES else None
     facts = [_draft(one, code) for one in fills]
-    for quote in quotations(utterance, utterance.asserted(language), language, to_friend=to_friend):
+    types, asserted = types or {}, utterance.asserted(language)
+    for quote in quotations(utterance, asserted, language, to_friend=to_friend, types=types):
         for start, stop, slot in _beside(quote, fills, utterance, language) if quote.worth >= worth else ():
             text = f'{utterance.subject}: "{in_quotes(utterance.text[start:stop])}"'
             said = (utterance.subject, QUOTED, code, start, stop)
             facts.append(FactDraft(text, STATEMENT, kind_of(STATEMENT), *said, slot=slot))
+    facts = [replace(one, type=type_of(one.text, types) or one.type) if one.type in LOOSE else one for one in facts]
     return sorted(facts, key=lambda one: one.start)
 
 
@@ -246,6 +258,7 @@ class FactBatch:
     to_seq: int
     messages: list[Message]
     before: int
+    guidelines: Guidelines = NO_GUIDELINES
     known: Sequence[RememberedFact] = ()
 
 
@@ -272,12 +285,13 @@ class ExtractedFact:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedBatch:
-    """The facts of the messages up to `to_seq`, and where a model was asked for them, what that cost.
+    """The facts of the messages up to `to_seq` by a recipe, and where a model was asked for them, what that cost.
 
     Of its answers so many could not be used, and so much of the others was not believed.
     """
 
     to_seq: int
+    recipe: str
     facts: list[ExtractedFact]
     llm_session: LLMSession | None = None
     invalid: int = 0
@@ -299,26 +313,30 @@ class RuleExtractor:
         """The version of the rules, and the roles that are read and trusted."""
         return self.trust.recipe(RECIPE)
 
+    def recipe_under(self, guidelines: Guidelines) -> str:
+        """Return the recipe with the words by which types of one's own are known."""
+        return mark_recipe(self.recipe, guidelines.rule_text)
+
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Return the facts of each batch; texts of all batches go to the encoder together."""
         read = [list(self._read(batch)) for batch in batches]
         vectors = iter(self.resources.embed([draft.text for drafts in read for _, draft in drafts]))
-        recipe = self.recipe
-        return [
-            ExtractedBatch(
-                batch.to_seq,
-                [to_fact(draft, message, next(vectors), recipe, self.trust) for message, draft in drafts],
-            )
-            for batch, drafts in zip(batches, read, strict=True)
-        ]
+        extracted = []
+        for batch, drafts in zip(batches, read, strict=True):
+            recipe = self.recipe_under(batch.guidelines)
+            facts = [to_fact(draft, message, next(vectors), recipe, self.trust) for message, draft in drafts]
+            extracted.append(ExtractedBatch(batch.to_seq, recipe, facts))
+        return extracted
 
     def _read(self, batch: FactBatch) -> Iterator[tuple[Message, FactDraft]]:
+        types = batch.guidelines.words
         for place in range(batch.before, len(batch.messages)):
             message = batch.messages[place]
             if not message.text or message.role not in self.trust.roles or message.role not in LEVELS:
                 continue
             utterance = replace(_utterance(message), role=Role.USER)  # whoever is read is read as a person is
-            found = extract(utterance, [_utterance(one) for one in batch.messages[max(0, place - BEFORE) : place]])
+            before = [_utterance(one) for one in batch.messages[max(0, place - BEFORE) : place]]
+            found = extract(utterance, before, types=types)
             first = {(one.subject, one.text): one for one in reversed(found)}  # each where it is said first
             for one in islice(reversed(first.values()), MOST):
                 yield message, one

@@ -195,6 +195,11 @@ _UNPARTED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WORD = re.compile(r"\w[\w'’-]*")
 
 
+def type_of(words: str, types: Mapping[str, re.Pattern[str]]) -> str | None:
+    """Return the type of one's own that has one of these words; `types` are patterns of words by name."""
+    return next((name for name, pattern in types.items() if pattern.search(words)), None)
+
+
 class Quotation(NamedTuple):
     """The characters `start` to `stop` of a message, and what they are worth."""
 
@@ -204,9 +209,17 @@ class Quotation(NamedTuple):
 
 
 def quotations(
-    utterance: Utterance, sentences: Sequence[Sentence], language: Language | None, *, to_friend: bool
+    utterance: Utterance,
+    sentences: Sequence[Sentence],
+    language: Language | None,
+    *,
+    to_friend: bool,
+    types: Mapping[str, re.Pattern[str]],
 ) -> list[Quotation]:
-    """Return the sentences of a message with what each is worth; `to_friend`: it is said to no assistant."""
+    """Return the sentences of a message with what each is worth; `to_friend`: it is said to no assistant.
+
+    What has a word of a type of one's own, and asks for nothing, is worth most, whatever it is about.
+    """
     found: list[Quotation] = []
     stems: list[set[str]] = []
     last: Sentence | None = None
@@ -221,7 +234,7 @@ def quotations(
                 begins = _begins(utterance.clean_text, start, stop, last, language)
             for begin in (found[-1].start if found and one < found[-1].stop else one for one in begins):
                 words = " ".join(utterance.clean_text[begin:stop].split())
-                if asked or _states(words, language, to_friend=to_friend, brief=brief):
+                if asked or _states(words, language, types, to_friend=to_friend, brief=brief):
                     break
             else:
                 continue
@@ -236,7 +249,10 @@ def quotations(
         last = sentence
     repeated = REPEATED if to_friend else REPEATED_TO_ASSISTANT
     worths = _ranked([one.worth for one in found], repeated)
-    return [one._replace(worth=worth) for one, worth in zip(found, worths, strict=True)]
+    return [
+        one._replace(worth=1.0 if type_of(utterance.clean_text[one.start : one.stop], types) else worth)
+        for one, worth in zip(found, worths, strict=True)
+    ]
 
 
 def _begins(text: str, start: int, stop: int, last: Sentence | None, language: Language) -> list[int]:
@@ -290,9 +306,13 @@ def _begin(text: str, place: int, stop: int, language: Language | None) -> int:
     return found.start() if found else stop
 
 
-def _states(words: str, language: Language | None, *, to_friend: bool, brief: bool) -> bool:
+def _states(
+    words: str, language: Language | None, types: Mapping[str, re.Pattern[str]], *, to_friend: bool, brief: bool
+) -> bool:
     if not SHORTEST <= _count(words) <= MOST_WORDS:
         return False
+    if type_of(words, types):
+        return language is None or not _asks_for(words, language)
     if language is None:
         return to_friend or bool(_NAME.search(words)) or any(letter.isdigit() for letter in words)
     patterns = language.patterns

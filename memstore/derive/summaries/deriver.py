@@ -37,12 +37,12 @@ from memstore.derive.summaries.extractive import (
 from memstore.derive.summaries.llm import LLMSummarizer, make_request
 from memstore.errors import InvalidInput
 from memstore.models import Chunk, Message, Summary, Tier
-from memstore.store import chunks, embedding_models, erasure, llm_usage, messages, summaries
+from memstore.store import chunks, embedding_models, erasure, llm_usage, messages, summaries, watermarks
 from memstore.store.chunks import new_chunk
 from memstore.store.database import Database, Transaction
 from memstore.store.erasure import UserVersion
 from memstore.store.errors import ConcurrentUpdate
-from memstore.store.rows import NewChunk, PendingWork
+from memstore.store.rows import NewChunk, PendingWork, StaleWork
 
 # Levels above this are no chunks: they repeat its lines, and one question would find the same words six times.
 RECALLED = 1
@@ -118,6 +118,10 @@ class SummaryDeriver:
             level, below = level + 1, above
         new = await messages.messages(scope, work.conversation_id, from_seq=reach + 1, to_seq=to_seq)
         return SummaryBatch(work, to_seq, new, waiting)
+
+    async def stale_work(self, scope: Transaction, recipe: str) -> list[StaleWork]:
+        """Return the conversations of the user that another recipe has summarized."""
+        return [work for work in await watermarks.stale_work(scope, self.name, recipe) if work.recipe != recipe]
 
     async def reload(
         self, scope: Transaction, work: PendingWork, limit: int, results: Sequence[SummaryResult]

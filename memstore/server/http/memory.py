@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import AfterValidator, BaseModel, Field, StrictBool, StrictFloat, StrictInt
 
 from memstore.ingest.validation import Moment
-from memstore.models import Fact, FactChange, FactKind, FactType, Hit, Json, Role, Tier
+from memstore.models import FACT_TYPES, Fact, FactChange, FactKind, Hit, Json, Role, Tier
 from memstore.server.http.dependencies import (
     MAX_LIMIT,
     USER,
@@ -120,6 +120,12 @@ async def get_receipt(user: UserDep, receipt: UUID) -> Json:
     return (await user.receipt(receipt)).as_dict()
 
 
+Type = Annotated[
+    str,
+    Field(min_length=1, max_length=40, description=f"{', '.join(FACT_TYPES)}, or a type of the settings' fact_types"),
+]
+
+
 class FactFields(StrictModel):
     """What may be said of a fact; what is left out of a change stays."""
 
@@ -137,7 +143,7 @@ class NewFactRequest(FactFields):
     """A fact that is entered by hand."""
 
     text: str = Field(min_length=1, max_length=MAX_TEXT)
-    type: FactType
+    type: Type
     sources: list[UUID] = Field([], description="ids of messages that say it")
     quarantined: StrictBool = Field(False, description="it waits until it is confirmed, as what a model proposes")
 
@@ -146,14 +152,14 @@ class FactEdit(FactFields):
     """What is to be other of a fact, something at least."""
 
     text: str = Field("", min_length=1, max_length=MAX_TEXT)
-    type: FactType = "identity"
+    type: Type = "identity"
 
 
 class FactParams(PageParams):
     """Which facts are asked for."""
 
     state: Literal["active", "ended", "quarantined", "superseded", "retracted", "erased", "all"] = "active"
-    type: FactType | None = None
+    type: Type | None = None
     kind: FactKind | None = None
     subject: str | None = None
     as_of: Moment | None = None

@@ -21,9 +21,11 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from starlette.types import Receive, Scope, Send
 
 from memstore.client.store import AsyncMemoryStore
+from memstore.derive.facts.guidelines import Guidelines
 from memstore.errors import DatabaseUnreachable, EmbeddedError, InvalidInput, MemstoreError
 from memstore.server.mcp import results
 from memstore.server.mcp.tools import TOOLS, BackgroundDeriver, UserMemory, current_memory
+from memstore.settings import Settings
 from memstore.text import format_day
 
 MAX_FACTS = 500  # in one text
@@ -55,7 +57,7 @@ class MemoryServer(MCPServer[None]):
             "memstore",
             title="memstore",
             version=version("memstore"),
-            instructions=INSTRUCTIONS,
+            instructions=INSTRUCTIONS + _describe_guidelines(store.settings),
             tools=TOOLS,
             lifespan=_close_background,
             subscriptions=False,
@@ -94,6 +96,14 @@ class MemoryServer(MCPServer[None]):
             if cause is None:  # the SDK logs it, and answers without its words
                 raise
             raise wrap(cause) from error
+
+
+def _describe_guidelines(settings: Settings) -> str:
+    """Return what the store's settings want of facts, for the model that remembers some."""
+    wanted = Guidelines.of((settings.fact_instructions, settings.fact_types))
+    instructions = f"\n\nWhat to remember: {wanted.instructions}" if wanted.instructions else ""
+    lines = [f"- {name}: {own.description}" for name, own in wanted.types.items()]
+    return instructions + ("\n\nFurther types of a fact:\n" + "\n".join(lines) if lines else "")
 
 
 @asynccontextmanager

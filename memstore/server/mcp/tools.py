@@ -23,7 +23,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import TRUST, UNTRUSTED
-from memstore.models import QUARANTINED, Fact, FactType, Tier
+from memstore.models import QUARANTINED, Fact, Tier
 from memstore.models.contexts import Reason
 from memstore.server.mcp import results
 
@@ -49,10 +49,11 @@ Id = Annotated[str, Field(min_length=4, max_length=300)]
 FactId = Annotated[Id, _about("The id of a fact, as search_memories or list_memories gives it: 'fact:3f2a91c4'.")]
 ValidFrom = Annotated[Time | None, _about(f"Since when it holds, where that is known. {TIME}")]
 ValidTo = Annotated[Time | None, _about(f"Until when it holds, where that is known. {TIME}")]
+FactType = Annotated[str, Field(min_length=1, max_length=40)]
 TYPE = _about(
     "preference: likes and dislikes. identity: name, age, home, job, health. relationship: family, friends, pets. "
     "constraint: what must or must not be, such as an allergy. plan: what will happen. event: what happened. "
-    "goal, decision, procedure: what the words say. statement: what fits none of these."
+    "goal, decision, procedure: what the words say. statement: what fits none of these. Or one of the user's own."
 )
 SUBJECT = _about("Whom or what it is about, where that is not the user.")
 CONFIDENCE = Field(ge=0, le=1, description="1 where the user said so, less where you conclude it.")
@@ -244,7 +245,7 @@ async def get_memory(
 
 
 async def list_memories(
-    type: Annotated[FactType | None, _about("Only of this type.")] = None,
+    type: Annotated[FactType | None, _about("Only of this type, such as plan; an error names all.")] = None,
     subject: Annotated[Name | None, _about("Only about this one, such as 'The user'.")] = None,
     state: Annotated[
         Literal["active", "ended", "superseded", "retracted", "all"],

@@ -14,7 +14,6 @@ from memstore.client.user import AsyncUserScope
 from memstore.errors import NotFound
 from memstore.models import (
     FACT_STATES,
-    FACT_TYPES,
     Certificate,
     ErasureScope,
     Fact,
@@ -146,7 +145,8 @@ async def show_summary(ui: UIRequest) -> Response:
 async def list_facts(ui: UIRequest) -> Response:
     """Show a page of facts, the latest first."""
     state = ui.param("state") if ui.param("state") in (*FACT_STATES, ANY) else "active"
-    type = ui.param("type") if ui.param("type") in FACT_TYPES else None
+    types = await ui.user.fact_types()
+    type = ui.param("type") if ui.param("type") in types else None
     asked: dict[str, Any] = {"state": state, "type": type, "subject": ui.param("subject")}
     rows = await ui.user.facts(**asked, before=ui.position(tuple[datetime, UUID]), limit=FACTS + 1)
     return ui.page(
@@ -155,7 +155,7 @@ async def list_facts(ui: UIRequest) -> Response:
         more=len(rows) > FACTS,
         asked=asked,
         states=(*FACT_STATES, ANY),
-        types=FACT_TYPES,
+        types=types,
     )
 
 

@@ -139,7 +139,7 @@ ORDER BY f.id
 
 -- remembered --
 -- Active facts that were said by a moment and hold then, the latest first; when and by whom each was said last.
--- In a redo those of this recipe and of people, that other conversations say.
+-- In a redo those of these recipes and of people, that other conversations say.
 SELECT f.*, coalesce(said.at, f.occurred_at) AS last_said, said.speaker,
        (SELECT vector_send(v.embedding) FROM item_vectors v
         WHERE v.user_id = %(user_id)s AND v.item_id = f.id AND v.chunk_index = 0 AND v.model_id = %(model_id)s) AS vector
@@ -151,11 +151,15 @@ LEFT JOIN LATERAL (SELECT m.occurred_at AS at, CASE WHEN m.role = 'user' THEN m.
 WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.occurred_at <= %(until)s
   AND coalesce(f.valid_to, 'infinity') > %(until)s
   AND (%(aside)s::uuid IS NULL OR f.recipe = 'hand'
-       OR (f.recipe = %(recipe)s
+       OR (f.recipe = ANY(%(recipes)s::text[])
            AND EXISTS (SELECT FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
                        WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND m.conversation_id <> %(aside)s)))
 ORDER BY f.occurred_at DESC, f.id
 LIMIT %(limit)s
+
+-- types --
+-- The types that a user's facts have.
+SELECT DISTINCT type FROM facts WHERE user_id = %(user_id)s
 
 -- entity_edges --
 -- The relations of an entity to others: from it to its values, and from others of whom it is a value.

@@ -36,6 +36,14 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND record
 ORDER BY recorded_at, id
 LIMIT 1
 
+-- fact_settings --
+-- What a user, and each conversation or one alone, has set for facts.
+SELECT DISTINCT u.settings->'fact_instructions', u.settings->'fact_types',
+                c.settings->'fact_instructions', c.settings->'fact_types'
+FROM users u
+LEFT JOIN conversations c ON c.user_id = %(user_id)s AND (%(conversation_id)s::uuid IS NULL OR c.id = %(conversation_id)s)
+WHERE u.user_id = %(user_id)s
+
 -- conversation --
 -- One conversation.
 SELECT * FROM conversations WHERE user_id = %(user_id)s AND id = %(id)s

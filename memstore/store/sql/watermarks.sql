@@ -52,13 +52,14 @@ WHERE done_seq < last_seq AND (%(only)s::uuid IS NULL OR user_id = %(only)s)
 GROUP BY deriver
 
 -- outdated --
--- What a deriver made by another recipe than this one, a page at a time, for the operator.
-SELECT user_id, conversation_id, deriver, done_seq, last_seq, recipe
-FROM derivations
-WHERE done_seq > 0 AND recipe IS DISTINCT FROM %(recipe)s AND (%(only)s::uuid IS NULL OR user_id = %(only)s)
-  AND deriver = %(deriver)s AND (user_id, conversation_id) > (%(after_user)s, %(after_conversation)s)
-ORDER BY user_id, conversation_id
-LIMIT %(limit)s
+-- What of a user's a deriver made by another recipe than this one, or where settings of one's own may ask for another.
+SELECT d.user_id, d.conversation_id, d.deriver, d.done_seq, d.last_seq, d.recipe
+FROM derivations d
+JOIN users u ON u.user_id = d.user_id
+JOIN conversations c ON c.user_id = d.user_id AND c.id = d.conversation_id
+WHERE d.user_id = %(user_id)s AND d.deriver = %(deriver)s AND d.done_seq > 0
+  AND (d.recipe IS DISTINCT FROM %(recipe)s OR (u.settings || c.settings) ?| array['fact_instructions', 'fact_types'])
+ORDER BY d.conversation_id
 
 -- redone --
 -- Compare and set: what was derived up to here is now of this recipe.

@@ -10,13 +10,11 @@ from typing import Any
 from uuid import UUID
 
 from memstore import ids
-from memstore._sync.derive.chunks import run_with_active_embedder
+from memstore._sync.derive.chunks import add_fact_chunk, restore_fact_chunk, run_with_active_embedder
 from memstore._sync.derive.facts.deriver import (
-    add_chunk,
     apply_edited_slot,
     apply_manual_fact,
     reactivate_superseded,
-    restore_chunk,
     supersede_again,
 )
 from memstore._sync.store import chunks, embedding_models, fact_history, facts, messages
@@ -28,7 +26,7 @@ from memstore.derive.facts.rule_extractor import BY_HAND, UNTRUSTED, ExtractedFa
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import check_choice, check_name, check_text
-from memstore.models import FACT_KINDS, FACT_TYPES, HAND, QUARANTINED, Fact, FactChange, FactColumns, FactSpan, kind_of
+from memstore.models import FACT_KINDS, HAND, QUARANTINED, Fact, FactChange, FactColumns, FactSpan, kind_of
 
 # A fact is a sentence, and is recalled whole. Subject and attribute stand in one row of an index: 2,704 bytes.
 MAX_PARTS = {"text": 2000, "subject": 300, "attribute": 300, "value": 2000, "language": 35}
@@ -71,7 +69,7 @@ def check_fact(new: NewFact) -> None:
     for name, limit in MAX_PARTS.items():
         if len(getattr(new, name) or "") > limit:
             raise InvalidInput(f"A fact's {name} has at most {limit:,} characters, not {len(getattr(new, name)):,}.")
-    check_choice("type", new.type or "", FACT_TYPES)
+    check_text(new.type, "the type")
     check_choice("kind", new.kind, FACT_KINDS)
     if not isinstance(new.confidence, int | float) or not 0 <= new.confidence <= 1:
         raise InvalidInput(f"confidence={new.confidence!r}: give a number from 0 to 1.")
@@ -166,7 +164,7 @@ def add_fact(database: Database, resources: Dependencies, user_name: str, new: N
                 columns = {name: getattr(fact, name) for name in EDITED} | {"state": "active", "recipe": HAND}
                 fact_history.change(scope, known, "edited", actor=HAND, **columns)
                 if was_hidden:
-                    restore_chunk(scope, entered, model)
+                    restore_fact_chunk(scope, entered.fact, None, entered.vector, model)
                 facts.add_sources(scope, [Source(fact.id, span) for span in entered.spans])
             apply_manual_fact(scope, entered, known, model)
             return _fact(scope, fact.id)
@@ -207,7 +205,7 @@ def confirm_fact(database: Database, resources: Dependencies, user_id: UUID, fac
             if fact.state == QUARANTINED:
                 model = embedding_models.lock_active(scope, resources.embedder)
                 fact_history.change(scope, fact, "confirmed", actor=HAND, state="active")
-                restore_chunk(scope, entered, model)
+                restore_fact_chunk(scope, entered.fact, None, entered.vector, model)
                 apply_manual_fact(scope, entered, fact, model)
             else:
                 check_active(fact)
@@ -264,7 +262,7 @@ def _replace(scope: Transaction, resources: Dependencies, old: Fact, entered: Ex
     done = fact_history.change(scope, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
     model = embedding_models.lock_active(scope, resources.embedder)
     facts.add(scope, edited.fact)
-    add_chunk(scope, edited, model)
+    add_fact_chunk(scope, edited.fact, None, edited.vector, model)
     # The messages stand behind it still; which of their characters say it is not known of the new words.
     spans = [replace(span, start=None, stop=None) for span in old.spans]
     facts.add_sources(scope, [Source(edited.fact.id, span) for span in spans])

@@ -22,7 +22,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.derive.chunks import find_batch_end, run_with_active_embedder
-from memstore._sync.store import chunks, embedding_models, erasure, llm_usage, messages, summaries
+from memstore._sync.store import chunks, embedding_models, erasure, llm_usage, messages, summaries, watermarks
 from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import UserVersion
@@ -42,7 +42,7 @@ from memstore.derive.summaries.llm import LLMSummarizer, make_request
 from memstore.errors import InvalidInput
 from memstore.models import Chunk, Message, Summary, Tier
 from memstore.store.errors import ConcurrentUpdate
-from memstore.store.rows import NewChunk, PendingWork
+from memstore.store.rows import NewChunk, PendingWork, StaleWork
 
 # Levels above this are no chunks: they repeat its lines, and one question would find the same words six times.
 RECALLED = 1
@@ -118,6 +118,10 @@ class SummaryDeriver:
             level, below = level + 1, above
         new = messages.messages(scope, work.conversation_id, from_seq=reach + 1, to_seq=to_seq)
         return SummaryBatch(work, to_seq, new, waiting)
+
+    def stale_work(self, scope: Transaction, recipe: str) -> list[StaleWork]:
+        """Return the conversations of the user that another recipe has summarized."""
+        return [work for work in watermarks.stale_work(scope, self.name, recipe) if work.recipe != recipe]
 
     def reload(
         self, scope: Transaction, work: PendingWork, limit: int, results: Sequence[SummaryResult]
