@@ -1,8 +1,4 @@
-"""Events of a store: sent to subscribers, and stored in the outbox.
-
-An event is written in the transaction in which it happened, and sent once that is committed. Each subscriber has a
-thread and a queue of its own, so that a slow or failing one delays nobody. Events that its queue cannot take are
-counted, and read from the outbox.
+"""Events of a store: written to the outbox in the transaction in which they happened, for whoever reads on there.
 
 | type | body |
 |---|---|
@@ -17,23 +13,14 @@ counted, and read from the outbox.
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
-from queue import SimpleQueue
 from typing import Any
 from uuid import UUID
 
 from memstore import ids
-
-logger = logging.getLogger("memstore")
-
-QUEUE_SIZE = 1000  # events that a subscriber may be behind before some are left to the outbox
-SECONDS_TO_FINISH = 5.0  # for queued events when a subscription ends
 
 
 class EventType(StrEnum):
@@ -52,7 +39,7 @@ class EventType(StrEnum):
 class Event:
     """Something that happened to a user's memory: ids, numbers and reasons, never a text.
 
-    `cursor` is its place in the outbox; None for an event that a subscriber gets.
+    `cursor` is its place in the outbox.
     """
 
     user_id: UUID
@@ -62,51 +49,3 @@ class Event:
     id: UUID = field(default_factory=ids.uuid7)
     recorded_at: datetime = field(default_factory=partial(datetime.now, UTC))
     cursor: str | None = None
-
-
-Subscriber = Callable[[Event], object]
-
-
-class Subscription:
-    """A subscriber with its queue and thread. `dropped` events found the queue full; `failed` ones raised."""
-
-    def __init__(self, subscriber: Subscriber, types: Iterable[str]) -> None:
-        self.dropped = self.failed = 0
-        self.is_closed = False
-        self._subscriber, self._types = subscriber, frozenset(types)
-        self._queue: SimpleQueue[Event | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="memstore-subscriber", daemon=True)
-        self._thread.start()
-
-    def publish(self, events: Iterable[Event]) -> None:
-        """Queue the events of the subscriber's types; never waits."""
-        for event in events:
-            if event.type not in self._types or self.is_closed:
-                continue
-            if self._queue.qsize() < QUEUE_SIZE:
-                self._queue.put(event)
-                continue
-            if not self.dropped:
-                logger.warning("a subscriber is too slow: Subscription.dropped counts what it misses")
-            self.dropped += 1
-
-    def close(self) -> None:
-        """End the subscription; queued events are still delivered, for a few seconds at most."""
-        self.is_closed = True
-        self._queue.put(None)
-        if self._thread is not threading.current_thread():
-            self._thread.join(SECONDS_TO_FINISH)
-
-    def __enter__(self) -> Subscription:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _run(self) -> None:
-        while (event := self._queue.get()) is not None:
-            try:
-                self._subscriber(event)
-            except BaseException:  # SystemExit too: this thread is not the program
-                self.failed += 1
-                logger.exception("a subscriber failed on %s", event.type)

@@ -27,8 +27,7 @@ from memstore.errors import BudgetTooSmall
 from memstore.events import EventType
 from memstore.models import Context, Decision, Fact, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
-from memstore.search.grouping import rerank
-from memstore.search.query import Query, QueryBuilder
+from memstore.search.recall import Query, QueryBuilder, rerank
 from memstore.store import erasure, receipts, summaries
 from memstore.store.chunks import model_id
 from memstore.store.database import Database

@@ -42,7 +42,6 @@ from memstore.models.messages import (
     Conversation as Conversation,
     Document as Document,
     Hit as Hit,
-    HitGroup as HitGroup,
     Json as Json,
     Message as Message,
     Namespace as Namespace,

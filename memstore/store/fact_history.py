@@ -24,13 +24,6 @@ TIMES = ("valid_from", "valid_to")
 STEPS = {"active": "restored", "superseded": "superseded", "retracted": "retracted", "quarantined": "quarantined"}
 
 
-class Pair(NamedTuple):
-    """A fact, and the one that took its place or that it disagrees with."""
-
-    fact_id: UUID
-    other_id: UUID
-
-
 class Past(NamedTuple):
     """A fact that does not hold: how it begins, and the one that took its place."""
 
@@ -175,8 +168,3 @@ async def restore_orphaned(scope: Transaction, *, actor: str) -> list[Fact]:
             await reverse(scope, done, fact, actor=actor)
             restored.append(fact)
     return [fact for fact in restored if fact.state == "active"]
-
-
-async def open_conflicts(scope: Transaction) -> list[Pair]:
-    """Return pairs of active facts that disagree, and nobody has settled it."""
-    return await scope.all(SQL["open_conflicts"], Pair)

@@ -14,8 +14,7 @@ from memstore import ids
 from memstore._compat import run_both_threads
 from memstore._sync.context.candidates import ConversationHistory, collect_candidates, hits_for_budget, load_history
 from memstore._sync.context.request import Request, ResolvedRequest, reads_to_resolve, resolve
-from memstore._sync.search.grouping import rerank
-from memstore._sync.search.query import Query, QueryBuilder
+from memstore._sync.search.recall import Query, QueryBuilder, rerank
 from memstore._sync.store import erasure, receipts, summaries
 from memstore._sync.store.chunks import model_id
 from memstore._sync.store.database import Database

@@ -11,8 +11,7 @@ from uuid import UUID
 
 from memstore._sync.context.request import ResolvedRequest
 from memstore._sync.context.visibility import as_seen_by
-from memstore._sync.search.candidates import DEPTH, rank_candidates, to_hits
-from memstore._sync.search.query import Query
+from memstore._sync.search.recall import DEPTH, Query, rank_candidates, to_hits
 from memstore._sync.store import chunks, fact_history, facts, messages, summaries
 from memstore._sync.store.chunks import Filters, IndexVersion
 from memstore._sync.store.database import Transaction

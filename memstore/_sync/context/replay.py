@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from memstore._sync.context.visibility import as_seen_by
-from memstore._sync.search.candidates import message_hit
 from memstore._sync.store import facts, messages, summaries
 from memstore._sync.store.database import Transaction
 from memstore.context.formats import FORMATS, OPENAI
@@ -177,7 +176,18 @@ class _StoredItems:
     def _hit(self, one: Decision) -> Hit | None:
         message = None if one.id is None else self.messages.get(one.id)
         if message is not None:
-            return message_hit(message, start=one.start, **_shown(one, message.text or ""))
+            return Hit(
+                tier=Tier.MESSAGES,
+                id=message.id,
+                sources=(message.id,),
+                occurred_at=message.occurred_at,
+                conversation_id=message.conversation_id,
+                seq=message.seq,
+                role=message.role,
+                speaker=message.name or message.role,
+                start=one.start,
+                **_shown(one, message.text or ""),
+            )
         summary = None if one.id is None else self.summaries.get(one.id)
         if summary is None:
             self._is_missing(one, MissingReason.ERASED if one.kind == Tier.MESSAGES else MissingReason.GONE)

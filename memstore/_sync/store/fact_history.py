@@ -25,13 +25,6 @@ TIMES = ("valid_from", "valid_to")
 STEPS = {"active": "restored", "superseded": "superseded", "retracted": "retracted", "quarantined": "quarantined"}
 
 
-class Pair(NamedTuple):
-    """A fact, and the one that took its place or that it disagrees with."""
-
-    fact_id: UUID
-    other_id: UUID
-
-
 class Past(NamedTuple):
     """A fact that does not hold: how it begins, and the one that took its place."""
 
@@ -176,8 +169,3 @@ def restore_orphaned(scope: Transaction, *, actor: str) -> list[Fact]:
             reverse(scope, done, fact, actor=actor)
             restored.append(fact)
     return [fact for fact in restored if fact.state == "active"]
-
-
-def open_conflicts(scope: Transaction) -> list[Pair]:
-    """Return pairs of active facts that disagree, and nobody has settled it."""
-    return scope.all(SQL["open_conflicts"], Pair)

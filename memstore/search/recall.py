@@ -1,4 +1,8 @@
-"""A query's candidates, and the hits that they become.
+"""From a question to its hits: the query, its candidates, and what a reranker makes of the best of them.
+
+A query has the question's text, its terms, and its vector by the embedding model that is active for the user. That is
+the store's own as a rule; where a migration has put another in its place, the database says so once, and from then on
+this process uses that one. A vector is compared only with vectors of the same model.
 
 The chunks of most users are held as arrays in this process, and all are ranked. Of a user with too many of them the
 database's indexes find the best by words and by vector. What stands beside these may be relevant too ("Yes, in Porto!"
@@ -7,40 +11,145 @@ by the question before it), so they come as arrays with their neighbours, and th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice, pairwise, takewhile
-from typing import Any
 from uuid import UUID
 
 import numpy as np
 
 from memstore._compat import to_thread
-from memstore.models import ChunkKey, Hit, Message, Tier
-from memstore.providers import Vectors
-from memstore.search.query import Query, QueryBuilder
-from memstore.search.ranking import LATEST, NOTHING, Candidate, Ranking, best_of_each, rank
+from memstore.errors import ProviderError
+from memstore.models import ChunkKey, Hit, Tier
+from memstore.providers import Embedder, EmbedderLoader, Reranker, Scores, Vectors, load_stored_embedder
+from memstore.search.ranking import LATEST, NOTHING, Candidate, QueryFeatures, Ranking, best_of_each, rank
 from memstore.search.signals import B, Corpus, idf, saturated
-from memstore.store import chunks, messages, postings, vector_indexes
+from memstore.store import chunks, embedding_models, postings, vector_indexes
 from memstore.store.chunks import Filters, IndexVersion, ItemText
-from memstore.store.database import Transaction
+from memstore.store.database import Database, Transaction
 from memstore.store.postings import Matches
+from memstore.store.tokenize import QUESTION, hashed, is_english, terms
 from memstore.store.user_index import Rows, UserIndex
 
+# Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
+LONGEST_QUERY, MOST_TERMS = 8000, 64
 DEPTH = 200  # chunks of each tier that are ranked exactly for a context; for recall half of it
 PER_INDEX = 100  # chunks that each index finds, before their neighbours are added; others rank below 200
 FILTERED = 1000  # chunks that the vector index gives, to be filtered: enough for filters that let a tenth through
 ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones first, until enough are let through
+PART = "reranker"
+# Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder (6 layers of 384) takes 20 ms of a
+# processor for each, of 47 tokens. What is not read keeps its place behind them, as no part is below 0.
+READ = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query(QueryFeatures):
+    """An embedded question. `embedded_text` is the text in the first person of the speakers whom it names."""
+
+    embedded_text: str
+    embedder: Embedder | None
+    model: UUID  # under which the embedder's vectors are stored
+
+    @property
+    def embedded_by(self) -> str:
+        """The name of the embedder, "none" for none."""
+        return self.embedder.name if self.embedder else "none"
+
+    async def for_speakers(self, speakers: Iterable[str]) -> Query:
+        """Return the query with the vector that it has among these speakers."""
+        text = to_first_person(self.text, speakers)
+        if self.embedder is None or not self.text.strip() or (text == self.embedded_text and self.vector is not None):
+            return self
+        return replace(self, embedded_text=text, vector=await to_thread(self.embedder.embed_query, text))
+
+    def fits(self, version: IndexVersion | None) -> bool:
+        """Return whether the query's vector is of the model that is active in this version of the user's chunks."""
+        active = None if version is None or self.embedder is None else chunks.active_model(version.models)
+        return active is None or active.id == self.model
 
 
 @dataclass(frozen=True, slots=True)
-class IndexCandidates:
-    """What the indexes found, with neighbours: rows, how far each is from what was found, and the corpus."""
+class QueryBuilder:
+    """Builds queries of one user. `load_embedder` loads another one than the store's, where that is the active one."""
 
-    index: UserIndex
-    distances: Rows
-    corpus: Corpus
+    database: Database
+    user_id: UUID
+    embedder: Embedder | None
+    load_embedder: EmbedderLoader = load_stored_embedder
+
+    async def guess_embedder(self) -> Embedder | None:
+        """Return the embedder that was active for the user last time; the store's own where that is not known."""
+        known = None if self.embedder is None else self.database.cache.active_models.get(self.user_id)
+        return self.embedder if known is None else await to_thread(self.load_embedder, *known)
+
+    async def build(self, question: str, embedder: Embedder | None) -> Query:
+        """Return a question as a query, embedded while no connection is held; "" finds nothing."""
+        text = question
+        if len(text) > LONGEST_QUERY:
+            text = f"{text[: LONGEST_QUERY // 2]} {text[-LONGEST_QUERY // 2 :]}"
+        words = list(terms(text))
+        if len(words) > MOST_TERMS:
+            words = words[: MOST_TERMS // 2] + words[-MOST_TERMS // 2 :]
+        query = Query(
+            text,
+            None,
+            {word: hashed(word, self.user_id) for word in words},
+            hashed(QUESTION, self.user_id),
+            embedded_text=text,
+            embedder=embedder,
+            model=chunks.model_id(embedder),
+        )
+        return await self._embed(query)
+
+    async def ensure_model(self, query: Query, version: IndexVersion | None) -> tuple[Query, IndexVersion | None]:
+        """Return the query embedded by the active model, with the version in which that model is active.
+
+        Raises `EmbedderMismatch` where no setting and no migration names the model of the user's vectors.
+        """
+        if query.fits(version):
+            return query, version
+        async with self.open(query) as (_, fitting, active):
+            return fitting, active
+
+    @asynccontextmanager
+    async def open(self, query: Query) -> AsyncIterator[tuple[Transaction, Query, IndexVersion | None]]:
+        """Open a transaction; yield it with the query by the active model and the version of the user's chunks."""
+        while True:
+            async with self.database.user_transaction(self.user_id, [chunks.index_version(query.model)]) as scope:
+                [version] = scope.first
+                if query.fits(version):
+                    yield scope, query, version
+                    return
+            assert version is not None
+            query = await self._embed_by_active_model(query, version)
+
+    async def _embed_by_active_model(self, query: Query, version: IndexVersion) -> Query:
+        model = await embedding_models.resolve(self.database, version.models, self.embedder)
+        self.database.cache.active_models[self.user_id] = None if model is None else (model.name, model.dimensions)
+        embedder = self.embedder if model is None else await to_thread(self.load_embedder, model.name, model.dimensions)
+        return await self._embed(replace(query, vector=None, embedder=embedder, model=chunks.model_id(embedder)))
+
+    async def _embed(self, query: Query) -> Query:
+        # The speakers who are known now; `rank_candidates` looks again.
+        return await query.for_speakers(self.database.cache.speakers(self.user_id, query.model))
+
+
+def to_first_person(question: str, speakers: Iterable[str]) -> str:
+    """Return a question in the first person of the speakers whom it names: "What is Ann's job?" is "What is my job?".
+
+    For the embedder alone: people say "I painted a lake", and that is nearer to "What did I paint?" than to "What did
+    Ann paint?". Worth 0.9 points, all on LoCoMo. A question in another language than English stays as it is.
+    """
+    names = sorted((name for name in speakers if name in question), key=len, reverse=True)
+    if not names or not is_english(question):
+        return question
+    anyone = "|".join(map(re.escape, names))
+    question = re.sub(rf"\b(?:{anyone})(?:['’]s\b|(?<=s)['’](?=\s))", "my", question)
+    return re.sub(rf"\b(?:{anyone})\b", "I", question)
 
 
 async def recall(
@@ -57,41 +166,6 @@ async def recall(
         while len(hits) < limit and (page := list(islice(candidates, limit))):
             hits += await to_hits(scope, page, filters.as_of)
     return hits[:limit]
-
-
-async def facts_with_evidence(
-    builder: QueryBuilder, question: str, *, filters: Filters, limit: int, min_score: float | None
-) -> tuple[list[Hit], list[Hit]]:
-    """Return the best facts for a question, and the whole messages that they were made from, with the facts' scores.
-
-    Filters choose the facts; of the messages only those are left out that were recorded after `as_of`.
-    """
-    only_facts = replace(filters, tiers=(Tier.FACTS,))
-    facts = await recall(builder, question, filters=only_facts, limit=limit, min_score=min_score)
-    scores = {message: fact.score for fact in reversed(facts) for message in fact.sources}
-    async with builder.database.user_transaction(builder.user_id) as scope:
-        known = await messages.known(scope, sorted(scores))
-    return facts, [
-        message_hit(one, score=scores[one.id])
-        for one in known.values()
-        if filters.as_of is None or one.recorded_at <= filters.as_of
-    ]
-
-
-def message_hit(message: Message, **changes: Any) -> Hit:
-    """Return a hit on a whole message; `changes` take the place of what it is by default."""
-    values: dict[str, Any] = {
-        "text": message.text or "",
-        "score": 0.0,
-        "parts": {},
-        "sources": (message.id,),
-        "occurred_at": message.occurred_at,
-        "conversation_id": message.conversation_id,
-        "seq": message.seq,
-        "role": message.role,
-        "speaker": message.name or message.role,
-    }
-    return Hit(tier=Tier.MESSAGES, id=message.id, **values | changes)
 
 
 async def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
@@ -172,6 +246,15 @@ async def _rank_by_indexes(
     return await to_thread(_rank_found, found, again, filters, depth)
 
 
+@dataclass(frozen=True, slots=True)
+class IndexCandidates:
+    """What the indexes found, with neighbours: rows, how far each is from what was found, and the corpus."""
+
+    index: UserIndex
+    distances: Rows
+    corpus: Corpus
+
+
 async def search_indexes(
     scope: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int
 ) -> IndexCandidates | None:
@@ -239,3 +322,36 @@ def best_by_words(matches: Matches, corpus: Corpus) -> Rows:
     scores = np.bincount(np.concatenate([found.numbers for _, found in some]), np.concatenate(added))
     numbers = np.flatnonzero(scores)
     return numbers[np.lexsort((-numbers, -scores[numbers]))]
+
+
+def rerank(reranker: Reranker, question: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Return hits, which come the best first, in the order of both scores, each with one more part.
+
+    The reranker's scores are of a scale of its own: they are spread over as much as ours differ among what was read, so
+    that both count the same. Raises `ProviderError` where it gives something else than a number for each.
+    """
+    read = hits[:READ]
+    if not read:
+        return []
+    texts = [f"{hit.speaker}: {hit.text}" if hit.speaker else hit.text for hit in read]  # as they are embedded
+    scores = _checked(reranker, question, texts).tolist()
+    ours = [hit.score for hit in read]
+    spread = float(max(ours) - min(ours)) or 1.0  # where we cannot tell them apart, it decides
+    lowest, range_ = min(scores), max(scores) - min(scores) or 1.0
+    shares = [(score - lowest) / range_ for score in scores]
+    reranked = [_with_part(hit, round(spread * share, 6)) for hit, share in zip(read, shares, strict=True)]
+    return [*sorted(reranked, key=lambda hit: -hit.score), *hits[READ:]]
+
+
+def _checked(reranker: Reranker, question: str, texts: Sequence[str]) -> Scores:
+    scores = np.asarray(reranker.scores(question, texts), dtype=np.float64)
+    if scores.shape != (len(texts),) or not np.isfinite(scores).all():
+        raise ProviderError(
+            f"The reranker {reranker.name!r} gave scores of the shape {scores.shape} for {len(texts)} texts, or "
+            "numbers that are not finite: mend it, or set MEMSTORE_RERANKER=none."
+        )
+    return scores
+
+
+def _with_part(hit: Hit, part: float) -> Hit:
+    return replace(hit, score=round(hit.score + part, 6), parts={**hit.parts, PART: part})
