@@ -133,8 +133,9 @@ def rank(
         rows = np.union1d(best, signals.answered_rows(index, best))
     exact = {name: of_all[rows] for name, of_all in values.items()}
     if features.vector is not None:
-        neighbours = np.unique(index.neighbours[:, rows])
-        cosines = signals.cosines(index, features.vector, neighbours[neighbours < len(index)])
+        beside = np.zeros(len(index) + 1, dtype=np.bool_)
+        beside[index.neighbours[:, rows]] = True
+        cosines = signals.cosines(index, features.vector, np.flatnonzero(beside[:-1]))
         exact |= _semantic(index, cosines, around, rows)
     if boosts_answers:
         exact["answers"] = _answers(index, exact, rows)

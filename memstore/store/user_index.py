@@ -104,9 +104,9 @@ class UserIndex:
     def rows_with_term(self, term: int) -> tuple[Rows, NDArray[np.float64]]:
         """Return the chunks that have a term, and how often each has it."""
         terms, places = self.sorted_terms
-        start, stop = np.searchsorted(terms, [term, term + 1]) if term < 2**63 - 1 else (0, 0)
-        newest = np.flatnonzero(self.terms[len(terms) :] == term) + len(terms)
-        entries = np.append(places[start:stop], newest)
+        entries = places[terms.searchsorted(term) : terms.searchsorted(term, "right")]
+        if len(terms) < len(self.terms):
+            entries = np.append(entries, np.flatnonzero(self.terms[len(terms) :] == term) + len(terms))
         return self.postings_rows[entries], self.frequencies[entries].astype(np.float64)
 
     @cached_property
