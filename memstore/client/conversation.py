@@ -18,7 +18,6 @@ from memstore.context.request import (
     Request,
     Sections,
     check_settings,
-    check_size,
     effective_settings,
     read_sections,
 )
@@ -220,7 +219,6 @@ class AsyncConversationScope:
             if text is not None:
                 check_text(text, what)
         check_object(settings, "settings")
-        check_size(settings or {})
         own = {STRATEGIES: strategies, SECTIONS: sections}
         settings = (settings or {}) | {name: value for name, value in own.items() if value is not None}
         settings = check_settings(settings)

@@ -18,7 +18,6 @@ from memstore.context.formats.parts import Format
 from memstore.context.replay import replay
 from memstore.context.visibility import Rule, VisibilityFilter
 from memstore.errors import InvalidInput, NotFound
-from memstore.events import Event, EventType
 from memstore.ingest.add import ConversationRef
 from memstore.ingest.validation import (
     KEPT_FOR,
@@ -40,6 +39,8 @@ from memstore.models import (
     Context,
     Conversation,
     ErasureScope,
+    Event,
+    EventType,
     ExportReport,
     Fact,
     Hit,

@@ -25,8 +25,7 @@ from memstore.derive.facts.deriver import reapply
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import BEFORE
 from memstore.errors import DatabaseError, NotFound
-from memstore.events import EventType
-from memstore.models import Certificate, ErasureScope, ScanResult
+from memstore.models import Certificate, ErasureScope, EventType, ScanResult
 from memstore.store import erasure, fact_history, facts, postings, queue, tombstones, vector_indexes
 from memstore.store.database import Database, Transaction
 from memstore.store.erasure import DependentFact, LockedUser, MessageToDelete

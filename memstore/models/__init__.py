@@ -63,6 +63,8 @@ from memstore.models.reports import (
     DeriverPlan as DeriverPlan,
     EmbeddingStatus as EmbeddingStatus,
     ErasureScope as ErasureScope,
+    Event as Event,
+    EventType as EventType,
     ExportReport as ExportReport,
     InvalidResponse as InvalidResponse,
     Job as Job,

@@ -228,7 +228,7 @@ def _rank_index(
         corpus = Corpus(len(index), int(index.lengths.sum()))
     visible = None if filters.everything else index.filter(**filters.on_columns())
     if visible is not None and tagged is not None:
-        visible = np.intersect1d(visible, index.whole_items(index.first_rows(tagged)))
+        visible = np.intersect1d(visible, index.rows_of(tagged))
     return rank(index, query, corpus, depth, visible)
 
 

@@ -10,8 +10,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.errors import Conflict
-from memstore.events import EventType
-from memstore.models import Fact, FactChange, FactColumns
+from memstore.models import EventType, Fact, FactChange, FactColumns
 from memstore.store import facts
 from memstore.store.database import Transaction
 from memstore.store.sql import statements

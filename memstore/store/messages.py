@@ -9,9 +9,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from memstore.events import EventType
 from memstore.ids import uuid7
-from memstore.models import Conversation, Json, Message
+from memstore.models import Conversation, EventType, Json, Message
 from memstore.store.database import Database, Read, Transaction, read_all, read_one, row_builder
 from memstore.store.sql import statements
 

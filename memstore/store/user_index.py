@@ -254,20 +254,10 @@ class UserIndex:
         """The memory that they take, about: the largest ones and what is made of them; and of each array its frame."""
         return FRAMES + 3 * self.records.nbytes + 5 * self.terms.nbytes + sum(block.nbytes for block in self.vectors)
 
-    def first_rows(self, items: Sequence[UUID]) -> Rows:
-        """Return the rows of the first chunks of items, where they are there."""
-        if not len(self):
-            return np.empty(0, dtype=np.intp)
-        names = np.array([item.bytes for item in items], dtype="S20")
-        places = np.searchsorted(self.records["name"], names, sorter=self.order)
-        rows = self.order[np.minimum(places, len(self) - 1)]
-        found: Rows = rows[self.records["name"][rows] == names]
-        return found
-
-    def whole_items(self, rows: Rows) -> Rows:
-        """Return these rows and those of the other chunks of their items, in the order of rows."""
-        numbers = np.cumsum(self.records["chunk_index"][self.order] == 0)[self.rank]  # of each row's item
-        return np.flatnonzero(np.isin(numbers, numbers[rows]))
+    def rows_of(self, items: Sequence[UUID]) -> Rows:
+        """Return the rows of all chunks of these items, in their order."""
+        wanted = {item.bytes for item in items}
+        return np.flatnonzero([item in wanted for item in self.records["item"].tolist()])
 
     def vectors_at(self, rows: Rows) -> tuple[Flags, Vectors]:
         """Return which of the rows are embedded, and their vectors; some chunk must be."""

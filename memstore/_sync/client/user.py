@@ -23,7 +23,6 @@ from memstore._sync.store.chunks import EVERY_TIER, Filters
 from memstore._sync.store.documents import Distance
 from memstore.context.formats.parts import Format
 from memstore.errors import InvalidInput, NotFound
-from memstore.events import Event, EventType
 from memstore.ingest.validation import (
     KEPT_FOR,
     check_choice,
@@ -44,6 +43,8 @@ from memstore.models import (
     Context,
     Conversation,
     ErasureScope,
+    Event,
+    EventType,
     ExportReport,
     Fact,
     Hit,

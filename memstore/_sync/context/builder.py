@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from itertools import groupby
 from uuid import UUID
 
@@ -25,8 +25,7 @@ from memstore.context.strategies import describe_strategies
 from memstore.context.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
-from memstore.events import EventType
-from memstore.models import Context, Decision, Fact, Json, Reason, Receipt, Section, Summary, Tier
+from memstore.models import Context, Decision, EventType, Fact, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
 from memstore.tool_calls import name_of
 
@@ -41,6 +40,7 @@ COMPRESSED_WEIGHTS = (
 )
 # Added to the budget that was found to be needed, try by try: nothing at first, as the least of them is wanted.
 STEPS = (*[0] * 8, *(2**n for n in range(10)))
+installed_version = cache(version)  # reads a file
 
 
 def build_context(
@@ -213,7 +213,7 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
     return replace(
         receipt,
         arguments={name: value for name, value in arguments.items() if value is not None},
-        models={**models, "memstore": _version()},
+        models={**models, "memstore": installed_version("memstore")},
         hints=(f"secrets in what was asked were masked before it was sent: {masked}",) if masked else (),
         conversation_id=request.conversation_id,
     )
@@ -254,11 +254,3 @@ def _statistics(resolved: ResolvedRequest, history: ConversationHistory, receipt
         "messages_total": max(0, last - resolved.after_seq),
         "strategies": tuple(strategy.name for strategy in resolved.strategies),
     }
-
-
-@cache
-def _version() -> str:
-    try:
-        return version("memstore")
-    except PackageNotFoundError:
-        return "unknown"

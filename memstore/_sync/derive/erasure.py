@@ -28,8 +28,7 @@ from memstore._sync.store.erasure import DependentFact, LockedUser, MessageToDel
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import BEFORE
 from memstore.errors import DatabaseError, NotFound
-from memstore.events import EventType
-from memstore.models import Certificate, ErasureScope, ScanResult
+from memstore.models import Certificate, ErasureScope, EventType, ScanResult
 
 VACUUM = (
     "rows are gone; their bytes stay in the database's files until VACUUM and new rows take their place, and in "

@@ -29,8 +29,7 @@ from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.llm import CallsLost
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
-from memstore.events import Event, EventType
-from memstore.models import QUARANTINED, DeriveReport
+from memstore.models import QUARANTINED, DeriveReport, Event, EventType
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import PendingWork, StaleWork
 

@@ -27,7 +27,7 @@ from sqlmodel import SQLModel
 
 from memstore._compat import at_exit
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
-from memstore.events import Event, EventType
+from memstore.models import Event, EventType
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.roles import UNKNOWN, capabilities
 from memstore.store.sql import expand_rows, statements

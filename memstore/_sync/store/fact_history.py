@@ -13,8 +13,7 @@ from memstore import ids
 from memstore._sync.store import facts
 from memstore._sync.store.database import Transaction
 from memstore.errors import Conflict
-from memstore.events import EventType
-from memstore.models import Fact, FactChange, FactColumns
+from memstore.models import EventType, Fact, FactChange, FactColumns
 from memstore.store.sql import statements
 
 SQL = statements("fact_history")

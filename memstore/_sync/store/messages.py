@@ -11,9 +11,8 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from memstore._sync.store.database import Database, Read, Transaction, read_all, read_one, row_builder
-from memstore.events import EventType
 from memstore.ids import uuid7
-from memstore.models import Conversation, Json, Message
+from memstore.models import Conversation, EventType, Json, Message
 from memstore.store.sql import statements
 
 SQL = statements("messages")
