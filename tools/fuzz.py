@@ -27,8 +27,9 @@ except ImportError:
     raise SystemExit(0) from None
 
 with atheris.instrument_imports(include=["memstore"]):
-    from memstore.context.formats import FORMATS
-    from memstore.context.formats.parts import (
+    from memstore.errors import InvalidInput, MemstoreError
+    from memstore.formats import FORMATS
+    from memstore.formats.parts import (
         FACTS_HEAD,
         HITS_HEAD,
         PromptContent,
@@ -36,7 +37,6 @@ with atheris.instrument_imports(include=["memstore"]):
         pinned_facts_text,
         summaries_text,
     )
-    from memstore.errors import InvalidInput, MemstoreError
     from memstore.ingest.add import ConversationRef, build_row
     from memstore.ingest.importers import IMPORTERS, ImportOptions, Record, Skipped
     from memstore.models import Hit, Summary, Tier

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 from memstore._compat import to_thread
 from memstore.context.builder import build_context
-from memstore.context.formats import get_format
-from memstore.context.formats.parts import Format
 from memstore.context.request import (
     BUDGET,
     SECTIONS,
@@ -21,9 +19,9 @@ from memstore.context.request import (
     effective_settings,
     read_sections,
 )
-from memstore.context.strategies import Strategies, get_strategies
-from memstore.context.strategies.base import split_turns
 from memstore.context.visibility import Rule
+from memstore.formats import get_format
+from memstore.formats.parts import Format
 from memstore.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
 from memstore.ingest.validation import (
     MOST_ROWS,
@@ -52,6 +50,8 @@ from memstore.providers.tiktoken import check_tools
 from memstore.store import messages, receipts, summaries
 from memstore.store.database import Transaction
 from memstore.store.messages import LAST
+from memstore.strategies import Strategies, get_strategies
+from memstore.strategies.base import split_turns
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:

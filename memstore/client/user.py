@@ -14,10 +14,10 @@ from memstore.client.conversation import AsyncConversationScope
 from memstore.client.documents import AsyncDocuments
 from memstore.client.runtime import Runtime
 from memstore.client.user_facts import AsyncUserFacts
-from memstore.context.formats.parts import Format
 from memstore.context.replay import replay
 from memstore.context.visibility import Rule, VisibilityFilter
 from memstore.errors import InvalidInput, NotFound
+from memstore.formats.parts import Format
 from memstore.ingest.add import ConversationRef
 from memstore.ingest.validation import (
     KEPT_FOR,

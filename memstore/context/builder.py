@@ -20,8 +20,6 @@ from memstore.context.candidates import (
 from memstore.context.items import BudgetSpec, Candidates, merge_sections
 from memstore.context.layout import Layout, room_for_sections
 from memstore.context.request import Request, ResolvedRequest, reads_to_resolve, resolve
-from memstore.context.strategies import describe_strategies
-from memstore.context.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
 from memstore.models import Context, Decision, EventType, Fact, Json, Reason, Receipt, Section, Summary, Tier
@@ -31,6 +29,8 @@ from memstore.store import erasure, receipts, summaries
 from memstore.store.chunks import model_id
 from memstore.store.database import Database
 from memstore.store.summaries import Outline
+from memstore.strategies import describe_strategies
+from memstore.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.tool_calls import name_of
 
 INDENTED = 0.9  # of the tokens of summaries in a context: the rest are blanks, and the fence

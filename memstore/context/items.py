@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from memstore.context.formats import OPENAI
-from memstore.context.formats.parts import (
+from memstore.formats import OPENAI
+from memstore.formats.parts import (
     FACTS_HEAD,
     HITS_HEAD,
     Format,
@@ -25,9 +25,9 @@ from memstore.context.formats.parts import (
     indent,
     section_lines,
 )
-from memstore.context.strategies.base import FENCE, Block, Entry, Turn
 from memstore.models import Amount, Compression, Decision, Hit, Json, Message, Section, Summary
 from memstore.providers import TokenCounter
+from memstore.strategies.base import FENCE, Block, Entry, Turn
 from memstore.text import (
     MEMORY_FOOT,
     MEMORY_HEAD,

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
-from memstore.context.formats import FORMATS, OPENAI
-from memstore.context.formats.parts import CustomSection, Format, PromptContent
 from memstore.context.items import WEIGHTS
 from memstore.context.layout import block_key, content_hash, text_key
-from memstore.context.strategies.base import Block, Entry, Turn
 from memstore.context.visibility import as_seen_by
+from memstore.formats import FORMATS, OPENAI
+from memstore.formats.parts import CustomSection, Format, PromptContent
 from memstore.models import (
     Decision,
     Fact,
@@ -32,6 +31,7 @@ from memstore.models import (
 )
 from memstore.store import facts, messages, summaries
 from memstore.store.database import Transaction
+from memstore.strategies.base import Block, Entry, Turn
 
 T = TypeVar("T")
 

@@ -10,13 +10,11 @@ from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from memstore.context.formats import OPENAI
-from memstore.context.formats.parts import Format
 from memstore.context.items import WEIGHTS, merge_sections
-from memstore.context.strategies import as_json, get_strategies
-from memstore.context.strategies.base import Strategy
 from memstore.context.visibility import Rule, VisibilityFilter, rule_of
 from memstore.errors import InvalidInput, MemstoreError
+from memstore.formats import OPENAI
+from memstore.formats.parts import Format
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import KEPT_FOR, check_name, check_text, validate_days
 from memstore.models import Json, Section
@@ -25,6 +23,8 @@ from memstore.store import erasure, messages
 from memstore.store.database import Read, Transaction
 from memstore.store.erasure import UserVersion
 from memstore.store.messages import CLEARED
+from memstore.strategies import as_json, get_strategies
+from memstore.strategies.base import Strategy
 from memstore.tool_calls import name_of
 
 # A conversation may have these of its own; all but its sections are settings of the system too.

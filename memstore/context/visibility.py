@@ -14,13 +14,13 @@ from dataclasses import replace
 from typing import TypeVar
 from uuid import UUID
 
-from memstore.context.formats.parts import OtherAssistantMessage, content_parts
-from memstore.context.strategies.base import Turn
 from memstore.errors import ConfigurationError, InvalidInput
+from memstore.formats.parts import OtherAssistantMessage, content_parts
 from memstore.models import Decision, Hit, Json, Message, Reason, Role, Summary, Tier
 from memstore.store import chunks, messages
 from memstore.store.database import Transaction
 from memstore.store.summaries import Outline
+from memstore.strategies.base import Turn
 from memstore.tool_calls import arguments_text, describe_call, describe_result, name_of
 
 TO = "to"  # the key in a message's metadata

@@ -7,11 +7,11 @@ from itertools import accumulate
 import pytest
 from hypothesis import given, strategies as st
 
-from memstore.context.formats import OPENAI
-from memstore.context.formats.parts import PromptContent, RenderedPrompt
 from memstore.context.items import Candidates, ContextItem, ItemFactory
 from memstore.context.layout import compose
 from memstore.context.selection import MOST, Selection, recent_window
+from memstore.formats import OPENAI
+from memstore.formats.parts import PromptContent, RenderedPrompt
 from memstore.models import Hit, Reason, Section, Tier
 from tests.helpers.fakes import WordCounter
 from tests.unit.strategies import START, UUID

@@ -15,13 +15,12 @@ from uuid import UUID
 
 import pytest
 
-from memstore.context.formats import FORMATS
-from memstore.context.formats.parts import RenderedPrompt
 from memstore.context.items import Candidates
 from memstore.context.layout import compose, count_prompt
-from memstore.context.strategies.base import Block, Turn, split_turns
-from memstore.formats import Format
+from memstore.formats import FORMATS, Format
+from memstore.formats.parts import RenderedPrompt
 from memstore.models import Context, Hit, Message, Section, Summary, Tier
+from memstore.strategies.base import Block, Turn, split_turns
 from memstore.text import FENCES
 from tests.helpers.fakes import WordCounter
 from tests.unit.strategies import START, message

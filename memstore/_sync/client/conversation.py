@@ -24,10 +24,8 @@ from memstore._sync.ingest.add import ConversationRef, MessageInput, OnConflict,
 from memstore._sync.store import messages, receipts, summaries
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.messages import LAST
-from memstore.context.formats import get_format
-from memstore.context.formats.parts import Format
-from memstore.context.strategies import Strategies, get_strategies
-from memstore.context.strategies.base import split_turns
+from memstore.formats import get_format
+from memstore.formats.parts import Format
 from memstore.ingest.validation import (
     MOST_ROWS,
     check_choice,
@@ -52,6 +50,8 @@ from memstore.models import (
 )
 from memstore.providers import TokenCounter
 from memstore.providers.tiktoken import check_tools
+from memstore.strategies import Strategies, get_strategies
+from memstore.strategies.base import split_turns
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from memstore._sync.search.recall import READ, QueryBuilder, recall, rerank
 from memstore._sync.store import erasure, llm_usage, messages, receipts, summaries
 from memstore._sync.store.chunks import EVERY_TIER, Filters
 from memstore._sync.store.documents import Distance
-from memstore.context.formats.parts import Format
 from memstore.errors import InvalidInput, NotFound
+from memstore.formats.parts import Format
 from memstore.ingest.validation import (
     KEPT_FOR,
     check_choice,

@@ -21,12 +21,12 @@ from memstore._sync.store.database import Database
 from memstore._sync.store.summaries import Outline
 from memstore.context.items import BudgetSpec, Candidates, merge_sections
 from memstore.context.layout import Layout, room_for_sections
-from memstore.context.strategies import describe_strategies
-from memstore.context.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
 from memstore.models import Context, Decision, EventType, Fact, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
+from memstore.strategies import describe_strategies
+from memstore.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.tool_calls import name_of
 
 INDENTED = 0.9  # of the tokens of summaries in a context: the rest are blanks, and the fence

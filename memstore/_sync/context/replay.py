@@ -16,12 +16,12 @@ from uuid import UUID
 from memstore._sync.context.visibility import as_seen_by
 from memstore._sync.store import facts, messages, summaries
 from memstore._sync.store.database import Transaction
-from memstore.context.formats import FORMATS, OPENAI
-from memstore.context.formats.parts import CustomSection, Format, PromptContent
 from memstore.context.items import WEIGHTS
 from memstore.context.layout import block_key, content_hash, text_key
-from memstore.context.strategies.base import Block, Entry, Turn
+from memstore.formats import FORMATS, OPENAI
+from memstore.formats.parts import CustomSection, Format, PromptContent
 from memstore.models import Decision, Fact, Hit, Message, MissingItem, MissingReason, Receipt, Replay, Summary, Tier
+from memstore.strategies.base import Block, Entry, Turn
 
 T = TypeVar("T")
 

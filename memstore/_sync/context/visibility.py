@@ -18,10 +18,10 @@ from uuid import UUID
 from memstore._sync.store import chunks, messages
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
-from memstore.context.formats.parts import OtherAssistantMessage, content_parts
-from memstore.context.strategies.base import Turn
 from memstore.errors import ConfigurationError, InvalidInput
+from memstore.formats.parts import OtherAssistantMessage, content_parts
 from memstore.models import Decision, Hit, Json, Message, Reason, Role, Summary, Tier
+from memstore.strategies.base import Turn
 from memstore.tool_calls import arguments_text, describe_call, describe_result, name_of
 
 TO = "to"  # the key in a message's metadata

@@ -14,17 +14,6 @@ from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar
 
-from memstore.context.strategies.base import (
-    PROTECTED,
-    Block,
-    ConversationView,
-    Entry,
-    Strategy,
-    Turn,
-    check_options,
-    cover,
-    turns_of,
-)
 from memstore.derive.chunking import sentences
 from memstore.derive.summaries.extractive import (
     EMPTY_SUMMARY,
@@ -37,6 +26,17 @@ from memstore.derive.tool_results import Focus, call_inputs, describe_turn, find
 from memstore.errors import InvalidInput
 from memstore.models import Message, Role
 from memstore.store.tokenize import terms
+from memstore.strategies.base import (
+    PROTECTED,
+    Block,
+    ConversationView,
+    Entry,
+    Strategy,
+    Turn,
+    check_options,
+    cover,
+    turns_of,
+)
 
 OUTCOME, LONGEST_OUTCOME = 30, 120  # tokens, at least and at most, of an outcome in a line
 CALLS = 0.5  # of a digest's tokens: what calls have in all, where each outcome is as long as the room allows

@@ -21,8 +21,8 @@ from itertools import groupby
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from memstore.context.strategies.base import Block, Entry
 from memstore.models import Hit, Json, Message, Role, Summary, Tier
+from memstore.strategies.base import Block, Entry
 from memstore.text import (
     MEMORY_FOOT,
     MEMORY_HEAD,
