@@ -43,7 +43,7 @@ from memstore.formats.parts import (
 )
 from memstore.models import Hit, Json
 from memstore.strategies.base import Entry
-from memstore.text import CONVERSATION_FOOT, CONVERSATION_HEAD, format_day
+from memstore.text import fence, format_day
 from memstore.tool_calls import arguments_text, name_of
 
 _NOT_IN_NAMES = re.compile(r"[\s<|\\/>]+")
@@ -135,12 +135,12 @@ def _question_text(content: PromptContent) -> str:
 
 def _conversation_text(turns: Sequence[Entry]) -> str:
     """Return turns as a text: a line for each day, and each message behind its speaker; "" for none."""
-    texts = []
+    texts, (head, foot) = [], fence("conversation")
     for are_records, parts in groupby(turn_parts(turns), key=lambda part: part.kind is PartKind.RECORD):
         if are_records:
             texts += [str(part.message["content"]) for part in parts]
         else:
-            texts.append("\n".join([CONVERSATION_HEAD, *_conversation_lines(parts), CONVERSATION_FOOT]))
+            texts.append("\n".join([head, *_conversation_lines(parts), foot]))
     return "\n".join(texts)
 
 
