@@ -20,6 +20,7 @@ from memstore.context.request import (
     read_sections,
 )
 from memstore.context.visibility import Rule
+from memstore.derive.summaries.deriver import summarize
 from memstore.formats import get_format
 from memstore.formats.parts import Format
 from memstore.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
@@ -182,8 +183,6 @@ class AsyncConversationScope:
         It is made now and stored; the same range is never summarized twice by the same recipe. `recall` finds it like
         any other; contexts use levels 1 and above, which cover each message once.
         """
-        from memstore.derive.summaries.deriver import summarize
-
         return await summarize(self._database, await self._runtime.resources(), self.user.id, self.id, from_seq, to_seq)
 
     async def info(self) -> Conversation | None:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from memstore import ids
 from memstore._compat import to_thread
-from memstore.client.admin import AsyncEmbeddings, AsyncTokens
-from memstore.client.backfills import AsyncBackfills
+from memstore.client.admin import AsyncBackfills, AsyncEmbeddings, AsyncTokens
 from memstore.client.runtime import Runtime, validate_settings
 from memstore.client.user import AsyncUserScope
 from memstore.derive.dependencies import Dependencies

@@ -201,7 +201,6 @@ def _dropped_turns(view: ConversationView) -> Iterable[Decision]:
 
 
 def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping[str, str]) -> Receipt:
-    """Return the receipt with what it was made with."""
     request = resolved.request
     masked = ", ".join(f"{count} {kind}" for kind, count in request.redacted.items())
     # The texts of sections stand among the receipt's texts.

@@ -156,13 +156,11 @@ class Layout:
         return prompt, count_prompt(prompt, self.target.counter, self.target.tools)
 
     def _check(self, required: Mapping[str, Sequence[ContextItem]]) -> None:
-        """Raise `BudgetTooSmall` where what must be in does not fit."""
         _, least = self._written(self._content(required))
         if least > self.target.most:
             raise BudgetTooSmall(least + self.target.reserve, self.target.budget, self._largest(required))
 
     def _largest(self, required: Mapping[str, Sequence[ContextItem]]) -> str:
-        """Name the largest part of what must be in or kept free."""
         counter, candidates, tools = self.target.counter, self.candidates, self.target.tools
         count = counter.count_message
         sizes: dict[str, int] = {

@@ -51,7 +51,6 @@ async def replay(scope: Transaction, receipt: Receipt, format: Format | None = N
 
 
 async def _read(scope: Transaction, receipt: Receipt) -> _StoredItems:
-    """Read all that a receipt names, a statement for each kind."""
     conversation, included = receipt.conversation_id, receipt.included
     assert conversation is not None
     named = [id for one in included if one.id is not None for id in (one.id, *one.others)]
@@ -215,6 +214,5 @@ class _StoredItems:
 
 
 def _shown(one: Decision, text: str) -> dict[str, Any]:
-    """Return score and text of an item as they were in the context."""
     text = text[one.start :] if one.length is None else text[one.start : one.start + one.length]
     return {"score": one.score or 0.0, "parts": one.parts, "text": text}

@@ -156,7 +156,6 @@ def _conversation_lines(parts: Iterable[PromptPart]) -> Iterator[str]:
 
 
 def _message_lines(part: PromptPart, tool_name: str | None = None) -> Iterator[str]:
-    """Yield a message behind its speaker, and each of its tool calls on a line of its own."""
     speaker = speaker_label(part.role, part.message.get("name") or tool_name)
     text = plain_text(content_parts(part.message.get("content")))
     calls = part.message.get("tool_calls") or ()

@@ -391,7 +391,6 @@ def hit_line(hit: Hit) -> str:
 
 
 def _hit_lines(hits: Iterable[Hit]) -> list[str]:
-    """Return hits, the oldest first, under a line for each day."""
     lines: list[str] = []
     last_day = None
     for hit in sorted(hits, key=_order):

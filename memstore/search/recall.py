@@ -269,7 +269,7 @@ async def search_indexes(
     if query.vector is None:
         keys = await chunks.latest(scope, filters, LATEST)
     else:
-        keys = await _nearest(scope, query.vector, query.model, filters, version, count)
+        keys = await _nearest(scope, query.vector, query.model, filters, count)
     found = await chunks.read_neighbourhood(scope, query.model, keys, numbers, filters.as_of)
     return None if found is None else IndexCandidates(*found, corpus)
 
@@ -283,7 +283,6 @@ def _rank_found(found: IndexCandidates, query: Query, filters: Filters, depth: i
 
 
 async def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
-    """Return the first `count` of the chunks that a filter lets through."""
     ordered: list[int] = numbers.tolist()
     if filters.everything:
         return ordered[:count]
@@ -296,11 +295,9 @@ async def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: i
     return visible[:count]
 
 
-async def _nearest(
-    scope: Transaction, query: Vectors, model: UUID, filters: Filters, version: IndexVersion, count: int
-) -> list[ChunkKey]:
+async def _nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, count: int) -> list[ChunkKey]:
     """Return the chunks nearest to a vector: by the index where there is one that finds enough visible ones."""
-    if version.chunks > scope.cache.max_chunks and await vector_indexes.is_ready(scope, model):
+    if await vector_indexes.is_ready(scope, model):
         if filters.everything:
             return await vector_indexes.nearest(scope, query, model, count)
         near = await vector_indexes.nearest(scope, query, model, FILTERED)

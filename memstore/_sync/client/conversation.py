@@ -20,6 +20,7 @@ from memstore._sync.context.request import (
     read_sections,
 )
 from memstore._sync.context.visibility import Rule
+from memstore._sync.derive.summaries.deriver import summarize
 from memstore._sync.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
 from memstore._sync.store import messages, receipts, summaries
 from memstore._sync.store.database import Transaction
@@ -182,8 +183,6 @@ class ConversationScope:
         It is made now and stored; the same range is never summarized twice by the same recipe. `recall` finds it like
         any other; contexts use levels 1 and above, which cover each message once.
         """
-        from memstore._sync.derive.summaries.deriver import summarize
-
         return summarize(self._database, self._runtime.resources(), self.user.id, self.id, from_seq, to_seq)
 
     def info(self) -> Conversation | None:

@@ -13,8 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from memstore import ids
-from memstore._sync.client.admin import Embeddings, Tokens
-from memstore._sync.client.backfills import Backfills
+from memstore._sync.client.admin import Backfills, Embeddings, Tokens
 from memstore._sync.client.runtime import Runtime, validate_settings
 from memstore._sync.client.user import UserScope
 from memstore._sync.store import messages, queue

@@ -41,7 +41,6 @@ def replay(scope: Transaction, receipt: Receipt, format: Format | None = None) -
 
 
 def _read(scope: Transaction, receipt: Receipt) -> _StoredItems:
-    """Read all that a receipt names, a statement for each kind."""
     conversation, included = receipt.conversation_id, receipt.included
     assert conversation is not None
     named = [id for one in included if one.id is not None for id in (one.id, *one.others)]
@@ -205,6 +204,5 @@ class _StoredItems:
 
 
 def _shown(one: Decision, text: str) -> dict[str, Any]:
-    """Return score and text of an item as they were in the context."""
     text = text[one.start :] if one.length is None else text[one.start : one.start + one.length]
     return {"score": one.score or 0.0, "parts": one.parts, "text": text}

@@ -263,7 +263,7 @@ def search_indexes(
     if query.vector is None:
         keys = chunks.latest(scope, filters, LATEST)
     else:
-        keys = _nearest(scope, query.vector, query.model, filters, version, count)
+        keys = _nearest(scope, query.vector, query.model, filters, count)
     found = chunks.read_neighbourhood(scope, query.model, keys, numbers, filters.as_of)
     return None if found is None else IndexCandidates(*found, corpus)
 
@@ -277,7 +277,6 @@ def _rank_found(found: IndexCandidates, query: Query, filters: Filters, depth: i
 
 
 def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
-    """Return the first `count` of the chunks that a filter lets through."""
     ordered: list[int] = numbers.tolist()
     if filters.everything:
         return ordered[:count]
@@ -290,11 +289,9 @@ def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) ->
     return visible[:count]
 
 
-def _nearest(
-    scope: Transaction, query: Vectors, model: UUID, filters: Filters, version: IndexVersion, count: int
-) -> list[ChunkKey]:
+def _nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, count: int) -> list[ChunkKey]:
     """Return the chunks nearest to a vector: by the index where there is one that finds enough visible ones."""
-    if version.chunks > scope.cache.max_chunks and vector_indexes.is_ready(scope, model):
+    if vector_indexes.is_ready(scope, model):
         if filters.everything:
             return vector_indexes.nearest(scope, query, model, count)
         near = vector_indexes.nearest(scope, query, model, FILTERED)
