@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 from data import Question
 from report import Table
 
-from memstore.context.formats.parts import INDENT, indent_further_lines
+from memstore.formats.parts import INDENT, indent_further_lines
 from memstore.providers import load_counter
 from memstore.text import format_day
 

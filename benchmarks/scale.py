@@ -28,9 +28,8 @@ from scale_data import DIMENSIONS, MODEL, Made, load
 import memstore
 from memstore import ids
 from memstore._sync.derive.maintenance import maintain_indexes
-from memstore._sync.search.candidates import recall
-from memstore._sync.search.query import QueryBuilder
-from memstore._sync.store import items, vector_indexes
+from memstore._sync.search.recall import QueryBuilder, recall
+from memstore._sync.store import chunks, vector_indexes
 from memstore._sync.store.database import Database
 from memstore.providers import Embedder, Vectors
 from memstore.store.sql import statements
@@ -119,7 +118,7 @@ def measured(url: str, user: Made, real: Embedder | None) -> Figures:
         register_vector(connection)
         connection.prepare_threshold = None
         maintain_indexes(database, user.id)
-        filters = items.Filters()
+        filters = chunks.Filters()
 
         def ours(question: str) -> object:
             return recall(
@@ -128,7 +127,7 @@ def measured(url: str, user: Made, real: Embedder | None) -> Figures:
 
         def floor(question: str) -> list[Any]:
             values = {"user_id": user.id, "model_id": model, "limit": 20, "query": embedder.embed_query(question)}
-            return connection.execute(statements("items")["nearest"], values).fetchall()
+            return connection.execute(statements("chunks")["nearest"], values).fetchall()
 
         first, *_ = asked
         embedder.embed_query(first)  # that its model is loaded is not of recall

@@ -32,11 +32,11 @@ from toolsession import Asked, Chat, Session, drawn
 from memstore.context.builder import compress_turns
 from memstore.context.items import Candidates
 from memstore.context.layout import compose
-from memstore.context.strategies import get_strategies
-from memstore.context.strategies.base import Strategy, Turn, split_turns
 from memstore.models import Hit, Message, Tier
 from memstore.providers import load_counter
 from memstore.store.tokenize import terms
+from memstore.strategies import get_strategies
+from memstore.strategies.base import Strategy, Turn, split_turns
 
 COUNTER = load_counter("tiktoken:o200k_base")
 START = datetime(2024, 1, 1, tzinfo=UTC)

@@ -42,7 +42,6 @@ from uuid import UUID
 import numpy as np
 from report import Cell, Table, reported
 
-from memstore.context.strategies.base import cover
 from memstore.derive.chunking import sentences, split_segments
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.summaries import extractive
@@ -50,6 +49,7 @@ from memstore.derive.summaries.extractive import ExtractiveSummarizer, Line, abr
 from memstore.models import Message, Summary
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.settings import Settings
+from memstore.strategies.base import cover
 from memstore.text import MONTHS
 
 LENGTHS = (40, 80, 120, 160, 240, 320)

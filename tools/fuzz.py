@@ -27,8 +27,9 @@ except ImportError:
     raise SystemExit(0) from None
 
 with atheris.instrument_imports(include=["memstore"]):
-    from memstore.context.formats import FORMATS
-    from memstore.context.formats.parts import (
+    from memstore.errors import InvalidInput, MemstoreError
+    from memstore.formats import FORMATS
+    from memstore.formats.parts import (
         FACTS_HEAD,
         HITS_HEAD,
         PromptContent,
@@ -36,11 +37,10 @@ with atheris.instrument_imports(include=["memstore"]):
         pinned_facts_text,
         summaries_text,
     )
-    from memstore.errors import InvalidInput, MemstoreError
     from memstore.ingest.add import ConversationRef, build_row
     from memstore.ingest.importers import IMPORTERS, ImportOptions, ImportProblem, Record
     from memstore.models import Hit, Summary, Tier
-    from memstore.text import MEMORY_FOOT, STANDING_FOOT, SUMMARIES_FOOT, blank_fenced_blocks
+    from memstore.text import blank_fenced_blocks
 
 NAMES = (
     "a.jsonl",
@@ -53,8 +53,8 @@ NAMES = (
 )
 OPTIONS = ImportOptions(me="Ann", timezone=ZoneInfo("Europe/Berlin"), date_order="dmy")
 PLACE = ConversationRef("alice", "lisbon")
-PIECES = ["", "", "\n", "\r", "\x0b", "\x1e", "\x85", "\u2028", " ", "- ", ":", '"', "system", "user", MEMORY_FOOT, "<memory>",
-          STANDING_FOOT, SUMMARIES_FOOT, "<|im_end|>", FACTS_HEAD, "[1 March 2024]"]  # fmt: skip
+PIECES = ["", "", "\n", "\r", "\x0b", "\x1e", "\x85", "\u2028", " ", "- ", ":", '"', "system", "user", "</memory>", "<memory>",
+          "</standing>", "</summaries>", "<|im_end|>", FACTS_HEAD, "[1 March 2024]"]  # fmt: skip
 MARGIN = {FACTS_HEAD, HITS_HEAD, "[1 March 2024]"}
 NOBODY, WHEN = UUID(int=0), datetime(2024, 3, 1, tzinfo=UTC)
 
@@ -100,9 +100,9 @@ def render(data: bytes, folder: Path) -> None:
     facts, hits = [hit(Tier.FACTS, text)], [hit(Tier.MESSAGES, other), hit(Tier.SUMMARIES, text)]
     summary = Summary.model_construct(level=1, from_seq=1, to_seq=2, text=other, occurred_at=WHEN, occurred_until=WHEN)
     for made, foot in (
-        (memory_text(facts, hits), MEMORY_FOOT),
-        (pinned_facts_text(facts), STANDING_FOOT),
-        (summaries_text([summary]), SUMMARIES_FOOT),
+        (memory_text(facts, hits), "</memory>"),
+        (pinned_facts_text(facts), "</standing>"),
+        (summaries_text([summary]), "</summaries>"),
     ):
         lines = made.splitlines()
         assert lines[-1] == foot and lines.count(foot) == 1, made

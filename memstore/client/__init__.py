@@ -2,6 +2,6 @@
 
 `store` opens and closes; `user` (with `user_facts`) and `conversation` are scopes that hold no state but names;
 `documents` are a user's own values; `admin` is for operators; `worker` runs derivation as a program. `runtime` has the
-database and the providers, `validation` checks arguments. Async is the source; the blocking twin in `memstore/_sync` is
+database and the providers. Async is the source; the blocking twin in `memstore/_sync` is
 generated.
 """

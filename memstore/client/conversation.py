@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 
 from memstore._compat import to_thread
 from memstore.context.builder import build_context
-from memstore.context.formats import get_format
-from memstore.context.formats.parts import Format
 from memstore.context.request import (
     BUDGET,
     SECTIONS,
@@ -18,13 +16,13 @@ from memstore.context.request import (
     Request,
     Sections,
     check_settings,
-    check_size,
     effective_settings,
     read_sections,
 )
-from memstore.context.strategies import Strategies, get_strategies
-from memstore.context.strategies.base import split_turns
 from memstore.context.visibility import Rule
+from memstore.derive.summaries.deriver import summarize
+from memstore.formats import get_format
+from memstore.formats.parts import Format
 from memstore.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
 from memstore.ingest.validation import (
     MOST_ROWS,
@@ -53,6 +51,8 @@ from memstore.providers.tiktoken import check_tools
 from memstore.store import messages, receipts, summaries
 from memstore.store.database import Transaction
 from memstore.store.messages import LAST
+from memstore.strategies import Strategies, get_strategies
+from memstore.strategies.base import split_turns
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
@@ -179,8 +179,6 @@ class AsyncConversationScope:
         It is made now and stored; the same range is never summarized twice by the same recipe. `recall` finds it like
         any other; contexts use levels 1 and above, which cover each message once.
         """
-        from memstore.derive.summaries.deriver import summarize
-
         return await summarize(self._database, await self._runtime.resources(), self.user.id, self.id, from_seq, to_seq)
 
     async def info(self) -> Conversation | None:
@@ -216,7 +214,6 @@ class AsyncConversationScope:
             if text is not None:
                 check_text(text, what)
         check_object(settings, "settings")
-        check_size(settings or {})
         own = {STRATEGIES: strategies, SECTIONS: sections}
         settings = (settings or {}) | {name: value for name, value in own.items() if value is not None}
         settings = check_settings(settings)

@@ -7,7 +7,6 @@ from functools import cached_property, partial
 from typing import Any
 
 from memstore._compat import to_thread
-from memstore.context.strategies import as_json
 from memstore.context.visibility import rule_of
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import ConfigurationError, MemstoreError
@@ -29,6 +28,7 @@ from memstore.providers import (
 from memstore.providers.token_check import counter_for
 from memstore.settings import Settings, source_of
 from memstore.store.database import Database
+from memstore.strategies import as_json
 
 
 class Runtime:

@@ -19,9 +19,8 @@ from memstore.client.runtime import Runtime, validate_settings
 from memstore.client.user import AsyncUserScope
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
-from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.redaction import redactor_for
-from memstore.ingest.validation import check_choice, check_name, check_names, to_list
+from memstore.ingest.validation import check_choice, check_name, check_names
 from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, ScanResult, Usage
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
@@ -293,18 +292,6 @@ class AsyncMemoryStore:
             untrusted=untrusted,
             progress=progress,
         )
-
-    def subscribe(self, subscriber: Subscriber, types: Sequence[str] = tuple(EventType)) -> Subscription:
-        """Call a function with each event of these types that happens in this store from now on.
-
-        It is called in a thread of its own, after the commit: slow or failing, it delays nobody. Events of other
-        processes are in the outbox (`user.events`). Close the subscription, or use it as a context manager.
-        """
-        if not callable(subscriber):
-            raise InvalidInput(f"{subscriber!r} cannot be called: give a function of one event.")
-        subscription = Subscription(subscriber, to_list(types, "types", EventType) or ())
-        self._database.subscriptions.append(subscription)
-        return subscription
 
     async def verify_erasure(self, certificate: Certificate) -> ScanResult:
         """Search every table for what a certificate names, and return where it still stands."""

@@ -19,7 +19,7 @@ from memstore.ingest.validation import (
     to_uuids,
 )
 from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange
-from memstore.store import fact_history, facts, messages
+from memstore.store import facts, messages
 from memstore.store.database import Database
 
 ANY_STATE = "all"
@@ -205,14 +205,3 @@ class AsyncUserFacts:
         from memstore.derive.facts import manual_edits
 
         return await manual_edits.history(self._database, self.id, to_uuid(fact))
-
-    async def fact_conflicts(self) -> list[tuple[Fact, Fact]]:
-        """Return pairs of active facts that contradict each other, the one that was said later first.
-
-        A pair is no longer told of after `undo` of the `conflicted` in the history of the first one.
-        """
-        async with self._database.user_transaction(self.id) as scope:
-            pairs = await fact_history.open_conflicts(scope)
-            ids = [id for pair in pairs for id in pair]
-            known = {fact.id: fact for fact in await facts.facts(scope, state=None, ids=ids)}
-        return [(known[pair.fact_id], known[pair.other_id]) for pair in pairs]

@@ -11,16 +11,15 @@ from uuid import UUID
 from memstore.context.items import Candidates
 from memstore.context.layout import PREVIEW
 from memstore.context.request import ResolvedRequest
-from memstore.context.strategies.base import Turn, split_turns
 from memstore.context.visibility import as_seen_by
 from memstore.models import Chunk, Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
-from memstore.search.candidates import DEPTH, rank_candidates, to_hits
-from memstore.search.query import Query
 from memstore.search.ranking import Candidate, best_of_each
+from memstore.search.recall import DEPTH, Query, rank_candidates, to_hits
 from memstore.store import chunks, fact_history, facts, messages, summaries
 from memstore.store.chunks import Filters, IndexVersion
 from memstore.store.database import Transaction
 from memstore.store.summaries import Outline
+from memstore.strategies.base import Turn, split_turns
 
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
 # embedder; nobody asks for standing instructions at all.

@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from memstore.context.formats import OPENAI
-from memstore.context.formats.parts import (
+from memstore.formats import OPENAI
+from memstore.formats.parts import (
     FACTS_HEAD,
     HITS_HEAD,
     Format,
@@ -25,18 +25,10 @@ from memstore.context.formats.parts import (
     indent,
     section_lines,
 )
-from memstore.context.strategies.base import FENCE, Block, Entry, Turn
 from memstore.models import Amount, Compression, Decision, Hit, Json, Message, Section, Summary
 from memstore.providers import TokenCounter
-from memstore.text import (
-    MEMORY_FOOT,
-    MEMORY_HEAD,
-    STANDING_FOOT,
-    STANDING_HEAD,
-    SUMMARIES_FOOT,
-    SUMMARIES_HEAD,
-    format_day,
-)
+from memstore.strategies.base import FENCE, Block, Entry, Turn
+from memstore.text import fence, format_day
 
 FACTS, SUMMARIES, HITS, RECENT = "facts", "summaries", "hits", "recent"
 # The parts of the room that sections may count on. Hits find more of what is asked than facts of the same length: on
@@ -209,7 +201,7 @@ class ItemFactory:
 
     def __init__(self, counter: TokenCounter) -> None:
         self.counter = counter
-        memory = self._fence("memory", MEMORY_HEAD, MEMORY_FOOT)
+        memory = self._fence("memory")
         self._facts = (memory, SectionHeader("facts", self._line(FACTS_HEAD)))
         self._hits = (memory, SectionHeader("hits", self._line(HITS_HEAD)))
         self._days: dict[str, SectionHeader] = {}
@@ -217,7 +209,7 @@ class ItemFactory:
 
     def summaries(self, summaries: Sequence[Summary]) -> list[ContextItem]:
         """Return items for summaries of the conversation."""
-        under = (self._fence(SUMMARIES, SUMMARIES_HEAD, SUMMARIES_FOOT),) if summaries else ()
+        under = (self._fence(SUMMARIES),) if summaries else ()
         items = []
         for one in summaries:
             tokens, seq = self._line(indent(one.text)), one.from_seq
@@ -226,7 +218,7 @@ class ItemFactory:
 
     def facts(self, pinned: Sequence[Hit], others: Sequence[Hit]) -> list[ContextItem]:
         """Return items for pinned facts, then for facts that answer to the question."""
-        fence = (self._fence("standing", STANDING_HEAD, STANDING_FOOT),) if pinned else ()
+        fence = (self._fence("standing"),) if pinned else ()
         return [self._fact(fact, fence, pinned=True) for fact in pinned] + [
             self._fact(fact, self._facts) for fact in others
         ]
@@ -279,8 +271,8 @@ class ItemFactory:
             self._around[around] = self.counter.count_message(message.as_chat() | {"content": ""})
         return message.tokens + self._around[around]
 
-    def _fence(self, name: str, head: str, foot: str) -> SectionHeader:
-        return SectionHeader(name, self.counter.count_message({"role": "system", "content": f"{head}\n{foot}"}))
+    def _fence(self, name: str) -> SectionHeader:
+        return SectionHeader(name, self.counter.count_message({"role": "system", "content": "\n".join(fence(name))}))
 
     def _line(self, line: str) -> int:
         return self.counter.count(f"{line}\n")

@@ -15,8 +15,6 @@ from hashlib import sha256
 from itertools import chain, takewhile
 from typing import Any
 
-from memstore.context.formats import OPENAI, as_openai, memory_messages, turn_messages
-from memstore.context.formats.parts import CustomSection, Format, PartKind, PromptContent, RenderedPrompt
 from memstore.context.items import (
     FACTS,
     HITS,
@@ -36,10 +34,12 @@ from memstore.context.selection import (
     select_static,
     total_tokens,
 )
-from memstore.context.strategies.base import Block, Turn
 from memstore.errors import BudgetTooSmall
+from memstore.formats import OPENAI, as_openai, memory_messages, turn_messages
+from memstore.formats.parts import CustomSection, Format, PartKind, PromptContent, RenderedPrompt
 from memstore.models import Context, Decision, Hit, Json, Reason, Receipt, Summary, Tier
 from memstore.providers import Count, TokenCounter
+from memstore.strategies.base import Block, Turn
 
 OVERHEAD, TOOLS = "overhead", "tools"
 SECTIONS = {  # of parts; the others are the user's own
@@ -156,13 +156,11 @@ class Layout:
         return prompt, count_prompt(prompt, self.target.counter, self.target.tools)
 
     def _check(self, required: Mapping[str, Sequence[ContextItem]]) -> None:
-        """Raise `BudgetTooSmall` where what must be in does not fit."""
         _, least = self._written(self._content(required))
         if least > self.target.most:
             raise BudgetTooSmall(least + self.target.reserve, self.target.budget, self._largest(required))
 
     def _largest(self, required: Mapping[str, Sequence[ContextItem]]) -> str:
-        """Name the largest part of what must be in or kept free."""
         counter, candidates, tools = self.target.counter, self.candidates, self.target.tools
         count = counter.count_message
         sizes: dict[str, int] = {

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
-from memstore.context.formats import FORMATS, OPENAI
-from memstore.context.formats.parts import CustomSection, Format, PromptContent
 from memstore.context.items import WEIGHTS
 from memstore.context.layout import block_key, content_hash, text_key
-from memstore.context.strategies.base import Block, Entry, Turn
 from memstore.context.visibility import as_seen_by
+from memstore.formats import FORMATS, OPENAI
+from memstore.formats.parts import CustomSection, Format, PromptContent
 from memstore.models import (
     Decision,
     Fact,
@@ -30,9 +29,9 @@ from memstore.models import (
     Summary,
     Tier,
 )
-from memstore.search.candidates import message_hit
 from memstore.store import facts, messages, summaries
 from memstore.store.database import Transaction
+from memstore.strategies.base import Block, Entry, Turn
 
 T = TypeVar("T")
 
@@ -52,7 +51,6 @@ async def replay(scope: Transaction, receipt: Receipt, format: Format | None = N
 
 
 async def _read(scope: Transaction, receipt: Receipt) -> _StoredItems:
-    """Read all that a receipt names, a statement for each kind."""
     conversation, included = receipt.conversation_id, receipt.included
     assert conversation is not None
     named = [id for one in included if one.id is not None for id in (one.id, *one.others)]
@@ -187,7 +185,18 @@ class _StoredItems:
     def _hit(self, one: Decision) -> Hit | None:
         message = None if one.id is None else self.messages.get(one.id)
         if message is not None:
-            return message_hit(message, start=one.start, **_shown(one, message.text or ""))
+            return Hit(
+                tier=Tier.MESSAGES,
+                id=message.id,
+                sources=(message.id,),
+                occurred_at=message.occurred_at,
+                conversation_id=message.conversation_id,
+                seq=message.seq,
+                role=message.role,
+                speaker=message.name or message.role,
+                start=one.start,
+                **_shown(one, message.text or ""),
+            )
         summary = None if one.id is None else self.summaries.get(one.id)
         if summary is None:
             self._is_missing(one, MissingReason.ERASED if one.kind == Tier.MESSAGES else MissingReason.GONE)
@@ -205,6 +214,5 @@ class _StoredItems:
 
 
 def _shown(one: Decision, text: str) -> dict[str, Any]:
-    """Return score and text of an item as they were in the context."""
     text = text[one.start :] if one.length is None else text[one.start : one.start + one.length]
     return {"score": one.score or 0.0, "parts": one.parts, "text": text}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,13 +10,11 @@ from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from memstore.context.formats import OPENAI
-from memstore.context.formats.parts import Format
 from memstore.context.items import WEIGHTS, merge_sections
-from memstore.context.strategies import as_json, get_strategies
-from memstore.context.strategies.base import Strategy
 from memstore.context.visibility import Rule, VisibilityFilter, rule_of
 from memstore.errors import InvalidInput, MemstoreError
+from memstore.formats import OPENAI
+from memstore.formats.parts import Format
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import OWN_SETTINGS, check_name, check_text
 from memstore.models import Json, Section
@@ -26,6 +23,8 @@ from memstore.store import erasure, messages
 from memstore.store.database import Read, Transaction
 from memstore.store.erasure import UserVersion
 from memstore.store.messages import CLEARED
+from memstore.strategies import as_json, get_strategies
+from memstore.strategies.base import Strategy
 from memstore.tool_calls import name_of
 
 # A conversation may have these of its own; all but its sections are settings of the system too.
@@ -33,9 +32,6 @@ BUDGET, RESERVE, VIEWER = "context_budget", "context_reserve", "context_viewer"
 STRATEGIES, VISIBILITY, SECTIONS = "strategies", "visibility", "sections"
 NAMES = (BUDGET, RESERVE, VIEWER, STRATEGIES, VISIBILITY, SECTIONS)
 LARGEST_BUDGET = 10**9
-LARGEST_SETTINGS = 64_000  # characters of JSON
-MOST_SECTIONS = 20  # sections of a user
-MOST_TEXTS = 1000
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _RESERVED = frozenset({"system", "question", "memory", "standing", "record", "overhead", "tools", "reserve"})
 
@@ -182,22 +178,6 @@ def effective_settings(kept: Mapping[str, Any] | None, system: Settings) -> Json
     return {name: getattr(system, name, None) for name in NAMES} | {STRATEGIES: as_json(system.strategies)} | own
 
 
-def check_size(settings: Mapping[str, Any]) -> None:
-    """Raise `InvalidInput` where a name is no text, or one's own settings are too large: each context reads them.
-
-    What memstore's own settings may be is bounded where they are read.
-    """
-    for name in settings:
-        if not isinstance(name, str):
-            raise InvalidInput(f"A setting's name is a text, not {name!r:.60}.")
-    size = len(json.dumps({name: value for name, value in settings.items() if name not in NAMES}, ensure_ascii=False))
-    if size > LARGEST_SETTINGS:
-        raise InvalidInput(
-            f"Settings of one's own may have {LARGEST_SETTINGS:,} characters of JSON, and these have {size:,}. "
-            "Keep what is large in messages, or in a store of your own."
-        )
-
-
 def check_settings(settings: Mapping[str, Any]) -> Json:
     """Return a conversation's settings as they are kept; None takes one away. Other names than memstore's are free.
 
@@ -235,8 +215,6 @@ def read_sections(given: Sections) -> tuple[Section, ...]:
     """Return sections from sections or JSON objects. Raises `InvalidInput`, which says what to give instead."""
     if not isinstance(given, list | tuple):
         raise InvalidInput(f"sections={given!r:.60}: give a list of sections.")
-    if len(given) > MOST_SECTIONS:
-        raise InvalidInput(f"{len(given)} sections are more than the {MOST_SECTIONS} that a context may have.")
     sections = tuple(map(_read_section, given))
     names = [section.name for section in sections]
     if twice := {name for name in names if names.count(name) > 1}:
@@ -266,8 +244,8 @@ def _problems(section: Section) -> Iterator[str]:
         yield "a section's name has small letters, digits, - and _, and is none of ours."
     if (name in WEIGHTS) == (text is not None):
         yield f"give a text to a section of your own, and none to {', '.join(WEIGHTS)}."
-    if not isinstance(text, str | list | tuple | None) or len(section.texts) > MOST_TEXTS:
-        yield f"text={text!r:.60}: give a text, or a list of at most {MOST_TEXTS}."
+    if not isinstance(text, str | list | tuple | None):
+        yield f"text={text!r:.60}: give a text, or a list of them."
     for what, amount in (("minimum", least), ("maximum", 0 if most is None else most)):
         if type(amount) not in (int, float) or not 0 <= amount <= (1.0 if type(amount) is float else amount):
             yield f"{what}={amount!r}: give tokens (a whole number) or a share of the room (0.0 to 1.0)."

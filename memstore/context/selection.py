@@ -254,11 +254,11 @@ def _all_fit(selection: Selection, items: CandidateItems, plan: Plan, answering:
     return tokens <= left
 
 
-def recent_window(turns: Sequence[ContextItem], room: int, *, steps: bool = True) -> int:
+def recent_window(turns: Sequence[ContextItem], room: int) -> int:
     """Return how many of the newest turns a window of at most `room` tokens has.
 
-    `turns` are the newest first. Where all of them fit, all are in; without `steps`, or where strategies, which have
-    steps of their own, made some of them, as many as fit.
+    `turns` are the newest first. Where all of them fit, all are in; where strategies, which have steps of their own,
+    made some of them, as many as fit.
     """
     # A window that begins one turn later at every turn has a new start each time, and a model that keeps the prompt's
     # start in a cache computes all of it anew. So it begins, of the turns with which it may begin, at the roundest
@@ -266,7 +266,7 @@ def recent_window(turns: Sequence[ContextItem], room: int, *, steps: bool = True
     # smaller hardly ever moves it.
     sums = list(accumulate(turn.tokens for turn in turns))
     most = sum(1 for so_far in sums if so_far <= room)
-    if most in (0, len(sums)) or not steps or any(turn.kind == "block" for turn in turns):
+    if most in (0, len(sums)) or any(turn.kind == "block" for turn in turns):
         return most
     slack = min(MOST * room, max(SHARE * room, sums[most - 1] - (sums[most - 1 - TURNS] if most > TURNS else 0)))
     first = next(count for count in range(1, most + 1) if sums[count - 1] >= sums[most - 1] - slack)

@@ -27,8 +27,7 @@ from memstore.derive.llm import CallMeter, CallsLost
 from memstore.derive.maintenance import run_maintenance
 from memstore.derive.summaries.deriver import SummaryDeriver
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
-from memstore.events import Event, EventType
-from memstore.models import QUARANTINED, CallProgress, DeriveReport
+from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
 from memstore.store import chunks, erasure, llm_usage, messages, watermarks
 from memstore.store.database import Database, Transaction
 from memstore.store.embedding_models import ModelChanged

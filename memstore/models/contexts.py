@@ -52,14 +52,15 @@ class Section:
 class Reason(StrEnum):
     """Why a candidate is not in a context, or not as it was said. A closed set: programs may rely on it."""
 
-    OVER_BUDGET = "over budget"
-    DUPLICATE = "duplicate"
-    ALREADY_IN_RECENT = "shown among the recent turns"
-    COVERED = "covered by a summary"
-    COMPRESSED = "compressed by a strategy"
-    SUPERSEDED = "superseded"
-    NOT_VISIBLE = "not visible"
-    UNPAIRED = "unpaired tool call"
+    # Beside each: where in memstore.context it is decided.
+    OVER_BUDGET = "over budget"  # selection.Selection.why_not; of turns layout._older_turns and candidates._unread
+    DUPLICATE = "duplicate"  # selection.Selection.why_not
+    ALREADY_IN_RECENT = "shown among the recent turns"  # selection.Selection.why_not
+    COVERED = "covered by a summary"  # layout._older_turns
+    COMPRESSED = "compressed by a strategy"  # builder._dropped_turns; of what a strategy wrote layout.decision_of
+    SUPERSEDED = "superseded"  # candidates._superseded
+    NOT_VISIBLE = "not visible"  # visibility.VisibilityFilter.decisions
+    UNPAIRED = "unpaired tool call"  # candidates._unpaired
 
 
 @dataclass(frozen=True, slots=True)

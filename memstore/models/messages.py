@@ -160,23 +160,6 @@ class Hit:
     valid_to: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class HitGroup:
-    """The hits of a session, or a fact with the messages that it was made from.
-
-    Of a session, `score` is that of its best hit, and `since` and `until` are the times of its first and last message;
-    with a viewer, those of the hits. Of a fact, `fact` is its own hit, `score` that one's, and `hits` are its whole
-    messages in the order in which they were said, from `since` to `until`. A fact without messages has its own time.
-    """
-
-    score: float
-    since: datetime
-    until: datetime
-    conversation_id: UUID | None
-    hits: tuple[Hit, ...]
-    fact: Hit | None = None
-
-
 Namespace = tuple[str, ...]
 LONGEST_TTL = timedelta(days=365_000)  # 999 years: a moment beyond the year 9999 could not be read again
 

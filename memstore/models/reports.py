@@ -1,11 +1,12 @@
-"""What operations report: derivation, jobs, backfills, exports, embedding models, erasures, counts."""
+"""What operations report: derivation, jobs, backfills, exports, embedding models, erasures, events."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from pydantic import ValidationError
 from sqlalchemy import BigInteger, SmallInteger, Text
 from sqlmodel import Field, SQLModel
 
+from memstore.ids import uuid7
 from memstore.models.contexts import adapter, as_json
 from memstore.models.messages import Json, Time, column
 
@@ -343,3 +345,31 @@ class Certificate:
         if not certificate.erased:  # every erasure names one id: of none, all would be found to be gone
             raise ValueError("it names nothing that was erased")
         return certificate
+
+
+class EventType(StrEnum):
+    """The kinds of events; beside each what its body has. They are stored in the transaction in which they happened."""
+
+    MESSAGE_ADDED = "message_added"  # from_seq, to_seq, tokens: of the messages of one call
+    SUMMARIZATION_COMPLETED = "summarization_completed"  # strategy, from_seq, to_seq, summaries, before, after, saved
+    SUMMARIZATION_FAILED = "summarization_failed"  # strategy, from_seq, error (its type)
+    FACTS_EXTRACTED = "facts_extracted"  # recipe, from_seq, to_seq, facts (new ones); if any, quarantined and refused
+    FACT_SUPERSEDED = "fact_superseded"  # fact, by, action
+    CONTEXT_ASSEMBLED = "context_assembled"  # receipt, budget, tokens, sections
+    ERASED = "erased"  # erasure (the certificate's id, which has the ids), scope, counts; none of a whole user
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a user's memory: ids, numbers and reasons, never a text.
+
+    `cursor` is its place in the outbox.
+    """
+
+    user_id: UUID
+    type: EventType
+    conversation_id: UUID | None = None
+    body: dict[str, Any] = field(default_factory=dict)
+    id: UUID = field(default_factory=uuid7)
+    recorded_at: datetime = field(default_factory=partial(datetime.now, UTC))
+    cursor: str | None = None

@@ -133,12 +133,13 @@ def rank(
         rows = np.union1d(best, signals.answered_rows(index, best))
     exact = {name: of_all[rows] for name, of_all in values.items()}
     if features.vector is not None:
-        neighbours = np.unique(index.neighbours[:, rows])
-        cosines = signals.cosines(index, features.vector, neighbours[neighbours < len(index)])
+        beside = np.zeros(len(index) + 1, dtype=np.bool_)
+        beside[index.neighbours[:, rows]] = True
+        cosines = signals.cosines(index, features.vector, np.flatnonzero(beside[:-1]))
         exact |= _semantic(index, cosines, around, rows)
     if boosts_answers:
         exact["answers"] = _answers(index, exact, rows)
-    chosen = np.isin(rows, best)
+    chosen = np.isin(rows, best) if boosts_answers else slice(None)
     parts = {name: np.round(WEIGHTS[name] * exact[name][chosen], 6) for name in WEIGHTS if name in exact}
     return _ranking(index, rows[chosen], parts, depth)
 
@@ -181,7 +182,7 @@ def _best(index: UserIndex, scores: Floats, visible: Rows, depth: int) -> Rows:
 
 
 def _by_tier(tiers: NDArray[np.int16]) -> list[Rows]:
-    return [np.flatnonzero(tiers == tier) for tier in range(1, len(TIERS) + 1)]
+    return [(tiers == tier).nonzero()[0] for tier in range(1, len(TIERS) + 1)]
 
 
 def _order(index: UserIndex, rows: Rows, scores: Floats) -> Rows:

@@ -303,7 +303,6 @@ def named_dates(text: str) -> list[NamedDate]:
 
 @cache
 def _months(*widths: str) -> dict[str, int]:
-    """Return the number of each month's name."""
     names = (Locale(language).months["format"][width].items() for language in _LANGUAGES for width in widths)
     return {name.casefold().rstrip("."): number for some in names for number, name in some}
 

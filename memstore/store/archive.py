@@ -12,8 +12,7 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore.events import EventType
-from memstore.models import Conversation, FactColumns, Json, Message
+from memstore.models import Conversation, EventType, FactColumns, Json, Message
 from memstore.store import documents, fact_history, facts, messages, summaries
 from memstore.store.database import Transaction, row_builder
 from memstore.store.facts import Source

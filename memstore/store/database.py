@@ -26,7 +26,7 @@ from sqlmodel import SQLModel
 
 from memstore._compat import at_end_of_loop, to_thread
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
-from memstore.events import Event, EventType, Subscription
+from memstore.models import Event, EventType
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.roles import UNKNOWN, capabilities
 from memstore.store.sql import expand_rows, statements
@@ -73,11 +73,10 @@ class Transaction:
         self.cache = cache
         self.events: list[Event] = []
         self._outbox = outbox
-        self._written = 0
         self.first: list[Any] = []  # the results of the reads that the transaction was opened with
 
     def happened(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
-        """Say what happens here: kept in the outbox with this transaction, told once it is committed."""
+        """Say what happens here: it is kept in the outbox with this transaction."""
         self.events.append(Event(self.user_id, kind, conversation_id, body))
 
     async def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
@@ -164,7 +163,7 @@ class Transaction:
         await self.run_many(SQL["add_event"], self._take_new_events())
 
     def _take_new_events(self) -> list[dict[str, Any]]:
-        events, self._written = self.events[self._written :], len(self.events)
+        events, self.events = self.events, []
         return [{name: getattr(event, name) for name in OUTBOX} for event in events] if self._outbox else []
 
     async def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
@@ -215,9 +214,8 @@ OUTBOX = [name for name in Event.__slots__ if name != "cursor"]  # columns
 class Database:
     """An open database.
 
-    `revive` starts an embedded server again that has died; it is called from a thread. `subscriptions` get the events
-    of each transaction that was committed; with `outbox` they are kept too. Of users with at most `max_chunks` chunks
-    these are held in this process; of others, recall asks the database.
+    `revive` starts an embedded server again that has died; it is called from a thread. With `outbox` events are kept.
+    Of users with at most `max_chunks` chunks these are held in this process; of others, recall asks the database.
     """
 
     def __init__(
@@ -232,7 +230,6 @@ class Database:
     ) -> None:
         self.url = url
         self.max_chunks = max_chunks
-        self.subscriptions: list[Subscription] = []
         self._outbox = outbox
         self.capabilities = UNKNOWN
         self._confinement: dict[str, str] = {}
@@ -271,16 +268,9 @@ class Database:
         self._forget_exit = at_end_of_loop(self._pool.close)
 
     async def close(self) -> None:
-        """Give every connection back; what subscribers have not heard yet they hear now."""
+        """Give every connection back."""
         self._forget_exit()
         await self._pool.close()
-        for subscription in self.subscriptions:
-            await to_thread(subscription.close)
-
-    def publish(self, events: Sequence[Event]) -> None:
-        """Hand events to all subscribers; never waits and never raises."""
-        for subscription in self.subscriptions:
-            subscription.publish(events)
 
     @asynccontextmanager
     async def user_transaction(
@@ -336,7 +326,6 @@ class Database:
                 yield transaction
                 await transaction.write_events()
                 await transaction.connection.commit()
-                self.publish(transaction.events)
             except psycopg.OperationalError:
                 await self._recover(transaction.connection)
                 raise

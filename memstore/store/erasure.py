@@ -26,7 +26,6 @@ from memstore.models import Certificate, Json, Message
 from memstore.store import chunks, documents
 from memstore.store.database import Database, Transaction, read_one
 from memstore.store.errors import ConcurrentUpdate
-from memstore.store.messages import Place
 from memstore.store.sql import statements
 
 SQL = statements("erasure")
@@ -54,6 +53,13 @@ class UserVersion(NamedTuple):
 
     created_at: datetime
     erasures: int
+
+
+class Place(NamedTuple):
+    """Where a message stands."""
+
+    conversation_id: UUID
+    seq: int
 
 
 class LockedUser(NamedTuple):

@@ -10,8 +10,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.errors import Conflict
-from memstore.events import EventType
-from memstore.models import Fact, FactChange, FactColumns
+from memstore.models import EventType, Fact, FactChange, FactColumns
 from memstore.store import facts
 from memstore.store.database import Transaction
 from memstore.store.sql import statements
@@ -22,13 +21,6 @@ FIXED = {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
 CHANGEABLE = tuple(name for name in FactColumns.model_fields if name not in FIXED)
 TIMES = ("valid_from", "valid_to")
 STEPS = {"active": "restored", "superseded": "superseded", "retracted": "retracted", "quarantined": "quarantined"}
-
-
-class Pair(NamedTuple):
-    """A fact, and the one that took its place or that it disagrees with."""
-
-    fact_id: UUID
-    other_id: UUID
 
 
 class Past(NamedTuple):
@@ -175,8 +167,3 @@ async def restore_orphaned(scope: Transaction, *, actor: str) -> list[Fact]:
             await reverse(scope, done, fact, actor=actor)
             restored.append(fact)
     return [fact for fact in restored if fact.state == "active"]
-
-
-async def open_conflicts(scope: Transaction) -> list[Pair]:
-    """Return pairs of active facts that disagree, and nobody has settled it."""
-    return await scope.all(SQL["open_conflicts"], Pair)

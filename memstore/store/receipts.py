@@ -13,8 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from memstore.errors import InvalidInput
-from memstore.events import Event, EventType
-from memstore.models import Decision, Json, Reason, Receipt
+from memstore.models import Decision, Event, EventType, Json, Reason, Receipt
 from memstore.models.contexts import as_json
 from memstore.store.database import Transaction
 from memstore.store.sql import statements

@@ -104,9 +104,9 @@ class UserIndex:
     def rows_with_term(self, term: int) -> tuple[Rows, NDArray[np.float64]]:
         """Return the chunks that have a term, and how often each has it."""
         terms, places = self.sorted_terms
-        start, stop = np.searchsorted(terms, [term, term + 1]) if term < 2**63 - 1 else (0, 0)
-        newest = np.flatnonzero(self.terms[len(terms) :] == term) + len(terms)
-        entries = np.append(places[start:stop], newest)
+        entries = places[terms.searchsorted(term) : terms.searchsorted(term, "right")]
+        if len(terms) < len(self.terms):
+            entries = np.append(entries, np.flatnonzero(self.terms[len(terms) :] == term) + len(terms))
         return self.postings_rows[entries], self.frequencies[entries].astype(np.float64)
 
     @cached_property
@@ -254,20 +254,10 @@ class UserIndex:
         """The memory that they take, about: the largest ones and what is made of them; and of each array its frame."""
         return FRAMES + 3 * self.records.nbytes + 5 * self.terms.nbytes + sum(block.nbytes for block in self.vectors)
 
-    def first_rows(self, items: Sequence[UUID]) -> Rows:
-        """Return the rows of the first chunks of items, where they are there."""
-        if not len(self):
-            return np.empty(0, dtype=np.intp)
-        names = np.array([item.bytes for item in items], dtype="S20")
-        places = np.searchsorted(self.records["name"], names, sorter=self.order)
-        rows = self.order[np.minimum(places, len(self) - 1)]
-        found: Rows = rows[self.records["name"][rows] == names]
-        return found
-
-    def whole_items(self, rows: Rows) -> Rows:
-        """Return these rows and those of the other chunks of their items, in the order of rows."""
-        numbers = np.cumsum(self.records["chunk_index"][self.order] == 0)[self.rank]  # of each row's item
-        return np.flatnonzero(np.isin(numbers, numbers[rows]))
+    def rows_of(self, items: Sequence[UUID]) -> Rows:
+        """Return the rows of all chunks of these items, in their order."""
+        wanted = {item.bytes for item in items}
+        return np.flatnonzero([item in wanted for item in self.records["item"].tolist()])
 
     def vectors_at(self, rows: Rows) -> tuple[Flags, Vectors]:
         """Return which of the rows are embedded, and their vectors; some chunk must be."""

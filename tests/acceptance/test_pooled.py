@@ -183,7 +183,7 @@ async def fact(one: Talker) -> object:
 async def read(one: Talker) -> object:
     every: list[Callable[[], Awaitable[object]]] = [
         one.talk.messages, one.talk.summaries, one.talk.receipts, one.talk.info, one.talk.statistics,
-        one.user.facts, one.user.conversations, one.user.events, one.user.fact_conflicts, one.user.invalid_responses,
+        one.user.facts, one.user.conversations, one.user.events, one.user.invalid_responses,
     ]  # fmt: skip
     return await one.chance.choice(every)()
 

@@ -24,7 +24,7 @@ OF_A_USER: dict[str, tuple[list[Any], list[str]]] = {
         ["fence"],
         [
             "query", "limit", "tiers", "conversation", "roles", "tags", "since", "until", "as_of", "min_score",
-            "viewer", "visibility", "order", "group_by",
+            "viewer", "visibility",
         ],
     ),
     "facts": ([], ["state", "type", "subject", "kind", "as_of"]),
@@ -110,10 +110,7 @@ async def test_wrong_arguments_are_refused_with_what_to_give(store: AsyncMemoryS
         ("limit=0", lambda: user.recall("fence", limit=0)),
         ("messages, summaries, facts", lambda: user.recall("fence", tiers=["message"])),
         ("messages, summaries, facts", lambda: user.recall("fence", tiers=[])),
-        ("tiers=.*group_by='fact'", lambda: user.recall("fence", tiers=["messages"], group_by="fact")),
         ("since=.* has no time zone", lambda: user.recall("fence", since=datetime(2024, 1, 1))),
-        ("give one of score, time", lambda: user.recall("fence", order="date")),  # type: ignore[call-overload]
-        ("give one of session, fact", lambda: user.recall("fence", group_by="day")),  # type: ignore[call-overload]
         ("limit=-1", lambda: scope.messages(limit=-1)),
         ("min_score='x'", lambda: user.recall("fence", min_score="x")),  # type: ignore[call-overload]
         ("min_score=nan", lambda: user.recall("fence", min_score=float("nan"))),

@@ -136,10 +136,6 @@ async def test_wrong_settings_and_blank_questions_are_refused(store: AsyncMemory
     for wrong in ({"context_budget": "many"}, {"context_viewer": ""}, {"cleared": []}):
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
             await trip.update(settings=wrong)
-    with pytest.raises(InvalidInput, match="64,000 characters"):
-        await trip.update(settings={"blob": "x" * 70_000})
-    with pytest.raises(InvalidInput, match="is a text, not 1"):
-        await trip.update(settings={1: 2})  # type: ignore[dict-item]
     with pytest.raises(InvalidInput, match="context_budget"):
         await trip.context("What?")
     for blank in ("", " \n"):

@@ -77,18 +77,6 @@ async def test_a_reranker_orders_recall_and_explains_itself(url: str) -> None:
         assert set(texts) == {f"{name}: {text}" for name, text in LINES}  # and not the two that are wanted alone
 
 
-async def test_facts_and_sessions_are_in_its_order(url: str) -> None:
-    reranker = ScriptedReranker(about("Porto"))
-    async with await opened(url, reranker=reranker) as store:
-        alice = (await talk(store)).user
-        groups = await alice.recall("ferry", group_by="session", tiers=["messages"])
-        assert groups[0].hits[0].text == LINES[3][1]
-        facts = await alice.recall("Who lives where?", group_by="fact", limit=1)
-        assert facts[0].fact is not None
-        assert "reranker" in facts[0].fact.parts
-        assert [hit.text for hit in facts[0].hits] == [LINES[3][1]]
-
-
 async def test_a_viewer_s_models_read_what_the_viewer_sees(url: str) -> None:
     reranker = ScriptedReranker(about("Porto"))
     async with await opened(url, reranker=reranker) as store:

@@ -64,7 +64,6 @@ async def test_what_tools_and_untrusted_messages_say_waits_and_changes_nothing(u
         assert {span.trust for fact in waiting for span in fact.spans} == {0}
         recalled = {hit.id for hit in await alice.recall("casinos Porto Rome", tiers=["facts"])}
         assert recalled.isdisjoint(fact.id for fact in waiting)
-        assert await alice.fact_conflicts() == []
         assert (await store.stats(user="alice"))["facts"] == len(before[3])
         await say(alice, "I live in Rome.", 9, role="assistant")
         assert (await store.derive()).quarantined == 0

@@ -482,11 +482,6 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("summaries", "after", place | {"level": 1, "seq": 15}),
         ("messages", "settings_as_of", place | {"as_of": datetime(2024, 1, 3, tzinfo=UTC)}),
         ("receipts", "says", {"ids": some, "starts": [0] * len(some), "most": 100}),
-        (
-            "messages",
-            "sessions",
-            {"conversations": [place["conversation_id"]], "seqs": [3], "silence": 4 * 3600, "as_of": None},
-        ),
         ("messages", "numbered_messages", place | {"seqs": [1, 3]}),
         ("watermarks", "advance", place | {"deriver": "chunks", "from_seq": 1, "to_seq": 1, "recipe": "r"}),
     ]
@@ -515,28 +510,6 @@ async def test_a_heavy_user_does_not_pay_for_all_rows_to_read_a_few(analyzed: st
             for scan in scans(plan):
                 assert "user_id" in conditions(scan, "Index Cond"), (name, scan)
                 assert rows_read(scan) <= 100, (name, scan)
-
-
-LONG_TALK = """
-insert into users (user_id, name) values ('{user}', 'u');
-insert into conversations (user_id, id, name, last_seq) values ('{user}', '{user}', 'c', 20000);
-insert into messages (user_id, conversation_id, seq, id, role, text, tokens, counter, occurred_at)
-    select '{user}', '{user}', n, gen_random_uuid(), 'user', 'said ' || n, 2, 'words',
-           timestamptz '2024-01-01 00:00Z' + n * interval '1 minute' + n / 100 * interval '5 hours'
-    from generate_series(1, 20000) n;
-"""
-
-
-@pytest.mark.parametrize("statistics", ["", "analyze messages"], ids=["without", "with"])
-async def test_a_session_is_found_without_reading_the_conversation(url: str, statistics: str) -> None:
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(LONG_TALK.format(user=HEAVY))
-        connection.execute(statistics)
-    places = {"conversations": [HEAVY] * 2, "seqs": [7_150, 15_020]}
-    async with opened(url) as database:
-        plan = await explained(database, HEAVY, "messages", "sessions", **places, silence=4 * 3600, as_of=None)
-    assert plan["Actual Rows"] == 2
-    assert sum(rows_read(scan) for scan in scans(plan)) <= 300
 
 
 async def test_a_new_fact_is_put_beside_those_of_its_subject_without_reading_other_vectors(seeded: Database) -> None:

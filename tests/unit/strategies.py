@@ -8,8 +8,8 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from memstore.context.items import Candidates
-from memstore.context.strategies.base import Turn, split_turns
 from memstore.models import Hit, Message, Section, Summary, Tier
+from memstore.strategies.base import Turn, split_turns
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 HARD = [

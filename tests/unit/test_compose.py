@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from memstore import BudgetTooSmall
-from memstore.context.formats import OPENAI
-from memstore.context.formats.parts import PromptContent
 from memstore.context.items import BudgetSpec, Candidates, ContextItem
 from memstore.context.layout import Layout, compose
 from memstore.context.selection import required_items
-from memstore.context.strategies.base import split_turns
+from memstore.formats import OPENAI
+from memstore.formats.parts import PromptContent
 from memstore.models import Context, Hit, Message, Reason, Section, Tier
 from memstore.providers import TokenCounter, load_counter
+from memstore.strategies.base import split_turns
 from tests.helpers.fakes import WordCounter
 from tests.helpers.tokenizers import LLAMA_3, byte_level, write
 from tests.unit.strategies import conversations, hits, materials, message, texts

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from hypothesis import given, strategies as st
 
-from memstore.context.strategies.base import cover
 from memstore.models import Summary
+from memstore.strategies.base import cover
 
 
 def summary(level: int, from_seq: int, to_seq: int, tokens: int = 10) -> Summary:

@@ -15,14 +15,13 @@ from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from pydantic import TypeAdapter
 
 from memstore import BudgetTooSmall, InvalidInput
-from memstore.context.formats import FORMATS, get_format
-from memstore.context.formats.parts import CustomSection, RenderedPrompt
 from memstore.context.items import Candidates
 from memstore.context.layout import compose, count_prompt
-from memstore.context.strategies.base import Block, Turn, split_turns
-from memstore.formats import Anthropic, Format, Ollama, OpenAI, PlainText, PromptContent
+from memstore.formats import FORMATS, Anthropic, Format, Ollama, OpenAI, PlainText, PromptContent, get_format
+from memstore.formats.parts import CustomSection, RenderedPrompt
 from memstore.models import Context, Hit, Message, Summary, Tier
 from memstore.providers import load_counter
+from memstore.strategies.base import Block, Turn, split_turns
 from tests.unit.strategies import START, call, materials, message, texts
 
 EXACT = load_counter("tiktoken:o200k_base")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import pytest
 from hypothesis import given, strategies as st
 
-from memstore.context.formats import OPENAI
-from memstore.context.formats.parts import PromptContent, RenderedPrompt
 from memstore.context.items import Candidates, ContextItem, ItemFactory
 from memstore.context.layout import compose
 from memstore.context.selection import MOST, Selection, recent_window
+from memstore.formats import OPENAI
+from memstore.formats.parts import PromptContent, RenderedPrompt
 from memstore.models import Hit, Reason, Section, Tier
 from tests.helpers.fakes import WordCounter
 from tests.unit.strategies import START, UUID
@@ -22,7 +24,8 @@ def turn(start: int, tokens: int) -> ContextItem:
 @given(st.lists(st.integers(1, 90), min_size=1, max_size=60), st.integers(0, 900))
 def test_a_window_fits_and_is_not_much_shorter_than_it_may_be(tokens: list[int], room: int) -> None:
     turns = [turn(start, size) for start, size in zip(range(len(tokens), 0, -1), tokens, strict=True)]
-    count, most = recent_window(turns, room), recent_window(turns, room, steps=False)
+    count = recent_window(turns, room)
+    most = sum(1 for so_far in accumulate(tokens) if so_far <= room)
     assert sum(tokens[:count]) <= room
     assert sum(tokens[:count]) >= sum(tokens[:most]) - MOST * room
     assert (count == len(tokens)) == (sum(tokens) <= room)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from memstore.search.candidates import best_by_words
+from memstore.search.recall import best_by_words
 from memstore.search.signals import B, Corpus, idf, saturated
 from memstore.store import postings
 from memstore.store.postings import Indexed, Matches, Postings, Run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memstore.search.query import to_first_person
+from memstore.search.recall import to_first_person
 from memstore.search.signals import NamedDate, asks_for_assistant_words, asks_for_overview, named_dates
 
 

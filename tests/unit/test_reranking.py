@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from memstore.errors import ProviderError
 from memstore.models import Hit, Tier
-from memstore.search.grouping import PART, READ, rerank
+from memstore.search.recall import PART, READ, rerank
 from tests.helpers.fakes import ScriptedReranker
 
 SAID = datetime(2026, 5, 1, tzinfo=UTC)

@@ -8,8 +8,8 @@ from memstore import BudgetTooSmall, InvalidInput, Section
 from memstore.context.items import Candidates, allowances, merge_sections
 from memstore.context.layout import compose
 from memstore.context.request import read_sections
-from memstore.context.strategies.base import split_turns
 from memstore.models import Hit, Tier
+from memstore.strategies.base import split_turns
 from tests.helpers.fakes import WordCounter
 from tests.unit.strategies import START, UUID, message
 

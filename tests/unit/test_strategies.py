@@ -15,8 +15,9 @@ from memstore import InvalidInput
 from memstore.context.builder import compress_turns
 from memstore.context.items import Candidates
 from memstore.context.layout import compose
-from memstore.context.strategies import KNOWN, Semantic, SlidingWindow, as_json, get_strategies
-from memstore.context.strategies.base import (
+from memstore.models import Fact, Hit, Message, Tier
+from memstore.strategies import KNOWN, Semantic, SlidingWindow, as_json, get_strategies
+from memstore.strategies.base import (
     PROTECTED,
     Block,
     ConversationView,
@@ -27,14 +28,13 @@ from memstore.context.strategies.base import (
     turns_of,
     view_of,
 )
-from memstore.context.strategies.buffers import (
+from memstore.strategies.buffers import (
     GoalBatch,
     Hierarchical,
     SummaryBuffer,
     Threshold,
     ToolCalls,
 )
-from memstore.models import Fact, Hit, Message, Tier
 from tests.helpers.fakes import WordCounter as StoredCounter
 from tests.unit.strategies import START, UUID, call, conversations, message, summaries
 

@@ -16,19 +16,17 @@ from memstore._sync.context.request import (
     Request,
     Sections,
     check_settings,
-    check_size,
     effective_settings,
     read_sections,
 )
 from memstore._sync.context.visibility import Rule
+from memstore._sync.derive.summaries.deriver import summarize
 from memstore._sync.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
 from memstore._sync.store import messages, receipts, summaries
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.messages import LAST
-from memstore.context.formats import get_format
-from memstore.context.formats.parts import Format
-from memstore.context.strategies import Strategies, get_strategies
-from memstore.context.strategies.base import split_turns
+from memstore.formats import get_format
+from memstore.formats.parts import Format
 from memstore.ingest.validation import (
     MOST_ROWS,
     check_choice,
@@ -53,6 +51,8 @@ from memstore.models import (
 )
 from memstore.providers import TokenCounter
 from memstore.providers.tiktoken import check_tools
+from memstore.strategies import Strategies, get_strategies
+from memstore.strategies.base import split_turns
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
@@ -179,8 +179,6 @@ class ConversationScope:
         It is made now and stored; the same range is never summarized twice by the same recipe. `recall` finds it like
         any other; contexts use levels 1 and above, which cover each message once.
         """
-        from memstore._sync.derive.summaries.deriver import summarize
-
         return summarize(self._database, self._runtime.resources(), self.user.id, self.id, from_seq, to_seq)
 
     def info(self) -> Conversation | None:
@@ -216,7 +214,6 @@ class ConversationScope:
             if text is not None:
                 check_text(text, what)
         check_object(settings, "settings")
-        check_size(settings or {})
         own = {STRATEGIES: strategies, SECTIONS: sections}
         settings = (settings or {}) | {name: value for name, value in own.items() if value is not None}
         settings = check_settings(settings)

@@ -9,7 +9,6 @@ from typing import Any
 
 from memstore._sync.context.visibility import rule_of
 from memstore._sync.store.database import Database
-from memstore.context.strategies import as_json
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import ConfigurationError, MemstoreError
 from memstore.ingest.redaction import Redactor, redactor_for
@@ -29,6 +28,7 @@ from memstore.providers import (
 )
 from memstore.providers.token_check import counter_for
 from memstore.settings import Settings, source_of
+from memstore.strategies import as_json
 
 
 class Runtime:

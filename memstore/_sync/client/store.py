@@ -21,9 +21,8 @@ from memstore._sync.store import llm_usage, messages, queue
 from memstore._sync.store.database import Database
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
-from memstore.events import EventType, Subscriber, Subscription
 from memstore.ingest.redaction import redactor_for
-from memstore.ingest.validation import check_choice, check_name, check_names, to_list
+from memstore.ingest.validation import check_choice, check_name, check_names
 from memstore.models import Certificate, DeriveReport, ExportReport, Job, JobCounts, ScanResult, Usage
 from memstore.providers import Embedder, Reranker, TokenCounter
 from memstore.settings import Settings, load
@@ -288,18 +287,6 @@ class MemoryStore:
             untrusted=untrusted,
             progress=progress,
         )
-
-    def subscribe(self, subscriber: Subscriber, types: Sequence[str] = tuple(EventType)) -> Subscription:
-        """Call a function with each event of these types that happens in this store from now on.
-
-        It is called in a thread of its own, after the commit: slow or failing, it delays nobody. Events of other
-        processes are in the outbox (`user.events`). Close the subscription, or use it as a context manager.
-        """
-        if not callable(subscriber):
-            raise InvalidInput(f"{subscriber!r} cannot be called: give a function of one event.")
-        subscription = Subscription(subscriber, to_list(types, "types", EventType) or ())
-        self._database.subscriptions.append(subscription)
-        return subscription
 
     def verify_erasure(self, certificate: Certificate) -> ScanResult:
         """Search every table for what a certificate names, and return where it still stands."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args, overload
+from typing import TYPE_CHECKING, Any, get_args
 from uuid import UUID
 
 from memstore import ids
@@ -17,15 +17,12 @@ from memstore._sync.client.user_facts import UserFacts
 from memstore._sync.context.replay import replay
 from memstore._sync.context.visibility import Rule, VisibilityFilter
 from memstore._sync.ingest.add import ConversationRef
-from memstore._sync.search.candidates import DEPTH, facts_with_evidence, recall
-from memstore._sync.search.grouping import READ, by_fact, by_session, groups_in_time, in_time, rerank, within_hits
-from memstore._sync.search.query import QueryBuilder
+from memstore._sync.search.recall import READ, QueryBuilder, recall, rerank
 from memstore._sync.store import erasure, llm_usage, messages, receipts, summaries
 from memstore._sync.store.chunks import EVERY_TIER, Filters
 from memstore._sync.store.documents import Distance
-from memstore.context.formats.parts import Format
 from memstore.errors import InvalidInput, NotFound
-from memstore.events import Event, EventType
+from memstore.formats.parts import Format
 from memstore.ingest.validation import (
     OWN_SETTINGS,
     check_choice,
@@ -45,10 +42,11 @@ from memstore.models import (
     Context,
     Conversation,
     ErasureScope,
+    Event,
+    EventType,
     ExportReport,
     Fact,
     Hit,
-    HitGroup,
     InvalidResponse,
     Message,
     Receipt,
@@ -63,27 +61,7 @@ from memstore.telemetry import operation_span
 if TYPE_CHECKING:
     from memstore._sync.export.writer import Target
 
-Order = Literal["score", "time"]
-Grouping = Literal["session", "fact"]
 HITS_FOR_A_VIEWER = 1000  # at least so many are looked at, as a viewer may not see most of them
-HITS_A_SESSION = 8  # looked at for each session that is asked for, and at least DEPTH
-
-
-class RecallOptions(TypedDict, total=False):
-    """The options of `recall`, for editors and checkers of types."""
-
-    limit: int
-    tiers: Sequence[str]
-    conversation: str | None
-    roles: Sequence[str] | None
-    tags: Sequence[str] | None
-    since: datetime | None
-    until: datetime | None
-    as_of: datetime | None
-    min_score: float | None
-    viewer: str | None
-    visibility: Rule | str | None
-    order: Order
 
 
 class UserScope(UserFacts):
@@ -109,12 +87,6 @@ class UserScope(UserFacts):
         redact = self._runtime.redactor.redact
         return ConversationScope(self, ConversationRef(self.name, name, redact(title), redact(channel)))
 
-    @overload
-    def recall(self, query: str, *, group_by: None = ..., **options: Unpack[RecallOptions]) -> list[Hit]: ...
-
-    @overload
-    def recall(self, query: str, *, group_by: Grouping, **options: Unpack[RecallOptions]) -> list[HitGroup]: ...
-
     def recall(
         self,
         query: str,
@@ -130,26 +102,18 @@ class UserScope(UserFacts):
         min_score: float | None = None,
         viewer: str | None = None,
         visibility: Rule | str | None = None,
-        order: Order = "score",
-        group_by: Grouping | None = None,
-    ) -> list[Hit] | list[HitGroup]:
+    ) -> list[Hit]:
         """Return the messages, summaries and facts that answer a question best.
 
         `since` (inclusive) and `until` (exclusive) bound when something was said; `as_of` hides what was recorded
         later, also of an imported history. All `tags` must be there. Scores are comparable within one recall. A
         `viewer` gets what it may see, as in `context`; by default that is the setting `context_viewer`.
-
-        `order="time"` returns the best hits as they were said. `group_by="session"` groups hits without a silence of
-        four hours between their messages, "fact" returns facts, each with the messages that it was made from; `limit`
-        then counts groups.
         """
         runtime = self._runtime
         viewer = runtime.settings.context_viewer if viewer is None else viewer
         check_names(conversation=conversation, viewer=viewer)
         check_query(query, min_score)
         check_number(limit, "limit")
-        check_choice("order", order, get_args(Order))
-        check_choice("group_by", group_by, get_args(Grouping))
         filters = Filters(
             tiers=tuple(map(Tier, to_list(tiers, "tiers", Tier) or ())),
             conversation_id=None if conversation is None else ids.conversation_id(self.id, conversation),
@@ -159,8 +123,8 @@ class UserScope(UserFacts):
             until=to_utc(until, "until"),
             as_of=to_utc(as_of, "as_of"),
         )
-        if not filters.tiers or (group_by == "fact" and Tier.FACTS not in filters.tiers):
-            raise InvalidInput(f"tiers={tiers!r} with group_by={group_by!r}: give some of {', '.join(Tier)}.")
+        if not filters.tiers:
+            raise InvalidInput(f"tiers={tiers!r}: give some of {', '.join(Tier)}.")
         sight = None
         if viewer is not None:
             sight = VisibilityFilter(runtime.redactor.redact(viewer), visibility or runtime.settings.visibility)
@@ -168,35 +132,19 @@ class UserScope(UserFacts):
             reranker = runtime.load_reranker()
             embedder = runtime.load_embedder()
             builder = QueryBuilder(self._database, self.id, embedder, runtime.embedder_by_name)
-            wanted = max(DEPTH, HITS_A_SESSION * limit) if group_by == "session" else limit
-            searched = max(HITS_FOR_A_VIEWER, 4 * wanted) if sight else wanted
+            searched = max(HITS_FOR_A_VIEWER, 4 * limit) if sight else limit
             # A reranker may lift what ranks lower into the limit, and above the least score.
             searched, least = (searched, min_score) if reranker is None else (max(searched, READ), None)
-            evidence: list[Hit] = []
-            if group_by == "fact":
-                hits, evidence = facts_with_evidence(builder, query, filters=filters, limit=searched, min_score=least)
-            else:
-                hits = recall(builder, query, filters=filters, limit=searched, min_score=least)
+            hits = recall(builder, query, filters=filters, limit=searched, min_score=least)
             if sight:
                 with self._database.user_transaction(self.id) as scope:
                     hits = sight.hits(scope, hits)
-                    evidence = sight.hits(scope, evidence) if evidence else []
             if reranker is not None:  # no connection is held meanwhile
                 hits = rerank(reranker, query, hits)
                 hits = [hit for hit in hits if min_score is None or hit.score >= min_score]
-            hits = hits[:wanted]
-            if group_by is None:
-                span.set(hits=len(hits))
-                return in_time(hits) if order == "time" else hits
-            if group_by == "fact":
-                groups = by_fact(hits, evidence)
-            else:
-                with self._database.user_transaction(self.id) as scope:
-                    groups = by_session(scope, hits, limit, filters.as_of)
-                if sight:  # when a session began may tell a viewer of messages that it does not see
-                    groups = [within_hits(group) for group in groups]
-            span.set(hits=len(groups))
-            return groups_in_time(groups) if order == "time" else groups
+            hits = hits[:limit]
+            span.set(hits=len(hits))
+        return hits
 
     def conversations(
         self,

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from memstore._sync.client.runtime import Runtime
-from memstore._sync.store import fact_history, facts, messages
+from memstore._sync.store import facts, messages
 from memstore._sync.store.database import Database
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import check_choice, check_name, check_number, check_text, to_utc, to_uuid, to_uuids
@@ -198,14 +198,3 @@ class UserFacts:
         from memstore._sync.derive.facts import manual_edits
 
         return manual_edits.history(self._database, self.id, to_uuid(fact))
-
-    def fact_conflicts(self) -> list[tuple[Fact, Fact]]:
-        """Return pairs of active facts that contradict each other, the one that was said later first.
-
-        A pair is no longer told of after `undo` of the `conflicted` in the history of the first one.
-        """
-        with self._database.user_transaction(self.id) as scope:
-            pairs = fact_history.open_conflicts(scope)
-            ids = [id for pair in pairs for id in pair]
-            known = {fact.id: fact for fact in facts.facts(scope, state=None, ids=ids)}
-        return [(known[pair.fact_id], known[pair.other_id]) for pair in pairs]

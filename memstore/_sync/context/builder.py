@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from itertools import groupby
 from uuid import UUID
 
@@ -14,21 +14,19 @@ from memstore import ids
 from memstore._compat import run_both_threads
 from memstore._sync.context.candidates import ConversationHistory, collect_candidates, hits_for_budget, load_history
 from memstore._sync.context.request import Request, ResolvedRequest, reads_to_resolve, resolve
-from memstore._sync.search.grouping import rerank
-from memstore._sync.search.query import Query, QueryBuilder
+from memstore._sync.search.recall import Query, QueryBuilder, rerank
 from memstore._sync.store import erasure, receipts, summaries
 from memstore._sync.store.chunks import model_id
 from memstore._sync.store.database import Database
 from memstore._sync.store.summaries import Outline
 from memstore.context.items import BudgetSpec, Candidates, merge_sections
 from memstore.context.layout import Layout, room_for_sections
-from memstore.context.strategies import describe_strategies
-from memstore.context.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
-from memstore.events import EventType
-from memstore.models import Context, Decision, Fact, Json, Reason, Receipt, Section, Summary, Tier
+from memstore.models import Context, Decision, EventType, Fact, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
+from memstore.strategies import describe_strategies
+from memstore.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.tool_calls import name_of
 
 INDENTED = 0.9  # of the tokens of summaries in a context: the rest are blanks, and the fence
@@ -42,6 +40,7 @@ COMPRESSED_WEIGHTS = (
 )
 # Added to the budget that was found to be needed, try by try: nothing at first, as the least of them is wanted.
 STEPS = (*[0] * 8, *(2**n for n in range(10)))
+installed_version = cache(version)  # reads a file
 
 
 def build_context(
@@ -196,7 +195,6 @@ def _dropped_turns(view: ConversationView) -> Iterable[Decision]:
 
 
 def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping[str, str]) -> Receipt:
-    """Return the receipt with what it was made with."""
     request = resolved.request
     masked = ", ".join(f"{count} {kind}" for kind, count in request.redacted.items())
     # The texts of sections stand among the receipt's texts.
@@ -214,7 +212,7 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
     return replace(
         receipt,
         arguments={name: value for name, value in arguments.items() if value is not None},
-        models={**models, "memstore": _version()},
+        models={**models, "memstore": installed_version("memstore")},
         hints=(f"secrets in what was asked were masked before it was sent: {masked}",) if masked else (),
         conversation_id=request.conversation_id,
     )
@@ -255,11 +253,3 @@ def _statistics(resolved: ResolvedRequest, history: ConversationHistory, receipt
         "messages_total": max(0, last - resolved.after_seq),
         "strategies": tuple(strategy.name for strategy in resolved.strategies),
     }
-
-
-@cache
-def _version() -> str:
-    try:
-        return version("memstore")
-    except PackageNotFoundError:
-        return "unknown"

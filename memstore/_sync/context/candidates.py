@@ -11,17 +11,16 @@ from uuid import UUID
 
 from memstore._sync.context.request import ResolvedRequest
 from memstore._sync.context.visibility import as_seen_by
-from memstore._sync.search.candidates import DEPTH, rank_candidates, to_hits
-from memstore._sync.search.query import Query
+from memstore._sync.search.recall import DEPTH, Query, rank_candidates, to_hits
 from memstore._sync.store import chunks, fact_history, facts, messages, summaries
 from memstore._sync.store.chunks import Filters, IndexVersion
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
 from memstore.context.items import Candidates
 from memstore.context.layout import PREVIEW
-from memstore.context.strategies.base import Turn, split_turns
 from memstore.models import Chunk, Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
 from memstore.search.ranking import Candidate, best_of_each
+from memstore.strategies.base import Turn, split_turns
 
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
 # embedder; nobody asks for standing instructions at all.

@@ -14,15 +14,14 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from memstore._sync.context.visibility import as_seen_by
-from memstore._sync.search.candidates import message_hit
 from memstore._sync.store import facts, messages, summaries
 from memstore._sync.store.database import Transaction
-from memstore.context.formats import FORMATS, OPENAI
-from memstore.context.formats.parts import CustomSection, Format, PromptContent
 from memstore.context.items import WEIGHTS
 from memstore.context.layout import block_key, content_hash, text_key
-from memstore.context.strategies.base import Block, Entry, Turn
+from memstore.formats import FORMATS, OPENAI
+from memstore.formats.parts import CustomSection, Format, PromptContent
 from memstore.models import Decision, Fact, Hit, Message, MissingItem, MissingReason, Receipt, Replay, Summary, Tier
+from memstore.strategies.base import Block, Entry, Turn
 
 T = TypeVar("T")
 
@@ -42,7 +41,6 @@ def replay(scope: Transaction, receipt: Receipt, format: Format | None = None) -
 
 
 def _read(scope: Transaction, receipt: Receipt) -> _StoredItems:
-    """Read all that a receipt names, a statement for each kind."""
     conversation, included = receipt.conversation_id, receipt.included
     assert conversation is not None
     named = [id for one in included if one.id is not None for id in (one.id, *one.others)]
@@ -177,7 +175,18 @@ class _StoredItems:
     def _hit(self, one: Decision) -> Hit | None:
         message = None if one.id is None else self.messages.get(one.id)
         if message is not None:
-            return message_hit(message, start=one.start, **_shown(one, message.text or ""))
+            return Hit(
+                tier=Tier.MESSAGES,
+                id=message.id,
+                sources=(message.id,),
+                occurred_at=message.occurred_at,
+                conversation_id=message.conversation_id,
+                seq=message.seq,
+                role=message.role,
+                speaker=message.name or message.role,
+                start=one.start,
+                **_shown(one, message.text or ""),
+            )
         summary = None if one.id is None else self.summaries.get(one.id)
         if summary is None:
             self._is_missing(one, MissingReason.ERASED if one.kind == Tier.MESSAGES else MissingReason.GONE)
@@ -195,6 +204,5 @@ class _StoredItems:
 
 
 def _shown(one: Decision, text: str) -> dict[str, Any]:
-    """Return score and text of an item as they were in the context."""
     text = text[one.start :] if one.length is None else text[one.start : one.start + one.length]
     return {"score": one.score or 0.0, "parts": one.parts, "text": text}

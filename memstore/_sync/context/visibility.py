@@ -18,14 +18,12 @@ from uuid import UUID
 from memstore._sync.store import chunks, messages
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
-from memstore.context.formats.parts import OtherAssistantMessage, content_parts
-from memstore.context.strategies.base import Turn
 from memstore.errors import ConfigurationError, InvalidInput
+from memstore.formats.parts import OtherAssistantMessage, content_parts
 from memstore.models import Decision, Hit, Json, Message, Reason, Role, Summary, Tier
-from memstore.plugins import installed_entry_points
+from memstore.strategies.base import Turn
 from memstore.tool_calls import arguments_text, describe_call, describe_result, name_of
 
-GROUP = "memstore.visibility"  # entry points of rules by name
 TO = "to"  # the key in a message's metadata
 NOTICES = {Role.SYSTEM, Role.DEVELOPER}
 EVERYONE = {"all", "everyone"}
@@ -81,9 +79,9 @@ KNOWN: dict[str, Rule] = {"addressed": addressed, "everything": everything}
 
 
 def rule_of(rule: Rule | str | None) -> Rule:
-    """Return the rule of a name: "addressed", "everything", an entry point of `memstore.visibility`; or a rule itself.
+    """Return the rule of this name; a rule is returned as it is, and "addressed" for None.
 
-    Raises `ConfigurationError` for another name, and `InvalidInput` for what cannot be called.
+    Raises `ConfigurationError` for an unknown name, and `InvalidInput` for what cannot be called.
     """
     if rule is None:
         return addressed
@@ -91,13 +89,9 @@ def rule_of(rule: Rule | str | None) -> Rule:
         if not callable(rule):
             raise InvalidInput(f"visibility={rule!r:.60}: give a function of a message and a viewer's name, or a name.")
         return rule
-    if rule in KNOWN:
-        return KNOWN[rule]
-    plugins = installed_entry_points(GROUP)
-    if rule not in plugins.names:
-        raise ConfigurationError(f"visibility={rule!r}: known are {', '.join(sorted({*KNOWN, *plugins.names}))}.")
-    loaded: Rule = plugins[rule].load()
-    return loaded
+    if rule not in KNOWN:
+        raise ConfigurationError(f"visibility={rule!r}: known are {', '.join(sorted(KNOWN))}.")
+    return KNOWN[rule]
 
 
 class VisibilityFilter:

@@ -28,8 +28,7 @@ from memstore._sync.store.erasure import DependentFact, LockedUser, MessageToDel
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import BEFORE
 from memstore.errors import DatabaseError, NotFound
-from memstore.events import Event, EventType
-from memstore.models import Certificate, ErasureScope, ScanResult
+from memstore.models import Certificate, ErasureScope, EventType, ScanResult
 
 VACUUM = (
     "rows are gone; their bytes stay in the database's files until VACUUM and new rows take their place, and in "
@@ -83,12 +82,10 @@ def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certific
         certificate = _remove(scope, target, ids.uuid7())
         if dry_run:
             raise _RolledBack(replace(certificate, id=None, recorded_at=None))
-        # Not even ids of what is gone: the certificate has them.
-        body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
-        if not is_user and not certificate.is_empty:
+        if not is_user and not certificate.is_empty:  # of a user the outbox is gone
+            # Not even ids of what is gone: the certificate has them.
+            body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
             scope.happened(EventType.ERASED, None, **body)
-    if is_user:  # whose outbox is gone
-        database.publish([Event(target.user_id, EventType.ERASED, None, body)])
     for model in models:
         vector_indexes.drop(database, target.user_id, model)
     return certificate

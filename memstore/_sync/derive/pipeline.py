@@ -31,8 +31,7 @@ from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.facts.rule_extractor import ExtractedBatch
 from memstore.derive.llm import CallMeter, CallsLost
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
-from memstore.events import Event, EventType
-from memstore.models import QUARANTINED, CallProgress, DeriveReport
+from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import PendingWork, StaleWork
 

@@ -17,8 +17,7 @@ from memstore._sync.store import documents, fact_history, facts, messages, summa
 from memstore._sync.store.database import Transaction, row_builder
 from memstore._sync.store.facts import Source
 from memstore._sync.store.watermarks import DERIVERS
-from memstore.events import EventType
-from memstore.models import Conversation, FactColumns, Json, Message
+from memstore.models import Conversation, EventType, FactColumns, Json, Message
 from memstore.store.rows import ConversationRow, ExportedChunk, FactWithHistory, ItemRow, Owner
 from memstore.store.sql import statements
 

@@ -27,7 +27,7 @@ from sqlmodel import SQLModel
 
 from memstore._compat import at_exit
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
-from memstore.events import Event, EventType, Subscription
+from memstore.models import Event, EventType
 from memstore.store.errors import DRIVER_ERRORS, describe_url, translate, translate_errors
 from memstore.store.roles import UNKNOWN, capabilities
 from memstore.store.sql import expand_rows, statements
@@ -74,11 +74,10 @@ class Transaction:
         self.cache = cache
         self.events: list[Event] = []
         self._outbox = outbox
-        self._written = 0
         self.first: list[Any] = []  # the results of the reads that the transaction was opened with
 
     def happened(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
-        """Say what happens here: kept in the outbox with this transaction, told once it is committed."""
+        """Say what happens here: it is kept in the outbox with this transaction."""
         self.events.append(Event(self.user_id, kind, conversation_id, body))
 
     def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
@@ -165,7 +164,7 @@ class Transaction:
         self.run_many(SQL["add_event"], self._take_new_events())
 
     def _take_new_events(self) -> list[dict[str, Any]]:
-        events, self._written = self.events[self._written :], len(self.events)
+        events, self.events = self.events, []
         return [{name: getattr(event, name) for name in OUTBOX} for event in events] if self._outbox else []
 
     def run_many(self, statement: LiteralString, rows: Iterable[Mapping[str, Any]]) -> int:
@@ -216,9 +215,8 @@ OUTBOX = [name for name in Event.__slots__ if name != "cursor"]  # columns
 class Database:
     """An open database.
 
-    `revive` starts an embedded server again that has died; it is called from a thread. `subscriptions` get the events
-    of each transaction that was committed; with `outbox` they are kept too. Of users with at most `max_chunks` chunks
-    these are held in this process; of others, recall asks the database.
+    `revive` starts an embedded server again that has died; it is called from a thread. With `outbox` events are kept.
+    Of users with at most `max_chunks` chunks these are held in this process; of others, recall asks the database.
     """
 
     def __init__(
@@ -233,7 +231,6 @@ class Database:
     ) -> None:
         self.url = url
         self.max_chunks = max_chunks
-        self.subscriptions: list[Subscription] = []
         self._outbox = outbox
         self.capabilities = UNKNOWN
         self._confinement: dict[str, str] = {}
@@ -272,16 +269,9 @@ class Database:
         self._forget_exit = at_exit(self._pool.close)
 
     def close(self) -> None:
-        """Give every connection back; what subscribers have not heard yet they hear now."""
+        """Give every connection back."""
         self._forget_exit()
         self._pool.close()
-        for subscription in self.subscriptions:
-            subscription.close()
-
-    def publish(self, events: Sequence[Event]) -> None:
-        """Hand events to all subscribers; never waits and never raises."""
-        for subscription in self.subscriptions:
-            subscription.publish(events)
 
     @contextmanager
     def user_transaction(
@@ -337,7 +327,6 @@ class Database:
                 yield transaction
                 transaction.write_events()
                 transaction.connection.commit()
-                self.publish(transaction.events)
             except psycopg.OperationalError:
                 self._recover(transaction.connection)
                 raise

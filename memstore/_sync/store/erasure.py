@@ -24,7 +24,6 @@ from psycopg.sql import SQL as Composable, Identifier
 
 from memstore._sync.store import chunks, documents
 from memstore._sync.store.database import Database, Transaction, read_one
-from memstore._sync.store.messages import Place
 from memstore.errors import DatabaseError
 from memstore.models import Certificate, Json, Message
 from memstore.store.errors import ConcurrentUpdate
@@ -55,6 +54,13 @@ class UserVersion(NamedTuple):
 
     created_at: datetime
     erasures: int
+
+
+class Place(NamedTuple):
+    """Where a message stands."""
+
+    conversation_id: UUID
+    seq: int
 
 
 class LockedUser(NamedTuple):

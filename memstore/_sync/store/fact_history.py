@@ -13,8 +13,7 @@ from memstore import ids
 from memstore._sync.store import facts
 from memstore._sync.store.database import Transaction
 from memstore.errors import Conflict
-from memstore.events import EventType
-from memstore.models import Fact, FactChange, FactColumns
+from memstore.models import EventType, Fact, FactChange, FactColumns
 from memstore.store.sql import statements
 
 SQL = statements("fact_history")
@@ -23,13 +22,6 @@ FIXED = {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
 CHANGEABLE = tuple(name for name in FactColumns.model_fields if name not in FIXED)
 TIMES = ("valid_from", "valid_to")
 STEPS = {"active": "restored", "superseded": "superseded", "retracted": "retracted", "quarantined": "quarantined"}
-
-
-class Pair(NamedTuple):
-    """A fact, and the one that took its place or that it disagrees with."""
-
-    fact_id: UUID
-    other_id: UUID
 
 
 class Past(NamedTuple):
@@ -176,8 +168,3 @@ def restore_orphaned(scope: Transaction, *, actor: str) -> list[Fact]:
             reverse(scope, done, fact, actor=actor)
             restored.append(fact)
     return [fact for fact in restored if fact.state == "active"]
-
-
-def open_conflicts(scope: Transaction) -> list[Pair]:
-    """Return pairs of active facts that disagree, and nobody has settled it."""
-    return scope.all(SQL["open_conflicts"], Pair)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple, TypeAlias
 from uuid import UUID
@@ -12,11 +11,9 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from memstore._sync.store.database import Database, Read, Transaction, read_all, read_one, row_builder
-from memstore.events import EventType
 from memstore.ids import uuid7
-from memstore.models import Conversation, Json, Message
+from memstore.models import Conversation, EventType, Json, Message
 from memstore.store.sql import statements
-from memstore.store.user_index import SESSION_GAP_HOURS
 
 SQL = statements("messages")
 MESSAGE, CONVERSATION = row_builder(Message), row_builder(Conversation)
@@ -32,24 +29,6 @@ class Numbers(NamedTuple):
     last_seq: int
     recorded_at: datetime
     id: UUID
-
-
-class Place(NamedTuple):
-    """Where a message stands."""
-
-    conversation_id: UUID
-    seq: int
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A run of a conversation without a long silence: numbers and times of its first and of its last message."""
-
-    conversation_id: UUID
-    from_seq: int
-    to_seq: int
-    since: datetime
-    until: datetime
 
 
 def take_numbers(scope: Transaction, counts: Mapping[UUID, int]) -> dict[UUID, Numbers]:
@@ -249,15 +228,6 @@ def sayings(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | Non
 def _saying(of_id: UUID, is_result: bool, **columns: Any) -> tuple[UUID, Message | None]:
     said = MESSAGE(**columns)
     return of_id, None if is_result and not said.tool_calls else said
-
-
-def sessions(scope: Transaction, places: Iterable[Place], as_of: datetime | None = None) -> list[Session]:
-    """Return the sessions in which messages were said, each once, in any order; a message that is gone has none."""
-    given = set(places)
-    if not given:
-        return []
-    values = {"conversations": [one.conversation_id for one in given], "seqs": [one.seq for one in given]}
-    return scope.all(SQL["sessions"], Session, **values, silence=SESSION_GAP_HOURS * 3600, as_of=as_of)
 
 
 def clear(scope: Transaction, conversation_id: UUID) -> None:

@@ -15,8 +15,7 @@ from uuid import UUID
 
 from memstore._sync.store.database import Transaction
 from memstore.errors import InvalidInput
-from memstore.events import Event, EventType
-from memstore.models import Decision, Json, Reason, Receipt
+from memstore.models import Decision, Event, EventType, Json, Reason, Receipt
 from memstore.models.contexts import as_json
 from memstore.store.sql import statements
 

@@ -20,7 +20,10 @@ from pydantic import AfterValidator, BaseModel
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.entities import (
+    NEAREST,
+    SINGLE,
     THE_USER,
+    choose_known,
     find_introduction,
     find_user_name,
     may_mean,

@@ -76,17 +76,6 @@ WHERE c.user_id = %(user_id)s AND c.other_id IS NOT NULL AND o.id IS NULL AND c.
   AND NOT EXISTS (SELECT FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
 ORDER BY c.recorded_at DESC, c.id
 
--- open_conflicts --
--- Disagreements between two facts that are both active, and that nobody has settled.
-SELECT c.fact_id, c.other_id
-FROM fact_changes c
-JOIN facts f ON f.user_id = c.user_id AND f.id = c.fact_id
-JOIN facts o ON o.user_id = c.user_id AND o.id = c.other_id
-WHERE c.user_id = %(user_id)s AND f.user_id = %(user_id)s AND o.user_id = %(user_id)s AND c.action = 'conflicted'
-  AND f.state = 'active' AND o.state = 'active'
-  AND NOT EXISTS (SELECT FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
-ORDER BY c.recorded_at, c.id
-
 -- past --
 -- How facts begin that do not hold, and which one took the place of each with the last that was done to it by a moment.
 SELECT f.id, left(f.text, %(most)s) AS text,

@@ -172,32 +172,6 @@ CROSS JOIN LATERAL (
 ) AS c
 WHERE m.user_id = %(user_id)s AND m.id = ANY(%(ids)s::uuid[])
 
--- sessions --
--- The sessions that messages were said in: back and forward from each to the next silence, or the conversation's end.
--- Windows are read row by row, so each walk ends where its session does.
-SELECT DISTINCT given.conversation_id, first.seq AS from_seq, last.seq AS to_seq, first.occurred_at AS since,
-       last.occurred_at AS until
-FROM unnest(%(conversations)s::uuid[], %(seqs)s::bigint[]) AS given (conversation_id, seq)
-CROSS JOIN LATERAL (
-    SELECT seq, occurred_at
-    FROM (SELECT seq, occurred_at, lead(occurred_at) OVER (ORDER BY seq DESC) AS beside
-          FROM messages
-          WHERE user_id = %(user_id)s AND conversation_id = given.conversation_id AND seq <= given.seq) AS back
-    WHERE beside IS NULL OR abs(extract(epoch FROM occurred_at - beside)) > %(silence)s
-    ORDER BY seq DESC
-    LIMIT 1
-) AS first
-CROSS JOIN LATERAL (
-    SELECT seq, occurred_at
-    FROM (SELECT seq, occurred_at, lead(occurred_at) OVER (ORDER BY seq) AS beside
-          FROM messages
-          WHERE user_id = %(user_id)s AND conversation_id = given.conversation_id AND seq >= given.seq
-            AND (%(as_of)s::timestamptz IS NULL OR recorded_at <= %(as_of)s)) AS forward
-    WHERE beside IS NULL OR abs(extract(epoch FROM occurred_at - beside)) > %(silence)s
-    ORDER BY seq
-    LIMIT 1
-) AS last
-
 -- roles --
 -- How many messages of each role a stretch has, and their tokens.
 SELECT role, count(*) AS messages, coalesce(sum(tokens), 0)::bigint AS tokens

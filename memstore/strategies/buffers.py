@@ -14,17 +14,6 @@ from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar
 
-from memstore.context.strategies.base import (
-    PROTECTED,
-    Block,
-    ConversationView,
-    Entry,
-    Strategy,
-    Turn,
-    check_options,
-    cover,
-    turns_of,
-)
 from memstore.derive.chunking import sentences
 from memstore.derive.summaries.extractive import (
     EMPTY_SUMMARY,
@@ -37,6 +26,17 @@ from memstore.derive.tool_results import Focus, call_inputs, describe_turn, find
 from memstore.errors import InvalidInput
 from memstore.models import Message, Role
 from memstore.store.tokenize import terms
+from memstore.strategies.base import (
+    PROTECTED,
+    Block,
+    ConversationView,
+    Entry,
+    Strategy,
+    Turn,
+    check_options,
+    cover,
+    turns_of,
+)
 
 OUTCOME, LONGEST_OUTCOME = 30, 120  # tokens, at least and at most, of an outcome in a line
 CALLS = 0.5  # of a digest's tokens: what calls have in all, where each outcome is as long as the room allows
@@ -340,7 +340,6 @@ def _split_goals(view: ConversationView) -> list[list[Entry]]:
 
 
 def _is_completed(turns: Sequence[Turn]) -> bool:
-    """Whether an assistant's answer without calls is the last word."""
     last = turns[-1].messages[-1]
     return last.role == Role.ASSISTANT and not last.tool_calls
 
@@ -401,12 +400,10 @@ class ToolSummaries:
 
     @cached_property
     def _names(self) -> list[frozenset[str]]:
-        """What each turn names, but for results of tools."""
         return [find_names(_spoken(turn)) for turn in self.turns]
 
     @cached_property
     def _questions(self) -> list[Message | None]:
-        """The user's newest message before each turn."""
         questions: list[Message | None] = []
         newest: Message | None = None
         for turn in self.turns:
@@ -428,6 +425,5 @@ class ToolSummaries:
 
 
 def _spoken(turn: Turn) -> str:
-    """Return the words of a turn and the arguments of its calls."""
     first = turn.messages[0]
     return f"{(first.text or '') if first.role != Role.TOOL else ''} {call_inputs(first)}"

@@ -1,7 +1,12 @@
-"""Formats: the selected content as a finished context, in the messages of a model's API or as one text. Pure.
+"""How a context is written, in the messages of a model's API or as one text: `context(format=…)`, by name or as here.
 
+    context = trip.context("Where to?", budget=2000, format="anthropic")
+    answer = client.messages.create(model=…, system=context.system, messages=context.messages, max_tokens=500)
+    trip.add_many(Anthropic().read(answer.model_dump()))
+
+A format of your own is a frozen class with `name` and `render`, as `Format` says; see docs/reference/rendering.md.
 parts: what every format is given, and what is remembered as text · then one module a format. Here are OpenAI's chat
-format, which is the default, plain text, and the formats by name.
+format, which is the default, plain text, and the formats by name. Pure.
 """
 
 from __future__ import annotations
@@ -12,16 +17,18 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, ClassVar
 
-from memstore.context.formats.anthropic import Anthropic
-from memstore.context.formats.ollama import Ollama
-from memstore.context.formats.parts import (
+from memstore.errors import InvalidInput
+from memstore.formats.anthropic import Anthropic as Anthropic
+from memstore.formats.ollama import Ollama as Ollama
+from memstore.formats.parts import (
     INDENT,
     ContentPart,
-    Format,
-    PartKind,
-    PromptContent,
-    PromptPart,
-    RenderedPrompt,
+    CustomSection as CustomSection,
+    Format as Format,
+    PartKind as PartKind,
+    PromptContent as PromptContent,
+    PromptPart as PromptPart,
+    RenderedPrompt as RenderedPrompt,
     clean_name,
     content_parts,
     indent_further_lines,
@@ -34,10 +41,9 @@ from memstore.context.formats.parts import (
     summaries_text,
     turn_parts,
 )
-from memstore.context.strategies.base import Entry
-from memstore.errors import InvalidInput
 from memstore.models import Hit, Json
-from memstore.text import CONVERSATION_FOOT, CONVERSATION_HEAD, format_day
+from memstore.strategies.base import Entry
+from memstore.text import fence, format_day
 from memstore.tool_calls import arguments_text, name_of
 
 _NOT_IN_NAMES = re.compile(r"[\s<|\\/>]+")
@@ -129,12 +135,12 @@ def _question_text(content: PromptContent) -> str:
 
 def _conversation_text(turns: Sequence[Entry]) -> str:
     """Return turns as a text: a line for each day, and each message behind its speaker; "" for none."""
-    texts = []
+    texts, (head, foot) = [], fence("conversation")
     for are_records, parts in groupby(turn_parts(turns), key=lambda part: part.kind is PartKind.RECORD):
         if are_records:
             texts += [str(part.message["content"]) for part in parts]
         else:
-            texts.append("\n".join([CONVERSATION_HEAD, *_conversation_lines(parts), CONVERSATION_FOOT]))
+            texts.append("\n".join([head, *_conversation_lines(parts), foot]))
     return "\n".join(texts)
 
 
@@ -150,7 +156,6 @@ def _conversation_lines(parts: Iterable[PromptPart]) -> Iterator[str]:
 
 
 def _message_lines(part: PromptPart, tool_name: str | None = None) -> Iterator[str]:
-    """Yield a message behind its speaker, and each of its tool calls on a line of its own."""
     speaker = speaker_label(part.role, part.message.get("name") or tool_name)
     text = plain_text(content_parts(part.message.get("content")))
     calls = part.message.get("tool_calls") or ()

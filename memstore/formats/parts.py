@@ -21,20 +21,9 @@ from itertools import groupby
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from memstore.context.strategies.base import Block, Entry
 from memstore.models import Hit, Json, Message, Role, Summary, Tier
-from memstore.text import (
-    MEMORY_FOOT,
-    MEMORY_HEAD,
-    RECORD_FOOT,
-    RECORD_HEAD,
-    STANDING_FOOT,
-    STANDING_HEAD,
-    SUMMARIES_FOOT,
-    SUMMARIES_HEAD,
-    escape_control_tokens,
-    format_day,
-)
+from memstore.strategies.base import Block, Entry
+from memstore.text import escape_control_tokens, fence, format_day
 
 # What a message contains
 
@@ -349,17 +338,18 @@ def speaker_label(role: str, name: object = None) -> str:
 def summaries_text(summaries: Sequence[Summary]) -> str:
     """Return the summaries, the oldest first; "" for none."""
     ordered = sorted(summaries, key=lambda one: (one.from_seq, -one.level))
-    return _fenced(SUMMARIES_HEAD, [indent(summary.text) for summary in ordered], SUMMARIES_FOOT)
+    return _fenced("summaries", [indent(summary.text) for summary in ordered])
 
 
 def pinned_facts_text(facts: Sequence[Hit]) -> str:
     """Return facts that hold whatever is asked, the oldest first; "" for none."""
-    return _fenced(STANDING_HEAD, [fact_line(fact) for fact in sorted(facts, key=_order)], STANDING_FOOT)
+    return _fenced("standing", [fact_line(fact) for fact in sorted(facts, key=_order)])
 
 
 def section_text(section: CustomSection) -> str:
     """Return a section of the user's own under its name; "" for no texts."""
-    return _fenced(f"<{section.name}>", [section_lines(text) for text in section.texts], f"</{section.name}>")
+    lines = [section_lines(text) for text in section.texts]
+    return "\n".join([f"<{section.name}>", *lines, f"</{section.name}>"]) if lines else ""
 
 
 def section_lines(text: str) -> str:
@@ -370,15 +360,16 @@ def section_lines(text: str) -> str:
 def memory_text(facts: Sequence[Hit], hits: Sequence[Hit]) -> str:
     """Return facts and hits for the question; "" for none."""
     facts_lines = [FACTS_HEAD, *map(fact_line, facts)] if facts else []
-    return _fenced(MEMORY_HEAD, [*facts_lines, *([HITS_HEAD, *_hit_lines(hits)] if hits else [])], MEMORY_FOOT)
+    return _fenced("memory", [*facts_lines, *([HITS_HEAD, *_hit_lines(hits)] if hits else [])])
 
 
 def record_text(blocks: Sequence[Block]) -> str:
     """Return adjacent blocks, which strategies wrote, as one record; "" for none."""
-    return _fenced(RECORD_HEAD, [indent(block.text) for block in blocks], RECORD_FOOT)
+    return _fenced("record", [indent(block.text) for block in blocks])
 
 
-def _fenced(head: str, lines: Sequence[str], foot: str) -> str:
+def _fenced(name: str, lines: Sequence[str]) -> str:
+    head, foot = fence(name)
     return "\n".join([head, *lines, foot]) if lines else ""
 
 
@@ -400,7 +391,6 @@ def hit_line(hit: Hit) -> str:
 
 
 def _hit_lines(hits: Iterable[Hit]) -> list[str]:
-    """Return hits, the oldest first, under a line for each day."""
     lines: list[str] = []
     last_day = None
     for hit in sorted(hits, key=_order):

@@ -1,8 +1,9 @@
-"""How a conversation is compressed for a context: strategies by name, and lists of them as JSON. Pure, with no model.
+"""How a conversation is compressed: for `conversation.update(strategies=…)` and `context(strategy=…)`.
 
-base: turns, blocks, and the view that strategies compress · buffers: those that tell turns in fewer words. Here are
-those that leave turns out: the old ones, or those that the question
-does not ask for.
+A strategy of one's own is a frozen class with `name` and `run`, as `Strategy` says; see
+docs/reference/strategies.md. base: turns, blocks, and the view that strategies compress · buffers: those that tell
+turns in fewer words. Here are those that leave turns out (the old ones, or those that the question does not ask for),
+strategies by name, and lists of them as JSON. Pure, with no model.
 """
 
 from __future__ import annotations
@@ -11,10 +12,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar, TypeAlias, TypeGuard
 
-from memstore.context.strategies.base import ConversationView, Strategy, Turn, check_options
-from memstore.context.strategies.buffers import GoalBatch, Hierarchical, SummaryBuffer, Threshold, ToolCalls
 from memstore.errors import InvalidInput
 from memstore.models import Json
+from memstore.strategies.base import (
+    Block as Block,
+    ConversationView as ConversationView,
+    Strategy as Strategy,
+    Turn,
+    check_options,
+    compress as compress,
+    view_of as view_of,
+)
+from memstore.strategies.buffers import (
+    GoalBatch as GoalBatch,
+    Hierarchical as Hierarchical,
+    SummaryBuffer as SummaryBuffer,
+    Threshold as Threshold,
+    ToolCalls as ToolCalls,
+)
 
 
 @dataclass(frozen=True, slots=True)

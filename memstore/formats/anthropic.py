@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from memstore.context.formats.parts import (
+from memstore.formats.parts import (
     ContentPart,
     PartKind,
     PromptContent,

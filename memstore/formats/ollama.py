@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, ClassVar
 
-from memstore.context.formats.parts import (
+from memstore.formats.parts import (
     PartKind,
     PromptContent,
     PromptPart,

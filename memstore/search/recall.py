@@ -1,0 +1,354 @@
+"""From a question to its hits: the query, its candidates, and what a reranker makes of the best of them.
+
+A query has the question's text, its terms, and its vector by the embedding model that is active for the user. That is
+the store's own as a rule; where a migration has put another in its place, the database says so once, and from then on
+this process uses that one. A vector is compared only with vectors of the same model.
+
+The chunks of most users are held as arrays in this process, and all are ranked. Of a user with too many of them the
+database's indexes find the best by words and by vector. What stands beside these may be relevant too ("Yes, in Porto!"
+by the question before it), so they come as arrays with their neighbours, and the same code ranks them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice, pairwise, takewhile
+from uuid import UUID
+
+import numpy as np
+
+from memstore._compat import to_thread
+from memstore.errors import ProviderError
+from memstore.models import ChunkKey, Hit, Tier
+from memstore.providers import Embedder, EmbedderLoader, Reranker, Scores, Vectors, load_stored_embedder
+from memstore.search.ranking import LATEST, NOTHING, Candidate, QueryFeatures, Ranking, best_of_each, rank
+from memstore.search.signals import B, Corpus, idf, saturated
+from memstore.store import chunks, embedding_models, postings, vector_indexes
+from memstore.store.chunks import Filters, IndexVersion, ItemText
+from memstore.store.database import Database, Transaction
+from memstore.store.postings import Matches
+from memstore.store.tokenize import QUESTION, hashed, is_english, terms
+from memstore.store.user_index import Rows, UserIndex
+
+# Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
+LONGEST_QUERY, MOST_TERMS = 8000, 64
+DEPTH = 200  # chunks of each tier that are ranked exactly for a context; for recall half of it
+PER_INDEX = 100  # chunks that each index finds, before their neighbours are added; others rank below 200
+FILTERED = 1000  # chunks that the vector index gives, to be filtered: enough for filters that let a tenth through
+ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones first, until enough are let through
+PART = "reranker"
+# Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder (6 layers of 384) takes 20 ms of a
+# processor for each, of 47 tokens. What is not read keeps its place behind them, as no part is below 0.
+READ = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query(QueryFeatures):
+    """An embedded question. `embedded_text` is the text in the first person of the speakers whom it names."""
+
+    embedded_text: str
+    embedder: Embedder | None
+    model: UUID  # under which the embedder's vectors are stored
+
+    @property
+    def embedded_by(self) -> str:
+        """The name of the embedder, "none" for none."""
+        return self.embedder.name if self.embedder else "none"
+
+    async def for_speakers(self, speakers: Iterable[str]) -> Query:
+        """Return the query with the vector that it has among these speakers."""
+        text = to_first_person(self.text, speakers)
+        if self.embedder is None or not self.text.strip() or (text == self.embedded_text and self.vector is not None):
+            return self
+        return replace(self, embedded_text=text, vector=await to_thread(self.embedder.embed_query, text))
+
+    def fits(self, version: IndexVersion | None) -> bool:
+        """Return whether the query's vector is of the model that is active in this version of the user's chunks."""
+        active = None if version is None or self.embedder is None else chunks.active_model(version.models)
+        return active is None or active.id == self.model
+
+
+@dataclass(frozen=True, slots=True)
+class QueryBuilder:
+    """Builds queries of one user. `load_embedder` loads another one than the store's, where that is the active one."""
+
+    database: Database
+    user_id: UUID
+    embedder: Embedder | None
+    load_embedder: EmbedderLoader = load_stored_embedder
+
+    async def guess_embedder(self) -> Embedder | None:
+        """Return the embedder that was active for the user last time; the store's own where that is not known."""
+        known = None if self.embedder is None else self.database.cache.active_models.get(self.user_id)
+        return self.embedder if known is None else await to_thread(self.load_embedder, *known)
+
+    async def build(self, question: str, embedder: Embedder | None) -> Query:
+        """Return a question as a query, embedded while no connection is held; "" finds nothing."""
+        text = question
+        if len(text) > LONGEST_QUERY:
+            text = f"{text[: LONGEST_QUERY // 2]} {text[-LONGEST_QUERY // 2 :]}"
+        words = list(terms(text))
+        if len(words) > MOST_TERMS:
+            words = words[: MOST_TERMS // 2] + words[-MOST_TERMS // 2 :]
+        query = Query(
+            text,
+            None,
+            {word: hashed(word, self.user_id) for word in words},
+            hashed(QUESTION, self.user_id),
+            embedded_text=text,
+            embedder=embedder,
+            model=chunks.model_id(embedder),
+        )
+        return await self._embed(query)
+
+    async def ensure_model(self, query: Query, version: IndexVersion | None) -> tuple[Query, IndexVersion | None]:
+        """Return the query embedded by the active model, with the version in which that model is active.
+
+        Raises `EmbedderMismatch` where no setting and no migration names the model of the user's vectors.
+        """
+        if query.fits(version):
+            return query, version
+        async with self.open(query) as (_, fitting, active):
+            return fitting, active
+
+    @asynccontextmanager
+    async def open(self, query: Query) -> AsyncIterator[tuple[Transaction, Query, IndexVersion | None]]:
+        """Open a transaction; yield it with the query by the active model and the version of the user's chunks."""
+        while True:
+            async with self.database.user_transaction(self.user_id, [chunks.index_version(query.model)]) as scope:
+                [version] = scope.first
+                if query.fits(version):
+                    yield scope, query, version
+                    return
+            assert version is not None
+            query = await self._embed_by_active_model(query, version)
+
+    async def _embed_by_active_model(self, query: Query, version: IndexVersion) -> Query:
+        model = await embedding_models.resolve(self.database, version.models, self.embedder)
+        self.database.cache.active_models[self.user_id] = None if model is None else (model.name, model.dimensions)
+        embedder = self.embedder if model is None else await to_thread(self.load_embedder, model.name, model.dimensions)
+        return await self._embed(replace(query, vector=None, embedder=embedder, model=chunks.model_id(embedder)))
+
+    async def _embed(self, query: Query) -> Query:
+        # The speakers who are known now; `rank_candidates` looks again.
+        return await query.for_speakers(self.database.cache.speakers(self.user_id, query.model))
+
+
+def to_first_person(question: str, speakers: Iterable[str]) -> str:
+    """Return a question in the first person of the speakers whom it names: "What is Ann's job?" is "What is my job?".
+
+    For the embedder alone: people say "I painted a lake", and that is nearer to "What did I paint?" than to "What did
+    Ann paint?". Worth 0.9 points, all on LoCoMo. A question in another language than English stays as it is.
+    """
+    names = sorted((name for name in speakers if name in question), key=len, reverse=True)
+    if not names or not is_english(question):
+        return question
+    anyone = "|".join(map(re.escape, names))
+    question = re.sub(rf"\b(?:{anyone})(?:['’]s\b|(?<=s)['’](?=\s))", "my", question)
+    return re.sub(rf"\b(?:{anyone})\b", "I", question)
+
+
+async def recall(
+    builder: QueryBuilder, question: str, *, filters: Filters, limit: int, min_score: float | None
+) -> list[Hit]:
+    """Return the best items for a question, each once, the best first."""
+    query = await builder.build(question, await builder.guess_embedder())
+    async with builder.open(query) as (scope, query, version):
+        ranking = await rank_candidates(scope, query, filters, max(DEPTH // 2, 4 * limit), version=version)
+        candidates = best_of_each(ranking.of(*Tier))
+        if min_score is not None:
+            candidates = takewhile(lambda one: one.score >= min_score, candidates)
+        hits: list[Hit] = []
+        while len(hits) < limit and (page := list(islice(candidates, limit))):
+            hits += await to_hits(scope, page, filters.as_of)
+    return hits[:limit]
+
+
+async def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
+    """Return hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
+    said = await chunks.load_texts(scope, [one.chunk for one in chosen], as_of)
+    return [_hit(one, said[one.chunk.item_id]) for one in chosen if one.chunk.item_id in said]
+
+
+def _hit(one: Candidate, said: ItemText) -> Hit:
+    chunk = one.chunk
+    return Hit(
+        tier=Tier(chunk.tier),
+        id=chunk.item_id,
+        text=(said.text or "")[chunk.start : chunk.stop],
+        score=one.score,
+        parts=one.parts,
+        sources=(chunk.item_id,) if chunk.tier == Tier.MESSAGES else tuple(said.sources),
+        occurred_at=chunk.occurred_at,
+        conversation_id=chunk.conversation_id,
+        seq=chunk.seq,
+        role=chunk.role,
+        speaker=chunk.speaker,
+        start=chunk.start,
+        valid_to=said.valid_to,
+    )
+
+
+async def rank_candidates(
+    scope: Transaction, query: Query, filters: Filters, depth: int = DEPTH, *, version: IndexVersion | None
+) -> Ranking:
+    """Rank the best `depth` chunks of each tier that the filters let through.
+
+    `version` is that of the user's chunks that was read before; None where the user has none. The query is one for that
+    version: whatever model is active since, it is compared only with vectors of its own.
+    """
+    if version is None:  # nothing is stored of the user, or no longer
+        scope.cache.forget(scope.user_id)
+        return NOTHING
+    if version.chunks > scope.cache.max_chunks:
+        return await _rank_by_indexes(scope, query, version, filters, depth)
+    index = await chunks.read_index(scope, query.model, version.version)
+    if index is None:
+        return NOTHING
+    query = await query.for_speakers(index.speakers_of_messages)
+    tagged = None if filters.tags is None else await chunks.items_with_tags(scope, filters.tags)
+    return await to_thread(_rank_index, index, version, query, filters, depth, tagged)
+
+
+def _rank_index(
+    index: UserIndex,
+    version: IndexVersion,
+    query: Query,
+    filters: Filters,
+    depth: int,
+    tagged: Sequence[UUID] | None,
+) -> Ranking:
+    corpus = Corpus(version.chunks, version.chunk_length)
+    if filters.as_of is not None:
+        index = index.as_of(filters.as_of)
+        corpus = Corpus(len(index), int(index.lengths.sum()))
+    visible = None if filters.everything else index.filter(**filters.on_columns())
+    if visible is not None and tagged is not None:
+        visible = np.intersect1d(visible, index.rows_of(tagged))
+    return rank(index, query, corpus, depth, visible)
+
+
+async def _rank_by_indexes(
+    scope: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int
+) -> Ranking:
+    found = await search_indexes(scope, query, version, filters, depth)
+    if found is None:
+        return NOTHING
+    again = await query.for_speakers(
+        scope.cache.add_speakers(scope.user_id, query.model, found.index.speakers_of_messages)
+    )
+    if again is not query:  # it names a speaker who is found for the first time
+        found = await search_indexes(scope, again, version, filters, depth) or found
+    return await to_thread(_rank_found, found, again, filters, depth)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexCandidates:
+    """What the indexes found, with neighbours: rows, how far each is from what was found, and the corpus."""
+
+    index: UserIndex
+    distances: Rows
+    corpus: Corpus
+
+
+async def search_indexes(
+    scope: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int
+) -> IndexCandidates | None:
+    """Return what the indexes find; None where there is nothing."""
+    size, length = version.chunks, version.chunk_length
+    if filters.as_of is not None:
+        size, length = await chunks.corpus_as_of(scope, filters.as_of)
+    matches = await postings.matches(scope, list(query.terms.values()), version.posted, filters.as_of)
+    corpus = Corpus(size, length, matches.holding)
+    count = max(PER_INDEX, depth // 2)
+    numbers = await _visible(scope, filters, await to_thread(best_by_words, matches, corpus), count)
+    if query.vector is None:
+        keys = await chunks.latest(scope, filters, LATEST)
+    else:
+        keys = await _nearest(scope, query.vector, query.model, filters, count)
+    found = await chunks.read_neighbourhood(scope, query.model, keys, numbers, filters.as_of)
+    return None if found is None else IndexCandidates(*found, corpus)
+
+
+def _rank_found(found: IndexCandidates, query: Query, filters: Filters, depth: int) -> Ranking:
+    reach = 0 if filters.tags is not None else chunks.BESIDE  # neighbours' tags are not known
+    visible = np.flatnonzero(found.distances <= reach)
+    if not filters.everything:
+        visible = np.intersect1d(visible, found.index.filter(**filters.on_columns()))
+    return rank(found.index, query, found.corpus, depth, visible)
+
+
+async def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
+    ordered: list[int] = numbers.tolist()
+    if filters.everything:
+        return ordered[:count]
+    visible: list[int] = []
+    for start, stop in pairwise((0, *ROUNDS, len(ordered))):
+        some = ordered[start:stop]
+        if some and len(visible) < count:
+            passing = {number for number, _ in await chunks.filter_chunks(scope, filters, numbers=some)}
+            visible += [number for number in some if number in passing]
+    return visible[:count]
+
+
+async def _nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, count: int) -> list[ChunkKey]:
+    """Return the chunks nearest to a vector: by the index where there is one that finds enough visible ones."""
+    if await vector_indexes.is_ready(scope, model):
+        if filters.everything:
+            return await vector_indexes.nearest(scope, query, model, count)
+        near = await vector_indexes.nearest(scope, query, model, FILTERED)
+        passing = {key for _, key in await chunks.filter_chunks(scope, filters, keys=near)}
+        if len(passing) >= count:
+            return [key for key in near if key in passing][:count]
+    return list(await chunks.nearest(scope, query, model, filters, count))
+
+
+def best_by_words(matches: Matches, corpus: Corpus) -> Rows:
+    """Return the numbers of chunks by BM25, the highest first, by the terms whose holders are known. Pure."""
+    some = [(matches.holding[term], found) for term, found in matches.postings.items() if len(found)]
+    if not some:
+        return np.empty(0, dtype=np.intp)
+    added = [
+        idf(holding, corpus.chunks) * saturated(found.counts, found.lengths, corpus.mean_length, B)
+        for holding, found in some
+    ]
+    scores = np.bincount(np.concatenate([found.numbers for _, found in some]), np.concatenate(added))
+    numbers = np.flatnonzero(scores)
+    return numbers[np.lexsort((-numbers, -scores[numbers]))]
+
+
+def rerank(reranker: Reranker, question: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Return hits, which come the best first, in the order of both scores, each with one more part.
+
+    The reranker's scores are of a scale of its own: they are spread over as much as ours differ among what was read, so
+    that both count the same. Raises `ProviderError` where it gives something else than a number for each.
+    """
+    read = hits[:READ]
+    if not read:
+        return []
+    texts = [f"{hit.speaker}: {hit.text}" if hit.speaker else hit.text for hit in read]  # as they are embedded
+    scores = _checked(reranker, question, texts).tolist()
+    ours = [hit.score for hit in read]
+    spread = float(max(ours) - min(ours)) or 1.0  # where we cannot tell them apart, it decides
+    lowest, range_ = min(scores), max(scores) - min(scores) or 1.0
+    shares = [(score - lowest) / range_ for score in scores]
+    reranked = [_with_part(hit, round(spread * share, 6)) for hit, share in zip(read, shares, strict=True)]
+    return [*sorted(reranked, key=lambda hit: -hit.score), *hits[READ:]]
+
+
+def _checked(reranker: Reranker, question: str, texts: Sequence[str]) -> Scores:
+    scores = np.asarray(reranker.scores(question, texts), dtype=np.float64)
+    if scores.shape != (len(texts),) or not np.isfinite(scores).all():
+        raise ProviderError(
+            f"The reranker {reranker.name!r} gave scores of the shape {scores.shape} for {len(texts)} texts, or "
+            "numbers that are not finite: mend it, or set MEMSTORE_RERANKER=none."
+        )
+    return scores
+
+
+def _with_part(hit: Hit, part: float) -> Hit:
+    return replace(hit, score=round(hit.score + part, 6), parts={**hit.parts, PART: part})
