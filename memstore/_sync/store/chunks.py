@@ -249,12 +249,16 @@ def remove(scope: Transaction, items: Iterable[UUID]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ItemText:
-    """The whole text of an item, the messages from which a summary or a fact was made, and when a fact ends."""
+    """The whole text of an item, the messages from which a summary or a fact was made, and when a fact ends.
+
+    A message or a summary `is_outdated` where a fact from it is superseded.
+    """
 
     id: UUID
     text: str | None
     sources: Sequence[UUID] = ()
     valid_to: datetime | None = None
+    is_outdated: bool = False
 
 
 SAID = {Tier.MESSAGES: SQL["messages_said"], Tier.SUMMARIES: SQL["summaries_said"], Tier.FACTS: SQL["facts_said"]}
