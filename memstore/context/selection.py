@@ -220,7 +220,7 @@ def select_static(
 def select_answers(selection: Selection, items: CandidateItems, plan: Plan, static: Sequence[str], room: int) -> None:
     """Add what the sections for the question may count on, in at most `room` tokens in all."""
     for section in sorted(_answering(plan, static), key=lambda name: (name in WEIGHTS, -plan[name].priority)):
-        if room >= TIGHT or section not in FOR_THE_QUESTION:
+        if section not in FOR_THE_QUESTION or not _are_ranked_together(plan, room):
             selection.take(_unpinned(items, section), section, plan[section].share, room)
 
 
@@ -232,7 +232,7 @@ def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequen
     """
     while True:
         for section in sorted(_answering(plan, static), key=lambda name: (-plan[name].priority, name != HITS)):
-            if room < TIGHT and section in FOR_THE_QUESTION:
+            if section in FOR_THE_QUESTION and _are_ranked_together(plan, room):
                 for item in sorted((*_unpinned(items, FACTS), *items[HITS]), key=lambda item: -(item.score or 0)):
                     selection.take((item,), item.section, plan[item.section].maximum, room)
             selection.take(_unpinned(items, section), section, plan[section].maximum, room)
@@ -247,6 +247,11 @@ def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequen
         selection.is_static = False
         chosen = selection.chosen
         selection.remove(*(one for name in (HITS, FACTS, SUMMARIES) for one in chosen[name] if selection.is_shown(one)))
+
+
+def _are_ranked_together(plan: Plan, room: int) -> bool:
+    """Whether facts and hits are chosen by their scores alone, without shares."""
+    return room < TIGHT and plan[FACTS].priority == plan[HITS].priority
 
 
 def _unpinned(items: CandidateItems, section: str) -> list[ContextItem]:

@@ -231,15 +231,13 @@ def _recall(
         for candidates, most in ((best_of_each(ranking.of(Tier.FACTS)), FACTS), (best_of_each(said), count))
     ]
     every = [one for candidates in chosen for one in candidates]
-    texts = chunks.load_texts(scope, [one.chunk for one in every], as_of)
+    texts = chunks.load_texts(scope, [one.chunk for one in every], as_of, marked=resolved.budget < TIGHT)
     facts, hits = (
         [make_hit(one, texts[one.chunk.item_id]) for one in candidates if one.chunk.item_id in texts]
         for candidates in chosen
     )
     # A question about a time asks for what held then.
-    outdated = [
-        hit for hit in hits if resolved.budget < TIGHT and texts[hit.id].is_outdated and not hit.parts.get("date")
-    ]
+    outdated = [hit for hit in hits if texts[hit.id].is_outdated and not hit.parts.get("date")]
     gone, scores = _superseded(scope, [one for one in every if one.chunk.item_id not in texts], resolved)
     facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
     # A fact that is a message in its own words says nothing beside the message.

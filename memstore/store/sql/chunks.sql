@@ -192,8 +192,20 @@ EXISTS (SELECT FROM messages p
           AND p.seq BETWEEN s.from_seq AND s.to_seq
           AND coalesce(later.before->>'state', f.state) = 'superseded') AS is_outdated
 
+-- fragment summaries --
+-- The texts of summaries, with the messages under each.
+SELECT s.id, s.text,
+       ARRAY(SELECT m.id FROM messages m
+             WHERE m.user_id = %(user_id)s AND m.conversation_id = s.conversation_id
+               AND m.seq BETWEEN s.from_seq AND s.to_seq
+             ORDER BY m.seq) AS sources
+
 -- messages_said --
--- The texts of messages. An assistant's is outdated where it answers one that is.
+-- The texts of messages.
+SELECT id, text FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(item_ids)s::uuid[])
+
+-- messages_marked --
+-- The same, and whether each is outdated: an assistant's is where it answers one that is.
 SELECT m.id, m.text,
 <outdated>
 FROM messages m
@@ -202,12 +214,14 @@ CROSS JOIN LATERAL (SELECT m.conversation_id, m.seq AS to_seq,
 WHERE m.user_id = %(user_id)s AND m.id = ANY(%(item_ids)s::uuid[])
 
 -- summaries_said --
--- The texts of summaries, with the messages under each.
-SELECT s.id, s.text,
-       ARRAY(SELECT m.id FROM messages m
-             WHERE m.user_id = %(user_id)s AND m.conversation_id = s.conversation_id
-               AND m.seq BETWEEN s.from_seq AND s.to_seq
-             ORDER BY m.seq) AS sources,
+-- What summaries say.
+<summaries>
+FROM summaries s
+WHERE s.user_id = %(user_id)s AND s.id = ANY(%(item_ids)s::uuid[])
+
+-- summaries_marked --
+-- The same, and whether each is outdated.
+<summaries>,
 <outdated>
 FROM summaries s
 WHERE s.user_id = %(user_id)s AND s.id = ANY(%(item_ids)s::uuid[])
