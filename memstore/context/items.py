@@ -43,6 +43,9 @@ ADDED = 0.25
 # held 0.3 points more than one of 3,000, and holds 1.8 more. Facts take the place of the messages they were made from.
 FOR_THE_QUESTION = (FACTS, HITS)
 WHOLE, FLAT = 2500, 8000
+# A context of fewer tokens has no room for what held once beside what holds, and none for shares of facts and of hits:
+# of both it has what answers best.
+TIGHT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +101,11 @@ def _tokens(amount: Amount, room: int) -> float:
 class Candidates:
     """What a context may be made of, each in the order of preference; recent turns the newest first.
 
-    `pinned` are facts that are in whatever is asked; they are no part of `facts`. `sections` are the user's limits and
-    texts. Turns may be blocks that strategies made of them, and `compressed` is what those did; turns are `static`
-    where another question would have made the same of them. `question` is the message to be answered, with its number
-    where it is one of the conversation's; `ending` are the turns after it that must be there too: results of tools that
-    the model waits for. `left_out` are decisions taken.
+    `pinned` are facts that are in whatever is asked, as far as they fit; `facts` has those too that answer to the
+    question. `sections` are the user's limits and texts. Turns may be blocks that strategies made of them, and
+    `compressed` is what those did; turns are `static` where another question would have made the same of them.
+    `question` is the message to be answered, with its number where it is one of the conversation's; `ending` are the
+    turns after it that must be there too: results of tools that the model waits for. `left_out` are decisions taken.
     """
 
     system: str | None = None

@@ -17,7 +17,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from uuid import UUID
 
-from memstore.context.items import FACTS, HITS, RECENT, SUMMARIES, WEIGHTS, Allowance, ContextItem, SectionHeader
+from memstore.context.items import (
+    FACTS,
+    FOR_THE_QUESTION,
+    HITS,
+    RECENT,
+    SUMMARIES,
+    TIGHT,
+    WEIGHTS,
+    Allowance,
+    ContextItem,
+    SectionHeader,
+)
 from memstore.models import Reason
 
 # Of the room, that pinned facts may have at most, their fence included: all of them, and the first one alone. These
@@ -94,7 +105,9 @@ class Selection:
         return item.section == HITS and item.id in self.shown
 
     def is_said(self, item: ContextItem) -> bool:
-        """Whether an item that is chosen says what the hit does, in its words."""
+        """Whether what is chosen has the same fact, as a standing one, or the words of the hit."""
+        if item.section == FACTS:
+            return any(one.id == item.id for one in self.chosen[FACTS])
         if item.section != HITS:
             return False
         for one in self._unread:
@@ -207,7 +220,8 @@ def select_static(
 def select_answers(selection: Selection, items: CandidateItems, plan: Plan, static: Sequence[str], room: int) -> None:
     """Add what the sections for the question may count on, in at most `room` tokens in all."""
     for section in sorted(_answering(plan, static), key=lambda name: (name in WEIGHTS, -plan[name].priority)):
-        selection.take(_unpinned(items, section), section, plan[section].share, room)
+        if section not in FOR_THE_QUESTION or not _are_ranked_together(plan, room):
+            selection.take(_unpinned(items, section), section, plan[section].share, room)
 
 
 def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequence[str], room: int) -> None:
@@ -218,6 +232,9 @@ def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequen
     """
     while True:
         for section in sorted(_answering(plan, static), key=lambda name: (-plan[name].priority, name != HITS)):
+            if section in FOR_THE_QUESTION and _are_ranked_together(plan, room):
+                for item in sorted((*_unpinned(items, FACTS), *items[HITS]), key=lambda item: -(item.score or 0)):
+                    selection.take((item,), item.section, plan[item.section].maximum, room)
             selection.take(_unpinned(items, section), section, plan[section].maximum, room)
         if room - selection.tokens <= UNUSED * room:
             return
@@ -230,6 +247,11 @@ def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequen
         selection.is_static = False
         chosen = selection.chosen
         selection.remove(*(one for name in (HITS, FACTS, SUMMARIES) for one in chosen[name] if selection.is_shown(one)))
+
+
+def _are_ranked_together(plan: Plan, room: int) -> bool:
+    """Whether facts and hits are chosen by their scores alone, without shares."""
+    return room < TIGHT and plan[FACTS].priority == plan[HITS].priority
 
 
 def _unpinned(items: CandidateItems, section: str) -> list[ContextItem]:

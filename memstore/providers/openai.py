@@ -46,7 +46,8 @@ Json = dict[str, Any]
 # Tokens, of a server that does not tell: on this machine Ollama's /v1 cuts in silence what is beyond its default.
 WINDOW, LOCAL_WINDOW = 16_384, 4096
 CONNECT = 5.0  # seconds; an answer may take minutes, an open door does not
-_SHAPES = ("json_schema", "json_object", "text")  # ways to ask for JSON, the surest first
+# Ways to ask for JSON, the surest first. llama-cpp-python's grammar follows the second alone.
+_SHAPES = ("json_schema", "json_object_with_schema", "json_object", "text")
 _KEY = re.compile(r"\b(?:sk|gsk|key)-[\w*.-]{4,}|\bBearer \S+")
 # Where servers tell a model's window: vLLM, OpenRouter, Groq, Mistral.
 _WINDOWS = ("max_model_len", "context_length", "context_window", "max_context_length")
@@ -186,7 +187,8 @@ class OpenAIServer:
             raise_if_too_long(model, why)
         if error.code == "insufficient_quota":
             raise ModelUnavailable(f"{self.service} says that the account has no quota left: {why}")
-        if code in (408, 409, 425, 429) or code >= 500:
+        # llama-cpp-python answers 500 to what it does not know.
+        if code in (408, 409, 425, 429) or (code >= 500 and "validation error" not in why):
             raise TransientError(f"{code} {why}", retry_after(error.response.headers.get("retry-after")))
         raise _Refused(f"{self.service} refuses the request ({code}): {why}")
 
@@ -321,7 +323,10 @@ class OpenAIChat:
         first, *others = request.messages
         told = f"{first['content']}\n\nThe schema of the JSON object: {json.dumps(schema)}"
         body["messages"] = [{**first, "content": told}, *others]
-        return body if self._shape == "text" else body | {"response_format": {"type": "json_object"}}
+        if self._shape == "text":
+            return body
+        shape = {"type": "json_object"} | ({"schema": schema} if self._shape == "json_object_with_schema" else {})
+        return body | {"response_format": shape}
 
     def _adapt(self, refusal: str, request: ChatRequest) -> bool:
         """Note what the server has refused by its name; return whether there is another way to ask."""

@@ -13,6 +13,7 @@ import pytest
 
 import memstore
 from memstore import Fact
+from memstore.settings import ONNX_MINILM
 from tests.command_line import EMBEDDER, SCRIPT, environment
 from tests.ollama_server import Json
 from tests.recorded_model import WINDOW, RecordedModel
@@ -80,6 +81,20 @@ first video game tournament | main hobbies are playing video games and watching 
 | people outside of his circle at the tournament | chill people | does not expect to win big
 """
 
+OUTDATED = """
+Produktmanagerin | Brandt Logistik | Südvorstadt | Mia (4) | vier Jahre | hab eine Haselnussallergie | keine Haselnüsse
+| 50 mg | 100 mg | no grapefruit juice | kein Grapefruitsaft | must not drink | am 14. April | 14. April, 9 Uhr
+| vegetarian now | is vegetarian as of | I'll quit | thinks of quitting | We're moving | moves to | Kita place
+"""  # what Lena and the assistant said, and what was made of it, that is not so in September
+QUESTIONS = {  # and what answers them
+    "What can I cook for Jonas and me tonight?": "eats fish | without meat",
+    "Which medicine do I take at the moment?": "kein Sertralin mehr",
+    "Where do I live and work now?": "Hamburg | Kelvin Robotics",
+    "How old is Mia and where does she go?": "fünf Jahre | Sonnenblume",
+    "When is my next dentist appointment?": "22. September",
+    "How should I travel by train? Seat and card?": "forward-facing | BahnCard 50",
+}
+
 
 def add(store: memstore.MemoryStore, said: Sequence[Json]) -> None:
     for (user, conversation), rows in groupby(said, key=lambda one: (one["user"], one["conversation"])):
@@ -87,9 +102,9 @@ def add(store: memstore.MemoryStore, said: Sequence[Json]) -> None:
         store.user(user).conversation(conversation).add_many(own)
 
 
-def derive(url: str, server: RecordedModel, said: Sequence[Json]) -> list[Fact]:
+def derive(url: str, server: RecordedModel, said: Sequence[Json], embedder: str = EMBEDDER) -> list[Fact]:
     """Derive what was said; return the user's facts of whatever state."""
-    settings = {"embedder": EMBEDDER, "facts_model": "ollama:qwen3:4b", "ollama_url": server.url}
+    settings = {"embedder": embedder, "facts_model": "ollama:qwen3:4b", "ollama_url": server.url}
     with memstore.open(url, settings=settings | {"ollama_num_ctx": WINDOW, "ollama_timeout_seconds": 3600}) as store:
         add(store, said)
         report = store.derive()
@@ -126,6 +141,26 @@ def test_lena_s_year(url: str) -> None:
     assert [text for text in active if "fünf Sätze" in text or "five sentences" in text] == [
         "Lena möchte immer kurze Antworten von höchstens fünf Sätzen."
     ], "said again in English"
+
+
+def test_small_contexts_have_no_outdated_value_beside_its_successor(url: str) -> None:
+    embedder = ONNX_MINILM
+    with RecordedModel("lena") as server:
+        derive(url, server, server.messages[:36], embedder)
+        derive(url, server, server.messages[36:], embedder)
+    with memstore.open(url, settings={"embedder": embedder}) as store:
+        conversation = store.user("lena").conversation("today")
+        for question, answer in QUESTIONS.items():
+            for budget in (300, 600):
+                context = conversation.context(question, budget=budget)
+                text = "\n".join(message["content"] for message in context.messages)
+                shown = [part for part in OUTDATED.split("|") if part.strip() in text]
+                assert shown == [], (question, budget, text)
+                assert "all nuts" in text, (question, budget)
+                assert "fünf Sätze" in text or "five sentences" in text, (question, budget)
+            assert all(part.strip() in text for part in answer.split("|")), text
+            assert any(one.reason == "superseded" and one.kind == "messages" for one in context.receipt.left_out)
+        assert "50 mg" in str(conversation.context("Which medicine did I take in March 2026?", budget=600).messages)
 
 
 def test_omar_s_year(url: str) -> None:

@@ -450,7 +450,9 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ),
         ("chunks", "latest", filters(limit=20)),
         ("chunks", "messages_said", {"item_ids": some}),
+        ("chunks", "messages_marked", {"item_ids": some, "as_of": None}),
         ("chunks", "summaries_said", {"item_ids": some}),
+        ("chunks", "summaries_marked", {"item_ids": some, "as_of": None}),
         ("chunks", "facts_said", {"item_ids": some, "as_of": None}),
         ("postings", "holding", {"terms": [u * 1000 + 20, u * 1000 + 33]}),
         ("postings", "postings", {"terms": [u * 1000 + 20]}),
@@ -468,7 +470,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
             {"model_id": MODEL, "until": datetime.now(UTC), "aside": None, "recipes": [], "limit": 20},
         ),
         ("facts", "facts", dict.fromkeys(("state", "type", "kind", "subject", "as_of")) | {"ids": some}),
-        ("facts", "standing_facts", {"types": ["trait"], "limit": 8, "as_of": None}),
+        ("facts", "standing_facts", {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None}),
         ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
         ("fact_history", "changes", {"fact_id": some[0]}),
         ("messages", "newest_messages", place | {"before": 2**62, "limit": 10, "role": "user", "as_of": None}),
@@ -497,7 +499,10 @@ async def test_a_small_user_pays_for_own_rows_only(seeded: Database) -> None:
             assert "$" not in conditions(scan, "Index Cond"), (name, "a generic plan")
 
 
-POINTED = {"version", "around", "messages_said", "summaries_said", "facts_said", "latest", "facts"}
+POINTED = {
+    *("version", "around", "latest", "facts", "facts_said"),
+    *("messages_said", "messages_marked", "summaries_said", "summaries_marked"),
+}
 
 
 async def test_a_heavy_user_does_not_pay_for_all_rows_to_read_a_few(analyzed: str) -> None:

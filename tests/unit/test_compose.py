@@ -199,7 +199,8 @@ def check_receipt(material: Candidates, context: Context) -> None:
     """Every piece is in or left out with a reason."""
     receipt = context.receipt
     own = sum(len(section.texts) for section in material.sections)
-    others = sum(map(len, (material.summaries, material.pinned, material.facts, material.hits))) + own
+    facts = {fact.id for fact in (*material.pinned, *material.facts)}
+    others = sum(map(len, (material.summaries, facts, material.hits))) + own
     known = [*receipt.included, *receipt.left_out]
     assert sum(one.section != "recent" for one in known) == others
     taken = sum(one.section == "recent" for one in receipt.included)

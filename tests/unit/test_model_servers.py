@@ -508,8 +508,8 @@ def test_without_the_library_its_absence_is_told() -> None:
 # What OpenAI-compatible servers differ in
 
 
-def refuses(why: str) -> does.Behaviour:
-    return does.raw(json.dumps({"error": {"message": why, "type": "invalid_request_error"}}).encode(), 400)
+def refuses(why: str, code: int = 400) -> does.Behaviour:
+    return does.raw(json.dumps({"error": {"message": why, "type": "invalid_request_error"}}).encode(), code)
 
 
 def test_what_a_server_refuses_by_name_is_asked_for_in_another_way_from_then_on(openais: ScriptedOllama) -> None:
@@ -517,6 +517,7 @@ def test_what_a_server_refuses_by_name_is_asked_for_in_another_way_from_then_on(
         refuses("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens'."),
         refuses("Unsupported value: 'temperature' does not support 0 with this model."),
         refuses("'response_format' of type json_schema is not supported"),
+        refuses("Unknown parameter: 'response_format.schema'"),
         says(GOOD),
         says(GOOD),
     ]
@@ -531,9 +532,17 @@ def test_what_a_server_refuses_by_name_is_asked_for_in_another_way_from_then_on(
 
 
 def test_a_server_that_takes_no_response_format_at_all_is_asked_in_words(openais: ScriptedOllama) -> None:
-    openais.script += [refuses("response_format: unknown field"), refuses("response_format: unknown field"), says(GOOD)]
+    openais.script += [*[refuses("response_format: unknown field")] * 3, says(GOOD)]
     assert ask(model_of(openais)).days == 3
     assert "response_format" not in openais.asked()[-1]
+
+
+def test_llama_cpp_python_has_a_schema_of_its_own_spelling(openais: ScriptedOllama) -> None:
+    why = "1 validation error:\n  {'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' or …\"}"
+    openais.script += [refuses(why, 500), says(GOOD)]
+    assert ask(model_of(openais)).days == 3
+    shape = openais.asked()[-1]["response_format"]
+    assert (shape["type"], shape["schema"]["required"]) == ("json_object", ["city", "days"])
 
 
 def test_schemas_are_what_strict_modes_take(openais: ScriptedOllama) -> None:

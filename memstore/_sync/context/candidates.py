@@ -11,12 +11,12 @@ from uuid import UUID
 
 from memstore._sync.context.request import ResolvedRequest
 from memstore._sync.context.visibility import as_seen_by
-from memstore._sync.search.recall import DEPTH, Query, rank_candidates, to_hits
+from memstore._sync.search.recall import DEPTH, Query, make_hit, rank_candidates, to_hits
 from memstore._sync.store import chunks, fact_history, facts, messages, summaries
 from memstore._sync.store.chunks import Filters, IndexVersion
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
-from memstore.context.items import Candidates
+from memstore.context.items import TIGHT, Candidates
 from memstore.context.layout import PREVIEW
 from memstore.models import Chunk, Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
 from memstore.search.ranking import Candidate, best_of_each
@@ -25,6 +25,8 @@ from memstore.strategies.base import Turn, split_turns
 # Kinds of facts that matter whatever is asked. "What should I avoid eating?" is far from "allergic to peanuts" for an
 # embedder; nobody asks for standing instructions at all.
 PINNED, MOST_PINNED = ("constraint", "procedure", "identity"), 8
+# Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
+PINNED_FIRST = ("allergy", "answer_style")
 MOST_VIEWED = 100  # of them, where a viewer sees some only
 A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
 LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
@@ -85,7 +87,9 @@ def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> 
         [
             messages.read_newest(conversation, limit=newest, as_of=as_of),
             summaries.outlines(conversation, as_of=as_of),
-            facts.standing(PINNED, limit=MOST_VIEWED if visibility.is_active else MOST_PINNED, as_of=as_of),
+            facts.standing(
+                PINNED, PINNED_FIRST, limit=MOST_VIEWED if visibility.is_active else MOST_PINNED, as_of=as_of
+            ),
             chunks.index_version(model),
         ]
     )
@@ -220,26 +224,29 @@ def _recall(
     visibility, as_of = resolved.visibility, resolved.request.as_of
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
     ranking = rank_candidates(scope, query, Filters(as_of=as_of), depth, version=history.version)
-    pinned = {hit.id for hit in history.pinned}
-    about = (one for one in best_of_each(ranking.of(Tier.FACTS)) if one.chunk.item_id not in pinned)
     said = (one for one in ranking.of(Tier.MESSAGES, Tier.SUMMARIES) if _may_be_hit(one.chunk, resolved, history))
     chosen = [
         _take_visible(scope, candidates, most, resolved)
-        for candidates, most in ((about, FACTS), (best_of_each(said), count))
+        for candidates, most in ((best_of_each(ranking.of(Tier.FACTS)), FACTS), (best_of_each(said), count))
     ]
     every = [one for candidates in chosen for one in candidates]
-    texts = {hit.id: hit for hit in to_hits(scope, every, as_of)}
+    texts = chunks.load_texts(scope, [one.chunk for one in every], as_of, marked=resolved.budget < TIGHT)
     facts, hits = (
-        [texts[one.chunk.item_id] for one in candidates if one.chunk.item_id in texts] for candidates in chosen
+        [make_hit(one, texts[one.chunk.item_id]) for one in candidates if one.chunk.item_id in texts]
+        for candidates in chosen
     )
+    # A question about a time asks for what held then.
+    outdated = [hit for hit in hits if texts[hit.id].is_outdated and not hit.parts.get("date")]
+    gone, scores = _superseded(scope, [one for one in every if one.chunk.item_id not in texts], resolved)
+    facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
     # A fact that is a message in its own words says nothing beside the message.
     offered = {hit.id for hit in hits}
     quoted = [f for f in facts if f.text.startswith(f'{f.speaker}: "') and offered.issuperset(f.sources)]
     return Candidates(
         pinned=history.pinned,
         facts=[fact for fact in facts if fact not in quoted],
-        hits=hits,
-        left_out=_superseded(scope, [one for one in every if one.chunk.item_id not in texts], resolved),
+        hits=[hit for hit in hits if hit not in outdated],
+        left_out=[*gone, *map(_outdated, outdated)],
     )
 
 
@@ -264,16 +271,35 @@ def _may_be_hit(chunk: Chunk, resolved: ResolvedRequest, history: ConversationHi
     return chunk.role not in NEVER_RECALLED and (history.question is None or chunk.item_id != history.question.id)
 
 
-def _superseded(scope: Transaction, gone: Sequence[Candidate], resolved: ResolvedRequest) -> list[Decision]:
-    """Return the decisions on facts that held once, each with the one that took its place; a viewer is told no more."""
+def _outdated(hit: Hit) -> Decision:
+    about = ("hits", str(hit.tier), hit.id, 0, Reason.SUPERSEDED, hit.score, hit.parts)
+    return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:PREVIEW])
+
+
+def _with_score(fact: Hit, score: float) -> Hit:
+    """Return a fact with the score of one whose place it has taken, where that is more: it answers what that did."""
+    if score <= fact.score:
+        return fact
+    return replace(fact, score=score, parts={**fact.parts, "supersedes": round(score - fact.score, 6)})
+
+
+def _superseded(
+    scope: Transaction, gone: Sequence[Candidate], resolved: ResolvedRequest
+) -> tuple[list[Decision], dict[UUID, float]]:
+    """Return the decisions on facts that held once, and the best score of those whose place each fact has taken.
+
+    A viewer is told no more than that something held once.
+    """
     facts = [] if resolved.visibility.is_active else [one.chunk.item_id for one in gone if one.chunk.tier == Tier.FACTS]
     past = fact_history.past(scope, facts, resolved.request.as_of, PREVIEW) if facts else {}
     decisions = []
+    scores: dict[UUID, float] = {}
     for one in gone:
         chunk, before = one.chunk, past.get(one.chunk.item_id)
         section, kind = ("facts", "fact") if chunk.tier == Tier.FACTS else ("hits", str(chunk.tier))
         others = (before.successor,) if before and before.successor else ()
+        scores |= {successor: max(one.score, scores.get(successor, 0)) for successor in others}
         about = (section, kind, chunk.item_id, 0, Reason.SUPERSEDED, round(one.score, 6), one.parts)
         says = before.text if before else ""
         decisions.append(Decision(*about, said_at=chunk.occurred_at, preview=says, others=others))
-    return decisions
+    return decisions, scores

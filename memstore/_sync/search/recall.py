@@ -169,10 +169,11 @@ def recall(builder: QueryBuilder, question: str, *, filters: Filters, limit: int
 def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
     """Return hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
     said = chunks.load_texts(scope, [one.chunk for one in chosen], as_of)
-    return [_hit(one, said[one.chunk.item_id]) for one in chosen if one.chunk.item_id in said]
+    return [make_hit(one, said[one.chunk.item_id]) for one in chosen if one.chunk.item_id in said]
 
 
-def _hit(one: Candidate, said: ItemText) -> Hit:
+def make_hit(one: Candidate, said: ItemText) -> Hit:
+    """Return the hit that a candidate becomes."""
     chunk = one.chunk
     return Hit(
         tier=Tier(chunk.tier),

@@ -104,9 +104,14 @@ def _facts_of(scope: Transaction, ids: list[UUID]) -> list[Fact]:
     return facts(scope, state=None, ids=ids) if ids else []
 
 
-def standing(types: Sequence[str], *, limit: int, as_of: datetime | None = None) -> Read[list[UUID]]:
-    """Return the read of facts of these types, in their order and the surest first: they matter whatever is asked."""
-    values = {"types": list(types), "limit": limit, "as_of": as_of}
+def standing(
+    types: Sequence[str], first: Sequence[str], *, limit: int, as_of: datetime | None = None
+) -> Read[list[UUID]]:
+    """Return the read of facts of these types, which matter whatever is asked.
+
+    Those with the attributes `first` lead, in their order; then the types in theirs, the surest facts first.
+    """
+    values = {"types": list(types), "first": list(first), "limit": limit, "as_of": as_of}
     return Read(SQL["standing_facts"], values, lambda rows: [id for (id,) in rows])
 
 

@@ -180,17 +180,49 @@ LIMIT %(limit)s
 -- Forgets chunks of items that are gone; their vectors go with them.
 DELETE FROM item_text WHERE user_id = %(user_id)s AND item_id = ANY(%(item_ids)s::uuid[]) RETURNING length
 
--- messages_said --
--- The texts of messages.
-SELECT id, text FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(item_ids)s::uuid[])
+-- fragment outdated --
+-- Whether a fact that is superseded was made from one of the messages from_seq to to_seq of a conversation.
+EXISTS (SELECT FROM messages p
+        JOIN fact_sources fs ON fs.user_id = p.user_id AND fs.message_id = p.id
+        JOIN facts f ON f.user_id = fs.user_id AND f.id = fs.fact_id
+        LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
+                           WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
+                           ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
+        WHERE p.user_id = %(user_id)s AND p.conversation_id = s.conversation_id
+          AND p.seq BETWEEN s.from_seq AND s.to_seq
+          AND coalesce(later.before->>'state', f.state) = 'superseded') AS is_outdated
 
--- summaries_said --
+-- fragment summaries --
 -- The texts of summaries, with the messages under each.
 SELECT s.id, s.text,
        ARRAY(SELECT m.id FROM messages m
              WHERE m.user_id = %(user_id)s AND m.conversation_id = s.conversation_id
                AND m.seq BETWEEN s.from_seq AND s.to_seq
              ORDER BY m.seq) AS sources
+
+-- messages_said --
+-- The texts of messages.
+SELECT id, text FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(item_ids)s::uuid[])
+
+-- messages_marked --
+-- The same, and whether each is outdated: an assistant's is where it answers one that is.
+SELECT m.id, m.text,
+<outdated>
+FROM messages m
+CROSS JOIN LATERAL (SELECT m.conversation_id, m.seq AS to_seq,
+                           m.seq - (m.role = 'assistant')::int AS from_seq) AS s
+WHERE m.user_id = %(user_id)s AND m.id = ANY(%(item_ids)s::uuid[])
+
+-- summaries_said --
+-- What summaries say.
+<summaries>
+FROM summaries s
+WHERE s.user_id = %(user_id)s AND s.id = ANY(%(item_ids)s::uuid[])
+
+-- summaries_marked --
+-- The same, and whether each is outdated.
+<summaries>,
+<outdated>
 FROM summaries s
 WHERE s.user_id = %(user_id)s AND s.id = ANY(%(item_ids)s::uuid[])
 

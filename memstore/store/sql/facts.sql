@@ -68,7 +68,8 @@ WHERE user_id = %(user_id)s AND state = 'active' AND lower(subject) <> lower(%(n
   AND position(lower(%(name)s) IN lower(text)) > 0
 
 -- standing_facts --
--- Facts of kinds that matter whatever is asked: the kinds in the order given, of each the surest first, then the latest.
+-- Facts of kinds that matter whatever is asked: those with the attributes given first, in their order, then the kinds
+-- in the order given, of each the surest first, then what was said last.
 SELECT f.id
 <then>
 WHERE f.user_id = %(user_id)s
@@ -77,9 +78,15 @@ WHERE f.user_id = %(user_id)s
                'infinity') > coalesce(%(as_of)s, now())
   AND coalesce(later.before->>'type', f.type) = ANY(%(types)s::text[])
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
-ORDER BY array_position(%(types)s::text[], coalesce(later.before->>'type', f.type)),
+ORDER BY array_position(%(first)s::text[], split_part(
+             CASE WHEN later.before IS NULL THEN f.attribute ELSE later.before->>'attribute' END, '/', 1)) NULLS LAST,
+         array_position(%(types)s::text[], coalesce(later.before->>'type', f.type)),
          coalesce((later.before->>'confidence')::real, f.confidence) DESC,
-         coalesce(first.said, f.occurred_at) DESC, f.id
+         (SELECT max(m.occurred_at)
+          FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+          WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
+            AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s)) DESC NULLS LAST,
+         f.occurred_at DESC, f.id
 LIMIT %(limit)s
 
 -- known --
