@@ -37,7 +37,7 @@ def anchors(page: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", [*ALL, "AGENTS.md", "CONTRIBUTING.md", "llms.txt"])
 def test_every_link_leads_somewhere(name: str) -> None:
     page = ROOT / name
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
@@ -48,6 +48,13 @@ def test_every_link_leads_somewhere(name: str) -> None:
         there = (page.parent / place).resolve() if place else page
         assert there.exists(), link
         assert not anchor or there.suffix != ".md" or anchor in anchors(there), link
+
+
+def test_every_page_is_in_the_index_for_models() -> None:
+    index = (ROOT / "llms.txt").read_text(encoding="utf-8")
+    assert not [
+        name for name in ALL if f"]({name})" not in index and name not in ("docs/index.md", "docs/compatibility.md")
+    ]
 
 
 def test_every_page_is_in_the_site_and_every_entry_is_a_page() -> None:
