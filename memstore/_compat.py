@@ -85,7 +85,7 @@ def with_timeout(seconds: float, call: Callable[[], T]) -> T:
 
 
 def at_end_of_loop(close: Callable[[], Awaitable[object]]) -> Callable[[], None]:
-    """Leave it to the event loop, whose tasks end with it, before the interpreter does; return what forgets it."""
+    """Do nothing, as an event loop ends its own tasks; return a function that does nothing either."""
     return lambda: None
 
 

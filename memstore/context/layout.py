@@ -71,7 +71,7 @@ def compose(
 
 
 def room_for_sections(system: str | None, target: BudgetSpec) -> int:
-    """Return the tokens for everything but the system prompt: what shares are shares of. No question changes it."""
+    """Return the budget less reserve and system prompt, which sections have shares of. No question changes it."""
     return target.most - count_prompt(target.format.render(PromptContent(system=system)), target.counter, target.tools)
 
 

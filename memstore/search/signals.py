@@ -193,7 +193,7 @@ def brevity(index: UserIndex) -> Floats:
 def question(index: UserIndex, term: int) -> Floats:
     """Return -1 for a question after which the same role speaks next, less for a long one.
 
-    `term` is the hash that every question has. The answer is what is looked for, and has the question beside it. Who
+    `term` is the hash of `QUESTION`, a term of every text that asks. The answer is what is looked for, and has the question beside it. Who
     asks an assistant says what they want, so these questions count in full.
     """
     asking = index.rows_with_term(term)[0]
@@ -205,7 +205,7 @@ def question(index: UserIndex, term: int) -> Floats:
 
 
 def answers(index: UserIndex, scores: Floats, rows: Rows | slice) -> Floats:
-    """Return for each row that an assistant said the score, or 0, of the best chunk among them of what it answers.
+    """Return, for each of an assistant's rows, the best score among the chunks of the message it answers; else 0.
 
     What was worked out is in answers, whose words are not those of a question that asks for it. `scores` are the rows'.
     """

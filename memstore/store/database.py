@@ -119,7 +119,7 @@ class Transaction:
     async def _read_together(
         self, reads: Sequence[Read[Any]], before: tuple[LiteralString, Mapping[str, str]] | None = None
     ) -> list[Any]:
-        """Read in one message: to both sides less work than a pipeline, whose plans are no others."""
+        """Send all reads as one message: less work for both sides than a pipeline, and the same plans."""
         async with AsyncClientCursor(self.connection) as cursor:
             sent = [] if before is None else [cursor.mogrify(before[0], {**before[1], "user_id": str(self.user_id)})]
             sent += [cursor.mogrify(read.statement, self._bind(read.values)) for read in reads]

@@ -35,7 +35,7 @@ KERNEL = np.array([0.2, 0.4, 1.0, 0.4, 0.2])  # what a chunk and its neighbours 
 SESSION_GAP_HOURS = 4
 SESSION_GAP = SESSION_GAP_HOURS * 3600 * 10**6  # microseconds
 MOST_ROLES = 8
-SCANNED = 0.1  # of the terms: to scan so many costs less than a millisecond where it takes 100 to sort them all
+SCANNED = 0.1  # if at most this share of the terms is unsorted, it is scanned (< 1 ms); sorting all takes 100 ms
 
 FRAMES = 4000  # bytes that even a user with three chunks takes beside them, measured
 ROWS_AT_ONCE = 4096
@@ -77,7 +77,7 @@ class UserIndex:
 
     @cached_property
     def digest(self) -> int:
-        """A number that other chunks would not have."""
+        """The XOR of the chunks' digests: it differs if any chunk differs."""
         return int(np.bitwise_xor.reduce(self.records["digest"].astype(np.int64)))
 
     @cached_property

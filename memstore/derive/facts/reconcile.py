@@ -119,7 +119,7 @@ def reconcile(
 
 
 def _end_named(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
-    """Decide as without what the model says that ends; that ends besides, where it was said before."""
+    """Decide as if `new.ends` were empty; then end those of them, too, that were said earlier."""
     ends = [one for one in known if one.fact.id in new.ends and one.fact.state == "active" and one.last_said < said_at]
     others = [one for one in known if one not in ends]
     decision = reconcile(replace(new, ends=()), others, said_at, find_twin=find_twin)
