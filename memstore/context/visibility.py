@@ -183,7 +183,7 @@ class VisibilityFilter:
         return decisions
 
     async def _kept(self, scope: Transaction, sources: Mapping[UUID, Sequence[UUID]], facts: set[UUID]) -> set[UUID]:
-        """Return which of these items are seen. Each has the messages it was made of; where there are none, they are read."""
+        """Return which items are seen. Each has the messages it was made of; where there are none, they are read."""
         unread = {item for item, ids in sources.items() if not ids}
         sources = {**sources, **await chunks.load_sources(scope, sorted(unread - facts), sorted(unread & facts))}
         if unknown := sorted({message for ids in sources.values() for message in ids} - self._visible.keys()):

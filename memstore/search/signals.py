@@ -193,8 +193,8 @@ def brevity(index: UserIndex) -> Floats:
 def question(index: UserIndex, term: int) -> Floats:
     """Return -1 for a question after which the same role speaks next, less for a long one.
 
-    `term` is the hash of `QUESTION`, a term of every text that asks. The answer is what is looked for, and has the question beside it. Who
-    asks an assistant says what they want, so these questions count in full.
+    `term` is the hash of `QUESTION`, a term of every text that asks. What is looked for is the answer, and it has the
+    question beside it. Who asks an assistant says what they want, so these questions count in full.
     """
     asking = index.rows_with_term(term)[0]
     following = np.append(index.seqs, -1)[index.neighbours[REACH + 1, asking]]

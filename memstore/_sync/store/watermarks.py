@@ -98,7 +98,7 @@ def unfinished(
     after: ConversationKey = BEGINNING,
     limit: int = 500,
 ) -> list[ConversationKey]:
-    """Return conversations in which a deriver may work, in the order of ids: of `backfill`, or with None of no backfill in `unlike`."""
+    """Return conversations in which a deriver may work, by id: of `backfill`, or with None of none in `unlike`."""
     values = {"backfill": backfill, "open": list(unlike), "limit": limit}
     return scope.all(SQL["unfinished"], ConversationKey, **values, **_after(after))
 
