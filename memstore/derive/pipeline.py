@@ -122,6 +122,7 @@ async def derive(
     only = only or DeriveScope()
     if redo == VECTORS and dependencies.embedder is None:
         raise InvalidInput("There is no embedder to make vectors: set embedder (settings, or MEMSTORE_EMBEDDER).")
+    await watermarks.reopen_ended_sessions(database, only=only.user)
     async with database.admin_transaction() as scope:
         run = RunState(progress, await watermarks.backlog(scope, only=only.user))
         dependencies.token_budget.left = await llm_usage.left(scope, dependencies.settings.llm_daily_tokens)
@@ -237,7 +238,8 @@ async def run_step(
                     scope.events.append(event)
                 # Last: whoever adds messages waits for it.
                 made_by = None if counts.get("invalid_responses") else recipe
-                last_seq = await watermarks.advance(scope, work, result.to_seq, made_by)
+                closes_at = getattr(result, "closes_at", None)
+                last_seq = await watermarks.advance(scope, work, result.to_seq, made_by, closes_at)
         except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             await _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate):

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from memstore.models import HAND
-from memstore.store.database import Transaction
+from memstore.store.database import Database, Transaction
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import LaggingWork, PendingWork, StaleWork
 from memstore.store.sql import statements
@@ -121,12 +121,39 @@ async def backfill_backlog(scope: Transaction, backfill: UUID) -> list[Backlog]:
     return await scope.all(SQL["backfill_backlog"], Backlog, backfill=backfill)
 
 
-async def advance(scope: Transaction, work: PendingWork, to_seq: int, recipe: str | None) -> int:
+async def reopen_ended_sessions(database: Database, *, only: UUID | None) -> None:
+    """Make sessions pending that are over by now and have no summary yet."""
+    async with database.admin_transaction() as scope:
+        users: list[UUID] = await scope.column(SQL["closing"], only=only)
+    for user in users:
+        async with database.user_transaction(user) as scope:
+            await scope.run(SQL["reopen"])
+
+
+async def end_other_sessions(scope: Transaction, conversation: UUID) -> None:
+    """Let the last sessions of a user's other conversations be over, as this one has begun."""
+    await scope.run(SQL["end_sessions"], conversation_id=conversation)
+
+
+async def has_session_ended(scope: Transaction, conversation: UUID) -> bool:
+    """Return whether the last session of a conversation is over."""
+    return bool(await scope.value(SQL["has_ended"], bool, conversation_id=conversation))
+
+
+async def advance(
+    scope: Transaction, work: PendingWork, to_seq: int, recipe: str | None, closes_at: datetime | None = None
+) -> int:
     """Move the watermark from where it was read, or raise `ConcurrentUpdate`; note the recipe, None for several.
 
+    At `closes_at` the deriver will have something to do even if no message comes.
     Gives the number of the last message by now: what is added later finds this deriver where it was moved to.
     """
-    values = {"conversation_id": work.conversation_id, "deriver": work.deriver, "recipe": recipe}
+    values = {
+        "conversation_id": work.conversation_id,
+        "deriver": work.deriver,
+        "recipe": recipe,
+        "closes_at": closes_at,
+    }
     last_seq = await scope.value(SQL["advance"], int, from_seq=work.done_seq, to_seq=to_seq, **values)
     if last_seq is None:
         raise ConcurrentUpdate

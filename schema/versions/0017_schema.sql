@@ -239,12 +239,14 @@ create table derivations (
     attempts        smallint    not null default 0,
     last_error      text,
     recipe          text,                            -- by which the messages up to done_seq were derived
+    closes_at       timestamptz,                     -- when the last session will be over, and its summary is due
     backfill        uuid,                            -- whose the pending messages are; foreign keys begin with the user
     updated_at      timestamptz not null default now(),
     primary key (user_id, conversation_id, deriver),
     foreign key (user_id, conversation_id) references conversations (user_id, id) on delete cascade
 ) with (fillfactor = 70);
 create index derivations_pending on derivations (user_id, conversation_id) where done_seq < last_seq;
+create index derivations_closing on derivations (user_id, closes_at) where closes_at is not null;
 
 -- History that is derived under a plan. The operator's, and of no user: one backfill is over all of them. It holds ids
 -- and numbers, nothing that was said.

@@ -123,6 +123,7 @@ def derive(
     only = only or DeriveScope()
     if redo == VECTORS and dependencies.embedder is None:
         raise InvalidInput("There is no embedder to make vectors: set embedder (settings, or MEMSTORE_EMBEDDER).")
+    watermarks.reopen_ended_sessions(database, only=only.user)
     with database.admin_transaction() as scope:
         run = RunState(progress, watermarks.backlog(scope, only=only.user))
         dependencies.token_budget.left = llm_usage.left(scope, dependencies.settings.llm_daily_tokens)
@@ -236,7 +237,8 @@ def run_step(
                     scope.events.append(event)
                 # Last: whoever adds messages waits for it.
                 made_by = None if counts.get("invalid_responses") else recipe
-                last_seq = watermarks.advance(scope, work, result.to_seq, made_by)
+                closes_at = getattr(result, "closes_at", None)
+                last_seq = watermarks.advance(scope, work, result.to_seq, made_by, closes_at)
         except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate):

@@ -33,6 +33,9 @@ from memstore.text import format_day
 # one then keeps hardly differs (docs/reference/summaries.md, "How the nest grows").
 GROUP = 4
 GROWTH = 1.25
+SHARE = 4  # a summary of messages has a quarter of their tokens,
+MIN_TOKENS = 30  # and no fewer than this
+WHOLE_TOKENS = 60  # a talk of no more is its own summary
 
 MAX_SENTENCE = 80  # tokens; a longer one is a list or a listing, and would fill a summary alone
 CONTINUED = "  "  # before a further line of the same speaker
@@ -110,9 +113,17 @@ def parent_segments(waiting: Sequence[Summary]) -> list[Segment]:
     return [Segment(group[0].level + 1, group[0].from_seq, group[-1].to_seq, below=group) for group in groups]
 
 
-def summary_limit(level: int, settings: Settings) -> int:
-    """Return how many tokens a summary of a level may have."""
-    return int(settings.summary_tokens * GROWTH ** (level - 1))
+def summary_limit(segment: Segment, settings: Settings) -> int:
+    """Return how many tokens a segment's summary may have: a quarter of a talk's, and above that little more than one.
+
+    A summary on demand has as many as one of the hierarchy over as much.
+    """
+    level = segment.level or 1
+    while not segment.level and segment.tokens > settings.segment_tokens * GROUP ** (level - 1):
+        level += 1
+    if level == 1:
+        return max(MIN_TOKENS, min(segment.tokens, settings.segment_tokens) // SHARE)
+    return max(MIN_TOKENS, int(settings.segment_tokens / 6 * GROWTH ** (level - 2)))
 
 
 def extract_lines(messages: Sequence[Message]) -> list[Line]:
@@ -221,20 +232,23 @@ class ExtractiveSummarizer:
 
     batch_size = 512
     uses_llm = False
-    recipe = "extractive/6"
+    recipe = "extractive/7"
 
-    def __init__(self, counter: TokenCounter) -> None:
-        self.counter = counter
+    def __init__(self, counter: TokenCounter, settings: Settings) -> None:
+        self.counter, self.settings = counter, settings
 
     def start_session(self) -> None:
         """Return None: no model is asked."""
 
-    def summarize(self, segments: Sequence[Segment], tokens: int, session: object = None) -> list[Summary]:
-        """Return a summary of at most `tokens` tokens for each segment."""
-        return [
-            segment.make_summary(abridge(segment.lines(), tokens, self.counter), self.recipe, self.counter)
-            for segment in segments
-        ]
+    def summarize(self, segments: Sequence[Segment], session: object = None) -> list[Summary]:
+        """Return a summary of each segment, within its limit."""
+        return [segment.make_summary(self._text(segment), self.recipe, self.counter) for segment in segments]
+
+    def _text(self, segment: Segment) -> str:
+        lines = segment.lines()
+        if segment.tokens <= WHOLE_TOKENS and self.counter.count(whole := format_lines(lines)) <= WHOLE_TOKENS:
+            return whole or EMPTY_SUMMARY
+        return abridge(lines, summary_limit(segment, self.settings), self.counter)
 
 
 def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:

@@ -21,10 +21,29 @@ CROSS JOIN LATERAL (SELECT occurred_at FROM messages
 -- A conversation that several recipes derived has none: that is one to be made anew.
 UPDATE derivations
 SET done_seq = %(to_seq)s, attempts = 0, last_error = NULL, updated_at = now(),
-    recipe = CASE WHEN done_seq = 0 OR recipe = %(recipe)s THEN %(recipe)s END
+    recipe = CASE WHEN done_seq = 0 OR recipe = %(recipe)s THEN %(recipe)s END, closes_at = %(closes_at)s
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
   AND done_seq = %(from_seq)s
 RETURNING last_seq
+
+-- closing --
+-- Users with sessions that are over and have no summary.
+SELECT DISTINCT user_id FROM derivations
+WHERE closes_at <= now() AND done_seq = last_seq AND (%(only)s::uuid IS NULL OR user_id = %(only)s)
+
+-- reopen --
+-- Has the deriver look at the last message of sessions that are over once more.
+UPDATE derivations SET done_seq = done_seq - 1
+WHERE user_id = %(user_id)s AND closes_at <= now() AND done_seq = last_seq
+
+-- end_sessions --
+-- A conversation has begun: the last sessions of the others are over.
+UPDATE derivations SET closes_at = now()
+WHERE user_id = %(user_id)s AND conversation_id <> %(conversation_id)s AND closes_at > now()
+
+-- has_ended --
+SELECT closes_at <= now() FROM derivations
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = 'summaries'
 
 -- watermark --
 -- Where a deriver stands in a conversation.
