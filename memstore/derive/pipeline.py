@@ -352,7 +352,8 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
         async with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as scope:
             counts = await own.replace(scope, work.conversation_id, results, recipe)
             scope.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
-            await watermarks.mark_rederived(scope, work, None if counts.get("invalid_responses") else recipe)
+            made_by = None if counts.get("invalid_responses") else recipe
+            await watermarks.mark_rederived(scope, work, made_by, getattr(results[-1], "closes_at", None))
     except Exception as error:  # whatever it is goes on, after what the answers cost was stored
         await _record_llm_usage(database, work, results)
         if isinstance(error, ModelChanged):

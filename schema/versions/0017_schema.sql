@@ -37,6 +37,7 @@ create table conversations (
     primary key (user_id, id),
     foreign key (user_id) references users (user_id) on delete cascade
 ) with (fillfactor = 70);
+create index conversations_by_age on conversations (user_id, created_at);
 
 -- Strategies are kept among the settings, so a context as of a past moment needs those of then. `before` are the
 -- settings that a change found.
@@ -239,7 +240,7 @@ create table derivations (
     attempts        smallint    not null default 0,
     last_error      text,
     recipe          text,                            -- by which the messages up to done_seq were derived
-    closes_at       timestamptz,                     -- when the last session will be over, and its summary is due
+    closes_at       timestamptz,                     -- when the open session will be over, and its summary is due
     backfill        uuid,                            -- whose the pending messages are; foreign keys begin with the user
     updated_at      timestamptz not null default now(),
     primary key (user_id, conversation_id, deriver),

@@ -349,7 +349,8 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
         with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as scope:
             counts = own.replace(scope, work.conversation_id, results, recipe)
             scope.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
-            watermarks.mark_rederived(scope, work, None if counts.get("invalid_responses") else recipe)
+            made_by = None if counts.get("invalid_responses") else recipe
+            watermarks.mark_rederived(scope, work, made_by, getattr(results[-1], "closes_at", None))
     except Exception as error:  # whatever it is goes on, after what the answers cost was stored
         _record_llm_usage(database, work, results)
         if isinstance(error, ModelChanged):

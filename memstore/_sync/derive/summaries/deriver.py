@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 from uuid import UUID
@@ -111,8 +111,6 @@ class SummaryDeriver:
 
     def load(self, scope: Transaction, work: PendingWork, limit: int) -> SummaryBatch:
         """Return the messages without a summary, up to `limit` new ones, and the summaries that wait."""
-        if not work.done_seq:
-            watermarks.end_other_sessions(scope, work.conversation_id)
         last = summaries.last(scope, work.conversation_id, 1)
         reach = last.to_seq if last else 0
         if work.done_seq < reach:
@@ -146,10 +144,14 @@ class SummaryDeriver:
         return waiting
 
     def _is_over(self, scope: Transaction, said: Sequence[Message]) -> bool:
-        """Return whether nobody goes on with what was said last: by the clock, or as another conversation began."""
-        if not said or said[-1].occurred_at + self.gap <= datetime.now(UTC):
-            return bool(said)
-        return watermarks.has_session_ended(scope, said[-1].conversation_id)
+        """Return whether nobody goes on with what was said last."""
+        if not said:
+            return False
+        return watermarks.is_session_over(scope, self._closes_at(said[-1]), said[-1].recorded_at)
+
+    def _closes_at(self, last: Message) -> datetime:
+        """Return when a session will be over if nobody goes on; what has a date ahead was said when it was stored."""
+        return min(last.occurred_at, last.recorded_at) + self.gap
 
     def _split(self, said: Sequence[Message]) -> Iterator[Sequence[Message]]:
         return split_segments(said, self.gap, self.dependencies.settings.segment_tokens)
@@ -181,7 +183,7 @@ class SummaryDeriver:
         rest = batch.messages[sum(map(len, closed)) :]
         if batch.is_whole and rest:
             closed.append(rest)
-        closes_at = rest[-1].occurred_at + self.gap if rest and not batch.is_whole else None
+        closes_at = self._closes_at(rest[-1]) if rest and not batch.is_whole else None
         segments = of_messages = [make_segment(1, part) for part in closed]
         session = self.producer.start_session()
         written: list[Summary] = []
@@ -198,7 +200,9 @@ class SummaryDeriver:
             last = max((summary.to_seq for summary in written if summary.level == 1), default=0)
             to_seq = max(batch.work.done_seq, min(last, batch.to_seq - 1))  # never the end: it is taken up again
         before = sum(segment.tokens for segment, _ in zip(of_messages, written, strict=False))  # level 1 comes first
-        return SummaryResult(to_seq, written, [], before, session, closes_at, batch.reopened)
+        # Until a session that goes on is over again, the summary that it has stays.
+        reopened = batch.reopened if closed else None
+        return SummaryResult(to_seq, written, [], before, session, closes_at, reopened)
 
     def save(self, scope: Transaction, result: SummaryResult) -> dict[str, int]:
         """Store summaries and their chunks."""
