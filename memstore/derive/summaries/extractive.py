@@ -13,14 +13,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
-from itertools import takewhile
+from itertools import groupby, takewhile
 from math import log1p
 from uuid import UUID
 
 from memstore import ids
 from memstore.derive.chunking import SPEAKERS, sentences, split_text
+from memstore.derive.summaries.cues import NAME, read_clauses, score_sentence
 from memstore.derive.tool_results import Focus, call_inputs, describe_calls, find_names
 from memstore.models import Message, Role, Summary
 from memstore.providers import TokenCounter
@@ -196,35 +197,14 @@ def format_lines(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
+CUT = 0.5
+POW = 1
 NAMES = 1.0  # of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91
 MAX_SENTENCES = 400  # chosen from: one message may have tens of thousands
 CALL_SCORE = -0.5  # of the line of a call: it comes after all that was said, and where nobody spoke it stands alone
 _LEAST = 0.02  # of a greeting: chosen where there is nothing else
 
-_NUMBER = re.compile(r"\d")
 _NUMBERS = re.compile(r"\b\d+(?:[.,:]\d+)*\b")
-_WHEN = re.compile(
-    r"\b(?:yesterday|today|tomorrow|tonight|(?:last|next|this|every) (?:week|weekend|month|year|summer|winter)"
-    r"|ago|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august|september|october"
-    r"|november|december|gestern|heute|morgen|(?:letzte|nächste)\w* (?:woche|monat|jahr)\w*|vor \w+ \w+|montag|dienstag"
-    r"|mittwoch|donnerstag|freitag|samstag|sonntag|januar|februar|märz|mai|juni|juli|oktober|dezember)\b",
-    re.IGNORECASE,
-)
-_DECISION = re.compile(
-    r"\b(?:decid|agree|plan(?:s|ned|ning)?\b|going to|want(?:s|ed)? to|will\b|i'll|we'll|signed up|start(?:ed|ing)"
-    r"|joined|bought|moved|booked|got (?:a|my|the)\b|prefer|allerg|favou?rite|never|always|must|need to"
-    r"|entschied|beschlossen|vereinbar|geplant|vor\w* haben|werde\b|werden\b|möchte|bevorzug|immer|nie\b|muss\b)",
-    re.IGNORECASE,
-)
-_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|my|we|we're|we've|our|ich|mein\w*|wir|unser\w*)\b", re.IGNORECASE)
-_NAME = re.compile(r"(?<=[\w,;:'’)] )(?!I\b)[A-Z][\w'’-]+")
-_PLEASANTRY = re.compile(
-    r"^\W*(?:hey|hi|hello|wow|thanks?|thank you|bye|see you|take care|good (?:to|morning|luck|night|point)|great|cool"
-    r"|nice|awesome|amazing|congrat\w*|sounds|sure|yeah|yes|yep|no problem|that's|glad|so (?:glad|happy)|ok(?:ay)?"
-    r"|absolutely|totally|definitely|keep|hallo|danke|tschüss|schön|super|klar|gern\w*|genau|alles (?:gute|klar))\b",
-    re.IGNORECASE,
-)
-_WORD = re.compile(r"\w+")
 
 
 class ExtractiveSummarizer:
@@ -252,21 +232,31 @@ class ExtractiveSummarizer:
 
 
 def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
-    """Return the lines that say most, in order, as a text of at most `limit` tokens."""
+    """Return the clauses that say most, in order, as a text of at most `limit` tokens."""
     lines = [lines[place] for place in top_sentences([line.text for line in lines])]
-    costs = [counter.count(f"{line}\n") for line in lines]
+    clauses = read_clauses([(line.speaker, line.text) for line in lines])
+    lines = [replace(lines[clause.line], text=clause.text) for clause in clauses]
+    costs = [counter.count(f"{CONTINUED}{line.text}\n") + 1 for line in lines]
     # Who speaks is part of what a line says, and no news in another one: "I agree, Alice!" names nobody.
     speakers = {word for line in lines for word in line.speaker.lower().split()}
     names = [
         {name for name in _find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
         for line in lines
     ]
-    words = _weigh_words([str(line) for line in lines], names)
-    scores = [CALL_SCORE if line.speaker == TOOL else score_sentence(line.text) for line in lines]
+    # With less room than a quarter, names and words come first.
+    share = min(1.0, SHARE * limit / max(1, sum(costs) - 3 * len(costs))) ** POW
+    of_names = NAMES * (1 - CUT * share)
+    words = _weigh_words([str(line) for line in lines], names, of_names)
+    plain = _weigh_words([line.text for line in lines], names, of_names)
+    scores = [
+        CALL_SCORE if line.speaker == TOOL else clause.score for line, clause in zip(lines, clauses, strict=True)
+    ]
+    extra = [0.0 if line.speaker == TOOL else share * clause.extra for line, clause in zip(lines, clauses, strict=True)]
+    needs = [clause.needs for clause in clauses]
     best, room, fullest = EMPTY_SUMMARY, limit, 0
     while room > 0:  # choose again with what the count shows of the costs
-        places = _choose(words, costs, scores, room)
-        text = format_lines([lines[place] for place in places])
+        places = _choose(words, costs, scores, room, extra, needs, plain)
+        text = format_lines(_join([(clauses[place].line, lines[place]) for place in places]))
         tokens = counter.count(text)
         if not places or fullest >= tokens:
             break
@@ -278,6 +268,15 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     return best
 
 
+def _join(parts: Sequence[tuple[int, Line]]) -> list[Line]:
+    """Return lines: clauses of one sentence together."""
+    joined: list[Line] = []
+    for _, group in groupby(parts, key=lambda part: part[0]):
+        same = [line for _, line in group]
+        joined.append(replace(same[0], text=" ".join(line.text for line in same).rstrip(" ,;–—")))
+    return joined
+
+
 def top_sentences(sentences: Sequence[str]) -> list[int]:
     """Return the indices, ascending, of the `MAX_SENTENCES` sentences with the highest scores."""
     if len(sentences) <= MAX_SENTENCES:
@@ -286,24 +285,9 @@ def top_sentences(sentences: Sequence[str]) -> list[int]:
     return sorted(sorted(range(len(sentences)), key=lambda place: (-scores[place], place))[:MAX_SENTENCES])
 
 
-def score_sentence(sentence: str) -> float:
-    """Return how much a summary should want this sentence for what it holds, from -1 to 1.
-
-    Up for dates, numbers, names, decisions and what one says of oneself; down for questions, greetings, praise and
-    sentences of fewer than five words. English and German; in other languages only numbers, names and questions count.
-    """
-    score = 0.15 * bool(_NUMBER.search(sentence)) + 0.2 * bool(_WHEN.search(sentence))
-    score += 0.2 * bool(_DECISION.search(sentence)) + 0.15 * bool(_FIRST_PERSON.search(sentence))
-    score += 0.1 * min(2, len(_NAME.findall(sentence)))
-    score -= 0.5 * sentence.rstrip("\"'”’)»* ").endswith(("?", "？", "؟"))
-    score -= 0.4 * bool(_PLEASANTRY.match(sentence))
-    score -= 0.3 * (sentence.isascii() and len(_WORD.findall(sentence)) < 5)
-    return max(-1.0, min(1.0, score))
-
-
 def _find_mentions(sentence: str) -> set[str]:
     """Return names and numbers, lower-cased; the word that begins the sentence is no name."""
-    names = {name.lower().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(sentence)}
+    names = {name.lower().removesuffix("'s").removesuffix("’s") for name in NAME.findall(sentence)}
     return names | set(_NUMBERS.findall(sentence))
 
 
@@ -318,37 +302,73 @@ def choose_sentences(sentences: Sequence[str], costs: Sequence[int], limit: int,
 Weights = dict[str, float]  # of the stems and names of a sentence
 
 
-def _choose(words: Sequence[Weights], costs: Sequence[int], scores: Sequence[float], limit: int) -> list[int]:
-    """Choose the best sentence again and again, by what it says for a token that no chosen one has said."""
+def _choose(
+    words: Sequence[Weights],
+    costs: Sequence[int],
+    scores: Sequence[float],
+    limit: int,
+    extra: Sequence[float] = (),
+    needs: Sequence[int | None] = (),
+    plain: Sequence[Weights] = (),
+) -> list[int]:
+    """Choose the best sentence again and again, by what it says for a token that no chosen one has said.
+
+    `extra` is what each weighs beside its words, in sentences of mean weight; `needs` the place of another one that it
+    comes with.
+    """
+    mean = sum(sum(one.values()) for one in words) / max(1, len(words))
+    totals = [sum(one.values()) for one in plain]
     said: set[str] = set()
+    chosen: set[int] = set()
+
+    def group(place: int) -> list[int]:
+        places = [place]
+        while needs and (place := needs[place]) is not None and place not in chosen:
+            places.append(place)
+        return places
 
     def worth(place: int) -> float:
-        news = sum(weight for word, weight in words[place].items() if word not in said)
+        gain, cost = 0.0, 0
+        for part in group(place):
+            news = sum(weight for word, weight in words[part].items() if word not in said)
+            if extra and extra[part] and totals[part]:
+                fresh = sum(weight for word, weight in plain[part].items() if word not in said)
+                news += extra[part] * mean * fresh / totals[part]
+            gain += news * max(_LEAST, 0.5 + scores[part])
+            cost += costs[part]
         # Rounded: the last bits of a logarithm differ between machines, and must not decide.
-        return round(news * max(_LEAST, 0.5 + scores[place]) / max(1, costs[place]), 9)
+        return round(gain / max(1, cost), 9)
 
     heap = [(-worth(place), place) for place in range(len(words))]
     heapify(heap)
-    chosen: list[int] = []
     while heap:
         most, place = heappop(heap)
-        now = -worth(place)
-        if not now or costs[place] > limit:
+        now, parts = -worth(place), group(place)
+        cost = sum(costs[part] for part in parts)
+        if not now or cost > limit or place in chosen:
             continue
         if now > most:  # less than it was, when less had been said: another one may be worth more
             heappush(heap, (now, place))
             continue
-        chosen.append(place)
-        limit -= costs[place]
-        said |= words[place].keys()
+        chosen.update(parts)
+        limit -= cost
+        said.update(*(words[part] for part in parts))
+        for other, need in enumerate(needs):  # alone it is worth more than with what it needs
+            if need in parts and other not in chosen:
+                heappush(heap, (-worth(other), other))
     return sorted(chosen)
 
 
-def _weigh_words(sentences: Sequence[str], names: Sequence[Collection[str]]) -> list[Weights]:
+def _weigh_words(
+    sentences: Sequence[str], names: Sequence[Collection[str]], of_names: float | None = None
+) -> list[Weights]:
     """Return the stems and names of each sentence with their share of all stems, and of all names."""
+    of_names = NAMES if of_names is None else of_names
     stems = _share([terms(sentence) for sentence in sentences])
     named = _share([[f"name {name}" for name in sorted(of_sentence)] for of_sentence in names])
-    return [own | {name: NAMES * share for name, share in more.items()} for own, more in zip(stems, named, strict=True)]
+    return [
+        own | {name: of_names * share for name, share in more.items()} for own, more in zip(stems, named, strict=True)
+    ]
 
 
 def _share(sentences: Sequence[Collection[str]]) -> list[Weights]:
