@@ -1,10 +1,11 @@
-"""Extractive summaries: the lines that together say most of a segment, chosen and not written. Pure arithmetic.
+"""Extractive summaries: the clauses that together say most of a segment, chosen and not written. Pure arithmetic.
 
 A segment is of messages, or of four summaries for the next level. A line is a sentence with its day and speaker, or
 what a tool did. A summary is written so that it can be parsed into lines again, from which the level above chooses.
 
 The stems, names and numbers of the lines that are left out should occur in those that are chosen, those that come back
-more. So what repeats is worth nothing, and what holds names, dates, numbers or decisions more.
+more. So what repeats is worth nothing. Decisions, days, amounts, plans and open questions weigh more than their words
+(`cues`), the more so the nearer the room is to a quarter.
 `benchmarks/summaries.py` measures what that gives.
 """
 
@@ -21,7 +22,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.derive.chunking import SPEAKERS, sentences, split_text
-from memstore.derive.summaries.cues import NAME, read_clauses, score_sentence
+from memstore.derive.summaries.cues import NAME, Clause, read_clauses, score_sentence
 from memstore.derive.tool_results import Focus, call_inputs, describe_calls, find_names
 from memstore.models import Message, Role, Summary
 from memstore.providers import TokenCounter
@@ -197,8 +198,7 @@ def format_lines(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
-CUT = 0.5
-POW = 1
+LINE_TOKENS = 3  # about, of a line beside its words
 NAMES = 1.0  # of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91
 MAX_SENTENCES = 400  # chosen from: one message may have tens of thousands
 CALL_SCORE = -0.5  # of the line of a call: it comes after all that was said, and where nobody spoke it stands alone
@@ -212,7 +212,7 @@ class ExtractiveSummarizer:
 
     batch_size = 512
     uses_llm = False
-    recipe = "extractive/7"
+    recipe = "extractive/8"
 
     def __init__(self, counter: TokenCounter, settings: Settings) -> None:
         self.counter, self.settings = counter, settings
@@ -228,35 +228,37 @@ class ExtractiveSummarizer:
         lines = segment.lines()
         if segment.tokens <= WHOLE_TOKENS and self.counter.count(whole := format_lines(lines)) <= WHOLE_TOKENS:
             return whole or EMPTY_SUMMARY
-        return abridge(lines, summary_limit(segment, self.settings), self.counter)
+        text = abridge(lines, summary_limit(segment, self.settings), self.counter)
+        if text == EMPTY_SUMMARY and lines:  # not even one fits, and one is better than none
+            text = min((format_lines([line]) for line in lines), key=self.counter.count)
+        return text
 
 
 def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     """Return the clauses that say most, in order, as a text of at most `limit` tokens."""
     lines = [lines[place] for place in top_sentences([line.text for line in lines])]
     clauses = read_clauses([(line.speaker, line.text) for line in lines])
-    lines = [replace(lines[clause.line], text=clause.text) for clause in clauses]
-    costs = [counter.count(f"{CONTINUED}{line.text}\n") + 1 for line in lines]
+    whole, lines = lines, [replace(lines[clause.line], text=clause.text) for clause in clauses]
+    bare = [counter.count(line.text) for line in lines]
+    costs = [tokens + LINE_TOKENS for tokens in bare]
+    room_share = min(1.0, SHARE * limit / max(1, sum(bare))) ** 4  # steep: with half the room, names and words decide
     # Who speaks is part of what a line says, and no news in another one: "I agree, Alice!" names nobody.
     speakers = {word for line in lines for word in line.speaker.lower().split()}
     names = [
         {name for name in _find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
         for line in lines
     ]
-    # With less room than a quarter, names and words come first.
-    share = min(1.0, SHARE * limit / max(1, sum(costs) - 3 * len(costs))) ** POW
-    of_names = NAMES * (1 - CUT * share)
-    words = _weigh_words([str(line) for line in lines], names, of_names)
-    plain = _weigh_words([line.text for line in lines], names, of_names)
-    scores = [
-        CALL_SCORE if line.speaker == TOOL else clause.score for line, clause in zip(lines, clauses, strict=True)
-    ]
-    extra = [0.0 if line.speaker == TOOL else share * clause.extra for line, clause in zip(lines, clauses, strict=True)]
+    words = _weigh_words([str(line) for line in lines], names, NAMES * (1.25 - room_share / 2))
+    scores, extra = [clause.score for clause in clauses], [room_share * clause.extra for clause in clauses]
+    for place, line in enumerate(lines):
+        if line.speaker == TOOL:
+            scores[place], extra[place] = CALL_SCORE, 0.0
     needs = [clause.needs for clause in clauses]
+    of_speakers = {term for speaker in {line.speaker for line in lines} for term in terms(speaker)}
     best, room, fullest = EMPTY_SUMMARY, limit, 0
     while room > 0:  # choose again with what the count shows of the costs
-        places = _choose(words, costs, scores, room, extra, needs, plain)
-        text = format_lines(_join([(clauses[place].line, lines[place]) for place in places]))
+        places = _choose(words, costs, scores, room, extra, needs, of_speakers)
+        text = format_lines(_join(whole, [clauses[place] for place in places]))
         tokens = counter.count(text)
         if not places or fullest >= tokens:
             break
@@ -268,12 +270,13 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     return best
 
 
-def _join(parts: Sequence[tuple[int, Line]]) -> list[Line]:
-    """Return lines: clauses of one sentence together."""
+def _join(lines: Sequence[Line], clauses: Sequence[Clause]) -> list[Line]:
+    """Return the lines that clauses are of, with these clauses only."""
     joined: list[Line] = []
-    for _, group in groupby(parts, key=lambda part: part[0]):
-        same = [line for _, line in group]
-        joined.append(replace(same[0], text=" ".join(line.text for line in same).rstrip(" ,;–—")))
+    for number, parts in groupby(clauses, key=lambda clause: clause.line):
+        text = " ".join(part.text for part in parts)
+        line = lines[number]
+        joined.append(replace(line, text=text if line.text.endswith(text) else text.rstrip(" ,;–—")))
     return joined
 
 
@@ -296,7 +299,7 @@ def choose_sentences(sentences: Sequence[str], costs: Sequence[int], limit: int,
 
     Their order matters only between equals. A sentence that adds nothing is left out even if it fits.
     """
-    return _choose(_weigh_words(sentences, [_find_mentions(one) for one in sentences]), costs, scores, limit)
+    return _choose(_weigh_words(sentences, [_find_mentions(one) for one in sentences], NAMES), costs, scores, limit)
 
 
 Weights = dict[str, float]  # of the stems and names of a sentence
@@ -309,15 +312,16 @@ def _choose(
     limit: int,
     extra: Sequence[float] = (),
     needs: Sequence[int | None] = (),
-    plain: Sequence[Weights] = (),
+    of_speakers: Collection[str] = (),
 ) -> list[int]:
     """Choose the best sentence again and again, by what it says for a token that no chosen one has said.
 
-    `extra` is what each weighs beside its words, in sentences of mean weight; `needs` the place of another one that it
-    comes with.
+    `extra` is what each weighs beside its words, in sentences of mean weight, as far as words of it are new, those
+    `of_speakers` apart. `needs` is the place of another one that it comes with.
     """
     mean = sum(sum(one.values()) for one in words) / max(1, len(words))
-    totals = [sum(one.values()) for one in plain]
+    own = [{word: weight for word, weight in one.items() if word not in of_speakers} for one in words] if extra else []
+    totals = [sum(one.values()) for one in own]
     said: set[str] = set()
     chosen: set[int] = set()
 
@@ -332,7 +336,7 @@ def _choose(
         for part in group(place):
             news = sum(weight for word, weight in words[part].items() if word not in said)
             if extra and extra[part] and totals[part]:
-                fresh = sum(weight for word, weight in plain[part].items() if word not in said)
+                fresh = sum(weight for word, weight in own[part].items() if word not in said)
                 news += extra[part] * mean * fresh / totals[part]
             gain += news * max(_LEAST, 0.5 + scores[part])
             cost += costs[part]
@@ -359,11 +363,8 @@ def _choose(
     return sorted(chosen)
 
 
-def _weigh_words(
-    sentences: Sequence[str], names: Sequence[Collection[str]], of_names: float | None = None
-) -> list[Weights]:
+def _weigh_words(sentences: Sequence[str], names: Sequence[Collection[str]], of_names: float) -> list[Weights]:
     """Return the stems and names of each sentence with their share of all stems, and of all names."""
-    of_names = NAMES if of_names is None else of_names
     stems = _share([terms(sentence) for sentence in sentences])
     named = _share([[f"name {name}" for name in sorted(of_sentence)] for of_sentence in names])
     return [
