@@ -60,7 +60,7 @@ def work(calls: int, lines: int = 60) -> list[Message]:
 
 @pytest.mark.parametrize("calls", [1, 3])
 def test_a_stretch_of_calls_alone_is_told_by_tool_inputs_and_outcome(calls: int) -> None:
-    text = abridge(extract_lines(work(calls)), 160, COUNTER)
+    text = abridge(extract_lines(work(calls)), 180, COUNTER)
     assert text.count("run_tests(path=tests/unit_") == calls
     assert all(f"ValueError: total is {n}7, expected 99" in text for n in range(calls))
     assert parse_lines([summary(text)]) == [line for line in extract_lines(work(calls)) if line.text in text]

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from memstore.models import Role
 
+TOOL = "Tool"  # the speaker of lines about calls
 ASSISTANT = Role.ASSISTANT.capitalize()  # who proposes and says back; what it advises may not be what happens
 
 # What a clause weighs beside its words, in clauses of mean weight: tried on made-up sessions, with LoCoMo as the guard.
@@ -153,7 +154,7 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
             asked, question, is_settled, is_agreed = question, None, False, False
         follows, is_settled = is_settled, False
         is_told_back = bool(_TOLD_BACK.match(low))
-        parts = split_clauses(sentence)
+        parts = [(sentence, True)] if speaker == TOOL else split_clauses(sentence)
         for place, (text, alone) in enumerate(parts):
             words = text.lower()
             is_said_back = bool(

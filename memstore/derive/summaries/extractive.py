@@ -22,7 +22,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.derive.chunking import SPEAKERS, sentences, split_text
-from memstore.derive.summaries.cues import NAME, Clause, read_clauses, score_sentence
+from memstore.derive.summaries.cues import NAME, TOOL, Clause, read_clauses, score_sentence
 from memstore.derive.tool_results import Focus, call_inputs, describe_calls, find_names
 from memstore.models import Message, Role, Summary
 from memstore.providers import TokenCounter
@@ -43,7 +43,6 @@ MAX_SENTENCE = 80  # tokens; a longer one is a list or a listing, and would fill
 CONTINUED = "  "  # before a further line of the same speaker
 LINES_RECIPE = "extractive/"  # what the recipes begin with whose summaries are written as lines
 EMPTY_SUMMARY = "(Nothing that could be summarized in words.)"  # a row without words: no chunk, no line of a context
-TOOL = "Tool"  # the speaker of lines about calls
 RESULT_TOKENS = 60  # about, for the results of the calls of one message
 MAX_INPUT = 60  # characters
 
