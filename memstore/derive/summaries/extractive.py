@@ -326,8 +326,8 @@ def _choose(
 
     def group(place: int) -> list[int]:
         places = [place]
-        while needs and (place := needs[place]) is not None and place not in chosen:
-            places.append(place)
+        while needs and (need := needs[places[-1]]) is not None and need not in chosen:
+            places.append(need)
         return places
 
     def worth(place: int) -> float:
