@@ -222,7 +222,7 @@ def test_a_sentence_is_cut_only_where_the_parts_say_the_same(sentence: str, part
     ],
 )
 def test_what_was_settled_comes_first(talk: list[tuple[str, str]], chosen: str) -> None:
-    text = abridge([Line("1 May 2024", *said) for said in talk], 12, COUNTER)
+    text = abridge([Line("1 May 2024", *said) for said in talk], 16, COUNTER)
     assert chosen in text
     assert "could" not in text
     assert "könnte" not in text
