@@ -3,10 +3,14 @@
 
     benchmarks/summaries.py [curve] [weights] [nests] [--data FOLDER] [--embedder KIND:MODEL]
                             [--json FILE] [--plot FILE.svg]
+    benchmarks/summaries.py --sessions FILE.json [--show]
 
 curve      every measure below, of every system, over the length of a summary
 weights    what the weight of names does, and what the others would choose for each conversation
 nests      what covers of the whole data as one conversation keep, by how the nest grows; in brackets sessions covered
+--sessions instead of these: which of the listed decisions, dates and numbers of sessions their summaries tell.
+           FILE has a list of objects with name, messages, decisions, decision_keys (for each decision groups of
+           alternatives "a|b"; one of every group must be in the summaries) and numbers (text, must_contain)
 
 Each session of LoCoMo comes with a summary. Ours, of the same session, is held against it:
 
@@ -218,18 +222,7 @@ def read(data: Path) -> list[Session]:
     counter = load_counter(Settings().counter)
     for number, line in enumerate((data / "locomo-dev.jsonl").read_text(encoding="utf-8").splitlines(), 1):
         one = json.loads(line)
-        said[one["user"], one["metadata"]["session"]].append(
-            Message.model_construct(
-                user_id=UUID(int=1),
-                conversation_id=UUID(int=2),
-                seq=number,
-                role=one["role"],
-                name=one.get("name"),
-                text=one["content"],
-                tokens=counter.count(one["content"] or ""),
-                occurred_at=datetime.fromisoformat(one["occurred_at"]),
-            )
-        )
+        said[one["user"], one["metadata"]["session"]].append(make_message(number, one, counter))
     gold = map(json.loads, (data / "locomo-dev-gold.jsonl").read_text(encoding="utf-8").splitlines())
     return [
         Session(one["user"], said[one["user"], one["session"]], one["text"]) for one in gold if one["kind"] == "summary"
@@ -322,19 +315,63 @@ def one_conversation(sessions: Sequence[Session]) -> list[Session]:
     ]
 
 
+def tell_sessions(file: Path, resources: Dependencies, *, show: bool) -> Table:
+    """Give for each session of a file how many of its decisions and numbers the summaries of its segments tell."""
+    summarizer = ExtractiveSummarizer(resources.counter, resources.settings)
+    gap, tokens = timedelta(hours=resources.settings.session_gap_hours), resources.settings.segment_tokens
+    rows: list[list[Cell]] = []
+    sums: Counter[str] = Counter()
+    for session in json.loads(file.read_text(encoding="utf-8")):
+        said = [make_message(number, one, resources.counter) for number, one in enumerate(session["messages"], 1)]
+        segments = list(split_segments(said, gap, tokens))
+        if rest := said[sum(map(len, segments)) :]:
+            segments.append(rest)
+        told = summarizer.summarize([extractive.make_segment(1, segment) for segment in segments])
+        text = "\n".join(one.text for one in told)
+        decisions = [tells(text, groups) for groups in session["decision_keys"]]
+        numbers = [tells(text, one["must_contain"]) for one in session["numbers"]]
+        before, after = sum(one.tokens for one in said), sum(one.tokens for one in told)
+        part = {"decisions": sum(decisions), "of": len(decisions), "numbers": sum(numbers), "of them": len(numbers)}
+        part |= {"tokens": after, "of tokens": before}
+        sums.update(part)
+        rows.append([session["name"], *part.values()])
+        if show:
+            missing = [one for one, is_in in zip(session["decisions"], decisions, strict=True) if not is_in]
+            missing += [one["text"] for one, is_in in zip(session["numbers"], numbers, strict=True) if not is_in]
+            print(f"## {session['name']}\n{text}\n", *(f"MISSING {one}" for one in missing), "", sep="\n")
+    rows.append(["all", *sums.values()])
+    return Table("sessions", "Decisions and numbers told", ("session", *sums), rows)
+
+
+def tells(text: str, groups: Sequence[str]) -> bool:
+    """Give whether a text has one alternative of each group."""
+    low = text.casefold()
+    return all(any(one.casefold() in low for one in group.split("|")) for group in groups)
+
+
+def make_message(number: int, said: dict[str, str], counter: TokenCounter) -> Message:
+    """Give a message of one line of memstore-jsonl."""
+    return Message.model_construct(
+        user_id=UUID(int=1),
+        conversation_id=UUID(int=2),
+        seq=number,
+        role=said["role"],
+        name=said.get("name"),
+        text=said["content"],
+        tokens=counter.count(said["content"] or ""),
+        occurred_at=datetime.fromisoformat(said["occurred_at"]),
+    )
+
+
 def nest_of(every: Sequence[Message], resources: Dependencies) -> list[Summary]:
     """Give the summaries of every level."""
     gap, tokens = timedelta(hours=resources.settings.session_gap_hours), resources.settings.segment_tokens
     ranges = [extractive.make_segment(1, stretch) for stretch in split_segments(every, gap, tokens)]
     nest: list[Summary] = []
-    for level in count(1):
-        new = ExtractiveSummarizer(resources.counter).summarize(
-            ranges, extractive.summary_limit(level, resources.settings)
-        )
+    while ranges:
+        new = ExtractiveSummarizer(resources.counter, resources.settings).summarize(ranges)
         nest += new
         ranges = extractive.parent_segments(new)
-        if not ranges:
-            break
     return nest
 
 
@@ -373,10 +410,16 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
     parser.add_argument("--embedder", default=Settings().embedder)
     parser.add_argument("--plot", type=Path, help="write the curves as SVG")
+    parser.add_argument("--sessions", type=Path, help="sessions with their decisions and numbers listed")
+    parser.add_argument("--show", action="store_true", help="with --sessions: print the summaries and what they miss")
     parser.add_argument("--json", type=Path, help="write the figures")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"unknown: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    if options.sessions:
+        resources = Dependencies(load_counter(Settings().counter), None, Settings())
+        reported([tell_sessions(options.sessions, resources, show=options.show)], options.json)
+        return 0
     if not (options.data / "locomo-dev-gold.jsonl").is_file():
         print(f"skipped: {options.data} has no locomo-dev-gold.jsonl; name its folder with --data")
         return 0

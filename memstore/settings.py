@@ -106,7 +106,6 @@ class Settings(BaseSettings):
     chunk_tokens: int = Field(200, ge=16, le=2000)  # the longest chunk of a message, in the embedder's tokens
     segment_tokens: int = Field(1200, ge=50)  # what is summarized at once has at most about this many
     session_gap_hours: float = Field(4.0, gt=0, le=LONG)  # a silence of this length ends a segment
-    summary_tokens: int = Field(160, ge=10)  # a summary has at most this many
     max_chunks_in_memory: int = Field(150_000, ge=0)  # a user with more is searched in the database, others here
     index_cache_mb: int = Field(512, ge=1, le=10**6)  # of users' chunks that a process holds; the oldest ones go
     event_retention_days: float = Field(30.0, ge=0, le=LONG)  # 0 keeps none

@@ -144,7 +144,9 @@ def _is_ordinal(word: str, previous: str, following: str, *, first: bool) -> boo
     """Return whether a number with a dot heads a list item or is a German ordinal: "1. Buy milk", "am 3. Mai"."""
     if first:
         return True
-    return following.lower() in _MONTHS or (len(word) < 3 and previous.lower() in _BEFORE_ORDINAL)
+    if len(word) < 3 and (following[:1].islower() or previous.lower() in _BEFORE_ORDINAL):  # "Samstag 27. ging es"
+        return True
+    return following.lower() in _MONTHS
 
 
 def _is_initial(word: str, previous: str, text: str, end: int) -> bool:

@@ -135,6 +135,7 @@ async def derive(
     only = only or DeriveScope()
     if redo == VECTORS and dependencies.embedder is None:
         raise InvalidInput("There is no embedder to make vectors: set embedder (settings, or MEMSTORE_EMBEDDER).")
+    await watermarks.reopen_ended_sessions(database, only=only.user)
     async with database.admin_transaction() as scope:
         run = RunState(progress, Counter(await watermarks.backlog(scope, only=only.user)))
         meter = CallMeter(lambda call: on_call(run.complete(call)))
@@ -254,7 +255,9 @@ async def run_step(
                     scope.events.append(event)
                 # Last: whoever adds messages waits for it.
                 whole = None if counts.get("invalid_responses") else made_by
-                last_seq = await watermarks.advance(scope, work, result.to_seq, whole)
+                last_seq = await watermarks.advance(
+                    scope, work, result.to_seq, whole, getattr(result, "closes_at", None)
+                )
         except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             await _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate):
@@ -379,7 +382,8 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
             recipe = _recipe_of(results[0], recipe)
             counts = await own.replace(scope, work.conversation_id, results, recipe)
             scope.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
-            await watermarks.mark_rederived(scope, work, None if counts.get("invalid_responses") else recipe)
+            made_by = None if counts.get("invalid_responses") else recipe
+            await watermarks.mark_rederived(scope, work, made_by, getattr(results[-1], "closes_at", None))
     except Exception as error:  # whatever it is goes on, after what the answers cost was stored
         await _record_llm_usage(database, work, results)
         if isinstance(error, ModelChanged):

@@ -311,6 +311,7 @@ async def enqueue_pending(database: Database, *, only: UUID | None = None) -> No
     async with queue.scheduler_lock(database) as is_mine:
         if not is_mine:
             return
+        await watermarks.reopen_ended_sessions(database, only=None)
         async with database.admin_transaction() as scope:
             states = await backfills.states(scope)
         counts = await queue.counts(database)

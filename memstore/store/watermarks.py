@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from memstore.models import HAND
-from memstore.store.database import Transaction
+from memstore.store.database import Database, Transaction
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import LaggingWork, PendingWork, StaleWork
 from memstore.store.sql import statements
@@ -121,12 +121,30 @@ async def backfill_backlog(scope: Transaction, backfill: UUID) -> list[Backlog]:
     return await scope.all(SQL["backfill_backlog"], Backlog, backfill=backfill)
 
 
-async def advance(scope: Transaction, work: PendingWork, to_seq: int, recipe: str | None) -> int:
+async def reopen_ended_sessions(database: Database, *, only: UUID | None) -> None:
+    """Make sessions pending that have no summary yet and are over, by the clock or as another conversation begins."""
+    async with database.admin_transaction() as scope:
+        users: list[UUID] = await scope.column(SQL["ending"], only=only)
+    for user in users:
+        async with database.user_transaction(user) as scope:
+            await scope.run(SQL["reopen"])
+
+
+async def is_session_over(scope: Transaction, closes_at: datetime, recorded_at: datetime) -> bool:
+    """Return whether a session is over: it is `closes_at`, or a conversation was begun since its last message."""
+    return bool(await scope.value(SQL["is_over"], bool, closes_at=closes_at, recorded_at=recorded_at))
+
+
+async def advance(
+    scope: Transaction, work: PendingWork, to_seq: int, recipe: str | None, closes_at: datetime | None = None
+) -> int:
     """Move the watermark from where it was read, or raise `ConcurrentUpdate`; note the recipe, None for several.
 
+    At `closes_at` the deriver will have something to do even if no message comes (None: it has not).
     Gives the number of the last message by now: what is added later finds this deriver where it was moved to.
     """
-    values = {"conversation_id": work.conversation_id, "deriver": work.deriver, "recipe": recipe}
+    values = {"conversation_id": work.conversation_id, "deriver": work.deriver}
+    values |= {"recipe": recipe, "closes_at": closes_at}
     last_seq = await scope.value(SQL["advance"], int, from_seq=work.done_seq, to_seq=to_seq, **values)
     if last_seq is None:
         raise ConcurrentUpdate
@@ -160,10 +178,12 @@ def _after(last: PendingWork | ConversationKey | None) -> dict[str, UUID]:
     return {"after_user": place.user_id, "after_conversation": place.conversation_id}
 
 
-async def mark_rederived(scope: Transaction, work: StaleWork, recipe: str | None) -> None:
+async def mark_rederived(
+    scope: Transaction, work: StaleWork, recipe: str | None, closes_at: datetime | None = None
+) -> None:
     """Note that a conversation is now derived by this recipe (None: by several), or raise `ConcurrentUpdate`."""
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver, "done_seq": work.done_seq}
-    if not await scope.run(SQL["redone"], old=work.recipe, recipe=recipe, **values):
+    if not await scope.run(SQL["redone"], old=work.recipe, recipe=recipe, closes_at=closes_at, **values):
         raise ConcurrentUpdate
 
 

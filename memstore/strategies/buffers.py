@@ -15,11 +15,11 @@ from itertools import pairwise
 from typing import ClassVar
 
 from memstore.derive.chunking import sentences
+from memstore.derive.summaries.cues import score_sentence
 from memstore.derive.summaries.extractive import (
     EMPTY_SUMMARY,
     MAX_SENTENCES,
     choose_sentences,
-    score_sentence,
     top_sentences,
 )
 from memstore.derive.tool_results import Focus, call_inputs, describe_turn, find_names

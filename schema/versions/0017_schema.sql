@@ -37,6 +37,7 @@ create table conversations (
     primary key (user_id, id),
     foreign key (user_id) references users (user_id) on delete cascade
 ) with (fillfactor = 70);
+create index conversations_by_age on conversations (user_id, created_at);
 
 -- Strategies are kept among the settings, so a context as of a past moment needs those of then. `before` are the
 -- settings that a change found.
@@ -240,6 +241,7 @@ create table derivations (
     attempts        smallint    not null default 0,
     last_error      text,
     recipe          text,                            -- by which the messages up to done_seq were derived
+    closes_at       timestamptz,                     -- when the open session will be over, and its summary is due
     backfill        uuid,                            -- whose the pending messages are; foreign keys begin with the user
     updated_at      timestamptz not null default now(),
     primary key (user_id, conversation_id, deriver),
@@ -248,6 +250,7 @@ create table derivations (
 create index derivations_pending on derivations (user_id, conversation_id) where done_seq < last_seq;
 create index derivations_in_line on derivations (user_id, pending_since, conversation_id)
     where done_seq < last_seq and deriver = 'facts' and attempts = 0;
+create index derivations_closing on derivations (user_id, closes_at) where closes_at is not null;
 
 -- History that is derived under a plan. The operator's, and of no user: one backfill is over all of them. It holds ids
 -- and numbers, nothing that was said.

@@ -14,6 +14,7 @@ from memstore import ids
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
 from memstore.derive.facts import llm_extractor
+from memstore.derive.summaries.extractive import ExtractiveSummarizer
 from memstore.errors import ModelUnavailable
 from memstore.providers import ChatMessage
 from tests.helpers.fakes import Scripted, ScriptedChatModel
@@ -22,6 +23,12 @@ from tests.helpers.user_rows import rows
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 WRONG = "I would rather not."
 GONE = ModelUnavailable("The model is away.")
+
+
+@pytest.fixture(autouse=True)
+def short_talks_are_summarized(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else they are their own summaries, and no model is asked."""
+    monkeypatch.setattr("memstore.derive.summaries.llm.WHOLE_TOKENS", 0)
 
 
 def use(store: AsyncMemoryStore, *, facts: ScriptedChatModel | None = None, summaries: Any = None) -> None:
@@ -367,16 +374,16 @@ async def test_rules_and_a_model_do_not_say_one_thing_twice(store: AsyncMemorySt
 async def test_a_bad_summary_is_made_of_sentences_until_it_is_answered(store: AsyncMemoryStore, url: str) -> None:
     trip = store.user("alice").conversation("c")
     await talk(trip, ["Green tea for me."], ["I live in Leeds."], ["More."])
-    use(store, summaries=ScriptedChatModel([{"summary": "The user drinks tea."}, WRONG]))
+    use(store, summaries=ScriptedChatModel([{"summary": "The user drinks tea."}, WRONG, {"summary": "More."}]))
     report = await store.derive()
-    assert (report.summaries, report.invalid_responses) == (2, 1)
-    first, second = await trip.summaries(level=1)
-    assert (first.text, second.recipe) == ("The user drinks tea.", "extractive/6")
+    assert (report.summaries, report.invalid_responses) == (3, 1)
+    first, second, _ = await trip.summaries(level=1)
+    assert (first.text, second.recipe) == ("The user drinks tea.", ExtractiveSummarizer.recipe)
     assert "Leeds" in second.text
     assert await invalid(store) == [("summaries", 2, 2, WRONG, 1)]
-    use(store, summaries=ScriptedChatModel([{"summary": "Tea."}, {"summary": "Leeds is home."}]))
+    use(store, summaries=ScriptedChatModel([{"summary": "Tea."}, {"summary": "Leeds is home."}, {"summary": "More."}]))
     assert (await store.derive(redo="summaries")).redone == 1
-    assert [one.text for one in await trip.summaries(level=1)] == ["Tea.", "Leeds is home."]
+    assert [one.text for one in await trip.summaries(level=1)] == ["Tea.", "Leeds is home.", "More."]
     assert await invalid(store) == []
     hits = await trip.user.recall("Leeds", tiers=["summaries"])
     assert [hit.text for hit in hits if "Leeds" in hit.text] == ["Leeds is home."]
@@ -390,7 +397,7 @@ async def test_a_model_that_is_away_keeps_nobody_waiting_but_itself(store: Async
     await talk(trip, ["I'm allergic to peanuts."], ["Green tea for me."])
     use(store, facts=ScriptedChatModel([GONE]))
     report = await store.derive()
-    assert (report.messages, report.chunks, report.summaries, report.facts) == (2, 2, 1, 0)
+    assert (report.messages, report.chunks, report.summaries, report.facts) == (2, 2, 2, 0)
     assert (report.failed, len(report.waiting)) == ((), 1)
     assert report.waiting[0] == "facts: The model is away."
     stats = await store.stats()
@@ -420,17 +427,19 @@ async def test_what_was_paid_for_before_a_model_went_away_is_kept(store: AsyncMe
     assert (report.facts, report.summaries, len(report.waiting)) == (4, 3, 2)
     assert usage(url, "alice")[0][0] == 7
     assert len(await alice.facts()) == 4
-    asked, written = ScriptedChatModel([likes] * 5), ScriptedChatModel([summary] * 3)
+    asked, written = ScriptedChatModel([likes] * 5), ScriptedChatModel([summary] * 6)
     use(store, facts=asked, summaries=written)
     report = await store.derive()
-    assert (report.facts, report.summaries, report.waiting) == (5, 3, ())
+    assert (report.facts, report.summaries, report.waiting) == (5, 6, ())
     assert {fact.text for fact in await alice.facts()} == {
         f"The user likes {name}{n}." for name in names for n in (1, 2, 3)
     }
     for name in names:
         nest = await alice.conversation(name).summaries()
-        assert [(one.from_seq, one.to_seq, one.text) for one in nest] == [(n, n, f"About {name}{n}.") for n in (1, 2)]
-    assert usage(url, "alice")[0][0] == 15
+        assert [(one.from_seq, one.to_seq, one.text) for one in nest] == [
+            (n, n, f"About {name}{n}.") for n in (1, 2, 3)
+        ]
+    assert usage(url, "alice")[0][0] == 18
     assert (await store.stats())["pending"] == 0
 
 
@@ -498,7 +507,7 @@ async def test_events_tell_what_a_model_made_and_what_waits_tells_nothing(store:
     use(
         store,
         facts=ScriptedChatModel([facts(found("The user drinks green tea.", (1, "Green tea"))), GONE]),
-        summaries=ScriptedChatModel([GONE, {"summary": "Tea."}]),
+        summaries=ScriptedChatModel([GONE, {"summary": "Tea."}, {"summary": "More."}]),
     )
     await store.derive()
     told = await trip.user.events(types=["facts_extracted", "summarization_completed"])
@@ -509,7 +518,7 @@ async def test_events_tell_what_a_model_made_and_what_waits_tells_nothing(store:
     await store.derive()
     [completed] = await trip.user.events(types=["summarization_completed"])
     assert completed.body["strategy"].startswith("llm-summary/1/scripted/")
-    assert (completed.body["from_seq"], completed.body["to_seq"], completed.body["summaries"]) == (1, 2, 1)
+    assert (completed.body["from_seq"], completed.body["to_seq"], completed.body["summaries"]) == (1, 2, 2)
     assert completed.body["saved"] == completed.body["before"] - completed.body["after"]
     assert "tea" not in str([event.body for event in [*told, extracted, completed]]).casefold()
 

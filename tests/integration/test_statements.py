@@ -73,6 +73,7 @@ OF_THE_SERVER = {  # read no table that has users
 }
 OF_THE_OPERATOR = {  # look over all users, at names and numbers only
     ("watermarks", "pending"),
+    ("watermarks", "ending"),
     ("watermarks", "backlog"),
     ("messages", "users"),
     ("watermarks", "behind"),
@@ -480,12 +481,18 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("messages", "raise_watermark", place | {"last_seq": 0, "said_at": SINCE}),
         ("messages", "raise_watermarks", {"ids": [place["conversation_id"]], "last_seqs": [1], "said_at": [SINCE]}),
         ("messages", "lock_conversations", {"ids": [place["conversation_id"]]}),
-        ("summaries", "covered", place | {"level": 1}),
-        ("summaries", "after", place | {"level": 1, "seq": 15}),
+        ("summaries", "last", place | {"level": 1, "before": 2**62}),
+        ("summaries", "after", place | {"level": 1, "seq": 15, "before": 2**62}),
         ("messages", "settings_as_of", place | {"as_of": datetime(2024, 1, 3, tzinfo=UTC)}),
         ("receipts", "says", {"ids": some, "starts": [0] * len(some), "most": 100}),
         ("messages", "numbered_messages", place | {"seqs": [1, 3]}),
-        ("watermarks", "advance", place | {"deriver": "chunks", "from_seq": 1, "to_seq": 1, "recipe": "r"}),
+        (
+            "watermarks",
+            "advance",
+            place | {"deriver": "chunks", "from_seq": 1, "to_seq": 1, "recipe": "r", "closes_at": None},
+        ),
+        ("watermarks", "reopen", {}),
+        ("watermarks", "is_over", dict.fromkeys(("closes_at", "recorded_at"), datetime(2099, 1, 1, tzinfo=UTC))),
     ]
 
 

@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
+from memstore.derive.summaries.cues import score_sentence, split_clauses
 from memstore.derive.summaries.extractive import (
     EMPTY_SUMMARY,
     Line,
@@ -15,7 +16,6 @@ from memstore.derive.summaries.extractive import (
     extract_lines,
     format_lines,
     parse_lines,
-    score_sentence,
 )
 from memstore.models import Message, Summary
 from tests.helpers.fakes import WordCounter
@@ -60,7 +60,7 @@ def work(calls: int, lines: int = 60) -> list[Message]:
 
 @pytest.mark.parametrize("calls", [1, 3])
 def test_a_stretch_of_calls_alone_is_told_by_tool_inputs_and_outcome(calls: int) -> None:
-    text = abridge(extract_lines(work(calls)), 160, COUNTER)
+    text = abridge(extract_lines(work(calls)), 180, COUNTER)
     assert text.count("run_tests(path=tests/unit_") == calls
     assert all(f"ValueError: total is {n}7, expected 99" in text for n in range(calls))
     assert parse_lines([summary(text)]) == [line for line in extract_lines(work(calls)) if line.text in text]
@@ -132,3 +132,67 @@ def test_the_limit_holds(sentences: list[str], costs: list[int], limit: int) -> 
     assert sum(costs[place] for place in places) <= limit
     if any(cost <= limit for cost, sentence in zip(costs, sentences, strict=True) if sentence in TALK):
         assert places
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ("I moved there in 2019.", "It is a place like others there."),
+        ("She met Bob in Lisbon.", "She met someone in town."),
+        ("We decided to sell the house.", "They like the look of it."),
+        ("It is a place like others there.", "Is it a place like others there?"),
+        ("It is a place like others there.", "Thanks for telling me about that place."),
+        ("It is a place like others there.", "It is nice."),
+        ("Wir haben beschlossen, das Haus zu verkaufen.", "Hallo, schön von dir zu hören."),
+        ("我们决定卖掉房子。", "我们要卖掉房子吗？"),
+    ],
+)
+def test_sentences_that_hold_more_score_higher(better: str, worse: str) -> None:
+    assert 1 >= score_sentence(better) > score_sentence(worse) >= -1
+
+
+@pytest.mark.parametrize(
+    ("sentence", "parts"),
+    [
+        (
+            "Granite is 1,900 extra and cold, and every glass dies.",
+            ["Granite is 1,900 extra and cold,", "and every glass dies."],
+        ),
+        ("We take the blue one, but not the lamp.", None),
+        ("We would take it, if it was cheaper.", None),
+        ("They offered us the house, we said no.", None),
+        ("Shall we take the boat, and then the bus?", None),
+    ],
+)
+def test_a_sentence_is_cut_only_where_the_parts_say_the_same(sentence: str, parts: list[str] | None) -> None:
+    assert [text for text, _ in split_clauses(sentence)] == (parts or [sentence])
+
+
+@pytest.mark.parametrize(
+    ("talk", "chosen"),
+    [
+        (
+            [
+                ("Ann", "The red boat costs 900 euros."),
+                ("Assistant", "You could also rent one."),
+                ("Ann", "My aunt had a yellow boat once."),
+                ("Ann", "We'll take the red one, then."),
+            ],
+            "We'll take the red one, then.",
+        ),
+        (
+            [
+                ("Ann", "Der Zug am Freitag ist voll."),
+                ("Assistant", "Man könnte auch fliegen."),
+                ("Ann", "Meine Tante fliegt so gern."),
+                ("Ann", "Dann nehmen wir den Bus am 3. Mai."),
+            ],
+            "Dann nehmen wir den Bus am 3. Mai.",
+        ),
+    ],
+)
+def test_what_was_settled_comes_first(talk: list[tuple[str, str]], chosen: str) -> None:
+    text = abridge([Line("1 May 2024", *said) for said in talk], 16, COUNTER)
+    assert chosen in text
+    assert "could" not in text
+    assert "könnte" not in text

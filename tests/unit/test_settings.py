@@ -39,8 +39,8 @@ def test_a_misspelt_variable_is_an_error(monkeypatch: pytest.MonkeyPatch, name: 
 def test_an_unknown_option_and_an_impossible_value_are_named() -> None:
     with pytest.raises(ConfigurationError, match="pool_sise"):
         load({"pool_sise": 3})
-    with pytest.raises(ConfigurationError, match="summary_tokens='many'"):
-        load({"summary_tokens": "many"})
+    with pytest.raises(ConfigurationError, match="segment_tokens='many'"):
+        load({"segment_tokens": "many"})
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_given_over_environment_over_file_over_default(file: Path, monkeypatch: 
     assert load({"context_budget": 3000}).context_budget == 3000
     assert found["pool_size"] == (6, "MEMSTORE_POOL_SIZE")
     assert found["fact_roles"] == (("user", "tool"), str(file))
-    assert found["summary_tokens"] == (160, "default")
+    assert found["segment_tokens"] == (1200, "default")
     assert load({}).llm_daily_tokens == 9
 
 

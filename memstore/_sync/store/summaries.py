@@ -14,6 +14,7 @@ from memstore.store.sql import statements
 
 SQL = statements("summaries")
 SUMMARY = row_builder(Summary)
+LATEST = 2**62  # no message has this number
 
 
 class Outline(NamedTuple):
@@ -24,6 +25,14 @@ class Outline(NamedTuple):
     from_seq: int
     to_seq: int
     tokens: int
+
+
+class Range(NamedTuple):
+    """The messages of a summary, and when the last one was said."""
+
+    from_seq: int
+    to_seq: int
+    occurred_until: datetime
 
 
 class Hole(NamedTuple):
@@ -66,19 +75,20 @@ def some(scope: Transaction, ids: Sequence[UUID]) -> list[Summary]:
     return scope.all(SQL["some"], SUMMARY, ids=list(ids)) if ids else []
 
 
-def after(scope: Transaction, conversation: UUID, level: int, seq: int) -> list[Summary]:
-    """Return the summaries of a level that begin after a message, in order."""
-    return scope.all(SQL["after"], Summary.model_construct, conversation_id=conversation, level=level, seq=seq)
+def after(scope: Transaction, conversation: UUID, level: int, seq: int, *, before: int) -> list[Summary]:
+    """Return the summaries of a level that begin after a message and end before another, in order."""
+    place = {"conversation_id": conversation, "level": level, "seq": seq, "before": before}
+    return scope.all(SQL["after"], Summary.model_construct, **place)
 
 
-def covered(scope: Transaction, conversation: UUID, level: int) -> int:
-    """Return the number of the last message under this level's summaries; 0 where there are none."""
-    return scope.value(SQL["covered"], int, conversation_id=conversation, level=level) or 0
+def last(scope: Transaction, conversation: UUID, level: int, *, before: int = LATEST) -> Range | None:
+    """Return where the last summary of a level stands, of those that end before a message."""
+    return scope.one(SQL["last"], Range, conversation_id=conversation, level=level, before=before)
 
 
-def remove(scope: Transaction, conversation: UUID) -> list[UUID]:
-    """Remove a conversation's derived summaries, of every level and recipe; return their ids."""
-    return scope.column(SQL["remove_summaries"], conversation_id=conversation)
+def remove(scope: Transaction, conversation: UUID, *, from_seq: int = 0) -> list[UUID]:
+    """Remove a conversation's derived summaries that reach a message, of every level and recipe; return their ids."""
+    return scope.column(SQL["remove_summaries"], conversation_id=conversation, from_seq=from_seq)
 
 
 def summaries_over(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int) -> list[Summary]:

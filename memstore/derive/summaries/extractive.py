@@ -1,10 +1,11 @@
-"""Extractive summaries: the lines that together say most of a segment, chosen and not written. Pure arithmetic.
+"""Extractive summaries: the clauses that together say most of a segment, chosen and not written. Pure arithmetic.
 
 A segment is of messages, or of four summaries for the next level. A line is a sentence with its day and speaker, or
 what a tool did. A summary is written so that it can be parsed into lines again, from which the level above chooses.
 
 The stems, names and numbers of the lines that are left out should occur in those that are chosen, those that come back
-more. So what repeats is worth nothing, and what holds names, dates, numbers or decisions more.
+more. So what repeats is worth nothing. Decisions, days, amounts, plans and open questions weigh more than their words
+(`cues`), the more so the nearer the room is to a quarter.
 `benchmarks/summaries.py` measures what that gives.
 """
 
@@ -13,14 +14,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
-from itertools import takewhile
+from itertools import groupby, takewhile
 from math import log1p
 from uuid import UUID
 
 from memstore import ids
 from memstore.derive.chunking import SPEAKERS, sentences, split_text
+from memstore.derive.summaries.cues import NAME, TOOL, Clause, read_clauses, score_sentence
 from memstore.derive.tool_results import Focus, call_inputs, describe_calls, find_names
 from memstore.models import Message, Role, Summary
 from memstore.providers import TokenCounter
@@ -33,12 +35,14 @@ from memstore.text import format_day
 # one then keeps hardly differs (docs/reference/summaries.md, "How the nest grows").
 GROUP = 4
 GROWTH = 1.25
+SHARE = 4  # a summary of messages has a quarter of their tokens,
+MIN_TOKENS = 30  # and no fewer than this
+WHOLE_TOKENS = 60  # a talk of no more is its own summary
 
 MAX_SENTENCE = 80  # tokens; a longer one is a list or a listing, and would fill a summary alone
 CONTINUED = "  "  # before a further line of the same speaker
 LINES_RECIPE = "extractive/"  # what the recipes begin with whose summaries are written as lines
 EMPTY_SUMMARY = "(Nothing that could be summarized in words.)"  # a row without words: no chunk, no line of a context
-TOOL = "Tool"  # the speaker of lines about calls
 RESULT_TOKENS = 60  # about, for the results of the calls of one message
 MAX_INPUT = 60  # characters
 
@@ -110,9 +114,17 @@ def parent_segments(waiting: Sequence[Summary]) -> list[Segment]:
     return [Segment(group[0].level + 1, group[0].from_seq, group[-1].to_seq, below=group) for group in groups]
 
 
-def summary_limit(level: int, settings: Settings) -> int:
-    """Return how many tokens a summary of a level may have."""
-    return int(settings.summary_tokens * GROWTH ** (level - 1))
+def summary_limit(segment: Segment, settings: Settings) -> int:
+    """Return how many tokens a segment's summary may have: a quarter of a talk's, and above that little more than one.
+
+    A summary on demand has as many as one of the hierarchy over as much.
+    """
+    level = segment.level or 1
+    while not segment.level and segment.tokens > settings.segment_tokens * GROUP ** (level - 1):
+        level += 1
+    if level == 1:
+        return max(MIN_TOKENS, min(segment.tokens, settings.segment_tokens) // SHARE)
+    return max(MIN_TOKENS, int(settings.segment_tokens / 6 * GROWTH ** (level - 2)))
 
 
 def extract_lines(messages: Sequence[Message]) -> list[Line]:
@@ -185,35 +197,13 @@ def format_lines(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
+LINE_TOKENS = 3  # about, of a line beside its words
 NAMES = 1.0  # of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91
 MAX_SENTENCES = 400  # chosen from: one message may have tens of thousands
 CALL_SCORE = -0.5  # of the line of a call: it comes after all that was said, and where nobody spoke it stands alone
 _LEAST = 0.02  # of a greeting: chosen where there is nothing else
 
-_NUMBER = re.compile(r"\d")
 _NUMBERS = re.compile(r"\b\d+(?:[.,:]\d+)*\b")
-_WHEN = re.compile(
-    r"\b(?:yesterday|today|tomorrow|tonight|(?:last|next|this|every) (?:week|weekend|month|year|summer|winter)"
-    r"|ago|(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|june|july|august|september|october"
-    r"|november|december|gestern|heute|morgen|(?:letzte|nächste)\w* (?:woche|monat|jahr)\w*|vor \w+ \w+|montag|dienstag"
-    r"|mittwoch|donnerstag|freitag|samstag|sonntag|januar|februar|märz|mai|juni|juli|oktober|dezember)\b",
-    re.IGNORECASE,
-)
-_DECISION = re.compile(
-    r"\b(?:decid|agree|plan(?:s|ned|ning)?\b|going to|want(?:s|ed)? to|will\b|i'll|we'll|signed up|start(?:ed|ing)"
-    r"|joined|bought|moved|booked|got (?:a|my|the)\b|prefer|allerg|favou?rite|never|always|must|need to"
-    r"|entschied|beschlossen|vereinbar|geplant|vor\w* haben|werde\b|werden\b|möchte|bevorzug|immer|nie\b|muss\b)",
-    re.IGNORECASE,
-)
-_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|my|we|we're|we've|our|ich|mein\w*|wir|unser\w*)\b", re.IGNORECASE)
-_NAME = re.compile(r"(?<=[\w,;:'’)] )(?!I\b)[A-Z][\w'’-]+")
-_PLEASANTRY = re.compile(
-    r"^\W*(?:hey|hi|hello|wow|thanks?|thank you|bye|see you|take care|good (?:to|morning|luck|night|point)|great|cool"
-    r"|nice|awesome|amazing|congrat\w*|sounds|sure|yeah|yes|yep|no problem|that's|glad|so (?:glad|happy)|ok(?:ay)?"
-    r"|absolutely|totally|definitely|keep|hallo|danke|tschüss|schön|super|klar|gern\w*|genau|alles (?:gute|klar))\b",
-    re.IGNORECASE,
-)
-_WORD = re.compile(r"\w+")
 
 
 class ExtractiveSummarizer:
@@ -221,38 +211,53 @@ class ExtractiveSummarizer:
 
     batch_size = 512
     uses_llm = False
-    recipe = "extractive/6"
+    recipe = "extractive/8"
 
-    def __init__(self, counter: TokenCounter) -> None:
-        self.counter = counter
+    def __init__(self, counter: TokenCounter, settings: Settings) -> None:
+        self.counter, self.settings = counter, settings
 
     def start_session(self) -> None:
         """Return None: no model is asked."""
 
-    def summarize(self, segments: Sequence[Segment], tokens: int, session: object = None) -> list[Summary]:
-        """Return a summary of at most `tokens` tokens for each segment."""
-        return [
-            segment.make_summary(abridge(segment.lines(), tokens, self.counter), self.recipe, self.counter)
-            for segment in segments
-        ]
+    def summarize(self, segments: Sequence[Segment], session: object = None) -> list[Summary]:
+        """Return a summary of each segment, within its limit."""
+        return [segment.make_summary(self._text(segment), self.recipe, self.counter) for segment in segments]
+
+    def _text(self, segment: Segment) -> str:
+        lines = segment.lines()
+        if segment.tokens <= WHOLE_TOKENS and self.counter.count(whole := format_lines(lines)) <= WHOLE_TOKENS:
+            return whole or EMPTY_SUMMARY
+        text = abridge(lines, summary_limit(segment, self.settings), self.counter)
+        if text == EMPTY_SUMMARY and lines:  # not even one fits, and one is better than none
+            text = min((format_lines([line]) for line in lines), key=self.counter.count)
+        return text
 
 
 def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
-    """Return the lines that say most, in order, as a text of at most `limit` tokens."""
+    """Return the clauses that say most, in order, as a text of at most `limit` tokens."""
     lines = [lines[place] for place in top_sentences([line.text for line in lines])]
-    costs = [counter.count(f"{line}\n") for line in lines]
+    clauses = read_clauses([(line.speaker, line.text) for line in lines])
+    whole, lines = lines, [replace(lines[clause.line], text=clause.text) for clause in clauses]
+    bare = [counter.count(line.text) for line in lines]
+    costs = [tokens + LINE_TOKENS for tokens in bare]
+    room_share = min(1.0, SHARE * limit / max(1, sum(bare))) ** 4  # steep: with half the room, names and words decide
     # Who speaks is part of what a line says, and no news in another one: "I agree, Alice!" names nobody.
     speakers = {word for line in lines for word in line.speaker.lower().split()}
     names = [
         {name for name in _find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
         for line in lines
     ]
-    words = _weigh_words([str(line) for line in lines], names)
-    scores = [CALL_SCORE if line.speaker == TOOL else score_sentence(line.text) for line in lines]
+    words = _weigh_words([str(line) for line in lines], names, NAMES * (1.25 - room_share / 2))
+    scores, extra = [clause.score for clause in clauses], [room_share * clause.extra for clause in clauses]
+    for place, line in enumerate(lines):
+        if line.speaker == TOOL:
+            scores[place], extra[place] = CALL_SCORE, 0.0
+    needs = [clause.needs for clause in clauses]
+    of_speakers = {term for speaker in {line.speaker for line in lines} for term in terms(speaker)}
     best, room, fullest = EMPTY_SUMMARY, limit, 0
     while room > 0:  # choose again with what the count shows of the costs
-        places = _choose(words, costs, scores, room)
-        text = format_lines([lines[place] for place in places])
+        places = _choose(words, costs, scores, room, extra, needs, of_speakers)
+        text = format_lines(_join(whole, [clauses[place] for place in places]))
         tokens = counter.count(text)
         if not places or fullest >= tokens:
             break
@@ -264,6 +269,16 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     return best
 
 
+def _join(lines: Sequence[Line], clauses: Sequence[Clause]) -> list[Line]:
+    """Return the lines that clauses are of, with these clauses only."""
+    joined: list[Line] = []
+    for number, parts in groupby(clauses, key=lambda clause: clause.line):
+        text = " ".join(part.text for part in parts)
+        line = lines[number]
+        joined.append(replace(line, text=text if line.text.endswith(text) else text.rstrip(" ,;–—")))
+    return joined
+
+
 def top_sentences(sentences: Sequence[str]) -> list[int]:
     """Return the indices, ascending, of the `MAX_SENTENCES` sentences with the highest scores."""
     if len(sentences) <= MAX_SENTENCES:
@@ -272,24 +287,9 @@ def top_sentences(sentences: Sequence[str]) -> list[int]:
     return sorted(sorted(range(len(sentences)), key=lambda place: (-scores[place], place))[:MAX_SENTENCES])
 
 
-def score_sentence(sentence: str) -> float:
-    """Return how much a summary should want this sentence for what it holds, from -1 to 1.
-
-    Up for dates, numbers, names, decisions and what one says of oneself; down for questions, greetings, praise and
-    sentences of fewer than five words. English and German; in other languages only numbers, names and questions count.
-    """
-    score = 0.15 * bool(_NUMBER.search(sentence)) + 0.2 * bool(_WHEN.search(sentence))
-    score += 0.2 * bool(_DECISION.search(sentence)) + 0.15 * bool(_FIRST_PERSON.search(sentence))
-    score += 0.1 * min(2, len(_NAME.findall(sentence)))
-    score -= 0.5 * sentence.rstrip("\"'”’)»* ").endswith(("?", "？", "؟"))
-    score -= 0.4 * bool(_PLEASANTRY.match(sentence))
-    score -= 0.3 * (sentence.isascii() and len(_WORD.findall(sentence)) < 5)
-    return max(-1.0, min(1.0, score))
-
-
 def _find_mentions(sentence: str) -> set[str]:
     """Return names and numbers, lower-cased; the word that begins the sentence is no name."""
-    names = {name.lower().removesuffix("'s").removesuffix("’s") for name in _NAME.findall(sentence)}
+    names = {name.lower().removesuffix("'s").removesuffix("’s") for name in NAME.findall(sentence)}
     return names | set(_NUMBERS.findall(sentence))
 
 
@@ -298,43 +298,77 @@ def choose_sentences(sentences: Sequence[str], costs: Sequence[int], limit: int,
 
     Their order matters only between equals. A sentence that adds nothing is left out even if it fits.
     """
-    return _choose(_weigh_words(sentences, [_find_mentions(one) for one in sentences]), costs, scores, limit)
+    return _choose(_weigh_words(sentences, [_find_mentions(one) for one in sentences], NAMES), costs, scores, limit)
 
 
 Weights = dict[str, float]  # of the stems and names of a sentence
 
 
-def _choose(words: Sequence[Weights], costs: Sequence[int], scores: Sequence[float], limit: int) -> list[int]:
-    """Choose the best sentence again and again, by what it says for a token that no chosen one has said."""
+def _choose(
+    words: Sequence[Weights],
+    costs: Sequence[int],
+    scores: Sequence[float],
+    limit: int,
+    extra: Sequence[float] = (),
+    needs: Sequence[int | None] = (),
+    of_speakers: Collection[str] = (),
+) -> list[int]:
+    """Choose the best sentence again and again, by what it says for a token that no chosen one has said.
+
+    `extra` is what each weighs beside its words, in sentences of mean weight, as far as words of it are new, those
+    `of_speakers` apart. `needs` is the place of another one that it comes with.
+    """
+    mean = sum(sum(one.values()) for one in words) / max(1, len(words))
+    own = [{word: weight for word, weight in one.items() if word not in of_speakers} for one in words] if extra else []
+    totals = [sum(one.values()) for one in own]
     said: set[str] = set()
+    chosen: set[int] = set()
+
+    def group(place: int) -> list[int]:
+        places = [place]
+        while needs and (need := needs[places[-1]]) is not None and need not in chosen:
+            places.append(need)
+        return places
 
     def worth(place: int) -> float:
-        news = sum(weight for word, weight in words[place].items() if word not in said)
+        gain, cost = 0.0, 0
+        for part in group(place):
+            news = sum(weight for word, weight in words[part].items() if word not in said)
+            if extra and extra[part] and totals[part]:
+                fresh = sum(weight for word, weight in own[part].items() if word not in said)
+                news += extra[part] * mean * fresh / totals[part]
+            gain += news * max(_LEAST, 0.5 + scores[part])
+            cost += costs[part]
         # Rounded: the last bits of a logarithm differ between machines, and must not decide.
-        return round(news * max(_LEAST, 0.5 + scores[place]) / max(1, costs[place]), 9)
+        return round(gain / max(1, cost), 9)
 
     heap = [(-worth(place), place) for place in range(len(words))]
     heapify(heap)
-    chosen: list[int] = []
     while heap:
         most, place = heappop(heap)
-        now = -worth(place)
-        if not now or costs[place] > limit:
+        now, parts = -worth(place), group(place)
+        cost = sum(costs[part] for part in parts)
+        if not now or cost > limit or place in chosen:
             continue
         if now > most:  # less than it was, when less had been said: another one may be worth more
             heappush(heap, (now, place))
             continue
-        chosen.append(place)
-        limit -= costs[place]
-        said |= words[place].keys()
+        chosen.update(parts)
+        limit -= cost
+        said.update(*(words[part] for part in parts))
+        for other, need in enumerate(needs):  # alone it is worth more than with what it needs
+            if need in parts and other not in chosen:
+                heappush(heap, (-worth(other), other))
     return sorted(chosen)
 
 
-def _weigh_words(sentences: Sequence[str], names: Sequence[Collection[str]]) -> list[Weights]:
+def _weigh_words(sentences: Sequence[str], names: Sequence[Collection[str]], of_names: float) -> list[Weights]:
     """Return the stems and names of each sentence with their share of all stems, and of all names."""
     stems = _share([terms(sentence) for sentence in sentences])
     named = _share([[f"name {name}" for name in sorted(of_sentence)] for of_sentence in names])
-    return [own | {name: NAMES * share for name, share in more.items()} for own, more in zip(stems, named, strict=True)]
+    return [
+        own | {name: of_names * share for name, share in more.items()} for own, more in zip(stems, named, strict=True)
+    ]
 
 
 def _share(sentences: Sequence[Collection[str]]) -> list[Weights]:

@@ -20,7 +20,13 @@ from memstore.derive.llm import (
     make_recipe,
     split_to_window,
 )
-from memstore.derive.summaries.extractive import EMPTY_SUMMARY, ExtractiveSummarizer, Segment
+from memstore.derive.summaries.extractive import (
+    EMPTY_SUMMARY,
+    WHOLE_TOKENS,
+    ExtractiveSummarizer,
+    Segment,
+    summary_limit,
+)
 from memstore.errors import ModelAnswerInvalid
 from memstore.models import Summary
 from memstore.providers import ChatModel
@@ -41,7 +47,7 @@ class LLMSummarizer:
 
     def __init__(self, dependencies: Dependencies, model: ChatModel) -> None:
         self.dependencies, self.model = dependencies, model
-        self.extractive = ExtractiveSummarizer(dependencies.counter)
+        self.extractive = ExtractiveSummarizer(dependencies.counter, dependencies.settings)
 
     @property
     def recipe(self) -> str:
@@ -52,17 +58,18 @@ class LLMSummarizer:
         """Return a new session for a batch."""
         return self.dependencies.start_session(self.model, "summaries")
 
-    def summarize(self, segments: Sequence[Segment], tokens: int, session: LLMSession | None) -> Iterator[Summary]:
-        """Yield a summary of at most `tokens` tokens for each segment, asked for in the session."""
+    def summarize(self, segments: Sequence[Segment], session: LLMSession | None) -> Iterator[Summary]:
+        """Yield a summary of each segment, within its limit, asked for in the session."""
         for segment in segments:
             recipe, text = self.recipe, None
-            if session and len(segment.messages) <= MOST_MESSAGES:  # more are summarized by their sentences
+            # What is short is its own summary; very many messages are summarized by their sentences.
+            if session and segment.tokens > WHOLE_TOKENS and len(segment.messages) <= MOST_MESSAGES:
                 try:
-                    text = self._write(segment, tokens, session)
+                    text = self._write(segment, summary_limit(segment, self.dependencies.settings), session)
                 except ModelAnswerInvalid as error:
                     session.reject(make_request(segment, recipe), str(error), error.payload)
             if text is None:  # of no use, or there were no words
-                yield from self.extractive.summarize([segment], tokens)
+                yield from self.extractive.summarize([segment])
             else:
                 yield segment.make_summary(text, recipe, self.dependencies.counter)
 

@@ -95,9 +95,10 @@ VALUES (%(user_id)s, %(id)s, %(name)s, %(title)s, %(channel)s, %(settings)s, %(l
 ON CONFLICT (user_id, id) DO NOTHING
 
 -- add_derivation --
--- A watermark where it was. Nothing is pending yet: what is above it comes later.
-INSERT INTO derivations (user_id, conversation_id, deriver, done_seq, last_seq, recipe)
-VALUES (%(user_id)s, %(conversation_id)s, %(deriver)s, %(done_seq)s, %(done_seq)s, %(recipe)s)
+-- A watermark where it was. Nothing is pending yet: what is above it comes later, and that a session is over is seen then.
+INSERT INTO derivations (user_id, conversation_id, deriver, done_seq, last_seq, recipe, closes_at)
+VALUES (%(user_id)s, %(conversation_id)s, %(deriver)s, %(done_seq)s, %(done_seq)s, %(recipe)s,
+        CASE %(deriver)s WHEN 'summaries' THEN now() END)
 ON CONFLICT (user_id, conversation_id, deriver) DO NOTHING
 
 -- reach --

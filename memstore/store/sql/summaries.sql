@@ -26,15 +26,17 @@ SELECT * FROM summaries WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[]
 ORDER BY from_seq DESC, id
 
 -- after --
--- The summaries of a level that begin after a message.
+-- The summaries of a level that begin after a message and end before another.
 SELECT * FROM summaries
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level = %(level)s AND from_seq > %(seq)s
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level = %(level)s
+  AND from_seq > %(seq)s AND to_seq < %(before)s
 ORDER BY from_seq, id
 
--- covered --
--- How far the summaries of a level reach, whatever recipe made them: the last one is read from the index.
-SELECT to_seq FROM summaries
+-- last --
+-- The last summary of a level that ends before a message, whatever recipe made it: it is read from the index.
+SELECT from_seq, to_seq, occurred_until FROM summaries
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level = %(level)s
+  AND to_seq < %(before)s
 ORDER BY from_seq DESC, to_seq DESC
 LIMIT 1
 
@@ -52,9 +54,9 @@ ORDER BY s.from_seq
 LIMIT 1
 
 -- remove_summaries --
--- Forgets what was derived of a conversation; what somebody asked for (level 0) stays.
+-- Forgets what was derived from a message on; what somebody asked for (level 0) stays.
 DELETE FROM summaries
-WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level > 0
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level > 0 AND to_seq >= %(from_seq)s
 RETURNING id
 
 -- summaries_over --

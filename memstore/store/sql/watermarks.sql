@@ -26,10 +26,35 @@ SET done_seq = %(to_seq)s, attempts = 0, last_error = NULL, updated_at = now(),
                                         WHERE m.user_id = %(user_id)s AND m.conversation_id = %(conversation_id)s
                                           AND m.seq > %(to_seq)s
                                         ORDER BY m.seq LIMIT 1), pending_since) END,
-    recipe = CASE WHEN done_seq = 0 OR recipe = %(recipe)s THEN %(recipe)s END
+    recipe = CASE WHEN done_seq = 0 OR recipe = %(recipe)s THEN %(recipe)s END,
+    closes_at = %(closes_at)s
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
   AND done_seq = %(from_seq)s
 RETURNING last_seq
+
+-- ending --
+-- Users with a session that is over, by the clock or as another conversation begins, and waits for its summary.
+SELECT DISTINCT d.user_id FROM derivations d
+WHERE (%(only)s::uuid IS NULL OR d.user_id = %(only)s) AND d.closes_at IS NOT NULL AND d.done_seq = d.last_seq
+  AND (d.closes_at <= now()
+       OR EXISTS (SELECT FROM derivations n
+                  WHERE n.user_id = d.user_id AND n.done_seq = 0 AND n.done_seq < n.last_seq
+                    AND n.deriver = 'summaries'))
+
+-- reopen --
+-- Has the deriver read the last message of these sessions once more.
+UPDATE derivations SET done_seq = done_seq - 1
+WHERE user_id = %(user_id)s AND closes_at IS NOT NULL AND done_seq = last_seq AND done_seq > 0
+  AND (closes_at <= now()
+       OR EXISTS (SELECT FROM derivations n
+                  WHERE n.user_id = %(user_id)s AND n.done_seq = 0 AND n.done_seq < n.last_seq
+                    AND n.deriver = 'summaries'))
+
+-- is_over --
+-- Whether a session is over whose last message was stored then: the silence is over, or another conversation has begun.
+SELECT %(closes_at)s <= now()
+       OR EXISTS (SELECT FROM conversations
+                  WHERE user_id = %(user_id)s AND created_at > %(recorded_at)s AND last_seq > 0)
 
 -- watermark --
 -- Where a deriver stands in a conversation.
@@ -64,7 +89,7 @@ ORDER BY d.conversation_id
 -- redone --
 -- Compare and set: what was derived up to here is now of this recipe.
 UPDATE derivations
-SET recipe = %(recipe)s, updated_at = now()
+SET recipe = %(recipe)s, closes_at = %(closes_at)s, updated_at = now()
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
   AND done_seq = %(done_seq)s AND recipe IS NOT DISTINCT FROM %(old)s
 

@@ -13,9 +13,9 @@ A summary on demand is of any range of a conversation: level 0, beside the hiera
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 from uuid import UUID
@@ -26,17 +26,16 @@ from memstore._sync.store import chunks, embedding_models, erasure, llm_usage, m
 from memstore._sync.store.chunks import new_chunk
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import UserVersion
+from memstore._sync.store.summaries import LATEST
 from memstore.derive.chunking import split_segments, split_text
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.llm import LLMSession
 from memstore.derive.summaries.extractive import (
     EMPTY_SUMMARY,
-    GROUP,
     ExtractiveSummarizer,
     Segment,
     make_segment,
     parent_segments,
-    summary_limit,
 )
 from memstore.derive.summaries.llm import LLMSummarizer, make_request
 from memstore.errors import InvalidInput
@@ -54,21 +53,26 @@ class Summarizer(Producer, Protocol):
     def start_session(self) -> LLMSession | None:
         """Return a new session for a batch; None if no model is asked."""
 
-    def summarize(self, segments: Sequence[Segment], tokens: int, session: LLMSession | None) -> Iterable[Summary]:
-        """Yield a summary of at most `tokens` tokens for each segment."""
+    def summarize(self, segments: Sequence[Segment], session: LLMSession | None) -> Iterable[Summary]:
+        """Yield a summary of each segment, within its limit."""
 
 
 def make_summarizer(dependencies: Dependencies) -> Summarizer:
     """Return a summarizer: sentences are chosen, or a chat model writes where one is set."""
     model = dependencies.summary_model
-    return ExtractiveSummarizer(dependencies.counter) if model is None else LLMSummarizer(dependencies, model)
+    return (
+        ExtractiveSummarizer(dependencies.counter, dependencies.settings)
+        if model is None
+        else LLMSummarizer(dependencies, model)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryBatch:
     """Messages since the last summary, and the summaries that none of the next level covers, level by level.
 
-    `is_whole`: nothing more comes before the next summary, so that the last segment is closed too.
+    `is_whole`: nothing more comes before the next summary or the session is over, so that the last segment is closed
+    too. `reopened` is the first message of a segment that goes on after all: its summaries are made anew.
     """
 
     work: PendingWork
@@ -76,17 +80,23 @@ class SummaryBatch:
     messages: list[Message]
     waiting: list[Summary]
     is_whole: bool = False
+    reopened: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryResult:
-    """Summaries to be stored, with their chunks; `before` are the tokens of the messages that were summarized."""
+    """Summaries to be stored, with their chunks; `before` are the tokens of the messages that were summarized.
+
+    Those from the message `reopened` on are replaced; at `closes_at` the session that is open is over.
+    """
 
     to_seq: int
     summaries: list[Summary]
     chunks: list[NewChunk]
     before: int
     llm_session: LLMSession | None = None
+    closes_at: datetime | None = None
+    reopened: Message | None = None
 
 
 class SummaryDeriver:
@@ -97,10 +107,12 @@ class SummaryDeriver:
     def __init__(self, dependencies: Dependencies) -> None:
         self.dependencies = dependencies
         self.producer = make_summarizer(dependencies)
+        self.gap = timedelta(hours=dependencies.settings.session_gap_hours)
 
     def load(self, scope: Transaction, work: PendingWork, limit: int) -> SummaryBatch:
         """Return the messages without a summary, up to `limit` new ones, and the summaries that wait."""
-        below = reach = summaries.covered(scope, work.conversation_id, 1)
+        last = summaries.last(scope, work.conversation_id, 1)
+        reach = last.to_seq if last else 0
         if work.done_seq < reach:
             if hole := summaries.hole(scope, work.conversation_id, work.done_seq):
                 # An erasure left it; the levels above close over it by fours.
@@ -110,14 +122,39 @@ class SummaryDeriver:
                 return SummaryBatch(work, to_seq, left, [], is_whole=to_seq == hole.to_seq)
             work = replace(work, done_seq=reach)
         to_seq = find_batch_end(scope, work, limit)
-        waiting: list[Summary] = []
-        level = 1
-        while below:
-            above = summaries.covered(scope, work.conversation_id, level + 1)
-            waiting += summaries.after(scope, work.conversation_id, level, above)
-            level, below = level + 1, above
         new = messages.messages(scope, work.conversation_id, from_seq=reach + 1, to_seq=to_seq)
-        return SummaryBatch(work, to_seq, new, waiting)
+        reopened: Message | None = None
+        if last and new and new[0].occurred_at - last.occurred_until <= self.gap:
+            joined = messages.messages(scope, work.conversation_id, from_seq=last.from_seq, to_seq=to_seq)
+            if next((part[-1].seq for part in self._split(joined)), None) != last.to_seq:
+                new, reopened = joined, joined[0]
+        is_whole = to_seq == work.last_seq and self._is_over(scope, new)
+        waiting = self._waiting(scope, work.conversation_id, reopened.seq if reopened else LATEST)
+        return SummaryBatch(work, to_seq, new, waiting, is_whole, reopened)
+
+    def _waiting(self, scope: Transaction, conversation: UUID, before: int) -> list[Summary]:
+        """Return the summaries that end before a message and are under none of the next level."""
+        waiting: list[Summary] = []
+        level, below = 1, summaries.last(scope, conversation, 1, before=before)
+        while below:
+            above = summaries.last(scope, conversation, level + 1, before=before)
+            seq = above.to_seq if above else 0
+            waiting += summaries.after(scope, conversation, level, seq, before=before)
+            level, below = level + 1, above
+        return waiting
+
+    def _is_over(self, scope: Transaction, said: Sequence[Message]) -> bool:
+        """Return whether nobody goes on with what was said last."""
+        if not said:
+            return False
+        return watermarks.is_session_over(scope, self._closes_at(said[-1]), said[-1].recorded_at)
+
+    def _closes_at(self, last: Message) -> datetime:
+        """Return when a session will be over if nobody goes on; what has a date ahead was said when it was stored."""
+        return min(last.occurred_at, last.recorded_at) + self.gap
+
+    def _split(self, said: Sequence[Message]) -> Iterator[Sequence[Message]]:
+        return split_segments(said, self.gap, self.dependencies.settings.segment_tokens)
 
     def stale_work(self, scope: Transaction, recipe: str) -> list[StaleWork]:
         """Return the conversations of the user that another recipe has summarized."""
@@ -134,7 +171,7 @@ class SummaryDeriver:
             reach[summary.level] = max(reach[summary.level], summary.to_seq)
         waiting = [summary for summary in done if summary.from_seq > reach[summary.level + 1]]
         new = messages.messages(scope, work.conversation_id, from_seq=1 + reach[1], to_seq=to_seq)
-        return SummaryBatch(work, to_seq, new, waiting)
+        return SummaryBatch(work, to_seq, new, waiting, to_seq == work.last_seq and self._is_over(scope, new))
 
     def compute(self, batches: Sequence[SummaryBatch]) -> list[SummaryResult]:
         """Summarize closed segments, then what waits, level by level; all summaries are embedded together."""
@@ -146,18 +183,18 @@ class SummaryDeriver:
 
     def _summarize(self, batch: SummaryBatch) -> SummaryResult:
         """Return the summaries of a batch; if a model fails after some, those, up to a message before the rest."""
-        settings = self.dependencies.settings
-        gap = timedelta(hours=settings.session_gap_hours)
-        closed = list(split_segments(batch.messages, gap, settings.segment_tokens))
-        if batch.is_whole and (rest := batch.messages[sum(map(len, closed)) :]):
+        closed = list(self._split(batch.messages))
+        rest = batch.messages[sum(map(len, closed)) :]
+        if batch.is_whole and rest:
             closed.append(rest)
+        closes_at = self._closes_at(rest[-1]) if rest and not batch.is_whole else None
         segments = of_messages = [make_segment(1, part) for part in closed]
         session = self.producer.start_session()
         written: list[Summary] = []
         to_seq, level = batch.to_seq, 1
         try:
             while segments or any(one.level >= level for one in batch.waiting):
-                for summary in self.producer.summarize(segments, summary_limit(level, settings), session):
+                for summary in self.producer.summarize(segments, session):
                     written.append(summary)  # one by one: the next may fail
                 segments = parent_segments([one for one in (*batch.waiting, *written) if one.level == level])
                 level += 1
@@ -167,11 +204,16 @@ class SummaryDeriver:
             last = max((summary.to_seq for summary in written if summary.level == 1), default=0)
             to_seq = max(batch.work.done_seq, min(last, batch.to_seq - 1))  # never the end: it is taken up again
         before = sum(segment.tokens for segment, _ in zip(of_messages, written, strict=False))  # level 1 comes first
-        return SummaryResult(to_seq, written, [], before, session)
+        # Until a session that goes on is over again, the summary that it has stays.
+        reopened = batch.reopened if closed else None
+        return SummaryResult(to_seq, written, [], before, session, closes_at, reopened)
 
     def save(self, scope: Transaction, result: SummaryResult) -> dict[str, int]:
         """Store summaries and their chunks."""
         model = embedding_models.lock_active(scope, self.dependencies.embedder)
+        if result.reopened:
+            place = result.reopened
+            chunks.remove(scope, summaries.remove(scope, place.conversation_id, from_seq=place.seq))
         added = summaries.add(scope, result.summaries)
         if added:  # else another process has just made the one that was asked for
             chunks.add(scope, result.chunks, model)
@@ -265,11 +307,7 @@ def _summarize(
     if session is not None:
         with database.admin_transaction() as scope:
             session.meter.left = llm_usage.left(scope, settings.llm_daily_tokens)
-    level = 1
-    while segment.tokens > settings.segment_tokens * GROUP ** (level - 1):
-        level += 1
-    limit = summary_limit(level, settings)
-    [summary] = (lambda: list(deriver.producer.summarize([segment], limit, session)))()
+    [summary] = (lambda: list(deriver.producer.summarize([segment], session)))()
     chunks = embed_summaries([summary], dependencies)
     with erasure.transaction_if_unchanged(database, user, epoch) as scope:
         if session is not None:
