@@ -146,6 +146,8 @@ def test_numbers_are_those_that_were_said(said: str, text: str, doubted: bool) -
         ("Bist du allergic to peanuts?", "Ja, genau!", False), ("Vous êtes allergic, peanuts ?", "C’est ça", False),
         ("Allergic to peanuts?", "Yes, but not any more", True), ("Allergic to peanuts? Want soup?", "yes", True),
         ("Allergic to peanuts?", "no", True), ("Allergic to peanuts?", "Peanuts, yes", False),
+        ("Allergic to peanuts?", "Exactly how do you mean?", True), ("Allergic to peanuts?", "Si quieres", True),
+        ("Allergic to peanuts?", "Yes, and who asks?", False), ("Allergic to peanuts?", "si, claro", False),
     ],
 )  # fmt: skip
 def test_an_assistants_words_are_a_users_where_these_say_yes_to_them(asked: str, answered: str, doubted: bool) -> None:
@@ -405,6 +407,32 @@ def test_nothing_ends_by_what_has_nothing_to_do_with_it(
     talk = [message(1, "user", said, "Alice")]
     made = found(talk, fact(f"Alice {text}.", (1, said), attribute=slot.strip() or None, ends=["k1"]), known=[one])
     assert [bool(each.ends) for each in made if not each.is_doubted] == [ended]
+
+
+@pytest.mark.parametrize(
+    ("assistant", "said", "told", "ended"),
+    [
+        ("Your file says: no peanut allergy any more.", "I cook with peanuts.", "is no longer allergic to", False),
+        ("No peanut allergy any more. Peanuts for you?", "Yes", "is no longer allergic to", False),
+        ("Peanuts?", "I want to cook with peanuts.", "may freely eat", False),
+        ("No peanut allergy any more?", "Yes", "is no longer allergic to", True),
+        ("Peanuts?", "My peanut allergy is gone, I stopped worrying.", "is no longer allergic to", True),
+    ],
+)
+def test_an_allergy_ends_by_no_word_of_an_assistant(assistant: str, said: str, told: str, ended: bool) -> None:
+    """Whatever a page has told it, and a model believes."""
+    one = remembered("Alice is allergic to peanuts.", attribute="allergy/peanut", type="constraint")
+    talk = [message(1, "assistant", assistant), message(2, "user", said, "Alice")]
+    over = fact(f"Alice {told} peanuts.", (1, assistant), (2, said), ends=["k1"])
+    (made,) = found(talk, over, known=[one])
+    assert (bool(made.ends) and not made.is_doubted) is ended
+
+
+def test_no_assistant_says_when_an_allergy_ends() -> None:
+    talk = [message(1, "assistant", "For 3 days?"), message(2, "user", "I'm allergic to peanuts.", "Alice")]
+    until = fact("Alice is allergic to peanuts.", (1, "For 3 days"), (2, "I'm allergic to peanuts"), type="constraint")
+    (made,) = found(talk, until | {"valid_to": "2023-05-12"})
+    assert made.draft.valid_to is None
 
 
 def test_a_speaker_ends_nothing_of_another_speaker() -> None:
@@ -698,6 +726,14 @@ def test_no_quote_is_looked_for_at_length(text: str, quote: str) -> None:
     begun = time.process_time()
     find_quote(text, quote)
     assert time.process_time() - begun < 10, "minutes, where every place is compared letter by letter"
+
+
+def test_no_question_is_looked_for_at_length() -> None:
+    asked = "what is " * 8000
+    talk = [message(1, "user", asked, "Alice"), message(2, "user", "Yes", "Alice")]
+    begun = time.process_time()
+    found(talk, fact("Alice eats peanuts.", (2, "Yes")), window=1_000_000)
+    assert time.process_time() - begun < 5, "each word may begin a question that ends nowhere"
 
 
 @pytest.mark.parametrize(

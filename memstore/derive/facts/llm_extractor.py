@@ -30,7 +30,16 @@ from memstore.derive.facts.entities import (
     name_user,
     owner_of,
 )
-from memstore.derive.facts.grounding import Span, find_doubt, find_source, is_repeated, may_end, names_time, shares_word
+from memstore.derive.facts.grounding import (
+    Span,
+    find_basis,
+    find_doubt,
+    find_source,
+    is_repeated,
+    may_end,
+    names_time,
+    shares_word,
+)
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
@@ -250,14 +259,15 @@ class Inquiry:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:
                     continue
-            if fact.valid_to and fact.type == "constraint" and not names_time(spans):
+            basis = find_basis(fact.text, subject, spans, talk, self.trusted)
+            if fact.valid_to and fact.type == "constraint" and not names_time(basis):
                 findings.refusals.append(("nobody has said when it ends", fact.model_copy()))
                 fact.valid_to = None
             attribute, value = _attribute(fact.attribute), _tidy(fact.value or "") or None
             draft = _draft(fact, subject, spans[0].passage.said)
             slot = draft.slot.attribute if draft.slot else attribute
             named = [known.get(k) for k in dict.fromkeys(fact.ends)]
-            ends = [one.fact.id for one in named if one and self._may_end(one, draft, slot, spans, user)]
+            ends = [one.fact.id for one in named if one and self._may_end(one, draft, slot, spans, user, basis)]
             findings.refusals += [("it cannot end what it names", fact)] * (len(named) - len(ends))
             findings.facts.append(ModelFact(draft, attribute, value, spans, tuple(ends), doubt is not None))
 
@@ -275,14 +285,18 @@ class Inquiry:
                     findings.facts.append(ModelFact(draft, "name", found[1], [span], (), False))
                     break
 
-    def _may_end(self, one: RememberedFact, new: FactDraft, slot: str | None, spans: Sequence[Span], user: str) -> bool:
+    def _may_end(
+        self, one: RememberedFact, new: FactDraft, slot: str | None, spans: Sequence[Span], user: str, basis: str
+    ) -> bool:
         """Whether a fact may end a known one: said earlier, not of another speaker, and what this one speaks of."""
         known = one.fact.model_copy(update={"subject": name_user(one.fact.subject, user)})
-        speakers = {span.passage.speaker.casefold() for span in spans if span.passage.role in self.trusted}
+        own = [span for span in spans if span.passage.role in self.trusted]
+        speakers = {span.passage.speaker.casefold() for span in own}
         others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
         if one.last_said >= spans[0].passage.said or owner_of(known.subject) in others:
             return False
-        return may_mean(known.subject, new.subject, new.text) and may_end(known, new.subject, slot, new.text, spans)
+        is_meant = may_mean(known.subject, new.subject, new.text)
+        return is_meant and may_end(known, new.subject, slot, new.text, own, basis)
 
 
 def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:
