@@ -335,7 +335,7 @@ def validate_fact_types(value: object) -> Json | None:
         wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
         raise InvalidInput(f"fact_types: {'; '.join(wrong)}.") from None
     texts = [text for one in types.values() for text in (one.description, *one.words)]
-    if any(not text.strip() or "\n" in text for text in texts):
+    if any(not text.strip() or len(text.splitlines()) > 1 for text in texts):
         raise InvalidInput("fact_types: a description, and each of its words, is one line that is not blank.")
     return {name: one.model_dump(exclude_defaults=True) for name, one in types.items()}
 

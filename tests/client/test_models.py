@@ -16,6 +16,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.derive.facts import llm_extractor
 from memstore.errors import ModelUnavailable
 from memstore.providers import ChatMessage
+from memstore.store import watermarks
 from tests.helpers.fakes import Scripted, ScriptedChatModel
 from tests.helpers.user_rows import rows
 
@@ -445,6 +446,24 @@ async def test_a_redo_whose_model_is_away_leaves_everything(store: AsyncMemorySt
         assert (report.redone, report.failed, len(report.waiting)) == (0, (), 1)
     assert rows(url, "alice") == before
     assert usage(url, "alice")[0][0] == 2, "what was paid for nothing counts for the day's tokens"
+
+
+async def test_who_waits_is_read_once_a_call(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not of everybody who waits: five hundred users would be as many transactions before each call."""
+    read: list[int] = []
+    in_order = watermarks.in_order
+
+    async def noting(scope: Any, works: Any) -> Any:
+        read.append(len(works))
+        return await in_order(scope, works)
+
+    for name in ("alice", "bob", "carl"):
+        for place in ("one", "two"):
+            await talk(store.user(name).conversation(place), ["Green tea for me."])
+    monkeypatch.setattr(watermarks, "in_order", noting)
+    use(store, facts=ScriptedChatModel([facts()] * 6))
+    assert (await store.derive()).waiting == ()
+    assert read == [2, 1] * 3
 
 
 # -- cost

@@ -28,7 +28,7 @@ from memstore.derive.facts.llm_extractor import (
 from memstore.derive.llm import CallMeter, LLMRequest, LLMSession, make_passages
 from memstore.derive.summaries.llm import passages_of_summaries, write_summary
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
-from memstore.models import FACT_TYPES, FactColumns, Message, RememberedFact, Summary
+from memstore.models import FACT_TYPES, CallProgress, FactColumns, Message, RememberedFact, Summary
 from memstore.providers import ChatMessage
 from tests.helpers.fakes import ScriptedChatModel, WordCounter
 from tests.unit.strategies import message, texts
@@ -303,6 +303,17 @@ def test_a_fact_of_another_shape_spoils_the_answer(wrong: dict[str, Any]) -> Non
 def test_what_the_model_raises_is_not_hidden() -> None:
     with pytest.raises(ModelUnavailable):
         ask(TALK)
+
+
+def test_what_a_call_cost_is_counted_whatever_becomes_of_who_is_shown_it() -> None:
+    def show(call: CallProgress) -> None:
+        if call.has_ended:
+            raise ValueError("a fault of who is shown it")
+
+    session = LLMSession(ScriptedChatModel([{"facts": []}], context_tokens=ROOM), CallMeter(show), "facts")
+    with pytest.raises(ValueError, match="a fault of who"):
+        Inquiry(TALK).run(session, REQUEST)
+    assert session.usage.calls == 1
 
 
 def test_the_prompt_names_every_type_and_field() -> None:

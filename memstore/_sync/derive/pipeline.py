@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, groupby
 from threading import Event as Flag, Lock
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from memstore._compat import run_all_threads
@@ -37,7 +37,6 @@ from memstore.store.rows import PendingWork, StaleWork
 
 logger = logging.getLogger("memstore")
 
-W = TypeVar("W", bound=PendingWork)
 Progress = Callable[[str, int, int], None]
 OnCall = Callable[[CallProgress], None]
 SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
@@ -184,10 +183,12 @@ def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run
             return
         after = page[-1]
         if deriver.producer.uses_llm:  # one by one, in order: a model is shown what is known by then
-            works = list(page)
-            while works and not run.stop_requested.is_set():
-                work, *works = _sort_by_time(database, works)
-                works[:0] = _advance(database, deriver, [work], run)
+            for user, own in groupby(page, key=lambda work: work.user_id):
+                works = list(own)
+                while works and not run.stop_requested.is_set():
+                    with database.user_transaction(user) as scope:
+                        work, *works = watermarks.in_order(scope, works)
+                    works[:0] = _advance(database, deriver, [work], run)
             continue
         # Short conversations in groups, so that the encoder is not fed them one by one.
         sizes = accumulate(work.last_seq - work.done_seq for work in page)
@@ -195,15 +196,6 @@ def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run
             group = [work for work, _ in sized]
             while group and not run.stop_requested.is_set():
                 group = _advance(database, deriver, group, run)
-
-
-def _sort_by_time(database: Database, works: Sequence[W]) -> list[W]:
-    """Return works of one user after the other, in the order in which their next messages were said."""
-    ordered: list[W] = []
-    for user, own in groupby(works, key=lambda work: work.user_id):
-        with database.user_transaction(user) as scope:
-            ordered += watermarks.in_order(scope, list(own))
-    return ordered
 
 
 def _advance(database: Database, deriver: Deriver, group: list[PendingWork], run: RunState) -> list[PendingWork]:
