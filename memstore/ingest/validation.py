@@ -313,6 +313,7 @@ class OwnFactType(BaseModel):
 
 _OWN_TYPES = TypeAdapter(dict[str, OwnFactType])
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+FactTypeName = Annotated[str, Field(pattern=rf"^{_TYPE_NAME.pattern}$")]
 
 
 def validate_fact_types(value: object) -> Json | None:

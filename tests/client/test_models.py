@@ -466,6 +466,28 @@ async def test_who_waits_is_read_once_a_call(store: AsyncMemoryStore, monkeypatc
     assert read == [2, 1] * 3
 
 
+async def test_a_user_whose_words_a_model_never_answers_holds_up_nobody(store: AsyncMemoryStore, url: str) -> None:
+    """Such as by words that make it write until the time is over."""
+
+    def answer(chat: Sequence[ChatMessage]) -> Any:
+        return GONE if "poison" in shown(chat) else facts()
+
+    names = [f"user{number}" for number in range(5)]
+    for name in names:
+        await talk(store.user(name).conversation("c"), ["poison" if name == "user3" else "Green tea for me."])
+    model = ScriptedChatModel([answer] * 9)
+    use(store, facts=model)
+    report = await store.derive()
+    assert len(report.waiting) == 1
+    assert (await store.stats())["pending"] == 1
+    assert sorted(calls for calls, _ in usage(url, *names)) == [0, 1, 1, 1, 1]
+    use(store, facts=(away := ScriptedChatModel([GONE] * 9)))
+    for name in names:
+        await talk(store.user(name).conversation("d"), ["Green tea for me."])
+    await store.derive()
+    assert len(away.calls) == 2, "a server that is away is not asked for each of them"
+
+
 # -- cost
 
 
