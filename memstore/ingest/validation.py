@@ -310,6 +310,11 @@ class OwnFactType(BaseModel):
         default_factory=list, max_length=20
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, value: object) -> object:
+        return {"description": value} if isinstance(value, str) else value
+
 
 _OWN_TYPES = TypeAdapter(dict[str, OwnFactType])
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -329,9 +334,8 @@ def validate_fact_types(value: object) -> Json | None:
                 f"fact_types: {name!r:.60} is no name for a type of your own: give one of at most 40 small letters, "
                 f"digits and _, and none of memstore's ({', '.join(FACT_TYPES)})."
             )
-    given = {name: {"description": one} if isinstance(one, str) else one for name, one in value.items()}
     try:
-        types = _OWN_TYPES.validate_python(given)
+        types = _OWN_TYPES.validate_python(value)
     except ValidationError as error:
         wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
         raise InvalidInput(f"fact_types: {'; '.join(wrong)}.") from None
