@@ -20,6 +20,7 @@ from memstore.derive.facts import llm_extractor
 from memstore.derive.facts.entities import choose_known, find_user_name
 from memstore.derive.facts.grounding import Span, find_doubt, find_quote
 from memstore.derive.facts.llm_extractor import (
+    MAX_TOKENS,
     Findings,
     Inquiry,
     ModelFact,
@@ -566,14 +567,14 @@ def quoting(messages: list[ChatMessage]) -> dict[str, Any]:
 
 def cite(talk: list[Message], model: ScriptedChatModel) -> list[Span]:
     """Return where everything stands that the model quotes."""
-    findings = Inquiry(talk).run(start(model), REQUEST, max_tokens=100)
+    findings = Inquiry(talk).run(start(model), REQUEST)
     return [span for each in findings.facts for span in each.spans]
 
 
 def small(room: int, answers: list[Callable[[list[ChatMessage]], Any]]) -> ScriptedChatModel:
-    """A model whose window has so many bytes beside the prompt and an answer of 100 tokens."""
+    """A model whose window has so many bytes beside the prompt and an answer."""
     fixed = ScriptedChatModel().max_prompt_tokens(llm.make_chat(llm.load_prompt("facts").text, []))
-    return ScriptedChatModel(answers, context_tokens=fixed + 100 + room)
+    return ScriptedChatModel(answers, context_tokens=fixed + MAX_TOKENS + room)
 
 
 def test_a_long_stretch_is_asked_about_in_parts() -> None:
@@ -637,7 +638,7 @@ def test_a_call_is_filled_to_the_last_token() -> None:
         whole = ScriptedChatModel().max_prompt_tokens(
             llm.make_chat(llm.load_prompt("facts").text, llm.make_passages(talk, ()))
         )
-        model = ScriptedChatModel([quoting] * 2, context_tokens=whole + 100 + spare)
+        model = ScriptedChatModel([quoting] * 2, context_tokens=whole + MAX_TOKENS + spare)
         assert cite(talk, model)
         assert len(model.calls) == calls
 

@@ -149,7 +149,7 @@ class Inquiry:
     trusted: Collection[str] = (Role.USER,)
     guidelines: Guidelines = NO_GUIDELINES
 
-    def run(self, session: LLMSession, request: LLMRequest, max_tokens: int = MAX_TOKENS) -> Findings:
+    def run(self, session: LLMSession, request: LLMRequest) -> Findings:
         """Ask, and return what was found: one call, or more where the segment or the answer is long.
 
         Raises what `LLMSession.complete` raises for the first call. Where the model goes away later, what was paid for
@@ -157,11 +157,11 @@ class Inquiry:
         """
         findings = Findings()
         system = llm.load_prompt("facts").text + self.guidelines.prompt
-        own = self._fit(system, session.model, max_tokens)
+        own = self._fit(system, session.model)
         make = partial(llm.make_chat, system, background=own._background())
-        for shown in split_to_window(make, make_passages(self.segment, self.trusted), session.model, max_tokens):
+        for shown in split_to_window(make, make_passages(self.segment, self.trusted), session.model, MAX_TOKENS):
             try:
-                own._ask(shown, make, session, request, max_tokens, findings)
+                own._ask(shown, make, session, request, findings)
             except ModelUnavailable:
                 first = next(each.seq for each in self.segment if each.id == shown[0].item_id)
                 if first == self.segment[0].seq or not session.usage.calls:
@@ -170,12 +170,12 @@ class Inquiry:
                 break
         return findings
 
-    def _fit(self, system: str, model: ChatModel, max_tokens: int) -> Inquiry:
+    def _fit(self, system: str, model: ChatModel) -> Inquiry:
         """Return the inquiry with less around the segment, where that would take more than half of the window."""
         own = self
         while own.known or own.before:
             chat = llm.make_chat(system, [], background=own._background())
-            if model.max_prompt_tokens(chat) + max_tokens <= (model.context_tokens + max_tokens) // 2:
+            if model.max_prompt_tokens(chat) + MAX_TOKENS <= (model.context_tokens + MAX_TOKENS) // 2:
                 break
             own = replace(own, known=own.known[: len(own.known) // 2], before=own.before[len(own.before) // 2 + 1 :])
         return replace(own, known=sorted(own.known, key=lambda one: (one.fact.occurred_at, one.fact.id)))
@@ -198,7 +198,6 @@ class Inquiry:
         make: llm.ChatMaker,
         session: LLMSession,
         request: LLMRequest,
-        max_tokens: int,
         findings: Findings,
     ) -> None:
         if not any(passage.role in self.trusted for passage in shown):
@@ -206,7 +205,7 @@ class Inquiry:
         chat, written, schema = make(shown), 0, add_types(_Facts, _Fact, tuple(self.guidelines.types))
         try:
             for _ in range(MAX_PARTS):
-                completion = session.complete(chat, schema, max_tokens)
+                completion = session.complete(chat, schema, MAX_TOKENS)
                 answer = completion.answer
                 self._read(answer, shown, findings)
                 written += len(answer.facts)
@@ -221,7 +220,7 @@ class Inquiry:
         if not written and len(shown) > 1:
             middle = len(shown) // 2
             for half in (shown[:middle], shown[middle:]):
-                self._ask(half, make, session, request, max_tokens, findings)
+                self._ask(half, make, session, request, findings)
             return
         numbers = {message.id: message.seq for message in self.segment}
         part = replace(request, from_seq=numbers[shown[0].item_id], to_seq=numbers[shown[-1].item_id])
