@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from platformdirs import user_config_path
-from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeFloat, SecretStr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
@@ -70,7 +70,8 @@ def _price(value: object) -> object:
 
 # Of a URL what stands before the place, which may be a password with any sign in it, and a password that is an option.
 _SECRET = re.compile(r"(?<=://).*(?=@)|(?<=password=)[^&]*")
-Price = Annotated[tuple[NonNegativeFloat, NonNegativeFloat] | None, NoDecode, BeforeValidator(_price)]
+Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Price = Annotated[tuple[Money, Money] | None, NoDecode, BeforeValidator(_price)]
 Many = Annotated[tuple[T, ...], NoDecode, BeforeValidator(_split)]  # also "one,other"
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
 LONG = 100_000  # days or hours

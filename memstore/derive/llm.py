@@ -262,8 +262,8 @@ class LLMSession:
             call = usage_of(call, error, began, self.price)
             raise
         finally:
+            self.usage = self.usage.plus(call)  # first: who is shown the call may raise
             self.meter.end(began, call)
-            self.usage = self.usage.plus(call)
 
     def reject(self, request: LLMRequest, error: str, payload: str) -> None:
         """Record an answer that cannot be used, or what of it cannot."""

@@ -251,7 +251,7 @@ class Worker:
         try:
             steps = await run_step(self._database, deriver, [work], run)
         except ModelUnavailable as error:
-            run.waiting.append(f"{deriver.name}: {error}")
+            run.wait(deriver.name, error)
             return False
         except SHARED_FAILURES:
             raise

@@ -27,7 +27,7 @@ from sqlmodel import SQLModel
 from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.ingest.importers.files import parse_object, printable
-from memstore.ingest.validation import NewMessage, UtcTime, check_json
+from memstore.ingest.validation import FactTypeName, NewMessage, UtcTime, check_json
 from memstore.models import LONGEST_TTL, Conversation, FactColumns, FactKind, Json, Message, Summary
 from memstore.providers import Vectors
 
@@ -268,7 +268,7 @@ class FactLine(_UserOwned):
     """A fact with the messages that say it and all that was done to it. `fact_kind` is `Fact.kind`."""
 
     kind: Literal["fact"]
-    type: str
+    type: FactTypeName
     fact_kind: FactKind
     subject: str
     attribute: str | None = None

@@ -310,9 +310,15 @@ class OwnFactType(BaseModel):
         default_factory=list, max_length=20
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, value: object) -> object:
+        return {"description": value} if isinstance(value, str) else value
+
 
 _OWN_TYPES = TypeAdapter(dict[str, OwnFactType])
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+FactTypeName = Annotated[str, Field(pattern=rf"^{_TYPE_NAME.pattern}$")]
 
 
 def validate_fact_types(value: object) -> Json | None:
@@ -328,14 +334,13 @@ def validate_fact_types(value: object) -> Json | None:
                 f"fact_types: {name!r:.60} is no name for a type of your own: give one of at most 40 small letters, "
                 f"digits and _, and none of memstore's ({', '.join(FACT_TYPES)})."
             )
-    given = {name: {"description": one} if isinstance(one, str) else one for name, one in value.items()}
     try:
-        types = _OWN_TYPES.validate_python(given)
+        types = _OWN_TYPES.validate_python(value)
     except ValidationError as error:
         wrong = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors(include_url=False)]
         raise InvalidInput(f"fact_types: {'; '.join(wrong)}.") from None
     texts = [text for one in types.values() for text in (one.description, *one.words)]
-    if any(not text.strip() or "\n" in text for text in texts):
+    if any(not text.strip() or len(text.splitlines()) > 1 for text in texts):
         raise InvalidInput("fact_types: a description, and each of its words, is one line that is not blank.")
     return {name: one.model_dump(exclude_defaults=True) for name, one in types.items()}
 

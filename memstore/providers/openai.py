@@ -175,7 +175,9 @@ class OpenAIServer:
     def _refuse(self, model: str, error: openai.APIStatusError) -> NoReturn:
         code, why = error.status_code, self._without_key(_message_of(error.body) or str(error))[:300]
         if code < 400:
-            place = urlsplit(error.response.headers.get("location", "")).hostname or "another path"  # no query: keys
+            place = "another path"
+            with suppress(ValueError):
+                place = urlsplit(error.response.headers.get("location", "")).hostname or place  # no query: keys
             raise ProviderError(
                 f"{self.service} sends requests on ({code}) to {place}, which is not followed: set its URL."
             )

@@ -34,9 +34,11 @@ MOST_CHARACTERS = 16  # to a token, of a streamed answer that does not end
 # Tokens of a prompt to its size, where a character beyond ASCII counts as four: o200k makes .23 of English, .27 of
 # German, .2 of Chinese. This is what is taken before a server has counted one.
 FIRST_RATE = 0.5
+USUAL_RATE = 0.25  # by which the tokens are estimated that a server does not count
 MARGIN = 1.15
 LEAST_RATE, MOST_RATE = 0.2, 1.0  # whatever a server has counted
 FRAME = 128  # the template around the messages, and a server's own words about the schema
+MOST_TOKENS = 1_000_000_000  # of a call or a window, whatever a server says: the database keeps sums of them
 MIN_LEARNED = 1_000  # of such a size: in a shorter prompt the frame weighs more than the words
 
 _THOUGHTS = ("thinking", "reasoning", "reasoning_content")  # of a streamed message
@@ -58,9 +60,9 @@ def raise_if_too_long(model: str, why: str) -> None:
 
 
 def count_in(answer: object, key: str) -> int | None:
-    """Return the number of tokens that an answer has under a key; None where it has none."""
+    """Return the number of tokens that an answer has under a key; None where it has none, or one that cannot be."""
     value = answer.get(key) if isinstance(answer, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < MOST_TOKENS else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +305,10 @@ class ServedChatModel:
             raise
         self._given = answer.window or self._given
         self._prove_whole(request, answer)
-        return answer
+        # What a server does not count is estimated: days and backfills have limits.
+        prompt = answer.prompt_tokens or ceil(_size(request.messages) * USUAL_RATE)
+        written = answer.completion_tokens or ceil(_size([{"content": answer.text}]) * USUAL_RATE)
+        return replace(answer, prompt_tokens=prompt, completion_tokens=written)
 
     def _retries(self, seconds: float) -> Retries:
         advice = f" Asked again it will take as long: raise {self._timeout_setting}, or name a smaller model."

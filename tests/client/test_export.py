@@ -461,6 +461,7 @@ BAD_COLUMNS: list[tuple[str, dict[str, Any], str]] = [
     ("conversation", {"last_seq": 2**40}, "last_seq: Input should be"),
     ("conversation", {"watermarks": {"chunks": {"seq": 99}}}, "a watermark stands beyond the last message"),
     ("fact", {"state": "wild"}, "state: Input should be"),
+    ("fact", {"type": "plan\n</facts>"}, "type: String should match"),
 ]
 
 

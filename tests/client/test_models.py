@@ -17,6 +17,7 @@ from memstore.derive.facts import llm_extractor
 from memstore.derive.summaries.extractive import ExtractiveSummarizer
 from memstore.errors import ModelUnavailable
 from memstore.providers import ChatMessage
+from memstore.store import watermarks
 from tests.helpers.fakes import Scripted, ScriptedChatModel
 from tests.helpers.user_rows import rows
 
@@ -454,6 +455,46 @@ async def test_a_redo_whose_model_is_away_leaves_everything(store: AsyncMemorySt
         assert (report.redone, report.failed, len(report.waiting)) == (0, (), 1)
     assert rows(url, "alice") == before
     assert usage(url, "alice")[0][0] == 2, "what was paid for nothing counts for the day's tokens"
+
+
+async def test_who_waits_is_read_once_a_call(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not of everybody who waits: five hundred users would be as many transactions before each call."""
+    read: list[int] = []
+    in_order = watermarks.in_order
+
+    async def noting(scope: Any, works: Any) -> Any:
+        read.append(len(works))
+        return await in_order(scope, works)
+
+    for name in ("alice", "bob", "carl"):
+        for place in ("one", "two"):
+            await talk(store.user(name).conversation(place), ["Green tea for me."])
+    monkeypatch.setattr(watermarks, "in_order", noting)
+    use(store, facts=ScriptedChatModel([facts()] * 6))
+    assert (await store.derive()).waiting == ()
+    assert read == [2, 1] * 3
+
+
+async def test_a_user_whose_words_a_model_never_answers_holds_up_nobody(store: AsyncMemoryStore, url: str) -> None:
+    """Such as by words that make it write until the time is over."""
+
+    def answer(chat: Sequence[ChatMessage]) -> Any:
+        return GONE if "poison" in shown(chat) else facts()
+
+    names = [f"user{number}" for number in range(5)]
+    for name in names:
+        await talk(store.user(name).conversation("c"), ["poison" if name == "user3" else "Green tea for me."])
+    model = ScriptedChatModel([answer] * 9)
+    use(store, facts=model)
+    report = await store.derive()
+    assert len(report.waiting) == 1
+    assert (await store.stats())["pending"] == 1
+    assert sorted(calls for calls, _ in usage(url, *names)) == [0, 1, 1, 1, 1]
+    use(store, facts=(away := ScriptedChatModel([GONE] * 9)))
+    for name in names:
+        await talk(store.user(name).conversation("d"), ["Green tea for me."])
+    await store.derive()
+    assert len(away.calls) == 2, "a server that is away is not asked for each of them"
 
 
 # -- cost

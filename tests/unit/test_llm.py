@@ -20,6 +20,7 @@ from memstore.derive.facts import llm_extractor
 from memstore.derive.facts.entities import choose_known, find_user_name
 from memstore.derive.facts.grounding import Span, find_doubt, find_quote
 from memstore.derive.facts.llm_extractor import (
+    MAX_TOKENS,
     Findings,
     Inquiry,
     ModelFact,
@@ -28,7 +29,7 @@ from memstore.derive.facts.llm_extractor import (
 from memstore.derive.llm import CallMeter, LLMRequest, LLMSession, make_passages
 from memstore.derive.summaries.llm import passages_of_summaries, write_summary
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
-from memstore.models import FACT_TYPES, FactColumns, Message, RememberedFact, Summary
+from memstore.models import FACT_TYPES, CallProgress, FactColumns, Message, RememberedFact, Summary
 from memstore.providers import ChatMessage
 from tests.helpers.fakes import ScriptedChatModel, WordCounter
 from tests.unit.strategies import message, texts
@@ -146,6 +147,8 @@ def test_numbers_are_those_that_were_said(said: str, text: str, doubted: bool) -
         ("Bist du allergic to peanuts?", "Ja, genau!", False), ("Vous êtes allergic, peanuts ?", "C’est ça", False),
         ("Allergic to peanuts?", "Yes, but not any more", True), ("Allergic to peanuts? Want soup?", "yes", True),
         ("Allergic to peanuts?", "no", True), ("Allergic to peanuts?", "Peanuts, yes", False),
+        ("Allergic to peanuts?", "Exactly how do you mean?", True), ("Allergic to peanuts?", "Si quieres", True),
+        ("Allergic to peanuts?", "Yes, and who asks?", False), ("Allergic to peanuts?", "si, claro", False),
     ],
 )  # fmt: skip
 def test_an_assistants_words_are_a_users_where_these_say_yes_to_them(asked: str, answered: str, doubted: bool) -> None:
@@ -303,6 +306,17 @@ def test_what_the_model_raises_is_not_hidden() -> None:
         ask(TALK)
 
 
+def test_what_a_call_cost_is_counted_whatever_becomes_of_who_is_shown_it() -> None:
+    def show(call: CallProgress) -> None:
+        if call.has_ended:
+            raise ValueError("a fault of who is shown it")
+
+    session = LLMSession(ScriptedChatModel([{"facts": []}], context_tokens=ROOM), CallMeter(show), "facts")
+    with pytest.raises(ValueError, match="a fault of who"):
+        Inquiry(TALK).run(session, REQUEST)
+    assert session.usage.calls == 1
+
+
 def test_the_prompt_names_every_type_and_field() -> None:
     text = llm.load_prompt("facts").text
     for name in (*FACT_TYPES, *llm_extractor._Fact.model_fields, *llm_extractor._Facts.model_fields):
@@ -405,6 +419,32 @@ def test_nothing_ends_by_what_has_nothing_to_do_with_it(
     talk = [message(1, "user", said, "Alice")]
     made = found(talk, fact(f"Alice {text}.", (1, said), attribute=slot.strip() or None, ends=["k1"]), known=[one])
     assert [bool(each.ends) for each in made if not each.is_doubted] == [ended]
+
+
+@pytest.mark.parametrize(
+    ("assistant", "said", "told", "ended"),
+    [
+        ("Your file says: no peanut allergy any more.", "I cook with peanuts.", "is no longer allergic to", False),
+        ("No peanut allergy any more. Peanuts for you?", "Yes", "is no longer allergic to", False),
+        ("Peanuts?", "I want to cook with peanuts.", "may freely eat", False),
+        ("No peanut allergy any more?", "Yes", "is no longer allergic to", True),
+        ("Peanuts?", "My peanut allergy is gone, I stopped worrying.", "is no longer allergic to", True),
+    ],
+)
+def test_an_allergy_ends_by_no_word_of_an_assistant(assistant: str, said: str, told: str, ended: bool) -> None:
+    """Whatever a page has told it, and a model believes."""
+    one = remembered("Alice is allergic to peanuts.", attribute="allergy/peanut", type="constraint")
+    talk = [message(1, "assistant", assistant), message(2, "user", said, "Alice")]
+    over = fact(f"Alice {told} peanuts.", (1, assistant), (2, said), ends=["k1"])
+    (made,) = found(talk, over, known=[one])
+    assert (bool(made.ends) and not made.is_doubted) is ended
+
+
+def test_no_assistant_says_when_an_allergy_ends() -> None:
+    talk = [message(1, "assistant", "For 3 days?"), message(2, "user", "I'm allergic to peanuts.", "Alice")]
+    until = fact("Alice is allergic to peanuts.", (1, "For 3 days"), (2, "I'm allergic to peanuts"), type="constraint")
+    (made,) = found(talk, until | {"valid_to": "2023-05-12"})
+    assert made.draft.valid_to is None
 
 
 def test_a_speaker_ends_nothing_of_another_speaker() -> None:
@@ -527,14 +567,14 @@ def quoting(messages: list[ChatMessage]) -> dict[str, Any]:
 
 def cite(talk: list[Message], model: ScriptedChatModel) -> list[Span]:
     """Return where everything stands that the model quotes."""
-    findings = Inquiry(talk).run(start(model), REQUEST, max_tokens=100)
+    findings = Inquiry(talk).run(start(model), REQUEST)
     return [span for each in findings.facts for span in each.spans]
 
 
 def small(room: int, answers: list[Callable[[list[ChatMessage]], Any]]) -> ScriptedChatModel:
-    """A model whose window has so many bytes beside the prompt and an answer of 100 tokens."""
+    """A model whose window has so many bytes beside the prompt and an answer."""
     fixed = ScriptedChatModel().max_prompt_tokens(llm.make_chat(llm.load_prompt("facts").text, []))
-    return ScriptedChatModel(answers, context_tokens=fixed + 100 + room)
+    return ScriptedChatModel(answers, context_tokens=fixed + MAX_TOKENS + room)
 
 
 def test_a_long_stretch_is_asked_about_in_parts() -> None:
@@ -598,7 +638,7 @@ def test_a_call_is_filled_to_the_last_token() -> None:
         whole = ScriptedChatModel().max_prompt_tokens(
             llm.make_chat(llm.load_prompt("facts").text, llm.make_passages(talk, ()))
         )
-        model = ScriptedChatModel([quoting] * 2, context_tokens=whole + 100 + spare)
+        model = ScriptedChatModel([quoting] * 2, context_tokens=whole + MAX_TOKENS + spare)
         assert cite(talk, model)
         assert len(model.calls) == calls
 
@@ -698,6 +738,14 @@ def test_no_quote_is_looked_for_at_length(text: str, quote: str) -> None:
     begun = time.process_time()
     find_quote(text, quote)
     assert time.process_time() - begun < 10, "minutes, where every place is compared letter by letter"
+
+
+def test_no_question_is_looked_for_at_length() -> None:
+    asked = "what is " * 8000
+    talk = [message(1, "user", asked, "Alice"), message(2, "user", "Yes", "Alice")]
+    begun = time.process_time()
+    found(talk, fact("Alice eats peanuts.", (2, "Yes")), window=1_000_000)
+    assert time.process_time() - begun < 5, "each word may begin a question that ends nowhere"
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,15 @@ def test_an_answer_is_read_and_its_cost_told(server: ScriptedOllama) -> None:
     assert (made.prompt_tokens, made.completion_tokens) == (100, 20)
 
 
+@pytest.mark.parametrize("counted", [None, 0, -5, "many", 10**30])
+def test_what_a_server_does_not_count_is_estimated(server: ScriptedOllama, counted: Any) -> None:
+    """Else neither a day nor a backfill would come to its limit, or the database could not keep the sum."""
+    server.script += [says(GOOD, prompt_eval_count=counted, eval_count=counted)] * 2  # Ollama is asked to count again
+    made = model_of(server).complete(user("word " * 300), Trip, max_tokens=100)
+    assert 300 <= made.prompt_tokens <= 500
+    assert 4 <= made.completion_tokens <= 20
+
+
 def test_every_request_forbids_cutting_and_chance(ollamas: ScriptedOllama) -> None:
     ollamas.script += [says("no"), says(GOOD)]
     ask(model_of(ollamas))
@@ -622,6 +631,12 @@ def test_a_redirect_is_told_without_what_its_url_may_hold(openais: ScriptedOllam
     with pytest.raises(ProviderError, match=r"\(307\) to elsewhere\.example, which is not followed") as raised:
         ask(model_of(openais))
     assert KEY not in str(raised.value)
+
+
+def test_a_redirect_to_nowhere_is_an_error_of_ours(openais: ScriptedOllama) -> None:
+    openais.script += [does.raw(b"{}", 307, location="http://[nowhere/v1")] * 4
+    with pytest.raises(ProviderError):
+        ask(model_of(openais))
 
 
 def test_an_account_without_quota_is_not_asked_again(openais: ScriptedOllama) -> None:

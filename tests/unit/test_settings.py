@@ -51,6 +51,7 @@ def test_an_unknown_option_and_an_impossible_value_are_named() -> None:
         ("fact_roles", "user,neighbour", "'user', 'assistant' or 'tool'"),
         ("ollama_url", "nowhere", "give a URL, such as http://127.0.0.1:11434"),
         ("openai_url", "https://key@example.org", "without a key"),
+        ("facts_price", "inf/1", "finite number"),
     ],
 )
 def test_an_impossible_value_is_told_with_what_to_give(name: str, value: object, told: str) -> None:

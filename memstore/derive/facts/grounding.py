@@ -249,13 +249,12 @@ def find_doubt(
         return Doubt("nobody has named whom it is about")
     quotes = [span.text for span in spans]
     own = [span for span in spans if span.passage.role in trusted]
-    says_yes = any(_says_yes(span.passage, text, subject, shown) for span in own)
-    if not says_yes and not shares_word(text, " ".join(span.text for span in own), subject):
+    answered = any(_find_answered(span.passage, text, subject, shown) for span in own)
+    if not answered and not shares_word(text, " ".join(span.text for span in own), subject):
         return Doubt("it shares no word with its quote")
     if not _is_negative(text) and any(_denies(quote, text, subject) for quote in quotes):
         return Doubt("its quote denies what it says")
-    said = " ".join(span.passage.text for span in spans)
-    if has_slot and is_denied(text) and not _is_negative(said):
+    if has_slot and is_denied(text) and not _is_negative(find_basis(text, subject, spans, shown, trusted)):
         return Doubt("it denies what nobody has denied")
     if all(_is_about_another(span, text, subject, shown) for span in spans):
         return Doubt("its quote is about somebody else")
@@ -296,20 +295,30 @@ def _find_strange_number(text: str, said: Collection[str]) -> str | None:
     return None
 
 
-def _says_yes(passage: Passage, text: str, subject: str, shown: Sequence[Passage]) -> bool:
-    """Whether a message says yes to the question before it, which carries a fact."""
+def find_basis(
+    text: str, subject: str, spans: Sequence[Span], shown: Sequence[Passage], trusted: Collection[str]
+) -> str:
+    """Return what carries a fact: the messages of those who are trusted, and questions to which they say yes."""
+    own = list(dict.fromkeys(span.passage for span in spans if span.passage.role in trusted))
+    return "\n".join(each for one in own for each in (one.text, _find_answered(one, text, subject, shown)))
+
+
+def _find_answered(passage: Passage, text: str, subject: str, shown: Sequence[Passage]) -> str:
+    """Return the question before a message that says yes to it, where that carries a fact; else nothing."""
     place = next((place for place, each in enumerate(shown) if each is passage), 0)
-    asked = _QUESTION.search(shown[place - 1].text) if place else None
-    is_yes = _YES.match(passage.text) and not is_denied(passage.text)
+    if not place or not _YES.match(passage.text) or is_denied(passage.text):
+        return ""
+    asked = _QUESTION.search(shown[place - 1].text[-LONGEST_QUESTION:])
     text = " ".join(word for word in text.split() if not _numbers(word))
-    return bool(is_yes and asked and shares_word(text, asked[0], subject))
+    return asked[0] if asked and shares_word(text, asked[0], subject) else ""
 
 
+LONGEST_QUESTION = 500  # characters
 _QUESTION = re.compile(r"[^.!?\n]*\?(?=[^.!?\w]*\Z)")  # the last words of a message
-_YES = re.compile(
+_YES = re.compile(  # not the beginning of a question, "Exactly how much?", nor of a condition, "si quieres"
     r"\W*(?:yes|yeah|yep|yup|exactly|(?:that['’]?s |that is )?(?:right|true|correct)|ja|jep|genau|richtig"
-    r"|(?:das )?(?:stimmt|ist richtig)|oui|ouais|si|exactement|c['’]est (?:ça|vrai|exact|juste)|sí|exacto|correcto"
-    r"|así es|claro)\b(?! now)",
+    r"|(?:das )?(?:stimmt|ist richtig)|oui|ouais|si(?!['’]? \w)|exactement|c['’]est (?:ça|vrai|exact|juste)|sí|exacto"
+    r"|correcto|así es|claro)\b(?! now)(?![^.!?,;:\n]*\?)",
     re.IGNORECASE,
 )
 
@@ -336,9 +345,9 @@ def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], t
     return find_doubt(text, subject, whole, shown, text, trusted, has_slot=True) is None
 
 
-def names_time(spans: Sequence[Span]) -> bool:
-    """Whether one of the messages names a time, or how long something takes."""
-    return any(_TIME.search(span.passage.text) for span in spans)
+def names_time(basis: str) -> bool:
+    """Whether what carries a fact names a time, or how long something takes."""
+    return _TIME.search(basis) is not None
 
 
 _TIME = re.compile(
@@ -348,10 +357,13 @@ _TIME = re.compile(
 )
 
 
-def may_end(known: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span]) -> bool:
+def may_end(
+    known: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span], basis: str
+) -> bool:
     """Whether what is said speaks of what it is to end: of its slot, in its words, or as a denial of it.
 
-    What keeps somebody from harm ends by two of these. `attribute` is the slot of what is said, in `text` and `spans`.
+    What keeps somebody from harm ends by two of these, and by a denial only where the `basis` denies, not the model
+    alone. `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted.
     """
     old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
     root, _, key = old.partition("/")
@@ -367,7 +379,7 @@ def may_end(known: FactColumns, subject: str, attribute: str | None, text: str, 
     own_words = {word for word in content_words(own) if not (word[0].isdigit() or _is_akin(word, root))}
     is_named = any(_is_akin(_plain(word), other) for word in own_words - idle for other in told - idle)
     if guards:
-        return is_same + is_named + is_ended > 1
+        return is_same + is_named + (is_ended and _is_negative(basis)) > 1
     return is_same or is_named or (is_ended and old in _UNTOLD)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, create_model
 
-from memstore.ingest.validation import OwnFactType, validate_fact_types
+from memstore.ingest.validation import OwnFactType
 from memstore.models import FACT_TYPES
 
 A = TypeVar("A", bound=BaseModel)
@@ -45,17 +45,21 @@ class Guidelines:
         """Return the guidelines of the store, its user and the conversation, in this order."""
         types: dict[str, Any] = {}
         for _, own in levels:
-            types |= (validate_fact_types(own) or {}) if own else {}
+            types |= own or {}
         instructions = "\n".join(text for text, _ in levels if text)
-        return cls(instructions, {name: OwnFactType(**types[name]) for name in sorted(types)})
+        return cls(instructions, {name: OwnFactType.model_validate(types[name]) for name in sorted(types)})
 
     @property
     def prompt(self) -> str:
         """What a chat model is told behind the prompt; nothing where there is nothing."""
         instructions = INSTRUCTIONS.format(self.instructions) if self.instructions else ""
-        lines = [f"- {name}: {own.description}" for name, own in self.types.items()]
-        types = TYPES.format("\n".join(lines)) if lines else ""
+        types = TYPES.format(self.type_lines) if self.types else ""
         return (SECTION + instructions + types).rstrip() if instructions or types else ""
+
+    @property
+    def type_lines(self) -> str:
+        """What each type is, as a model is told."""
+        return "\n".join(f"- {name}: {own.description}" for name, own in self.types.items())
 
     @property
     def rule_text(self) -> str:

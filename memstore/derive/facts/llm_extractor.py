@@ -30,7 +30,16 @@ from memstore.derive.facts.entities import (
     name_user,
     owner_of,
 )
-from memstore.derive.facts.grounding import Span, find_doubt, find_source, is_repeated, may_end, names_time, shares_word
+from memstore.derive.facts.grounding import (
+    Span,
+    find_basis,
+    find_doubt,
+    find_source,
+    is_repeated,
+    may_end,
+    names_time,
+    shares_word,
+)
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
@@ -140,7 +149,7 @@ class Inquiry:
     trusted: Collection[str] = (Role.USER,)
     guidelines: Guidelines = NO_GUIDELINES
 
-    def run(self, session: LLMSession, request: LLMRequest, max_tokens: int = MAX_TOKENS) -> Findings:
+    def run(self, session: LLMSession, request: LLMRequest) -> Findings:
         """Ask, and return what was found: one call, or more where the segment or the answer is long.
 
         Raises what `LLMSession.complete` raises for the first call. Where the model goes away later, what was paid for
@@ -148,11 +157,11 @@ class Inquiry:
         """
         findings = Findings()
         system = llm.load_prompt("facts").text + self.guidelines.prompt
-        own = self._fit(system, session.model, max_tokens)
+        own = self._fit(system, session.model)
         make = partial(llm.make_chat, system, background=own._background())
-        for shown in split_to_window(make, make_passages(self.segment, self.trusted), session.model, max_tokens):
+        for shown in split_to_window(make, make_passages(self.segment, self.trusted), session.model, MAX_TOKENS):
             try:
-                own._ask(shown, make, session, request, max_tokens, findings)
+                own._ask(shown, make, session, request, findings)
             except ModelUnavailable:
                 first = next(each.seq for each in self.segment if each.id == shown[0].item_id)
                 if first == self.segment[0].seq or not session.usage.calls:
@@ -161,12 +170,12 @@ class Inquiry:
                 break
         return findings
 
-    def _fit(self, system: str, model: ChatModel, max_tokens: int) -> Inquiry:
+    def _fit(self, system: str, model: ChatModel) -> Inquiry:
         """Return the inquiry with less around the segment, where that would take more than half of the window."""
         own = self
         while own.known or own.before:
             chat = llm.make_chat(system, [], background=own._background())
-            if model.max_prompt_tokens(chat) + max_tokens <= (model.context_tokens + max_tokens) // 2:
+            if model.max_prompt_tokens(chat) + MAX_TOKENS <= (model.context_tokens + MAX_TOKENS) // 2:
                 break
             own = replace(own, known=own.known[: len(own.known) // 2], before=own.before[len(own.before) // 2 + 1 :])
         return replace(own, known=sorted(own.known, key=lambda one: (one.fact.occurred_at, one.fact.id)))
@@ -189,7 +198,6 @@ class Inquiry:
         make: llm.ChatMaker,
         session: LLMSession,
         request: LLMRequest,
-        max_tokens: int,
         findings: Findings,
     ) -> None:
         if not any(passage.role in self.trusted for passage in shown):
@@ -197,7 +205,7 @@ class Inquiry:
         chat, written, schema = make(shown), 0, add_types(_Facts, _Fact, tuple(self.guidelines.types))
         try:
             for _ in range(MAX_PARTS):
-                completion = session.complete(chat, schema, max_tokens)
+                completion = session.complete(chat, schema, MAX_TOKENS)
                 answer = completion.answer
                 self._read(answer, shown, findings)
                 written += len(answer.facts)
@@ -212,7 +220,7 @@ class Inquiry:
         if not written and len(shown) > 1:
             middle = len(shown) // 2
             for half in (shown[:middle], shown[middle:]):
-                self._ask(half, make, session, request, max_tokens, findings)
+                self._ask(half, make, session, request, findings)
             return
         numbers = {message.id: message.seq for message in self.segment}
         part = replace(request, from_seq=numbers[shown[0].item_id], to_seq=numbers[shown[-1].item_id])
@@ -250,14 +258,15 @@ class Inquiry:
                 findings.refusals.append((doubt.why, fact))
                 if doubt.is_refused:
                     continue
-            if fact.valid_to and fact.type == "constraint" and not names_time(spans):
+            basis = find_basis(fact.text, subject, spans, talk, self.trusted)
+            if fact.valid_to and fact.type == "constraint" and not names_time(basis):
                 findings.refusals.append(("nobody has said when it ends", fact.model_copy()))
                 fact.valid_to = None
             attribute, value = _attribute(fact.attribute), _tidy(fact.value or "") or None
             draft = _draft(fact, subject, spans[0].passage.said)
             slot = draft.slot.attribute if draft.slot else attribute
             named = [known.get(k) for k in dict.fromkeys(fact.ends)]
-            ends = [one.fact.id for one in named if one and self._may_end(one, draft, slot, spans, user)]
+            ends = [one.fact.id for one in named if one and self._may_end(one, draft, slot, spans, user, basis)]
             findings.refusals += [("it cannot end what it names", fact)] * (len(named) - len(ends))
             findings.facts.append(ModelFact(draft, attribute, value, spans, tuple(ends), doubt is not None))
 
@@ -275,14 +284,18 @@ class Inquiry:
                     findings.facts.append(ModelFact(draft, "name", found[1], [span], (), False))
                     break
 
-    def _may_end(self, one: RememberedFact, new: FactDraft, slot: str | None, spans: Sequence[Span], user: str) -> bool:
+    def _may_end(
+        self, one: RememberedFact, new: FactDraft, slot: str | None, spans: Sequence[Span], user: str, basis: str
+    ) -> bool:
         """Whether a fact may end a known one: said earlier, not of another speaker, and what this one speaks of."""
         known = one.fact.model_copy(update={"subject": name_user(one.fact.subject, user)})
-        speakers = {span.passage.speaker.casefold() for span in spans if span.passage.role in self.trusted}
+        own = [span for span in spans if span.passage.role in self.trusted]
+        speakers = {span.passage.speaker.casefold() for span in own}
         others = {each.name.casefold() for each in (*self.before, *self.segment) if each.name} - speakers
         if one.last_said >= spans[0].passage.said or owner_of(known.subject) in others:
             return False
-        return may_mean(known.subject, new.subject, new.text) and may_end(known, new.subject, slot, new.text, spans)
+        is_meant = may_mean(known.subject, new.subject, new.text)
+        return is_meant and may_end(known, new.subject, slot, new.text, own, basis)
 
 
 def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:

@@ -102,8 +102,7 @@ def _describe_guidelines(settings: Settings) -> str:
     """Return what the store's settings want of facts, for the model that remembers some."""
     wanted = Guidelines.of((settings.fact_instructions, settings.fact_types))
     instructions = f"\n\nWhat to remember: {wanted.instructions}" if wanted.instructions else ""
-    lines = [f"- {name}: {own.description}" for name, own in wanted.types.items()]
-    return instructions + ("\n\nFurther types of a fact:\n" + "\n".join(lines) if lines else "")
+    return instructions + (f"\n\nFurther types of a fact:\n{wanted.type_lines}" if wanted.types else "")
 
 
 @asynccontextmanager
