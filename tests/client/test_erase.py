@@ -292,7 +292,7 @@ async def test_a_fact_that_another_message_says_too_is_made_again_from_that(stor
     [fact] = await alice.facts()
     assert len(fact.sources) == 2
     certificate = await alice.erase_message(first)
-    assert certificate.again == {"facts": 1}
+    assert certificate.again == {"summaries": 1, "facts": 1}
     await store.derive()
     [again] = await alice.facts()
     assert (again.text, again.occurred_at) == (fact.text, START + timedelta(days=9))
