@@ -1,8 +1,8 @@
 """One schema on many machines: Citus keeps the rows of a user together on one of them.
 
 Tables with rows of users are distributed by `user_id`, all colocated, so that every statement of a scope, foreign keys
-and transactions are of one node. Those of nobody (tokens, backfills, keys, the schema's revision) are copied to each.
-The queue stays on the coordinator, where workers ask. What Citus refuses the schema does not have: tests hold it.
+and transactions are of one node. The key of tombstones is copied to each. What the operator has (tokens, backfills,
+the schema's revision) stays on the coordinator, as does the queue: workers ask there. What Citus refuses the schema does not have: tests hold it.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ def _distribute_all(
     keys = [
         ({"table": Identifier(table), "name": Identifier(name)}, Composable(definition))  # the server's own words
         for table, name, definition in connection.execute(SQL["foreign_keys"]).fetchall()
+        if table in {name for name, *_ in tables}
     ]
     connection.execute(SQL["in_turn"])
     for names, _ in keys:

@@ -10,13 +10,13 @@ FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
 WHERE c.relnamespace = current_schema()::regnamespace
 
 -- tables --
--- memstore's tables: those with rows of users, the root first, and those of nobody.
+-- memstore's tables but the operator's: those with rows of users, the root first, and those of nobody.
 SELECT c.relname AS name,
        EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'by_user') AS by_user,
        c.relforcerowsecurity AS forced
 FROM pg_class c
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
-  AND (c.relname = 'memstore_schema' OR EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid))
+  AND EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname IN ('by_user', 'for_everybody'))
 ORDER BY c.relname <> 'users', c.relname
 
 -- foreign_keys --

@@ -1,6 +1,6 @@
 -- moved --
 -- Whether one embedder took another's place for anybody, or is about to.
-SELECT EXISTS (SELECT FROM embedding_models a JOIN embedding_models b ON b.user_id = a.user_id
+SELECT EXISTS (SELECT 1 FROM embedding_models a JOIN embedding_models b ON b.user_id = a.user_id
                WHERE a.id = %(one)s AND b.id = %(other)s) AS found
 
 -- add --
@@ -17,7 +17,7 @@ WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- renew --
 -- Its time says since when no chunk that was there has been given a vector: arrays in every process are read anew.
-UPDATE embedding_models SET created_at = clock_timestamp() WHERE user_id = %(user_id)s AND id = %(id)s
+UPDATE embedding_models SET created_at = now() WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- touch --
 -- The user's chunks are another version of them.
