@@ -103,7 +103,9 @@ def template(server_url: str) -> Iterator[str]:
         for node in nodes(server_url):  # Citus' own daemons leave, or nothing can be made from it
             with psycopg.connect(node, autocommit=True) as connection:
                 connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
-                connection.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", [name])
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", [name]
+                )
     yield name
     drop_database(server_url, name)
 

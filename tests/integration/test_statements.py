@@ -65,6 +65,7 @@ OF_THE_SERVER = {  # read no table that has users
     ("database", "migration_lock"),
     ("roles", "standing"),
     ("tombstones", "key"),
+    ("receipts", "horizon"),
     ("vector_indexes", "state"),
     ("vector_indexes", "owner"),
     ("vector_indexes", "building_lock"),
@@ -386,6 +387,7 @@ async def explained(database: Database, user: UUID | None, family: str, name: st
     """Run a statement as memstore does, in a user's scope or the operator's (None); give the plan and its counts."""
     statement: Any = f"EXPLAIN (ANALYZE, FORMAT JSON) {EVERY[family, name]}"
     async with database.admin_transaction() if user is None else database.user_transaction(user) as scope:
+        await scope.connection.execute("SET LOCAL random_page_cost = 1.1")  # as the embedded server has
         row = await scope.one(statement, dict, **values)
     assert row is not None
     return row["QUERY PLAN"][0]["Plan"]

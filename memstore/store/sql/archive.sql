@@ -26,12 +26,13 @@ LIMIT %(limit)s
 
 -- fragment chunks --
 -- The chunks of an item, in order; their vectors, one after the other, of those that have one.
+-- What a value makes empty Citus must still know to be of this user: so no model is compared to null, and t is tied to i.
 SELECT jsonb_agg(jsonb_build_array(t.start, t.stop, CASE WHEN t.tier = 'facts' THEN t.conversation_id END,
                                    t.recorded_at, v.embedding IS NOT NULL) ORDER BY t.chunk_index) AS chunks,
        string_agg(vector_send(v.embedding), '' ORDER BY t.chunk_index) AS vectors
 FROM item_text t
-LEFT JOIN item_vectors v ON v.user_id = t.user_id AND v.item_id = t.item_id AND v.chunk_index = t.chunk_index
-                            AND v.model_id = %(model_id)s
+LEFT JOIN item_vectors v ON v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk_index = t.chunk_index
+                            AND v.model_id = coalesce(%(model_id)s, i.user_id)
 WHERE t.user_id = %(user_id)s AND t.user_id = i.user_id AND t.item_id = i.id AND %(with_chunks)s
 
 -- messages --
@@ -61,14 +62,14 @@ CROSS JOIN LATERAL (
                                                  'trust', s.trust, 'recorded_at', s.recorded_at)
                               ORDER BY s.recorded_at, s.message_id), '[]') AS sources
     FROM fact_sources s
-    WHERE s.user_id = %(user_id)s AND s.user_id = i.user_id AND s.fact_id = i.id) AS said
+    WHERE s.user_id = %(user_id)s AND s.fact_id = i.id) AS said
 CROSS JOIN LATERAL (
     SELECT coalesce(jsonb_agg(jsonb_build_object('id', c.id, 'action', c.action, 'other_id', c.other_id,
                                                  'before', c.before, 'after', c.after, 'actor', c.actor,
                                                  'undoes', c.undoes, 'recorded_at', c.recorded_at)
                               ORDER BY c.recorded_at, c.id), '[]') AS history
     FROM fact_changes c
-    WHERE c.user_id = %(user_id)s AND c.user_id = i.user_id AND c.fact_id = i.id) AS done
+    WHERE c.user_id = %(user_id)s AND c.fact_id = i.id) AS done
 WHERE i.user_id = %(user_id)s AND (NOT %(by_hand)s OR i.recipe = 'hand')
 ORDER BY i.id
 

@@ -1,7 +1,6 @@
 -- citus --
--- Whether this database has Citus, and whether memstore's tables are distributed.
-SELECT to_regproc('create_distributed_table') IS NOT NULL AS installed,
-       to_regclass('pg_dist_partition') IS NOT NULL AS managed
+-- Whether this database has Citus.
+SELECT to_regclass('pg_dist_partition') IS NOT NULL AS has_citus
 
 -- distributed --
 -- Which tables are distributed, or copied to each node.

@@ -64,7 +64,7 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND derive
 
 -- fragment its_turn --
 d.deriver <> 'facts' OR d.attempts > 0 OR NOT EXISTS (
-           SELECT FROM derivations e
+           SELECT 1 FROM derivations e
            WHERE e.user_id = d.user_id AND e.conversation_id < d.conversation_id AND e.done_seq < e.last_seq
              AND e.deriver = 'facts' AND e.attempts = 0 AND e.backfill IS NOT DISTINCT FROM d.backfill)
 
