@@ -52,7 +52,7 @@ def new_role(server_url: str, template: str, request: pytest.FixtureRequest) -> 
     yield make
     if request.config.getoption("--dsn"):
         with psycopg.connect(server_url, autocommit=True) as connection:
-            for name in made:
+            for name in reversed(made):  # who was granted something before who granted it
                 connection.execute(f"DROP ROLE {name}")
 
 

@@ -368,7 +368,8 @@ def analyzed(new_database: Callable[..., str], unanalyzed: str) -> str:
 
 @asynccontextmanager
 async def opened(url: str) -> AsyncIterator[Database]:
-    database = Database(url, 1)
+    """A store with the planner's settings of the embedded server, whichever server it is."""
+    database = Database(f"{url}{'&' if '?' in url else '?'}options=-crandom_page_cost%3D1.1", 1)
     await database.open()
     try:
         yield database
@@ -387,7 +388,6 @@ async def explained(database: Database, user: UUID | None, family: str, name: st
     """Run a statement as memstore does, in a user's scope or the operator's (None); give the plan and its counts."""
     statement: Any = f"EXPLAIN (ANALYZE, FORMAT JSON) {EVERY[family, name]}"
     async with database.admin_transaction() if user is None else database.user_transaction(user) as scope:
-        await scope.connection.execute("SET LOCAL random_page_cost = 1.1")  # as the embedded server has
         row = await scope.one(statement, dict, **values)
     assert row is not None
     return row["QUERY PLAN"][0]["Plan"]
