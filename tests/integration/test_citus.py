@@ -173,3 +173,72 @@ def test_nothing_is_sent_to_a_node_twice(clone: str) -> None:
         words = {part.split()[0].upper() for part in parts if not part.startswith("--")}
         assert words <= {"BEGIN", "SET", "SELECT"}, text
         assert sum("SELECT" in part for part in parts) <= 1, text  # Citus' own, of the transaction's number
+
+
+async def test_workers_backfills_tokens_and_erasure(owned: str) -> None:
+    """What the operator has stays on the coordinator, and is asked for beside what users have."""
+    async with await WorkingStore.open(owned, settings=SETTINGS | {"worker_sweep_seconds": 1}) as store:
+        token, erin = await store.tokens.create(user="erin", days=1), ids.user_id("erin")
+        talk = store.user("erin").conversation("c")
+        await talk.add_many([{"role": "user", "content": f"I live in Ghent, at number {n}."} for n in range(30)])
+        backfill = await store.backfills.begin(user="erin")
+        assert (await store.backfills.pause(backfill)).backfill.state == "paused"
+        await enqueue_pending(store._database)
+        assert erin not in {job.user_id for job in await store.jobs()}, "what a paused backfill has waits for it"
+        assert (await store.backfills.resume(backfill)).backfill.state == "running"
+        await enqueue_pending(store._database)
+        with psycopg.connect(owned) as connection:
+            connection.execute("set local citus.propagate_set_commands = 'local'")
+            connection.execute(f"set local memstore.user_id = '{erin}'")
+            connection.execute("update derivations set last_error = 'Timeout' where user_id = %s", [erin])
+        (error,) = {job.error for job in await store.jobs() if job.user_id == erin}
+        assert error == "chunks: Timeout, facts: Timeout, summaries: Timeout"
+        done = await store.work_until_done(backfill, lambda _: None)
+        assert (done.backfill.state, await store.backfills.verify(user="erin")) == ("done", [])
+        assert (await store.tokens.revoke(token)).revoked_at is not None
+        await store.user("erin").erase()
+        assert [one.user for one in await store.tokens.all()] == [None]
+        assert await store.backfills.plan(user="erin") is not None
+
+
+def test_events_are_complete_and_in_order(clone: str) -> None:
+    """The number of a transaction is the coordinator's, whatever the nodes count."""
+    with memstore.open(clone, settings=SETTINGS) as store:
+        talk = store.user("fay").conversation("c")
+        for n in range(5):
+            talk.add("user", f"Number {n}.")
+        events = store.user("fay").events(types=["message_added"])
+        assert [event.body["to_seq"] for event in events] == [1, 2, 3, 4, 5]
+        later = store.user("fay").events(after=events[2].cursor, types=["message_added"])
+        assert [event.body["to_seq"] for event in later] == [4, 5]
+
+
+def test_a_shard_moves_while_its_users_write(clone: str) -> None:
+    """As docs/how-to/many-machines.md has it: for the move the owner ignores row-level security, as a superuser does."""
+    stop, written = Event(), dict[str, int]()
+
+    def write(name: str) -> None:
+        with memstore.open(clone, settings=SETTINGS) as store:
+            for n in itertools.takewhile(lambda _: not stop.is_set(), itertools.count(1)):
+                store.user(name).conversation("c").add("user", f"{name} says {n}.", external_id=str(n))
+                written[name] = n
+
+    writers = [Thread(target=write, args=[f"writer{n}"]) for n in range(3)]
+    for writer in writers:
+        writer.start()
+    with psycopg.connect(clone, autocommit=True) as connection:
+        workers = connection.execute("select nodename, nodeport from pg_dist_node where groupid > 0").fetchall()
+        placed = connection.execute(
+            "select shardid, nodename, nodeport from citus_shards where table_name = 'users'::regclass"
+        ).fetchall()
+        for shard, *place in placed[:2]:
+            (other,) = [node for node in workers if node != tuple(place)]
+            connection.execute("select citus_move_shard_placement(%s, %s, %s, %s, %s)", [shard, *place, *other])
+    stop.set()
+    for writer in writers:
+        writer.join()
+    assert len(written) == 3
+    with memstore.open(clone, settings=SETTINGS) as store:
+        for name, last in written.items():
+            seqs = [message.seq for message in store.user(name).conversation("c").messages()]
+            assert seqs == list(range(1, last + 1))
