@@ -1,36 +1,28 @@
-"""A real Citus: `pytest --dsn postgresql://…/postgres -m citus`, of its coordinator, in a database that knows its nodes.
+"""A real Citus: `pytest --dsn postgresql://…/postgres -m citus`, the coordinator's, in a database that knows its nodes.
 
-With the same --dsn every other test has a distributed schema too (docs/how-to/many-machines.md says which are not for it).
+With the same --dsn all other tests have a distributed schema too; docs/how-to/many-machines.md says which were run.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 import memstore
 from memstore import ids
 from memstore.client.worker import WorkingStore
 from memstore.derive.worker import enqueue_pending
 from memstore.store import distribution, migrations, roles
-from memstore.store.sql import statements
-from memstore.testing import HashingEmbedder
 from tests.command_line import script
-from tests.conftest import add_nodes, create_database, drop_database, is_citus, nodes, with_database
-from tests.helpers.fakes import ScriptedChatModel
+from tests.conftest import add_nodes, create_database, drop_database, is_citus, with_database
 from tests.integration.test_isolation import SETTINGS, fill
 from tests.integration.test_statements import EVERY, OF_THE_QUEUE, PLANNED, numbered
-from tests.working import working
 
 pytestmark = pytest.mark.citus
 Make = Callable[..., str]
@@ -63,7 +55,9 @@ def owned(server_url: str, template: str, new_role: Make, login: Make) -> Iterat
     """The URL of a database with Citus and no tables, as its owner's: who may make roles, and is no superuser."""
     name, owner = f"test_{uuid4().hex[:12]}", new_role("createrole")
     create_database(server_url, name, owner=owner)
-    with psycopg.connect(server_url, autocommit=True) as superuser:  # roles are the server's, and its superuser's by now
+    with psycopg.connect(
+        server_url, autocommit=True
+    ) as superuser:  # roles are the server's, and its superuser's by now
         for role in roles.ROLES:
             superuser.execute(f"grant {role} to {owner} with admin option")
     add_nodes(server_url, name)
@@ -143,8 +137,10 @@ def test_every_statement_is_planned(clone: str, values: str) -> None:
 
 
 def _literal(name: str, of: str, values: str, has_model: bool) -> str:
-    is_id = name in ("user_id", "id", "conversation_id", "user") or (name == "model_id" and (has_model or values == "given"))
-    if values == "null" and not is_id or name == "model_id" and not is_id:
+    is_id = name in ("user_id", "id", "conversation_id", "user") or (
+        name == "model_id" and (has_model or values == "given")
+    )
+    if (values == "null" and not is_id) or (name == "model_id" and not is_id):
         return "null"
     kind = of.removesuffix("[]")
     value = "false" if kind == "boolean" and values == "false" else LITERALS.get(kind, "1")
@@ -152,10 +148,11 @@ def _literal(name: str, of: str, values: str, has_model: bool) -> str:
 
 
 def test_nothing_is_sent_to_a_node_twice(clone: str) -> None:
-    """Of each SET LOCAL Citus sends the text of the whole message to its nodes: what else is in that would be run there."""
+    """For each SET LOCAL Citus sends the text of the whole message to its nodes: what else is in it would run there."""
     sent: list[str] = []
     with memstore.open(
-        f"{clone}?options=-ccitus.log_remote_commands%3Don", settings=SETTINGS | {"max_chunks_in_memory": 5, "pool_size": 1}
+        f"{clone}?options=-ccitus.log_remote_commands%3Don",
+        settings=SETTINGS | {"max_chunks_in_memory": 5, "pool_size": 1},
     ) as store:
         with store._database._pool.connection() as connection:
             connection.add_notice_handler(lambda diag: sent.append(str(diag.message_primary)))
@@ -214,7 +211,7 @@ def test_events_are_complete_and_in_order(clone: str) -> None:
 
 
 def test_a_shard_moves_while_its_users_write(clone: str) -> None:
-    """As docs/how-to/many-machines.md has it: for the move the owner ignores row-level security, as a superuser does."""
+    """For the move the tables' owner ignores row-level security (docs/how-to/many-machines.md), as a superuser does."""
     stop, written = Event(), dict[str, int]()
 
     def write(name: str) -> None:
