@@ -1,4 +1,4 @@
-"""Distributing, against what Citus was measured to refuse: its two functions stand in. test_citus.py asks a real one."""
+"""Distributing, against what Citus was measured to refuse: its functions stand in; test_citus.py asks a real one."""
 
 from __future__ import annotations
 
