@@ -323,7 +323,8 @@ class Database:
     async def owner_transaction(self) -> AsyncIterator[AsyncConnection[Any]]:
         """Open a transaction as the login itself, that sees what the operator sees: for what the app role may not."""
         async with self.raw_connection() as connection, connection.transaction():
-            await connection.execute(SQL["path"] + ";\n" + SQL["operator"], self._confinement)
+            for setting in (SQL["path"], SQL["operator"]):  # each by itself, for Citus
+                await connection.execute(setting, self._confinement)
             yield connection
 
     @asynccontextmanager

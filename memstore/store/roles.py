@@ -59,7 +59,7 @@ def grant(url: str, login: str, role: str) -> Granted:
         if not login_exists:
             raise _by_hand(url, f"has no login {login!r}", f"CREATE ROLE {_quoted(login)} LOGIN PASSWORD '…'")
         if not role_exists:
-            raise _by_hand(url, f"has no role {name}, and this login may not make it", f"CREATE ROLE {name}")
+            raise _by_hand(url, f"has no role {name}, and this login may not make it", f"CREATE ROLE {name} LOGIN")
         if not is_granted:
             try:
                 connection.execute(Composable(SQL["grant"]).format(login=Identifier(login), role=Identifier(name)))

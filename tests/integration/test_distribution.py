@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -102,3 +103,26 @@ def test_all_or_nothing(new_database: Make, template: str) -> None:
 def test_without_citus_it_says_what_to_do(clone: str) -> None:
     told = script("db", "distribute", "-d", clone)
     assert (told.code, "CREATE EXTENSION citus" in told.err) == (1, True)
+
+
+def test_no_setting_shares_its_message_with_anything(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each SET LOCAL Citus sends its nodes the text of the whole message: what else is in it would run there."""
+    with memstore.open(url, settings=SETTINGS | {"max_chunks_in_memory": 5}) as store:
+        able = store._database.capabilities
+        monkeypatch.setattr(store._database, "capabilities", replace(able, citus=True))
+        messages: list[str] = []
+        real = psycopg.ClientCursor.execute
+
+        def record(self: psycopg.ClientCursor[object], query: object, *values: object, **options: object) -> object:
+            messages.append(str(query))
+            return real(self, query, *values, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(psycopg.ClientCursor, "execute", record)
+        talk = store.user("zoe").conversation("c")
+        talk.add_many([{"role": "user", "content": f"I live in Ghent, at number {n}."} for n in range(9)])
+        store.derive()
+        assert store.build_indexes() == []
+        assert store.user("zoe").recall("Ghent") and talk.context("Where do I live?", budget=500).receipt.id
+    sent = [message for message in messages if "SET LOCAL" in message]
+    assert any("hnsw.ef_search" in message for message in sent)
+    assert [message for message in sent if ";" in message.removesuffix(";")] == []

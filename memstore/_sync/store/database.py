@@ -324,7 +324,8 @@ class Database:
     def owner_transaction(self) -> Iterator[Connection[Any]]:
         """Open a transaction as the login itself, that sees what the operator sees: for what the app role may not."""
         with self.raw_connection() as connection, connection.transaction():
-            connection.execute(SQL["path"] + ";\n" + SQL["operator"], self._confinement)
+            for setting in (SQL["path"], SQL["operator"]):  # each by itself, for Citus
+                connection.execute(setting, self._confinement)
             yield connection
 
     @contextmanager
