@@ -70,7 +70,7 @@ def jobs(database: Database, *, failed: bool = False, limit: int = 1000) -> list
     users, conversations = [row[1] for row in rows], [row[2] for row in rows]
     errors = _fetch(database, SQL["errors"], users=users, conversations=conversations) if rows else []
     by_place = {(user, conversation): error for user, conversation, error in errors}
-    return [Job(*row, by_place.get(row[1:3])) for row in rows]
+    return [Job(*(*row, by_place.get(row[1:3]))) for row in rows]
 
 
 def forget(database: Database, user: UUID, conversation: UUID | None = None) -> int:
