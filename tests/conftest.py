@@ -10,14 +10,16 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
 import pytest
 
-from memstore.store import migrations
+from memstore.store import distribution, migrations
 from memstore.store.embedded.server import EmbeddedServer
 
 for name in [name for name in os.environ if name.startswith("MEMSTORE_")]:
@@ -35,7 +37,9 @@ SMOKE = 2  # tests of each generated file that are not marked slow
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--dsn", help="a Postgres of your own whose login may create databases, instead of the embedded one"
+        "--dsn",
+        help="a Postgres of your own whose superuser this logs in as, instead of the embedded one; or the coordinator "
+        "of a Citus, in a database that knows its nodes: then every test has a distributed schema",
     )
 
 
@@ -89,17 +93,31 @@ def server_url(request: pytest.FixtureRequest) -> Iterator[str]:
 def template(server_url: str) -> Iterator[str]:
     """The name of a migrated database that nobody is connected to."""
     name = f"{TEMPLATE}_{uuid4().hex[:8]}"
-    with psycopg.connect(server_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
-        migrations.upgrade(with_database(server_url, name))
-        yield name
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    create_database(server_url, name)
+    url = with_database(server_url, name)
+    if is_citus(server_url):
+        add_nodes(server_url, name)
+    migrations.upgrade(url)
+    if is_citus(server_url):
+        distribution.distribute(url)
+        for node in nodes(server_url):  # Citus' own daemons leave, or nothing can be made from it
+            with psycopg.connect(node, autocommit=True) as connection:
+                connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+                connection.execute(
+                    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", [name]
+                )
+    yield name
+    drop_database(server_url, name)
 
 
 @pytest.fixture(scope="session")
-def databases(server_url: str, template: str, request: pytest.FixtureRequest) -> Databases:
+def databases(server_url: str, template: str, request: pytest.FixtureRequest) -> Iterator[Databases]:
     """Databases that are as the template is, one at a time for whoever asks."""
-    return Databases(server_url, template, foreign=bool(request.config.getoption("--dsn")))
+    databases = Databases(server_url, template)
+    yield databases
+    if request.config.getoption("--dsn"):
+        for name in databases.names:
+            drop_database(server_url, name)
 
 
 @pytest.fixture
@@ -122,8 +140,9 @@ class Databases:
     To make one takes 80 ms and 330 files, and to remove the files of thousands took minutes: emptying takes 10 ms.
     """
 
-    def __init__(self, server_url: str, template: str, *, foreign: bool) -> None:
-        self._server, self._template, self._foreign = server_url, template, foreign
+    def __init__(self, server_url: str, template: str) -> None:
+        self._server, self._template = server_url, template
+        self.names: list[str] = []
         self._free: list[str] = []
         self._fresh: object = None
 
@@ -132,17 +151,16 @@ class Databases:
         """Give the URL of a database that nobody else has."""
         name = self._free.pop() if self._free else self._made()
         yield with_database(self._server, name)
-        if self._foreign:
-            with psycopg.connect(self._server, autocommit=True) as connection:
-                connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-        elif self._emptied(name):
+        if self._emptied(name):
             self._free.append(name)
+        else:
+            drop_database(self._server, name)
 
     def _made(self) -> str:
         name = f"test_{uuid4().hex[:12]}"
-        with psycopg.connect(self._server, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {self._template}")
-        if self._fresh is None and not self._foreign:
+        self.names.append(name)
+        create_database(self._server, name, self._template)
+        if self._fresh is None:
             with psycopg.connect(with_database(self._server, name)) as connection:
                 self._fresh = connection.execute(SHAPE).fetchone()
         return name
@@ -159,7 +177,8 @@ class Databases:
 # What a database is but for its rows, and that nobody else is in it. Nothing was analyzed, and not much was deleted:
 # else statements are planned by what was there before, and one test took two minutes in place of ten seconds.
 SHAPE = """
-select (select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend'),
+select (select count(*) from pg_stat_activity where datname = current_database() and backend_type = 'client backend'
+                                                     and application_name not like 'citus_internal%'),
        (select md5(string_agg(concat_ws(' ', relname, relkind, relacl::text, relrowsecurity, relforcerowsecurity,
                                         relpersistence, reloptions::text), ',' order by relname))
         from pg_class where relnamespace = current_schema()::regnamespace),
@@ -193,7 +212,7 @@ declare
 begin
     for name in select relname from pg_class where relnamespace = current_schema()::regnamespace and relkind = 'r'
                 and relname not in ('memstore_schema', 'store_keys') loop
-        execute format('select exists (select from %I)', name) into filled;
+        execute format('select exists (select 1 from %I)', name) into filled;
         if filled then execute format('delete from %I', name); end if;
     end loop;
 end $$
@@ -204,3 +223,51 @@ def with_database(url: str, name: str) -> str:
     """Give the URL of another database of the same server."""
     place, _, options = url.partition("?")
     return f"{place.rpartition('/')[0]}/{name}" + (f"?{options}" if options else "")
+
+
+def is_citus(server_url: str) -> bool:
+    """Return whether a server is the coordinator of a Citus."""
+    return len(nodes(server_url)) > 1
+
+
+@cache
+def nodes(server_url: str) -> list[str]:
+    """Return the URLs of the nodes of a Citus, the coordinator first; of another server its own."""
+    with psycopg.connect(server_url) as connection:
+        if connection.execute("SELECT to_regclass('pg_dist_node')").fetchone() == (None,):
+            return [server_url]
+        places = connection.execute("SELECT nodename || ':' || nodeport FROM pg_dist_node ORDER BY groupid").fetchall()
+    parts = urlsplit(server_url)
+    login = parts.netloc.rpartition("@")[0]
+    return [parts._replace(netloc=f"{login}@{place}").geturl() for (place,) in places]
+
+
+def create_database(server_url: str, name: str, template: str = "template0", owner: str = "DEFAULT") -> None:
+    """Make a database, on each node of a Citus."""
+    for node in nodes(server_url):
+        with psycopg.connect(node, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} OWNER {owner}")
+            if is_citus(server_url) and template != "template0":  # which gives tables, and no settings
+                connection.execute(f"ALTER DATABASE {name} SET citus.propagate_set_commands = 'local'")
+
+
+def drop_database(server_url: str, name: str) -> None:
+    """Drop a database, on each node of a Citus."""
+    for node in nodes(server_url):
+        with psycopg.connect(node, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
+def add_nodes(server_url: str, name: str) -> None:
+    """Make a database one of Citus, with few shards."""
+    every = nodes(server_url)
+    for node in every:
+        with psycopg.connect(with_database(node, name), autocommit=True) as connection:
+            connection.execute("CREATE EXTENSION citus")
+            connection.execute("SET citus.enable_ddl_propagation = off; CREATE EXTENSION vector")
+            connection.execute(f"ALTER DATABASE {name} SET citus.shard_count = 4")
+    places = [urlsplit(node) for node in every]
+    with psycopg.connect(with_database(server_url, name), autocommit=True) as connection:
+        connection.execute("SELECT citus_set_coordinator_host(%s, %s)", [places[0].hostname, places[0].port])
+        for place in places[1:]:
+            connection.execute("SELECT citus_add_node(%s, %s)", [place.hostname, place.port])

@@ -22,11 +22,13 @@ embeddings_app = group("Another embedder for users who have vectors, while recal
 
 @command(app)
 def upgrade() -> None:
-    """Make the tables, or bring them to the newest schema."""
-    from memstore.store import migrations
+    """Make the tables, or bring them to the newest schema; where the others are distributed, so are new ones."""
+    from memstore.store import distribution, migrations
 
     with _url() as url:
         migrations.prepare(url, upgrade_old=True)
+        if distribution.is_distributed(url):
+            distribution.distribute(url, lambda name: echo_hint(f"{name} is distributed …"))
         _print_status(migrations.status(url))
 
 

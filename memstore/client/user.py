@@ -285,7 +285,7 @@ class AsyncUserScope(AsyncUserFacts):
         """
         check_number(limit, "limit")
         names = to_list(types, "types", EventType)
-        async with self._database.user_transaction(self.id) as scope:
+        async with self._database.user_transaction(self.id, [receipts.HORIZON]) as scope:
             return await receipts.events(scope, after=after, types=names, limit=limit)
 
     async def update(self, *, settings: Mapping[str, Any]) -> None:

@@ -67,10 +67,13 @@ def read_one(statement: LiteralString, build: Callable[..., T], **values: Any) -
 class Transaction:
     """One transaction in the scope of one user, whose id every statement is given."""
 
-    def __init__(self, connection: AsyncConnection[Any], user_id: UUID, cache: IndexCache, *, outbox: bool) -> None:
+    def __init__(
+        self, connection: AsyncConnection[Any], user_id: UUID, cache: IndexCache, *, outbox: bool, citus: bool
+    ) -> None:
         self.connection = connection
         self.user_id = user_id
         self.cache = cache
+        self.citus = citus
         self.events: list[Event] = []
         self._outbox = outbox
         self.first: list[Any] = []  # the results of the reads that the transaction was opened with
@@ -107,8 +110,19 @@ class Transaction:
             return read.result(await cursor.fetchall())
 
     async def begin(self, statement: LiteralString, confinement: Mapping[str, str], reads: Sequence[Read[Any]]) -> None:
-        """Begin with a statement that confines the transaction, and make its first reads in the same round trip."""
-        self.first = await self._read_together(reads, (statement, confinement))
+        """Begin with a statement that confines the transaction, and make its first reads in the same round trip.
+
+        To its nodes Citus sends, for each SET LOCAL, the text of the whole message that it came with. So there each is
+        a message of its own, and reads come after them.
+        """
+        if not self.citus:
+            self.first = await self._read_together(reads, (statement, confinement))
+            return
+        values = {**confinement, "user_id": str(self.user_id)}
+        async with self.connection.pipeline(), AsyncClientCursor(self.connection) as cursor:
+            for part in statement.split(";\n"):
+                await cursor.execute(part, values)
+        self.first = await self.all_together(reads)
 
     async def all_together(self, reads: Sequence[Read[Any]]) -> list[Any]:
         """Return the result of each of these reads, in one round trip."""
@@ -299,7 +313,8 @@ class Database:
     async def owner_transaction(self) -> AsyncIterator[AsyncConnection[Any]]:
         """Open a transaction as the login itself, that sees what the operator sees: for what the app role may not."""
         async with self.raw_connection() as connection, connection.transaction():
-            await connection.execute(SQL["path"] + ";\n" + SQL["operator"], self._confinement)
+            for setting in (SQL["path"], SQL["operator"]):  # each by itself, for Citus
+                await connection.execute(setting, self._confinement)
             yield connection
 
     @asynccontextmanager
@@ -343,7 +358,8 @@ class Database:
         last = monotonic() + SECONDS_FOR_A_CONNECTION
         while True:
             connection = await self._connection()
-            transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox)
+            citus = self.capabilities.citus
+            transaction = Transaction(connection, user_id, self.cache, outbox=self._outbox, citus=citus)
             try:
                 await transaction.begin(statement, self._confinement, reads)
                 return transaction

@@ -1,8 +1,9 @@
 """One schema on many machines: Citus keeps the rows of a user together on one of them.
 
 Tables with rows of users are distributed by `user_id`, all colocated, so that every statement of a scope, foreign keys
-and transactions are of one node. Those of nobody (tokens, backfills, keys, the schema's revision) are copied to each.
-The queue stays on the coordinator, where workers ask. What Citus refuses the schema does not have: tests hold it.
+and transactions are of one node. The key of tombstones is copied to each. What the operator has (tokens, backfills,
+the schema's revision) stays on the coordinator, as does the queue: workers ask there. What Citus refuses neither the
+schema nor a statement has: tests hold it.
 """
 
 from __future__ import annotations
@@ -50,12 +51,25 @@ def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Di
     return Distributed(distributed, tuple(name for name, by_user, _ in tables if not by_user))
 
 
+def is_distributed(url: str) -> bool:
+    """Return whether memstore's tables were distributed."""
+    with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
+        return ROOT in (_distributed(connection) or ())
+
+
+def _distributed(connection: psycopg.Connection[Any]) -> set[str] | None:
+    """Return which tables are distributed, or copied to each node; None where there is no Citus."""
+    [(has_citus,)] = connection.execute(SQL["citus"]).fetchall()
+    return {name for (name,) in connection.execute(SQL["distributed"])} if has_citus else None
+
+
 def _distribute_all(
     connection: psycopg.Connection[Any], tables: Sequence[Table], progress: Callable[[str], None]
 ) -> None:
     keys = [
         ({"table": Identifier(table), "name": Identifier(name)}, Composable(definition))  # the server's own words
         for table, name, definition in connection.execute(SQL["foreign_keys"]).fetchall()
+        if table in {name for name, *_ in tables}
     ]
     connection.execute(SQL["in_turn"])
     for names, _ in keys:
@@ -69,8 +83,8 @@ def _distribute_all(
 
 
 def _check(connection: psycopg.Connection[Any], url: str) -> list[Table]:
-    [(installed, managed)] = connection.execute(SQL["citus"]).fetchall()
-    if not installed:
+    done = _distributed(connection)
+    if done is None:
         raise DatabaseError(
             f"{describe_url(url)} has no Citus. On the coordinator: CREATE EXTENSION citus, then citus_add_node for "
             "each worker (docs/how-to/many-machines.md)."
@@ -80,7 +94,6 @@ def _check(connection: psycopg.Connection[Any], url: str) -> list[Table]:
         raise DatabaseError(
             f"{describe_url(url)} has schema {status.revision}, not {status.head}. Run: memstore db upgrade"
         )
-    done = {name for (name,) in connection.execute(SQL["distributed"])} if managed else set()
     return [table for table in connection.execute(SQL["tables"]).fetchall() if table[0] not in done]
 
 

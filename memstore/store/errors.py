@@ -64,6 +64,11 @@ def translate(error: Exception, url: str) -> DatabaseError:
             f"{place} does not answer: {told}. Start it or correct the URL (MEMSTORE_DATABASE_URL); memstore never "
             "falls back to another database."
         )
+    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+        return DatabaseError(
+            f"{place} only reads, as a standby does: nothing of this call was stored. Give the primary's URL, or both "
+            "hosts with ?target_session_attrs=read-write."
+        )
     hint = (isinstance(error, psycopg.Error) and error.diag.message_hint) or ""
     if isinstance(error, psycopg.errors.InsufficientPrivilege) and str(error).startswith("permission denied"):
         hint = hint or (

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 HEAD = "0017"
+SERVER_VERSION = 150000
 SQL = statements("database")
 
 
@@ -38,8 +39,13 @@ class Status:
 
 
 def status(url: str) -> Status:
-    """Return the state of a database's tables."""
+    """Return the state of a database's tables. Raises `DatabaseError` where the server is too old for them."""
     with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
+        if connection.info.server_version < SERVER_VERSION:
+            raise DatabaseError(
+                f"{describe_url(url)} is PostgreSQL {connection.info.server_version // 10000}; memstore needs 15 or "
+                "newer. Give another URL, or leave it out for the embedded Postgres."
+            )
         made, foreign_tables = connection.execute(SQL["schema_exists"]).fetchone() or (False, False)
         if not made and foreign_tables:
             raise DatabaseError(

@@ -15,7 +15,7 @@ from uuid import UUID
 from memstore.errors import InvalidInput
 from memstore.models import Decision, Event, EventType, Json, Reason, Receipt
 from memstore.models.contexts import as_json
-from memstore.store.database import Transaction
+from memstore.store.database import Read, Transaction
 from memstore.store.sql import statements
 
 SQL = statements("receipts")
@@ -90,10 +90,16 @@ def _preview(
     return tuple(told)
 
 
+HORIZON: Read[int] = Read(SQL["horizon"], {}, lambda rows: int(rows[0][0]))
+
+
 async def events(scope: Transaction, *, after: str | None, types: Sequence[str] | None, limit: int) -> list[Event]:
-    """Return a user's events after a cursor, in the order in which a reader may rely on seeing all of them."""
+    """Return a user's events after a cursor, in the order in which a reader may rely on seeing all of them.
+
+    The transaction was opened with the `HORIZON`.
+    """
     transaction, event = _position(after)
-    values = {"after_transaction": transaction, "after_id": event}
+    values = {"after_transaction": transaction, "after_id": event, "oldest": scope.first[0]}
     return await scope.all(SQL["events"], _event, **values, types=types and list(types), limit=limit)
 
 

@@ -25,7 +25,6 @@ from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
 
 SQL = statements("roles")
-SERVER_VERSION = 150000
 # What a login is granted, and then becomes in each transaction: the first of these that it may.
 ROLES = ("memstore_app", "memstore_loader", "memstore_reader", "memstore_admin")
 READING = ("memstore_reader", "memstore_admin")
@@ -60,7 +59,7 @@ def grant(url: str, login: str, role: str) -> Granted:
         if not login_exists:
             raise _by_hand(url, f"has no login {login!r}", f"CREATE ROLE {_quoted(login)} LOGIN PASSWORD '…'")
         if not role_exists:
-            raise _by_hand(url, f"has no role {name}, and this login may not make it", f"CREATE ROLE {name}")
+            raise _by_hand(url, f"has no role {name}, and this login may not make it", f"CREATE ROLE {name} LOGIN")
         if not is_granted:
             try:
                 connection.execute(Composable(SQL["grant"]).format(login=Identifier(login), role=Identifier(name)))
@@ -83,7 +82,8 @@ class Capabilities:
     """What the server is, and whether this login must and may become one of memstore's roles.
 
     `schema` is where memstore's tables are, `vectors` where pgvector is. `pooled`: between here and the server is a
-    pooler, which may give each transaction another session. `writes`: anything can be stored.
+    pooler, which may give each transaction another session. `citus`: the database has Citus. `writes`: anything can be
+    stored, by this role and on this server, which is no standby.
     """
 
     server_version: int
@@ -94,10 +94,11 @@ class Capabilities:
     schema: str
     vectors: str
     pooled: bool
+    citus: bool
     writes: bool
 
 
-UNKNOWN = Capabilities(0, None, None, False, None, "public", "public", False, True)
+UNKNOWN = Capabilities(0, None, None, False, None, "public", "public", pooled=False, citus=False, writes=True)
 
 
 def capabilities(url: str) -> Capabilities:
@@ -106,11 +107,6 @@ def capabilities(url: str) -> Capabilities:
         asked = {"roles": list(ROLES), "reading": list(READING), "process": connection.info.backend_pid}
         [row] = connection.execute(SQL["capabilities"], asked).fetchall()
     found = Capabilities(*row)
-    if found.server_version < SERVER_VERSION:
-        raise DatabaseError(
-            f"{describe_url(url)} is PostgreSQL {found.server_version // 10000}; memstore needs 15 or newer. "
-            "Give another URL, or leave it out for the embedded Postgres."
-        )
     version = found.pgvector or found.pgvector_available
     if version is None:
         raise ExtensionMissing(

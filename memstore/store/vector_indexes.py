@@ -56,13 +56,18 @@ async def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -
 async def literally(scope: Transaction, statement: LiteralString, **values: Any) -> list[Any]:
     """Return the rows of the one query among statements that are sent as text, with literals for values.
 
-    For what a parameter cannot say: SET, and the dimensions of a type.
+    For what a parameter cannot say: SET, and the dimensions of a type. On a Citus each is a message of its own, as when
+    a transaction begins.
     """
+    rows: list[Any] = []
     async with AsyncClientCursor(scope.connection) as cursor:
-        await cursor.execute(statement, {**values, "user_id": str(scope.user_id)})
-        while cursor.description is None and cursor.nextset():
-            pass
-        return await cursor.fetchall()
+        for message in statement.split(";\n") if scope.citus else [statement]:
+            await cursor.execute(message, {**values, "user_id": str(scope.user_id)})
+            while cursor.description is None and cursor.nextset():
+                pass
+            if cursor.description is not None:
+                rows = await cursor.fetchall()
+    return rows
 
 
 async def indexed(scope: Transaction) -> list[UUID]:

@@ -3,7 +3,12 @@
 -- user_id comes first in every primary, unique and foreign key: rows of one user lie together, and the tables can be
 -- distributed by it. No triggers, no sequences, no ON DELETE SET NULL: a distributed table refuses them.
 
-create extension if not exists vector;
+do $$   -- where there is one, Citus would still send this to its nodes, and ask there who owns it
+begin
+    if not exists (select from pg_extension where extname = 'vector') then
+        create extension vector;
+    end if;
+end $$;
 -- It may live in a schema that search_path leaves out: in public, or with another store of this database.
 select set_config('search_path', concat_ws(', ', current_setting('search_path'), quote_ident(n.nspname)), true)
 from pg_extension e join pg_namespace n on n.oid = e.extnamespace
@@ -211,10 +216,11 @@ create table item_vectors (
     item_id   uuid    not null,
     chunk_index     integer not null,
     model_id  uuid    not null,
-    embedding vector  storage plain not null,
+    embedding vector  not null,
     primary key (user_id, item_id, chunk_index, model_id),
     foreign key (user_id, item_id, chunk_index) references item_text (user_id, item_id, chunk_index) on delete cascade
 );
+alter table item_vectors alter embedding set storage plain;   -- `storage` in `create table` came with Postgres 16
 
 -- Of users with very many chunks: which ones have a term, and how often. A row for each term and each run of numbers;
 -- `chunks` is packed, for each chunk 4 bytes of number, 2 of frequency, 2 of the chunk's length.
@@ -223,10 +229,11 @@ create table term_postings (
     term    bigint  not null,
     first   bigint  not null,                          -- the lowest number of the run
     holding integer not null,                          -- how many chunks of the run have the term
-    chunks   bytea   storage external not null,         -- what is common is long, and random to compression
+    chunks   bytea   not null,
     primary key (user_id, term, first),
     foreign key (user_id) references users (user_id) on delete cascade
 );
+alter table term_postings alter chunks set storage external;   -- what is common is long, and random to compression
 
 
 -- Derivation: watermarks, backfills, calls of chat models
@@ -370,10 +377,11 @@ create table document_vectors (
     path      text   not null,                             -- of the document's value, whose text it is of
     text      text,                                        -- that it is of; null for all of the value
     model_id  uuid   not null,
-    embedding vector storage main not null,                -- in the row, but for what is longer than a page
+    embedding vector not null,
     primary key (user_id, id, path, model_id),
     foreign key (user_id, id) references documents (user_id, id) on delete cascade
 );
+alter table document_vectors alter embedding set storage main;   -- in the row, but for what is longer than a page
 
 
 -- Erasure: what is kept of what was erased, which is no content. No foreign keys to users: it outlives them.

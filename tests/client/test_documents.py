@@ -148,7 +148,7 @@ async def test_who_writes_while_the_user_is_erased_writes_afterwards(store: Asyn
     notes = store.user("alice").documents()
     await notes.put(PLACE, "before", {})
     with ThreadPoolExecutor(1) as pool, psycopg.connect(store.url) as erasing:
-        erasing.execute("SELECT FROM users FOR UPDATE")
+        erasing.execute("SELECT FROM users WHERE user_id = %s FOR UPDATE", [store.user("alice").id])
         written = pool.submit(write_alone, store.url)
         while not waits(store.url):
             assert not written.done()

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from memstore.store.roles import ROLES
+from tests.conftest import create_database, drop_database
 
 TABLES = {
     "users",
@@ -51,7 +52,7 @@ def new_role(server_url: str, template: str, request: pytest.FixtureRequest) -> 
     yield make
     if request.config.getoption("--dsn"):
         with psycopg.connect(server_url, autocommit=True) as connection:
-            for name in made:
+            for name in reversed(made):  # who was granted something before who granted it
                 connection.execute(f"DROP ROLE {name}")
 
 
@@ -64,15 +65,13 @@ def new_database(
 
     def make(template: str = "template0", owner: str = "DEFAULT") -> str:
         made.append(f"test_{uuid4().hex[:12]}")
-        with psycopg.connect(server_url, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {made[-1]} TEMPLATE {template} OWNER {owner}")
+        create_database(server_url, made[-1], template, owner)
         return urlsplit(server_url)._replace(path=f"/{made[-1]}").geturl()
 
     yield make
     if request.config.getoption("--dsn"):
-        with psycopg.connect(server_url, autocommit=True) as connection:
-            for name in made:
-                connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        for name in made:
+            drop_database(server_url, name)
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,9 @@
-"""Distributing, against what Citus was measured to refuse: there is no Citus here, and its two functions stand in.
-
-`pytest --dsn … -m citus` runs what asks a real one (docs/how-to/many-machines.md).
-"""
+"""Distributing, against what Citus was measured to refuse: its functions stand in; test_citus.py asks a real one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -14,10 +12,19 @@ import memstore
 from memstore.errors import DatabaseError
 from memstore.store import distribution
 from tests.command_line import script
+from tests.conftest import is_citus
 from tests.integration.test_isolation import SETTINGS, fill
-from tests.integration.test_schema import KEYS, OF_THE_OPERATOR, OUTLIVING, TABLES, VERSIONS
+from tests.integration.test_schema import KEYS, OUTLIVING, TABLES
 
 Make = Callable[..., str]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def plain(server_url: str) -> None:
+    if is_citus(server_url):
+        pytest.skip("its functions stand in here")
+
+
 # Each check is a line of what was found by running Citus 14: research of the schema, written down when it was designed.
 STAND_IN = """
 create table pg_dist_partition (logicalrelid regclass primary key, at_root boolean);
@@ -70,7 +77,7 @@ def test_every_table_is_spread_by_user_or_copied_and_keys_and_policies_are_as_be
         connection.execute(STAND_IN)
         done = distribution.distribute(url)
         assert set(done.distributed) == TABLES | OUTLIVING
-        assert set(done.reference) == OF_THE_OPERATOR | KEYS | {VERSIONS}
+        assert set(done.reference) == KEYS
         assert set(connection.execute(CONSTRAINTS)) == keys and len(keys) > 10
         assert connection.execute(FORCED).fetchall() == forced
     with psycopg.connect(url) as connection:
@@ -98,35 +105,24 @@ def test_without_citus_it_says_what_to_do(clone: str) -> None:
     assert (told.code, "CREATE EXTENSION citus" in told.err) == (1, True)
 
 
-@pytest.mark.citus
-def test_a_real_citus_keeps_users_apart_and_together(
-    server_url: str, new_database: Make, template: str, request: pytest.FixtureRequest
-) -> None:
-    """On the coordinator of a Citus with workers: `pytest --dsn postgresql://…/postgres -m citus`."""
-    if not request.config.getoption("--dsn"):
-        pytest.skip("needs --dsn of a Citus")
-    url = new_database(template)
-    with psycopg.connect(url, autocommit=True) as connection:
-        if connection.execute("select from pg_available_extensions where name = 'citus'").fetchone() is None:
-            pytest.skip("this server has no Citus")
-        nodes = psycopg.connect(server_url).execute("select nodename, nodeport from pg_dist_node where groupid > 0")
-        connection.execute("create extension if not exists citus")
-        for node in nodes.fetchall():
-            connection.execute("select citus_add_node(%s, %s)", node)
-    fill(url)
-    before = [_state(url, user) for user in ("alice", "bob")]
-    distribution.distribute(url)
-    assert [_state(url, user) for user in ("alice", "bob")] == before
-    with memstore.open(url, settings=SETTINGS) as store:
-        carol = store.user("carol").conversation("c")
-        carol.add("user", "I live in Ghent and I am allergic to nuts.")
+def test_no_setting_shares_its_message_with_anything(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each SET LOCAL Citus sends its nodes the text of the whole message: what else is in it would run there."""
+    with memstore.open(url, settings=SETTINGS | {"max_chunks_in_memory": 5}) as store:
+        able = store._database.capabilities
+        monkeypatch.setattr(store._database, "capabilities", replace(able, citus=True))
+        messages: list[str] = []
+        real = psycopg.ClientCursor.execute
+
+        def record(self: psycopg.ClientCursor[object], query: object, *values: object, **options: object) -> object:
+            messages.append(str(query))
+            return real(self, query, *values, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(psycopg.ClientCursor, "execute", record)
+        talk = store.user("zoe").conversation("c")
+        talk.add_many([{"role": "user", "content": f"I live in Ghent, at number {n}."} for n in range(9)])
         store.derive()
-        assert [fact.text for fact in carol.user.facts()] and carol.user.recall("nuts")
-        assert not store.user("bob").recall("Ghent nuts", tiers=["facts"])
-        store.user("alice").erase()
-        assert store.user("alice").facts(state="all") == []
-
-
-def _state(url: str, user: str) -> object:
-    with memstore.open(url, settings=SETTINGS) as store:
-        return [hit.id for hit in store.user(user).recall("Lisbon")], [fact.text for fact in store.user(user).facts()]
+        assert store.build_indexes() == []
+        assert store.user("zoe").recall("Ghent") and talk.context("Where do I live?", budget=500).receipt.id
+    sent = [message for message in messages if "SET LOCAL" in message]
+    assert any("hnsw.ef_search" in message for message in sent)
+    assert [message for message in sent if ";" in message.removesuffix(";")] == []

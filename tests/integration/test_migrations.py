@@ -122,6 +122,16 @@ def test_a_migration_that_fails_leaves_nothing_behind(new_database: Make) -> Non
     assert objects(url) == before
 
 
+def test_an_older_server_is_refused_before_anything_else(new_database: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = new_database()
+    before = objects(url)
+    monkeypatch.setattr(migrations, "SERVER_VERSION", 990000)
+    for attempt in (lambda: migrations.prepare(url, upgrade_old=True), lambda: memstore.open(url, settings=SETTINGS)):
+        with pytest.raises(DatabaseError, match=r"is PostgreSQL \d\d; memstore needs 15 or newer"):
+            attempt()
+    assert objects(url) == before
+
+
 @pytest.mark.parametrize("upgrade_old", [False, True])
 def test_tables_of_a_newer_memstore_are_left_alone(new_database: Make, template: str, upgrade_old: bool) -> None:
     url = new_database(template)

@@ -65,6 +65,7 @@ OF_THE_SERVER = {  # read no table that has users
     ("database", "migration_lock"),
     ("roles", "standing"),
     ("tombstones", "key"),
+    ("receipts", "horizon"),
     ("vector_indexes", "state"),
     ("vector_indexes", "owner"),
     ("vector_indexes", "building_lock"),
@@ -343,10 +344,14 @@ SINCE = datetime(2024, 1, 3, tzinfo=UTC)
 HEAVY, MIDDLE, SMALL = user_number(0), user_number(500), user_number(7)
 
 
+PLANNER = "alter database {} set random_page_cost = 1.1"  # as the embedded server has
+
+
 @pytest.fixture(scope="module")
 def unanalyzed(new_database: Callable[..., str], template: str) -> str:
     url = new_database(template)
     with psycopg.connect(url) as connection:
+        connection.execute(PLANNER.format(connection.info.dbname))
         for table in sorted(TABLES):
             connection.execute(f"alter table {table} set (autovacuum_enabled = false)")
         connection.execute(SEED)
@@ -361,6 +366,7 @@ def unanalyzed(new_database: Callable[..., str], template: str) -> str:
 def analyzed(new_database: Callable[..., str], unanalyzed: str) -> str:
     url = new_database(psycopg.conninfo.conninfo_to_dict(unanalyzed)["dbname"])
     with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(PLANNER.format(connection.info.dbname))
         connection.execute("analyze")
     return url
 

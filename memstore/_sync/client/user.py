@@ -279,7 +279,7 @@ class UserScope(UserFacts):
         """
         check_number(limit, "limit")
         names = to_list(types, "types", EventType)
-        with self._database.user_transaction(self.id) as scope:
+        with self._database.user_transaction(self.id, [receipts.HORIZON]) as scope:
             return receipts.events(scope, after=after, types=names, limit=limit)
 
     def update(self, *, settings: Mapping[str, Any]) -> None:

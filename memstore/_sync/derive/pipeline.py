@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, groupby
 from threading import Event as Flag, Lock
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 from uuid import UUID
 
 from memstore._compat import run_all_threads
@@ -37,7 +37,6 @@ from memstore.store.rows import PendingWork, StaleWork
 
 logger = logging.getLogger("memstore")
 
-W = TypeVar("W", bound=PendingWork)
 Progress = Callable[[str, int, int], None]
 OnCall = Callable[[CallProgress], None]
 SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
@@ -110,6 +109,11 @@ class RunState:
             self.done[work.deriver] += to_seq - work.done_seq
             self.progress(work.deriver, self.done[work.deriver], self.totals[work.deriver])
 
+    def wait(self, deriver: str, error: ModelUnavailable) -> None:
+        """Record that messages wait for a chat model, and why."""
+        if (waiting := f"{deriver}: {error}") not in self.waiting:
+            self.waiting.append(waiting)
+
     def complete(self, call: CallProgress) -> CallProgress:
         """Return the progress of a call with what this run knows: how far it is, and how long the rest may take."""
         now, deriver = time.monotonic(), call.usage.deriver
@@ -170,7 +174,7 @@ def _run_deriver(database: Database, deriver: Deriver, only: DeriveScope, redo: 
         if deriver.name in only.derivers:
             _derive_pending(database, deriver, only, run)
     except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
-        run.waiting.append(f"{deriver.name}: {error}")
+        run.wait(deriver.name, error)
 
 
 def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run: RunState) -> None:
@@ -185,10 +189,20 @@ def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run
             return
         after = page[-1]
         if deriver.producer.uses_llm:  # one by one, in order: a model is shown what is known by then
-            works = list(page)
-            while works and not run.stop_requested.is_set():
-                work, *works = _sort_by_time(database, works)
-                works[:0] = _advance(database, deriver, [work], run)
+            is_away = False
+            for user, own in groupby(page, key=lambda work: work.user_id):
+                works = list(own)
+                try:
+                    while works and not run.stop_requested.is_set():
+                        with database.user_transaction(user) as scope:
+                            work, *works = watermarks.in_order(scope, works)
+                        works[:0] = _advance(database, deriver, [work], run)
+                        is_away = False
+                except ModelUnavailable as error:
+                    if is_away:
+                        raise
+                    is_away = True  # or it is for this user's words alone, which must not hold up the others
+                    run.wait(deriver.name, error)
             continue
         # Short conversations in groups, so that the encoder is not fed them one by one.
         sizes = accumulate(work.last_seq - work.done_seq for work in page)
@@ -196,15 +210,6 @@ def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run
             group = [work for work, _ in sized]
             while group and not run.stop_requested.is_set():
                 group = _advance(database, deriver, group, run)
-
-
-def _sort_by_time(database: Database, works: Sequence[W]) -> list[W]:
-    """Return works of one user after the other, in the order in which their next messages were said."""
-    ordered: list[W] = []
-    for user, own in groupby(works, key=lambda work: work.user_id):
-        with database.user_transaction(user) as scope:
-            ordered += watermarks.in_order(scope, list(own))
-    return ordered
 
 
 def _advance(database: Database, deriver: Deriver, group: list[PendingWork], run: RunState) -> list[PendingWork]:

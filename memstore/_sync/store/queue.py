@@ -65,9 +65,12 @@ def counts(database: Database) -> JobCounts:
 
 
 def jobs(database: Database, *, failed: bool = False, limit: int = 1000) -> list[Job]:
-    """Return the jobs that wait or run, or those that have failed, by their number."""
-    statuses = list(FAILED if failed else OPEN)
-    return [Job(*row) for row in _fetch(database, SQL["jobs"], statuses=statuses, limit=limit)]
+    """Return the jobs that wait or run, or those that have failed, by their number, with what went wrong."""
+    rows = _fetch(database, SQL["jobs"], statuses=list(FAILED if failed else OPEN), limit=limit)
+    users, conversations = [row[1] for row in rows], [row[2] for row in rows]
+    errors = _fetch(database, SQL["errors"], users=users, conversations=conversations) if rows else []
+    by_place = {(user, conversation): error for user, conversation, error in errors}
+    return [Job(*(*row, by_place.get(row[1:3]))) for row in rows]
 
 
 def forget(database: Database, user: UUID, conversation: UUID | None = None) -> int:

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memstore._sync.store.database import Transaction
+from memstore._sync.store.database import Read, Transaction
 from memstore.errors import InvalidInput
 from memstore.models import Decision, Event, EventType, Json, Reason, Receipt
 from memstore.models.contexts import as_json
@@ -89,10 +89,16 @@ def _preview(
     return tuple(told)
 
 
+HORIZON: Read[int] = Read(SQL["horizon"], {}, lambda rows: int(rows[0][0]))
+
+
 def events(scope: Transaction, *, after: str | None, types: Sequence[str] | None, limit: int) -> list[Event]:
-    """Return a user's events after a cursor, in the order in which a reader may rely on seeing all of them."""
+    """Return a user's events after a cursor, in the order in which a reader may rely on seeing all of them.
+
+    The transaction was opened with the `HORIZON`.
+    """
     transaction, event = _position(after)
-    values = {"after_transaction": transaction, "after_id": event}
+    values = {"after_transaction": transaction, "after_id": event, "oldest": scope.first[0]}
     return scope.all(SQL["events"], _event, **values, types=types and list(types), limit=limit)
 
 

@@ -57,13 +57,18 @@ def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -> list
 def literally(scope: Transaction, statement: LiteralString, **values: Any) -> list[Any]:
     """Return the rows of the one query among statements that are sent as text, with literals for values.
 
-    For what a parameter cannot say: SET, and the dimensions of a type.
+    For what a parameter cannot say: SET, and the dimensions of a type. On a Citus each is a message of its own, as when
+    a transaction begins.
     """
+    rows: list[Any] = []
     with ClientCursor(scope.connection) as cursor:
-        cursor.execute(statement, {**values, "user_id": str(scope.user_id)})
-        while cursor.description is None and cursor.nextset():
-            pass
-        return cursor.fetchall()
+        for message in statement.split(";\n") if scope.citus else [statement]:
+            cursor.execute(message, {**values, "user_id": str(scope.user_id)})
+            while cursor.description is None and cursor.nextset():
+                pass
+            if cursor.description is not None:
+                rows = cursor.fetchall()
+    return rows
 
 
 def indexed(scope: Transaction) -> list[UUID]:

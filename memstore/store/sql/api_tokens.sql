@@ -11,7 +11,7 @@ WHERE hash = %(hash)s AND revoked_at IS NULL AND (expires_at IS NULL OR expires_
 
 -- exist --
 -- Whether a token was ever made: who takes back the last one does not open the door.
-SELECT EXISTS (SELECT FROM api_tokens) AS made
+SELECT EXISTS (SELECT 1 FROM api_tokens) AS made
 
 -- tokens --
 -- Every token but itself, the latest first.

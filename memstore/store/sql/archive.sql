@@ -26,13 +26,14 @@ LIMIT %(limit)s
 
 -- fragment chunks --
 -- The chunks of an item, in order; their vectors, one after the other, of those that have one.
+-- What a value makes empty Citus must still know to be of this user: so no model is compared to null, and t is tied to i.
 SELECT jsonb_agg(jsonb_build_array(t.start, t.stop, CASE WHEN t.tier = 'facts' THEN t.conversation_id END,
                                    t.recorded_at, v.embedding IS NOT NULL) ORDER BY t.chunk_index) AS chunks,
        string_agg(vector_send(v.embedding), '' ORDER BY t.chunk_index) AS vectors
 FROM item_text t
 LEFT JOIN item_vectors v ON v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk_index = t.chunk_index
-                            AND v.model_id = %(model_id)s
-WHERE t.user_id = %(user_id)s AND t.item_id = i.id AND %(with_chunks)s
+                            AND v.model_id = coalesce(%(model_id)s, i.user_id)
+WHERE t.user_id = %(user_id)s AND t.user_id = i.user_id AND t.item_id = i.id AND %(with_chunks)s
 
 -- messages --
 -- The messages of a conversation, in order, with their chunks.

@@ -182,7 +182,7 @@ DELETE FROM item_text WHERE user_id = %(user_id)s AND item_id = ANY(%(item_ids)s
 
 -- fragment outdated --
 -- Whether a fact that is superseded was made from one of the messages from_seq to to_seq of a conversation.
-EXISTS (SELECT FROM messages p
+EXISTS (SELECT 1 FROM messages p
         JOIN fact_sources fs ON fs.user_id = p.user_id AND fs.message_id = p.id
         JOIN facts f ON f.user_id = fs.user_id AND f.id = fs.fact_id
         LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c

@@ -1,7 +1,6 @@
 -- citus --
--- Whether this database has Citus, and whether memstore's tables are distributed.
-SELECT to_regproc('create_distributed_table') IS NOT NULL AS installed,
-       to_regclass('pg_dist_partition') IS NOT NULL AS managed
+-- Whether this database has Citus.
+SELECT to_regclass('pg_dist_partition') IS NOT NULL AS has_citus
 
 -- distributed --
 -- Which tables are distributed, or copied to each node.
@@ -10,13 +9,13 @@ FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid
 WHERE c.relnamespace = current_schema()::regnamespace
 
 -- tables --
--- memstore's tables: those with rows of users, the root first, and those of nobody.
+-- memstore's tables but the operator's: those with rows of users, the root first, and those of nobody.
 SELECT c.relname AS name,
-       EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'by_user') AS by_user,
+       EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname = 'by_user') AS by_user,
        c.relforcerowsecurity AS forced
 FROM pg_class c
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
-  AND (c.relname = 'memstore_schema' OR EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid))
+  AND EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid AND p.polname IN ('by_user', 'for_everybody'))
 ORDER BY c.relname <> 'users', c.relname
 
 -- foreign_keys --
@@ -24,7 +23,7 @@ ORDER BY c.relname <> 'users', c.relname
 SELECT c.relname AS table, k.conname AS name, pg_get_constraintdef(k.oid) AS definition
 FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
 WHERE k.contype = 'f' AND c.relnamespace = current_schema()::regnamespace
-  AND EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = c.oid)
+  AND EXISTS (SELECT 1 FROM pg_policy p WHERE p.polrelid = c.oid)
 ORDER BY c.relname, k.conname
 
 -- in_turn --

@@ -1,9 +1,10 @@
 -- put --
 -- A document, new or in place of the one of its name.
-INSERT INTO documents (user_id, id, namespace, key, value, ttl, expires_at)
-VALUES (%(user_id)s, %(id)s, %(namespace)s, %(key)s, %(value)s, %(ttl)s::interval, now() + %(ttl)s::interval)
+INSERT INTO documents (user_id, id, namespace, key, value, ttl, expires_at, updated_at)
+VALUES (%(user_id)s, %(id)s, %(namespace)s, %(key)s, %(value)s, %(ttl)s::interval, now() + %(ttl)s::interval,
+        clock_timestamp())
 ON CONFLICT (user_id, id) DO UPDATE
-SET value = excluded.value, ttl = excluded.ttl, expires_at = excluded.expires_at, updated_at = clock_timestamp()
+SET value = excluded.value, ttl = excluded.ttl, expires_at = excluded.expires_at, updated_at = excluded.updated_at
 
 -- add_vector --
 -- The vector of a text in a document.
@@ -18,7 +19,7 @@ JOIN embedding_models m ON m.user_id = v.user_id AND m.id = v.model_id
 JOIN documents d ON d.user_id = v.user_id AND d.id = v.id
 WHERE v.user_id = %(user_id)s AND m.user_id = %(user_id)s AND d.user_id = %(user_id)s AND m.state = 'serving'
   AND (v.text IS NOT NULL OR v.path = '$')
-  AND NOT EXISTS (SELECT FROM document_vectors o
+  AND NOT EXISTS (SELECT 1 FROM document_vectors o
                   WHERE o.user_id = %(user_id)s AND o.id = v.id AND o.path = v.path AND o.model_id = %(model_id)s)
 
 -- lacking --
@@ -57,11 +58,11 @@ DELETE FROM documents WHERE user_id = %(user_id)s AND expires_at <= now()
 -- refresh --
 -- Those that were read live on; what is over stays over, unless it is still shown.
 -- One that somebody writes meanwhile begins anew by that: nobody waits here, so that readers and writers never deadlock.
-UPDATE documents SET expires_at = now() + ttl
-WHERE user_id = %(user_id)s
-  AND id IN (SELECT d.id FROM documents d
-             WHERE d.user_id = %(user_id)s AND d.id = ANY(%(ids)s::uuid[]) AND d.ttl IS NOT NULL AND <alive>
-             FOR UPDATE SKIP LOCKED)
+UPDATE documents SET expires_at = shown.until
+FROM (SELECT d.id, now() + d.ttl AS until FROM documents d
+      WHERE d.user_id = %(user_id)s AND d.id = ANY(%(ids)s::uuid[]) AND d.ttl IS NOT NULL AND <alive>
+      FOR UPDATE SKIP LOCKED) AS shown
+WHERE documents.user_id = %(user_id)s AND documents.id = shown.id
 
 -- fragment alive --
 (%(expired)s OR d.expires_at IS NULL OR d.expires_at > now())

@@ -1,6 +1,6 @@
 -- moved --
 -- Whether one embedder took another's place for anybody, or is about to.
-SELECT EXISTS (SELECT FROM embedding_models a JOIN embedding_models b ON b.user_id = a.user_id
+SELECT EXISTS (SELECT 1 FROM embedding_models a JOIN embedding_models b ON b.user_id = a.user_id
                WHERE a.id = %(one)s AND b.id = %(other)s) AS found
 
 -- add --
@@ -17,7 +17,7 @@ WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- renew --
 -- Its time says since when no chunk that was there has been given a vector: arrays in every process are read anew.
-UPDATE embedding_models SET created_at = clock_timestamp() WHERE user_id = %(user_id)s AND id = %(id)s
+UPDATE embedding_models SET created_at = now() WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- touch --
 -- The user's chunks are another version of them.
@@ -32,7 +32,7 @@ LEFT JOIN messages m ON m.user_id = t.user_id AND m.id = t.item_id
 LEFT JOIN summaries s ON s.user_id = t.user_id AND s.id = t.item_id
 LEFT JOIN facts f ON f.user_id = t.user_id AND f.id = t.item_id
 WHERE t.user_id = %(user_id)s AND t.number > %(after)s
-  AND NOT EXISTS (SELECT FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id
+  AND NOT EXISTS (SELECT 1 FROM item_vectors v WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id
                                                AND v.chunk_index = t.chunk_index AND v.model_id = %(model_id)s)
 ORDER BY t.number
 LIMIT %(limit)s

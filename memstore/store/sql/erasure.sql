@@ -92,7 +92,7 @@ WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 -- Removes the summaries of ranges that messages are in.
 DELETE FROM summaries s
 WHERE s.user_id = %(user_id)s AND s.conversation_id = %(conversation_id)s
-  AND EXISTS (SELECT FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS run (first, last)
+  AND EXISTS (SELECT 1 FROM unnest(%(firsts)s::bigint[], %(lasts)s::bigint[]) AS run (first, last)
               WHERE run.first <= s.to_seq AND run.last >= s.from_seq)
 RETURNING s.id, s.level, s.from_seq
 
@@ -120,7 +120,7 @@ SELECT f.id, bool_or(s.message_id IS NOT NULL AND doomed.id IS NULL) AS said_els
        bool_or(doomed.id IS NOT NULL AND s.recorded_at <= f.recorded_at) AS born_here,
        coalesce(max(m.occurred_at) FILTER (WHERE doomed.id IS NOT NULL)
                 > max(m.occurred_at) FILTER (WHERE doomed.id IS NULL), false)
-       AND EXISTS (SELECT FROM fact_changes c
+       AND EXISTS (SELECT 1 FROM fact_changes c
                    JOIN facts o ON o.user_id = c.user_id AND o.id = c.fact_id
                    WHERE c.user_id = %(user_id)s AND o.user_id = %(user_id)s AND c.other_id = f.id
                      AND c.action = 'superseded' AND o.state = 'superseded') AS ended_others,
@@ -165,7 +165,7 @@ FROM fact_changes c
 JOIN facts f ON f.user_id = c.user_id AND f.id = c.other_id
 WHERE c.user_id = %(user_id)s AND f.user_id = %(user_id)s AND c.fact_id = ANY(%(facts)s::uuid[])
   AND c.action = 'edited' AND NOT f.id = ANY(%(facts)s::uuid[])
-  AND NOT EXISTS (SELECT FROM fact_sources s WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
+  AND NOT EXISTS (SELECT 1 FROM fact_sources s WHERE s.user_id = %(user_id)s AND s.fact_id = f.id
                                                AND NOT s.message_id = ANY(%(messages)s::uuid[]))
 
 -- sources_of --
@@ -209,8 +209,8 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND to_seq
 DELETE FROM receipts r
 WHERE r.user_id = %(user_id)s
   AND (r.id::text = ANY(%(ids)s::text[]) OR r.conversation_id = %(conversation_id)s AND r.recorded_at >= %(since)s
-       OR EXISTS (SELECT FROM jsonb_path_query(r.body, '$.*[*].id') AS named WHERE named #>> '{}' = ANY(%(ids)s::text[]))
-       OR EXISTS (SELECT FROM jsonb_path_query(r.body, '$.*[*].others[*]') AS named
+       OR EXISTS (SELECT 1 FROM jsonb_path_query(r.body, '$.*[*].id') AS named WHERE named #>> '{}' = ANY(%(ids)s::text[]))
+       OR EXISTS (SELECT 1 FROM jsonb_path_query(r.body, '$.*[*].others[*]') AS named
                   WHERE named #>> '{}' = ANY(%(ids)s::text[])))
 RETURNING r.id
 
@@ -322,7 +322,7 @@ FROM (
     SELECT 'receipts' FROM receipts r
     WHERE r.user_id = %(user_id)s
       AND (r.conversation_id = ANY(%(ids)s::uuid[])
-           OR EXISTS (SELECT FROM jsonb_path_query(r.body, '$.** ? (@.type() == "string")') AS said
+           OR EXISTS (SELECT 1 FROM jsonb_path_query(r.body, '$.** ? (@.type() == "string")') AS said
                       WHERE said #>> '{}' = ANY(%(texts)s::text[])))
     UNION ALL
     SELECT 'events' FROM events e

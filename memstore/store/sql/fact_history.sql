@@ -20,7 +20,7 @@ WHERE user_id = %(user_id)s AND id = %(id)s
 SELECT u.id
 FROM fact_changes u
 WHERE u.user_id = %(user_id)s AND u.fact_id = %(fact_id)s AND u.undoes = %(id)s
-  AND NOT EXISTS (SELECT FROM fact_changes uu WHERE uu.user_id = %(user_id)s AND uu.undoes = u.id)
+  AND NOT EXISTS (SELECT 1 FROM fact_changes uu WHERE uu.user_id = %(user_id)s AND uu.undoes = u.id)
 
 -- changes --
 -- The life of a fact: what was done to it, from the log, and the edits of others that it came from.
@@ -46,7 +46,7 @@ SELECT c.id, c.fact_id, c.action, c.other_id, c.before, c.after, c.actor, c.undo
 FROM fact_changes c
 WHERE c.user_id = %(user_id)s AND c.other_id = %(other_id)s AND c.action = 'superseded'
   AND (%(since)s::timestamptz IS NULL OR c.recorded_at >= %(since)s)
-  AND NOT EXISTS (SELECT FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
+  AND NOT EXISTS (SELECT 1 FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
 ORDER BY c.recorded_at DESC, c.id
 
 -- given_up --
@@ -73,7 +73,7 @@ FROM fact_changes c
 LEFT JOIN facts o ON o.user_id = c.user_id AND o.id = c.other_id
 WHERE c.user_id = %(user_id)s AND c.other_id IS NOT NULL AND o.id IS NULL AND c.undoes IS NULL
   AND c.action IN ('superseded', 'conflicted')
-  AND NOT EXISTS (SELECT FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
+  AND NOT EXISTS (SELECT 1 FROM fact_changes u WHERE u.user_id = %(user_id)s AND u.undoes = c.id)
 ORDER BY c.recorded_at DESC, c.id
 
 -- past --

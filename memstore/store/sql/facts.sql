@@ -108,7 +108,7 @@ WITH near AS (
       AND f.type = %(type)s AND f.subject = %(subject)s
       AND s.stop IS NOT NULL
       AND least(s.stop, %(stop)s) - greatest(s.start, %(start)s) > 0.5 * greatest(s.stop - s.start, %(stop)s - %(start)s)
-      AND EXISTS (SELECT FROM fact_changes c
+      AND EXISTS (SELECT 1 FROM fact_changes c
                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.actor = 'hand'
                     AND c.action IN ('retracted', 'edited'))
 ), chosen AS (
@@ -159,7 +159,7 @@ WHERE f.user_id = %(user_id)s AND f.state = 'active' AND f.occurred_at <= %(unti
   AND coalesce(f.valid_to, 'infinity') > %(until)s
   AND (%(aside)s::uuid IS NULL OR f.recipe = 'hand'
        OR (f.recipe = ANY(%(recipes)s::text[])
-           AND EXISTS (SELECT FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
+           AND EXISTS (SELECT 1 FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
                        WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND m.conversation_id <> %(aside)s)))
 ORDER BY f.occurred_at DESC, f.id
 LIMIT %(limit)s
@@ -185,9 +185,9 @@ USING messages m, facts f
 WHERE s.user_id = %(user_id)s AND m.user_id = %(user_id)s AND m.id = s.message_id
   AND f.user_id = %(user_id)s AND f.id = s.fact_id AND f.recipe <> 'hand'
   AND m.conversation_id = %(conversation_id)s
-  AND NOT EXISTS (SELECT FROM fact_changes c
+  AND NOT EXISTS (SELECT 1 FROM fact_changes c
                   WHERE c.user_id = %(user_id)s AND c.fact_id = s.fact_id AND c.actor = 'hand')
-  AND NOT EXISTS (SELECT FROM unnest(%(facts)s::uuid[], %(messages)s::uuid[], %(starts)s::bigint[], %(stops)s::bigint[])
+  AND NOT EXISTS (SELECT 1 FROM unnest(%(facts)s::uuid[], %(messages)s::uuid[], %(starts)s::bigint[], %(stops)s::bigint[])
                               AS again (fact_id, message_id, start, stop)
                   WHERE again.fact_id = s.fact_id AND again.message_id = s.message_id
                     AND (f.state = 'quarantined') = (again.fact_id = ANY(%(waiting)s::uuid[]))
@@ -202,7 +202,7 @@ DELETE FROM fact_sources WHERE user_id = %(user_id)s AND fact_id = %(fact_id)s
 -- Of these facts those that no message says any more.
 DELETE FROM facts f
 WHERE f.user_id = %(user_id)s AND f.id = ANY(%(ids)s::uuid[])
-  AND NOT EXISTS (SELECT FROM fact_sources s WHERE s.user_id = %(user_id)s AND s.fact_id = f.id)
+  AND NOT EXISTS (SELECT 1 FROM fact_sources s WHERE s.user_id = %(user_id)s AND s.fact_id = f.id)
 RETURNING f.id
 
 -- first_said --

@@ -1,9 +1,12 @@
 -- add_invalid_response --
 -- What a model answered and nobody could use; the same stretch by the same recipe is the same one.
-INSERT INTO invalid_responses (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload)
-VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(deriver)s, %(from_seq)s, %(to_seq)s, %(recipe)s, %(error)s, %(payload)s)
+INSERT INTO invalid_responses (user_id, id, conversation_id, deriver, from_seq, to_seq, recipe, error, payload,
+                               recorded_at)
+VALUES (%(user_id)s, %(id)s, %(conversation_id)s, %(deriver)s, %(from_seq)s, %(to_seq)s, %(recipe)s, %(error)s, %(payload)s,
+        now())
 ON CONFLICT (user_id, id) DO UPDATE
-SET error = excluded.error, payload = excluded.payload, attempts = least(invalid_responses.attempts + 1, 32767), recorded_at = now()
+SET error = excluded.error, payload = excluded.payload, attempts = least(invalid_responses.attempts + 1, 32767),
+    recorded_at = excluded.recorded_at
 
 -- invalid_responses --
 -- A user's invalid responses, the oldest first.

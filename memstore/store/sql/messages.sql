@@ -76,17 +76,23 @@ SELECT id, last_seq FROM conversations WHERE user_id = %(user_id)s AND id = ANY(
 
 -- take_numbers --
 -- The counter row keeps seq gapless: it is given back when the transaction is.
--- The time is taken with the row locked, so that it follows seq.
-UPDATE conversations SET last_seq = last_seq + %(count)s, updated_at = now()
-WHERE user_id = %(user_id)s AND id = %(id)s
-RETURNING last_seq, clock_timestamp() AS recorded_at, id
+-- The time is taken with the row locked, so that it follows seq. Citus takes no clock in RETURNING.
+WITH taken AS (
+    UPDATE conversations SET last_seq = last_seq + %(count)s, updated_at = now()
+    WHERE user_id = %(user_id)s AND id = %(id)s
+    RETURNING last_seq, id
+)
+SELECT last_seq, clock_timestamp() AS recorded_at, id FROM taken
 
 -- take_numbers_of_several --
 -- The same of several conversations: where there is one, the join would make it dearer by half.
-UPDATE conversations c SET last_seq = c.last_seq + taken.count, updated_at = now()
-FROM unnest(%(ids)s::uuid[], %(counts)s::bigint[]) AS taken (id, count)
-WHERE c.user_id = %(user_id)s AND c.id = taken.id
-RETURNING c.last_seq, clock_timestamp() AS recorded_at, c.id
+WITH taken AS (
+    UPDATE conversations c SET last_seq = c.last_seq + wanted.count, updated_at = now()
+    FROM unnest(%(ids)s::uuid[], %(counts)s::bigint[]) AS wanted (id, count)
+    WHERE c.user_id = %(user_id)s AND c.id = wanted.id
+    RETURNING c.last_seq, c.id
+)
+SELECT last_seq, clock_timestamp() AS recorded_at, id FROM taken
 
 -- raise_watermark --
 -- Tells the derivers that there is more to do.

@@ -42,16 +42,20 @@ FROM procrastinate_jobs
 WHERE task_name = 'memstore.derive' AND status IN ('todo', 'doing', 'failed')
 
 -- jobs --
--- Jobs by their number, with what went wrong in their conversations.
+-- Jobs by their number.
 SELECT j.id, (j.args ->> 'user')::uuid AS user_id, (j.args ->> 'conversation')::uuid AS conversation_id,
-       j.status::text AS status, j.priority, j.attempts, j.scheduled_at,
-       (SELECT string_agg(d.deriver || ': ' || d.last_error, ', ' ORDER BY d.deriver) FROM derivations d
-        WHERE d.user_id = (j.args ->> 'user')::uuid AND d.conversation_id = (j.args ->> 'conversation')::uuid
-          AND d.last_error IS NOT NULL) AS error
+       j.status::text AS status, j.priority, j.attempts, j.scheduled_at
 FROM procrastinate_jobs j
 WHERE j.task_name = 'memstore.derive' AND j.status::text = ANY(%(statuses)s::text[])
 ORDER BY j.id
 LIMIT %(limit)s
+
+-- errors --
+-- What went wrong in conversations. Asked by itself: Citus has the queue on the coordinator alone.
+SELECT user_id, conversation_id, string_agg(deriver || ': ' || last_error, ', ' ORDER BY deriver) AS error
+FROM derivations
+WHERE user_id = ANY(%(users)s::uuid[]) AND conversation_id = ANY(%(conversations)s::uuid[]) AND last_error IS NOT NULL
+GROUP BY user_id, conversation_id
 
 -- take_failed --
 -- Failed jobs, these or all, taken out of the queue.

@@ -31,6 +31,10 @@ WHERE user_id = %(user_id)s
 ORDER BY id DESC
 LIMIT %(limit)s
 
+-- horizon --
+-- The oldest transaction that is still open. Asked by itself: Citus would answer with that of a node, which counts its own.
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest
+
 -- events --
 -- The outbox, in the order of transactions.
 -- One that began earlier may commit later than those seen here, and who reads on would never see it: so what came after
@@ -39,7 +43,7 @@ SELECT user_id, id, conversation_id, type, body, recorded_at, transaction || '/'
 FROM events
 WHERE user_id = %(user_id)s
   AND (transaction, id) > (%(after_transaction)s::bigint, %(after_id)s::uuid)
-  AND transaction < pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+  AND transaction < %(oldest)s
   AND (%(types)s::text[] IS NULL OR type = ANY(%(types)s::text[]))
 ORDER BY transaction, id
 LIMIT %(limit)s

@@ -1,7 +1,8 @@
 -- capabilities --
 -- What the server is, where its parts are, and whether this login must and may become one of memstore's roles.
 -- A pooler tells its clients a number of its own for the process that serves them.
-SELECT server.*, coalesce(role <> ALL(%(reading)s), true) AS writes
+SELECT server.*,
+       current_setting('transaction_read_only') = 'off' AND coalesce(role <> ALL(%(reading)s), true) AS writes
 FROM (
     SELECT current_setting('server_version_num')::int AS server_version,
            (SELECT default_version FROM pg_available_extensions WHERE name = 'vector') AS pgvector_available,
@@ -15,7 +16,8 @@ FROM (
            coalesce(current_schema(), 'public') AS schema,
            coalesce((SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
                      WHERE e.extname = 'vector'), 'public') AS vectors,
-           pg_backend_pid() <> %(process)s AS pooled
+           pg_backend_pid() <> %(process)s AS pooled,
+           to_regclass('pg_catalog.pg_dist_partition') IS NOT NULL AS citus
 ) AS server
 
 -- rights --
@@ -32,7 +34,7 @@ BEGIN
     FOREACH one IN ARRAY ARRAY['memstore_loader', 'memstore_reader', 'memstore_admin'] LOOP
         BEGIN
             IF to_regrole(one) IS NULL THEN
-                EXECUTE format('CREATE ROLE %I NOLOGIN', one);
+                EXECUTE format('CREATE ROLE %I LOGIN', one);
             END IF;
         EXCEPTION
             WHEN duplicate_object OR unique_violation THEN NULL;   -- another database of this server was quicker

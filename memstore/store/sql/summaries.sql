@@ -47,7 +47,7 @@ FROM (SELECT from_seq, coalesce(lag(to_seq) OVER (ORDER BY from_seq), 0) AS befo
       FROM summaries
       WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND level = 1) AS s
 WHERE s.from_seq > s.before + 1 AND s.from_seq > %(done_seq)s + 1
-  AND EXISTS (SELECT FROM messages m
+  AND EXISTS (SELECT 1 FROM messages m
               WHERE m.user_id = %(user_id)s AND m.conversation_id = %(conversation_id)s
                 AND m.seq BETWEEN s.before + 1 AND s.from_seq - 1)
 ORDER BY s.from_seq

@@ -6,7 +6,7 @@ SELECT key FROM store_keys WHERE name = 'tombstones'
 -- The store's key, for a user of whom something was erased.
 SELECT k.key
 FROM store_keys k
-WHERE k.name = 'tombstones' AND EXISTS (SELECT FROM tombstones t WHERE t.user_id = %(user_id)s)
+WHERE k.name = 'tombstones' AND EXISTS (SELECT 1 FROM tombstones t WHERE t.user_id = %(user_id)s)
 
 -- add_tombstones --
 -- Hashes of one erasure, those of a bucket together.

@@ -37,7 +37,7 @@ RETURNING last_seq
 SELECT DISTINCT d.user_id FROM derivations d
 WHERE (%(only)s::uuid IS NULL OR d.user_id = %(only)s) AND d.closes_at IS NOT NULL AND d.done_seq = d.last_seq
   AND (d.closes_at <= now()
-       OR EXISTS (SELECT FROM derivations n
+       OR EXISTS (SELECT 1 FROM derivations n
                   WHERE n.user_id = d.user_id AND n.done_seq = 0 AND n.done_seq < n.last_seq
                     AND n.deriver = 'summaries'))
 
@@ -46,14 +46,14 @@ WHERE (%(only)s::uuid IS NULL OR d.user_id = %(only)s) AND d.closes_at IS NOT NU
 UPDATE derivations SET done_seq = done_seq - 1
 WHERE user_id = %(user_id)s AND closes_at IS NOT NULL AND done_seq = last_seq AND done_seq > 0
   AND (closes_at <= now()
-       OR EXISTS (SELECT FROM derivations n
+       OR EXISTS (SELECT 1 FROM derivations n
                   WHERE n.user_id = %(user_id)s AND n.done_seq = 0 AND n.done_seq < n.last_seq
                     AND n.deriver = 'summaries'))
 
 -- is_over --
 -- Whether a session is over whose last message was stored then: the silence is over, or another conversation has begun.
 SELECT %(closes_at)s <= now()
-       OR EXISTS (SELECT FROM conversations
+       OR EXISTS (SELECT 1 FROM conversations
                   WHERE user_id = %(user_id)s AND created_at > %(recorded_at)s AND last_seq > 0)
 
 -- watermark --
@@ -95,7 +95,7 @@ WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND derive
 
 -- fragment its_turn --
 d.deriver <> 'facts' OR d.attempts > 0 OR NOT EXISTS (
-           SELECT FROM derivations e
+           SELECT 1 FROM derivations e
            WHERE e.user_id = d.user_id AND e.done_seq < e.last_seq
              AND (e.pending_since, e.conversation_id) < (d.pending_since, d.conversation_id)
              AND e.deriver = 'facts' AND e.attempts = 0 AND e.backfill IS NOT DISTINCT FROM d.backfill)
@@ -185,16 +185,16 @@ SELECT count(*) AS found
 FROM derivations d
 JOIN messages m ON m.user_id = %(user_id)s AND m.conversation_id = d.conversation_id AND m.seq <= d.done_seq
 WHERE d.user_id = %(user_id)s AND d.deriver = 'chunks' AND m.text ~ '[[:alnum:]]'
-  AND NOT EXISTS (SELECT FROM item_text t WHERE t.user_id = %(user_id)s AND t.item_id = m.id)
+  AND NOT EXISTS (SELECT 1 FROM item_text t WHERE t.user_id = %(user_id)s AND t.item_id = m.id)
 
 -- orphans --
 -- Chunks whose message, summary or fact is not there.
 SELECT count(*) AS found
 FROM item_text t
 WHERE t.user_id = %(user_id)s
-  AND NOT EXISTS (SELECT FROM messages m WHERE m.user_id = %(user_id)s AND m.id = t.item_id)
-  AND NOT EXISTS (SELECT FROM summaries s WHERE s.user_id = %(user_id)s AND s.id = t.item_id)
-  AND NOT EXISTS (SELECT FROM facts f WHERE f.user_id = %(user_id)s AND f.id = t.item_id)
+  AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.user_id = %(user_id)s AND m.id = t.item_id)
+  AND NOT EXISTS (SELECT 1 FROM summaries s WHERE s.user_id = %(user_id)s AND s.id = t.item_id)
+  AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.user_id = %(user_id)s AND f.id = t.item_id)
 
 -- without_vectors --
 -- Chunks without a vector of the embedder that serves.
@@ -202,7 +202,7 @@ SELECT count(*) AS found
 FROM embedding_models e
 JOIN item_text t ON t.user_id = e.user_id
 WHERE e.user_id = %(user_id)s AND t.user_id = %(user_id)s AND e.state = 'serving'
-  AND NOT EXISTS (SELECT FROM item_vectors v
+  AND NOT EXISTS (SELECT 1 FROM item_vectors v
                   WHERE v.user_id = %(user_id)s AND v.item_id = t.item_id AND v.chunk_index = t.chunk_index AND v.model_id = e.id)
 
 -- unsourced_facts --
@@ -210,7 +210,7 @@ WHERE e.user_id = %(user_id)s AND t.user_id = %(user_id)s AND e.state = 'serving
 SELECT count(*) AS found
 FROM facts f
 WHERE f.user_id = %(user_id)s AND f.recipe <> %(hand)s
-  AND NOT EXISTS (SELECT FROM fact_sources s WHERE s.user_id = %(user_id)s AND s.fact_id = f.id)
+  AND NOT EXISTS (SELECT 1 FROM fact_sources s WHERE s.user_id = %(user_id)s AND s.fact_id = f.id)
 
 -- unsourced_summaries --
 -- Summaries of messages that are not there, or are beyond the watermark of `summarize`.
@@ -219,7 +219,7 @@ FROM summaries s
 LEFT JOIN derivations d ON d.user_id = %(user_id)s AND d.conversation_id = s.conversation_id AND d.deriver = 'summaries'
 WHERE s.user_id = %(user_id)s AND s.level > 0
   AND (s.to_seq > coalesce(d.done_seq, 0)
-       OR NOT EXISTS (SELECT FROM messages m WHERE m.user_id = %(user_id)s AND m.conversation_id = s.conversation_id
+       OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.user_id = %(user_id)s AND m.conversation_id = s.conversation_id
                                               AND m.seq BETWEEN s.from_seq AND s.to_seq))
 
 -- miscounted --
