@@ -123,7 +123,9 @@ def summary_limit(segment: Segment, settings: Settings) -> int:
     while not segment.level and segment.tokens > settings.segment_tokens * GROUP ** (level - 1):
         level += 1
     if level == 1:
-        return max(MIN_TOKENS, min(segment.tokens, settings.segment_tokens) // SHARE)
+        return max(
+            MIN_TOKENS, min(segment.tokens // SHARE, settings.segment_tokens // 5)
+        )  # one fits a context of 2,000
     return max(MIN_TOKENS, int(settings.segment_tokens / 6 * GROWTH ** (level - 2)))
 
 
