@@ -34,6 +34,7 @@ import tiktoken.model
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import Count
 from memstore.settings import Settings
+from memstore.text import DEEPEST, is_deep
 
 DEFAULT = "o200k_base"
 TEXT_PARTS = ("text", "input_text", "output_text")
@@ -245,9 +246,11 @@ def _is_text(part: object) -> bool:
 
 def as_json(value: object, indent: int | None = None) -> str:
     """Return the JSON of a value, compact or indented by so many blanks; raise InvalidInput where it has none."""
+    if is_deep(value):
+        raise InvalidInput(f"A message is nested deeper than {DEEPEST} levels; make it flatter.")
     try:
         return json.dumps(value, ensure_ascii=False, separators=None if indent else (",", ":"), indent=indent)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise InvalidInput(f"A message holds a value that has no JSON, so it cannot be counted: {error}") from error
 
 
