@@ -33,6 +33,7 @@ from memstore.errors import ConfigurationError
 T = TypeVar("T")
 ONNX_MINILM = "onnx:all-MiniLM-L6-v2"
 OPENAI = "https://api.openai.com/v1"
+ANTHROPIC = "https://api.anthropic.com"
 CONFIG = "MEMSTORE_CONFIG"
 NO_OPTION = "which is no option of memstore."
 
@@ -125,6 +126,8 @@ class Settings(BaseSettings):
     openai_api_key: SecretStr | None = None  # without it OPENAI_API_KEY, where the URL is OpenAI's own
     openai_context_tokens: int | None = Field(None, ge=1024, le=10_000_000)  # else what the server tells, or 16,384
     openai_timeout_seconds: float = Field(300.0, gt=0, le=DAY)
+    anthropic_url: BaseUrl = ANTHROPIC  # where anthropic: counters ask
+    anthropic_api_key: SecretStr | None = None  # without it ANTHROPIC_API_KEY, where the URL is Anthropic's own
     embedding_url: BaseUrl | None = None  # of openai: embedders; else openai_url
     embedding_api_key: SecretStr | None = None
     embedding_timeout_seconds: float = Field(60.0, gt=0, le=DAY)  # for a batch

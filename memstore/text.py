@@ -10,10 +10,37 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import accumulate
+from typing import Any
 
 # JSON can escape both, and Postgres holds neither, in a text or in jsonb.
 INVALID_CHARS = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
+
+
+DEEPEST = 100  # levels of JSON: far above anything written on purpose, far below Python's own limit
+DEEPEST_READ = 2 * DEEPEST  # with what an export or a request has around it
+_STRING = re.compile(r'"(?:[^"\\]+|\\.)*"?', re.DOTALL)  # also one without an end: each is read once
+_NO_BRACKET = re.compile(r"[^\[\]{}]+")
+
+
+def is_deep(value: object) -> bool:
+    """Return whether a value of JSON has more than `DEEPEST` levels. Counted: Python's own limit differs by version."""
+    level: list[Any] = [value]
+    for _ in range(DEEPEST + 1):
+        level = [one for one in level if isinstance(one, dict | list | tuple)]
+        inner = (part for one in level for part in (one.values() if isinstance(one, dict) else one))
+        level = list({id(part): part for part in inner}.values())  # each once: one may hold itself, twice
+    return bool(level)
+
+
+def read_json(text: str) -> Any:
+    """Return the value of a JSON text; raise ValueError for no JSON, and for more than `DEEPEST_READ` levels of it."""
+    if text.count("[") + text.count("{") > DEEPEST_READ:
+        brackets = _NO_BRACKET.sub("", _STRING.sub("", text))
+        if max(accumulate(1 if bracket in "[{" else -1 for bracket in brackets), default=0) > DEEPEST_READ:
+            raise ValueError(f"it is nested deeper than {DEEPEST_READ} levels")
+    return json.loads(text)
 
 
 def replace_invalid_chars(text: str) -> str:

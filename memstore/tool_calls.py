@@ -11,6 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from memstore.text import read_json
+
 UNREAD = "arguments"  # the key under which arguments stand that are no object of JSON
 
 
@@ -25,8 +27,8 @@ def raw_arguments(call: Mapping[str, Any]) -> object:
     if not isinstance(given, str):
         return given
     try:
-        return json.loads(given) if given.strip() else None
-    except (ValueError, RecursionError):
+        return read_json(given) if given.strip() else None
+    except ValueError:
         return given
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from memstore.cli.options import OnlyUserOption, UserOption, common, flag
 from memstore.cli.output import echo, echo_hint, print_json, print_rows
 from memstore.cli.session import hint_why_little, open_store
+from memstore.text import read_json
 
 if TYPE_CHECKING:
     from memstore import Certificate
@@ -88,9 +88,9 @@ def _read(path: Path) -> list[Certificate]:
     from memstore import Certificate
 
     try:
-        body = json.loads(path.read_text(encoding="utf-8"))
+        body = read_json(path.read_text(encoding="utf-8"))
         return [Certificate.from_dict(each) for each in (body if isinstance(body, list) else [body])]
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise typer.BadParameter(f"{str(path)!r} holds no certificate, {error}: {EXPECTED}") from None
 
 

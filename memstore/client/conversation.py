@@ -258,7 +258,7 @@ class AsyncConversationScope:
         imported history was not known before its import.
 
         `model`, such as "gpt-4o" or "ollama:llama3.2", is the one that the context is for: its tokens are counted, or
-        bounded if they are not known, and the receipt says which. By default the settings' counter counts. `tools` are
+        estimated if unknown, and the receipt says which. By default the settings' counter counts. `tools` are
         definitions in OpenAI's format that will be sent with the context: the budget includes them.
 
         `format` is "openai", "ollama", "anthropic", "text", or a format of `memstore.formats`. The budget holds for

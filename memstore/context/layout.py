@@ -126,11 +126,11 @@ class Layout:
         self._build()
         # Use what the estimates were too high by, or take out what they were too low by.
         for _ in range(ATTEMPTS):
-            room = self.room - (self.tokens - (self.target.most - self.room) - selection.tokens)
+            room = self._room_left(self.tokens - (self.target.most - self.room))
             before = {section: [*chosen] for section, chosen in selection.chosen.items()}
             while selection.tokens > room and selection.drop():
                 pass
-            fill(selection, self.items, plan, self.static, room)
+            fill(selection, self.items, self.plan, self.static, room)
             if selection.chosen == before:  # not its tokens: one item may have taken the place of another as long
                 break
             self._build()
@@ -140,6 +140,15 @@ class Layout:
             self._build()
         prompt = self.prompt
         return Context(prompt.messages, int(self.tokens), write_receipt(self), prompt.system, prompt.text)
+
+    def _room_left(self, counted: int) -> int:
+        """Return the room in estimated tokens, by what the chosen items have been counted at."""
+        estimated = self.selection.tokens
+        if self.tokens.kind != "server" or counted <= 0:
+            return self.room - (counted - estimated)
+        rate = estimated / counted  # estimates of another tokenizer's are wrong by a factor
+        self.plan = allowances(self.candidates.sections, max(0, int(self.base * rate)))
+        return int(self.room * rate)
 
     def _build(self) -> None:
         self.content = self._content(self.selection.chosen)

@@ -18,6 +18,7 @@ from typing import Any
 from memstore.derive.chunking import sentences
 from memstore.models import Json, Message
 from memstore.store.tokenize import terms
+from memstore.text import read_json
 from memstore.tool_calls import name_of, raw_arguments
 
 MAX_SNIPPET = 240  # characters
@@ -130,8 +131,8 @@ def _parse_json(text: str) -> Any:
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return read_json(text)
+    except ValueError:
         return None
 
 

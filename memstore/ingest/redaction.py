@@ -22,7 +22,7 @@ from memstore.ingest.validation import TEXT_PARTS
 from memstore.models import Json, Message
 from memstore.plugins import require_extra
 from memstore.settings import Settings
-from memstore.text import INVALID_CHARS
+from memstore.text import INVALID_CHARS, read_json
 
 T = TypeVar("T")
 Text = TypeVar("Text", str, str | None)
@@ -223,9 +223,9 @@ class Redactor:
         """Return the arguments of a call, which stay JSON: a mark in the place of a bare number would be none."""
         found: Counter[str] = Counter()
         try:
-            redacted = self._walk(json.loads(text), found, "")
+            redacted = self._walk(read_json(text), found, "")
             written = json.dumps(redacted, ensure_ascii=False)
-        except (ValueError, RecursionError):
+        except ValueError:
             return self.redact(text, counts)
         counts.update(found)
         if not found:

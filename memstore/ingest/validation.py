@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from numbers import Real
@@ -28,7 +28,7 @@ from pydantic import (
 
 from memstore.errors import InvalidInput
 from memstore.models import FACT_TYPES, Context, Fact, FactChange, Json, Message, Receipt, Role
-from memstore.text import INVALID_CHARS
+from memstore.text import DEEPEST, INVALID_CHARS, is_deep
 
 # In metadata: where anything but TRUSTED stands there, no fact rests on the message alone; a slip of the pen is safe.
 TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
@@ -36,7 +36,6 @@ LONGEST_NAME = 200  # characters; a speaker stands before every chunk of what wa
 MOST_TAGS = 100
 MOST_ROWS = 1_000_000
 MOST_OFFSET = 2**31 - 1
-DEEPEST = 100  # levels of JSON: far above anything written on purpose, far below Python's own limit
 
 
 def _check_content(value: object) -> object:
@@ -148,25 +147,15 @@ def check_text(text: object, what: str) -> None:
 
 def check_json(value: object, what: str) -> int:
     """Return how many bytes JSON has; raise `InvalidInput` for what is none, or holds what Postgres cannot."""
+    if is_deep(value):
+        raise InvalidInput(f"{what} is nested deeper than {DEEPEST} levels; make it flatter.")
     try:
         written = _JSON.encode(value)
-        if written.count("{") + written.count("[") > DEEPEST and _is_deep(value):
-            raise RecursionError
-    except RecursionError:
-        raise InvalidInput(f"{what} is nested deeper than {DEEPEST} levels; make it flatter.") from None
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"{what} must be JSON: {error}.") from None
     if INVALID_CHARS.search(written) or ("\\u0000" in written and _NUL.search(written)):
         raise InvalidInput(f"{what} holds a NUL or half a surrogate pair, which Postgres cannot store; remove it.")
     return len(written.encode())
-
-
-def _is_deep(value: object) -> bool:
-    level = [value]
-    for _ in range(DEEPEST + 1):
-        values = (one.values() if isinstance(one, Mapping) else one for one in level)
-        level = [inner for one in values if isinstance(one, Iterable) and not isinstance(one, str) for inner in one]
-    return bool(level)
 
 
 def _keys(given: Mapping[str, Any] | Message) -> Mapping[str, Any]:

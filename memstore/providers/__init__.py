@@ -32,7 +32,7 @@ from memstore.settings import ONNX_MINILM, Settings, load as load_settings
 Vectors = NDArray[np.float32]
 Scores = NDArray[np.floating[Any]]
 ChatMessage = Mapping[str, str]  # of "role" and "content"
-CountKind = Literal["exact", "estimated", "upper_bound"]
+CountKind = Literal["exact", "server", "estimated", "upper_bound"]
 T = TypeVar("T", bound=BaseModel)
 
 MINILM = "sentence-transformers:all-MiniLM-L6-v2"  # the name of its vectors, whichever library computed them
@@ -43,8 +43,8 @@ class Count(int):
     """A number of tokens, and how it is known: `kind`. Arithmetic gives plain ints.
 
     "exact": what is counted is the rendered prompt, by the rule and the vocabulary that the counter's name says.
-    "estimated": by a rule that is known to be near what the server does, which may differ. "upper_bound": not exceeded,
-    within what the counter states.
+    "server": by the service that runs the model, asked. "estimated": by a rule that is known to be near what the server
+    does, or above it, which may differ. "upper_bound": not exceeded, within what the counter states.
     """
 
     kind: CountKind

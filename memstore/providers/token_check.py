@@ -10,7 +10,7 @@ from typing import Any
 from memstore.errors import InvalidInput
 from memstore.plugins import installed_entry_points
 from memstore.providers import Count, TokenCounter, load_counter
-from memstore.providers.tiktoken import check_tools, encoding_of
+from memstore.providers.tiktoken import ESTIMATED, FACTOR, check_tools, encoding_of
 from memstore.settings import load as load_settings
 
 Json = Mapping[str, Any]
@@ -21,9 +21,8 @@ logger = logging.getLogger(__name__)
 def counter_for(model: str) -> str:
     """Return the name of the counter that knows a model best, to be loaded by `load_counter`.
 
-    A name whose kind has a counter, such as "ollama:llama3.2" or "tokenizer:FOLDER", is that counter's; an OpenAI
-    model, with or without "openai:" or "openai/" before it, is tiktoken's; every other one is bounded by "bytes", which
-    is several times the tokens of prose.
+    A name whose kind has a counter, such as "ollama:llama3.2" or "anthropic:claude-sonnet-4-5", is that counter's; an
+    OpenAI model, with or without "openai:" or "openai/" before it, is tiktoken's; every other one is estimated.
     """
     kinds = installed_entry_points("memstore.counters").names
     if model.partition(":")[0] in kinds:
@@ -32,12 +31,13 @@ def counter_for(model: str) -> str:
     if encoding_of(openai):
         return f"tiktoken:{openai}"
     _warn_of_unknown(model)
-    return "bytes"
+    return ESTIMATED
 
 
 @lru_cache(maxsize=256)  # once for each name
 def _warn_of_unknown(model: str) -> None:
-    logger.warning("no counter knows the model %r, so each byte counts as a token, and less fits", model)
+    told = "no counter knows the model %r: its tokens are estimated as %g times those of o200k_base, so less fits"
+    logger.warning(told, model, FACTOR)
 
 
 def estimate(messages: Chat, *, counter: TokenCounter | str | None = None, tools: Sequence[Json] = ()) -> Count:

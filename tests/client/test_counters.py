@@ -19,7 +19,9 @@ from tests.helpers.tokenizers import GEMMA, LLAMA_3, QWEN, byte_level, write
         (None, "tiktoken:o200k_base", "exact"),
         ("gpt-4o", "tiktoken:gpt-4o", "estimated"),
         ("gpt-4", "tiktoken:gpt-4", "estimated"),
-        ("claude-opus-4", "bytes", "upper_bound"),
+        ("claude-opus-4", "estimated:2.5", "estimated"),
+        ("estimated:1.6", "estimated:1.6", "estimated"),
+        ("bytes", "bytes", "upper_bound"),
     ],
 )
 async def test_a_context_is_counted_for_its_model(

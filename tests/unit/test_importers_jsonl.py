@@ -78,6 +78,7 @@ BAD = {
     "naive_time": (line(occurred_at="2024-05-01T09:30:00"), "no zone: add Z"),
     "milliseconds": (line(occurred_at=1714555800000), "divided by 1000"),
     "huge_integer": (line(metadata={}).replace("{}", '{"a":' + "9" * 5000 + "}"), "a number in it is too long"),
+    "too_deep_to_be_json_by_count": ('{"a": ' * 300 + "1" + "}" * 300, "nested too deep"),
     "too_deep_to_parse": ("[" * 100_000, "nested too deep"),
 }
 

@@ -6,6 +6,7 @@ import pytest
 
 import memstore
 from memstore.providers import load_counter
+from memstore.providers.tiktoken import ESTIMATED
 from memstore.providers.token_check import counter_for, estimate
 from tests.helpers.fakes import WordCounter
 
@@ -34,9 +35,10 @@ def test_estimates() -> None:
         ("tiktoken:cl100k_base", "tiktoken:cl100k_base"),
         ("ollama:gpt-oss:20b@a80c4f17acd5", "ollama:gpt-oss:20b@a80c4f17acd5"),
         ("tokenizer:/models/llama", "tokenizer:/models/llama"),
-        ("claude-sonnet-4-5", "bytes"),
-        ("davinci", "bytes"),  # of an encoding that does not come with memstore
-        ("", "bytes"),
+        ("claude-sonnet-4-5", ESTIMATED),
+        ("anthropic:claude-sonnet-4-5", "anthropic:claude-sonnet-4-5"),
+        ("davinci", ESTIMATED),  # of an encoding that does not come with memstore
+        ("", ESTIMATED),
     ],
 )
 def test_a_model_is_counted_by_what_knows_it_best(model: str, counter: str) -> None:
@@ -45,7 +47,7 @@ def test_a_model_is_counted_by_what_knows_it_best(model: str, counter: str) -> N
 
 def test_a_model_that_nobody_knows_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(2):
-        assert counter_for("foo:bar-7") == "bytes"
+        assert counter_for("foo:bar-7") == ESTIMATED
     assert counter_for("gpt-4o") == "tiktoken:gpt-4o"
     (record,) = caplog.records
     assert "no counter knows the model 'foo:bar-7'" in record.getMessage()

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from memstore.errors import InvalidInput
+from memstore.text import is_deep, read_json
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -230,12 +231,12 @@ def numbered_lines(readline: Callable[[int], bytes], longest: int) -> Iterator[t
 def parse_object(line: bytes) -> dict[str, Any]:
     """Return the JSON object of a line; raise `InvalidInput` for what is none."""
     try:
-        value = json.loads(line.decode())
+        value = read_json(line.decode())
     except UnicodeDecodeError as error:
         raise InvalidInput(f"byte {error.start + 1} of the line is not UTF-8; save the file as UTF-8") from None
     except json.JSONDecodeError as error:
         raise InvalidInput(f"it is not JSON ({error.msg}, at character {error.pos + 1}); {PRETTY}") from None
-    except (RecursionError, ValueError):
+    except ValueError:
         raise InvalidInput("it is nested too deep, or a number in it is too long; write it as a text") from None
     if not isinstance(value, dict):
         raise InvalidInput(f"it is not a JSON object; {PRETTY}")
@@ -302,6 +303,8 @@ class _Window:
             except (RecursionError, ValueError):
                 raise InvalidInput("it is nested too deep, or a number in it is too long") from None
             else:
+                if is_deep(value):
+                    raise InvalidInput("it is nested too deep")
                 self._go(end)
                 return value
 

@@ -27,7 +27,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.server.http.errors import Problem, database_unavailable, user_not_found
-from memstore.text import INVALID_CHARS
+from memstore.text import INVALID_CHARS, read_json
 
 T = TypeVar("T")
 USER = "/users/{user:name}"
@@ -184,9 +184,10 @@ def encode_cursor(position: Sequence[Any]) -> str:
 def decode_cursor(cursor: str, kind: Any) -> Any:
     """Return the position of a cursor as values of these types; raise `InvalidInput` for any other text."""
     try:
-        position = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+        encoded = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        position = read_json(encoded.decode())
         if any(isinstance(value, str) and INVALID_CHARS.search(value) for value in position):
             raise ValueError
         return TypeAdapter(kind).validate_python(position)
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError):
         raise InvalidInput(f"cursor={cursor!r:.60} is none; give next_cursor of the page before, or none.") from None

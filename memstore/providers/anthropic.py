@@ -1,0 +1,215 @@
+"""Counts of Claude's tokens, which Anthropic's count endpoint alone can tell, by the `anthropic` client.
+
+A context is chosen by estimates made here, for a thousand items in no request; the finished messages are counted by the
+endpoint, which decides the budget. Each finished chat is asked about once. Of the environment, `ANTHROPIC_API_KEY` is
+read for Anthropic's own URL alone. No redirect is followed, and no key stands in an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from threading import Lock
+from typing import Any, NoReturn
+from weakref import finalize
+
+from memstore.errors import InvalidInput, ModelUnavailable, ProviderError, ProviderMissing
+from memstore.plugins import require_extra
+from memstore.providers import Count
+from memstore.providers.connections import Retries, TransientError, is_local, retry_after
+from memstore.providers.tiktoken import TEXT_PARTS, CountCache, EstimatedCounter, as_json
+from memstore.settings import ANTHROPIC, Settings
+from memstore.text import replace_surrogates
+from memstore.tool_calls import arguments_of, name_of
+
+with require_extra("anthropic", "anthropic"):
+    import anthropic
+
+Json = dict[str, Any]
+
+SECONDS = 30.0  # the longest wait for a count, retries included
+CONNECT = 5.0
+# Of o200k_base, to choose by: near the truth for prose and code, so that a context is done after a few requests. What
+# it is wrong by, the counts of the finished messages mend.
+NEAR = 1.5
+OPENING = "[Here the conversation opens.]"  # a user has the first word
+_FOREIGN_PARTS = {"image_url", "input_image", "input_audio", "audio", "file", "input_file", "refusal"}  # OpenAI's
+_UNNAMED = re.compile(r"[^A-Za-z0-9_-]")
+_KEY = re.compile(r"\bsk-[\w*.-]{4,}|\bBearer \S+")
+
+
+def load(model: str, settings: Settings) -> AnthropicCounter:
+    """Return the counter of a model by its name at Anthropic. Asks nothing yet."""
+    if not model:
+        raise ProviderMissing("Write anthropic:MODEL, such as anthropic:claude-sonnet-4-5.")
+    url, key = settings.anthropic_url, settings.anthropic_api_key
+    secret = key.get_secret_value() if key is not None else ""
+    if url == ANTHROPIC:
+        secret = secret or os.environ.get("ANTHROPIC_API_KEY", "")
+        if not secret:
+            raise ProviderMissing(
+                f"anthropic:{model} asks Anthropic, which needs a key: set MEMSTORE_ANTHROPIC_API_KEY or "
+                'ANTHROPIC_API_KEY. "estimated" counts without one.'
+            )
+    return AnthropicCounter(model, url, secret)
+
+
+class AnthropicCounter:
+    """Counts finished chats by asking Anthropic; texts and single messages are estimated. Safe to share by threads.
+
+    Raises ModelUnavailable where the endpoint is away or refuses the key, within 30 s.
+    """
+
+    def __init__(self, model: str, url: str = ANTHROPIC, key: str = "") -> None:
+        self.name = f"anthropic:{model}"
+        self._model, self._url, self._key = model, url, key
+        self._service = f"The count endpoint of {url}"
+        self._near = EstimatedCounter(NEAR)
+        self._cache = CountCache(self._ask)
+        self._lock = Lock()
+        self._clients: dict[int, anthropic.Anthropic] = {}
+
+    def __repr__(self) -> str:
+        return f"<AnthropicCounter {self.name}>"
+
+    def count(self, text: str) -> int:
+        """Return about the number of tokens of a text; asks nothing."""
+        return self._near.count(text)
+
+    def count_message(self, message: Mapping[str, Any]) -> int:
+        """Return about what one message adds; asks nothing."""
+        return self._near.count_message(message)
+
+    def count_messages(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] = ()) -> Count:
+        """Return the tokens that Anthropic counts: "server". Of instructions alone, which it does not take, about them.
+
+        Parts that are not Anthropic's, such as OpenAI's images, are sent as their JSON, which is "estimated".
+        """
+        request, is_own = as_request(messages, tools)
+        if not request["messages"]:
+            return self._near.count_messages(messages, tools)
+        return Count(self._cache(replace_surrogates(as_json(request))), "server" if is_own else "estimated")
+
+    def _ask(self, request: str) -> int:
+        retries = Retries(self._service, SECONDS)
+        try:
+            return retries.run_in_time(lambda seconds: self._request(json.loads(request), seconds))
+        except ModelUnavailable as error:
+            raise ModelUnavailable(f'{error} Without it, the counter "estimated" has a safe number.') from error
+
+    def _request(self, body: Json, seconds: float) -> int:
+        timeout = anthropic.Timeout(seconds, connect=min(CONNECT, seconds))
+        try:
+            counted: object = self._client().messages.count_tokens(model=self._model, timeout=timeout, **body)
+        except anthropic.APITimeoutError as error:
+            raise TimeoutError from error
+        except anthropic.APIStatusError as error:
+            self._refuse(error)
+        except anthropic.APIConnectionError as error:
+            raise TransientError(self._without_key(f"{error} {error.__cause__ or ''}".strip())) from None
+        except (anthropic.AnthropicError, ValueError) as error:
+            raise TransientError(f"its answer is not JSON ({type(error).__name__})") from None
+        tokens = getattr(counted, "input_tokens", None)
+        if type(tokens) is not int or tokens < 0:
+            raise TransientError("its answer has no count")
+        return tokens
+
+    def _refuse(self, error: anthropic.APIStatusError) -> NoReturn:
+        code, why = error.status_code, self._without_key(str(error.message))[:300]
+        if code < 400:
+            raise ProviderError(
+                f"{self._service} sends requests elsewhere ({code}): set MEMSTORE_ANTHROPIC_URL."
+            ) from None
+        if code in (401, 403):
+            raise ModelUnavailable(f"{self._service} refuses the key ({code}): {why}.") from None
+        if code == 404:
+            raise ModelUnavailable(f"{self._service} has no {self._model}, or is elsewhere: {why}.") from None
+        if code in (408, 409, 425, 429) or code >= 500:
+            raise TransientError(f"{code} {why}", retry_after(error.response.headers.get("retry-after"))) from None
+        raise InvalidInput(f"{self._service} does not take these messages ({code}): {why}") from None
+
+    def _without_key(self, text: str) -> str:
+        return _KEY.sub("…", text.replace(self._key, "…") if self._key else text)
+
+    def _client(self) -> anthropic.Anthropic:
+        process = os.getpid()  # a forked child has connections of its own
+        with self._lock:
+            if process not in self._clients:
+                # What the library takes from its own environment would go to any server.
+                lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").splitlines()
+                unsent: dict[str, Any] = {line.split(":")[0].strip(): anthropic.Omit() for line in lines if line}
+                self._clients[process] = anthropic.Anthropic(
+                    api_key=self._key or "none",
+                    base_url=self._url,
+                    max_retries=0,
+                    default_headers=unsent,
+                    http_client=anthropic.DefaultHttpxClient(follow_redirects=False, trust_env=not is_local(self._url)),
+                )
+                finalize(self, _close, self._clients[process], process).atexit = False
+            return self._clients[process]
+
+
+def _close(client: anthropic.Anthropic, process: int) -> None:
+    if os.getpid() == process:
+        client.close()
+
+
+def as_request(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> tuple[Json, bool]:
+    """Return messages, instructions and tools as Anthropic takes them, and whether every part is one that it knows.
+
+    Messages in Anthropic's own shape stay as they are. Tools that are called and not defined are defined by their
+    names: Anthropic wants them where there are calls.
+    """
+    system: list[Json] = []
+    turns: list[Json] = []
+    is_own = True
+    ids: list[str] = []  # of calls that wait for their results, where calls and results have no ids
+    names: dict[str, None] = {}
+    for message in messages:
+        role, content = message.get("role"), message.get("content")
+        parts = content if isinstance(content, list | tuple) else [{"type": "text", "text": str(content or "")}]
+        is_own = is_own and not any(isinstance(part, Mapping) and part.get("type") in _FOREIGN_PARTS for part in parts)
+        blocks = [block for part in parts if (block := _block(part))]
+        if role in ("system", "developer"):
+            system += blocks
+            continue
+        if role == "tool":
+            id = message.get("tool_call_id") or (ids.pop(0) if ids else "call")
+            result: Json = {"type": "tool_result", "tool_use_id": _UNNAMED.sub("_", str(id))}
+            blocks = [result | ({"content": blocks} if blocks else {})]
+        for call in message.get("tool_calls") or ():
+            id = _UNNAMED.sub("_", str(call.get("id") or f"call_{len(turns)}_{len(ids)}"))
+            ids += [] if call.get("id") else [id]
+            name = _UNNAMED.sub("_", name_of(call))
+            blocks.append({"type": "tool_use", "id": id, "name": name, "input": arguments_of(call)})
+        names |= {str(block["name"]): None for block in blocks if block.get("type") == "tool_use"}
+        if not blocks:
+            continue
+        if not turns and role == "assistant":
+            turns.append({"role": "user", "content": [{"type": "text", "text": OPENING}]})
+        turns.append({"role": "assistant" if role == "assistant" else "user", "content": blocks})
+    request: Json = {"messages": turns} | ({"system": system} if system else {})
+    defined = [_definition(tool) for tool in tools] or [_definition({"name": name}) for name in names]
+    return request | ({"tools": defined} if defined else {}), is_own
+
+
+def _block(part: object) -> Json | None:
+    """Return a part as a block of Anthropic's; None for a blank text, which is refused."""
+    if isinstance(part, Mapping) and part.get("type") not in (*TEXT_PARTS, *_FOREIGN_PARTS):
+        return dict(part)
+    is_text = isinstance(part, Mapping) and part.get("type") in TEXT_PARTS
+    text = str(part.get("text") or "") if is_text and isinstance(part, Mapping) else part
+    written = text if isinstance(text, str) else as_json(text)
+    return {"type": "text", "text": written} if written.strip() else None
+
+
+def _definition(tool: Mapping[str, Any]) -> Json:
+    """Return the definition of a tool as Anthropic takes it; one that is has no "function"."""
+    function = tool.get("function")
+    if isinstance(function, Mapping):
+        schema = function.get("parameters") or {"type": "object"}
+        told = {"description": str(function["description"])} if function.get("description") else {}
+        return {"name": name_of(tool)} | told | {"input_schema": schema}
+    return dict(tool) if "type" in tool else {"input_schema": {"type": "object"}} | dict(tool)

@@ -1,0 +1,48 @@
+"""JSON is refused by its depth, which is counted: how deep Python itself can go differs by version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memstore.errors import InvalidInput
+from memstore.ingest.validation import check_json
+from memstore.providers.tiktoken import as_json
+from memstore.text import DEEPEST, DEEPEST_READ, is_deep, read_json
+from memstore.tool_calls import raw_arguments
+
+
+def nested(levels: int) -> Any:
+    value: Any = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("levels", [1, DEEPEST, DEEPEST + 2, 5_000, 100_000])
+def test_the_same_depth_is_refused_in_every_python(levels: int) -> None:
+    value, text = nested(levels), "[" * levels + "]" * levels
+    assert is_deep(value) == (levels > DEEPEST + 1)
+    if levels <= DEEPEST:
+        assert check_json(value, "it") == len(text)
+        assert as_json(value) == text
+        assert read_json(text) == value
+        return
+    for check in (lambda: check_json(value, "it"), lambda: as_json(value)):
+        with pytest.raises(InvalidInput, match="deeper than 100 levels"):
+            check()
+    if levels > DEEPEST_READ:
+        with pytest.raises(ValueError, match="nested deeper"):
+            read_json(text)
+        call = {"function": {"name": "find", "arguments": text}}
+        assert raw_arguments(call) == text, "no JSON that is read, and kept"
+
+
+def test_brackets_in_texts_are_no_levels_and_nothing_recurses_without_end() -> None:
+    assert read_json('["' + "[{" * 500 + '\\"[", 1]')[1] == 1
+    with pytest.raises(ValueError):
+        read_json('["' + '[{\\"' * 50_000)
+    ring: list[Any] = []
+    ring += [ring, ring, {"a": ring}]
+    assert is_deep(ring)
