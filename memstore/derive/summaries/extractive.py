@@ -124,7 +124,7 @@ def summary_limit(segment: Segment, settings: Settings) -> int:
         level += 1
     if level == 1:
         return max(
-            MIN_TOKENS, min(segment.tokens // SHARE, settings.segment_tokens // 5)
+            MIN_TOKENS, min(segment.tokens // SHARE, settings.segment_tokens // 6)
         )  # one fits a context of 2,000
     return max(MIN_TOKENS, int(settings.segment_tokens / 6 * GROWTH ** (level - 2)))
 
