@@ -114,8 +114,14 @@ async def _add_profile(
     most = PROFILE_SHARE if wanted.maximum is None else wanted.maximum
     tokens = min(room, most if isinstance(most, int) else int(most * room))
     around = counter.count_message({"role": "system", "content": f"<{PROFILE}>\n</{PROFILE}>"})
-    options = {"as_of": request.as_of, "visibility": resolved.visibility, "without": standing}
-    profile = await build_profile(scope, counter, int((tokens - around) * INDENTED), **options)
+    profile = await build_profile(
+        scope,
+        counter,
+        int((tokens - around) * INDENTED),
+        as_of=request.as_of,
+        visibility=resolved.visibility,
+        without=standing,
+    )
     held = wanted.minimum or tokens / room
     section = replace(wanted, text=[profile.text] if profile.text else [], steady=True, minimum=held)
     sections = tuple(section if one is wanted else one for one in resolved.sections)

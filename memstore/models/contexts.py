@@ -69,7 +69,8 @@ class Decision:
     """Whether one candidate is in a context, and why not, or why not as it was said.
 
     `tokens` are what it was expected to add; `parts` what each signal adds to its score; `seqs` the first and last
-    message that it is or stands for; `others` the ids of a turn's further messages, of the fact that superseded it, or of a profile's facts;
+    message that it is or stands for; `others` the ids of a turn's further messages, of the fact that superseded it, or
+    of a profile's facts;
     `start` and `length` which characters of it are shown; `said_at` when a fact was said, `valid_to` when it ends. A
     `pinned` item is included whatever is asked. `preview` is how its text begins: for people, and never stored.
     """

@@ -45,7 +45,8 @@ LISTED, MISSES = 50, 8  # what was left out, in a receipt; lines of a section th
 # What leans on something else: on what was said before, on who listens, or on one thing that both look at.
 _LEANING = re.compile(
     r"\b(?:it|its|this|that|these|those|them|they|their|he|she|his|her|him|there|here|you|your|yours|ya|u|we'll|let's|"
-    r"one|ones|both|too|same|such|similar|another|else|what|how|thanks|thank|look at|a few more|speaking of|I mean|actually|"
+    r"one|ones|both|too|same|such|similar|another|else|what|how|thanks|thank|look at|"
+    r"a few more|speaking of|I mean|actually|"
     r"(?:some|any|every|no)(?:thing|one|body|where)|"
     r"es|dies\w*|jene\w*|ihn|ihm|ihr|ihnen|dort|du|dich|dir|dein\w*|auch|danke|"
     r"ça|cela|ceci|celui|celle|lui|leur|toi|tu|te|ton|ta|tes|vous|votre|vos|merci|"
