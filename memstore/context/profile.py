@@ -36,16 +36,17 @@ TYPES = {"procedure": ANSWERS, "identity": WHO, "relationship": WHO, "plan": PLA
 ANSWER_STYLE, ALLERGY, NAME, FORMER = "answer_style", "allergy", "name", "former"
 SPOKEN = re.compile(r'^[^"\n]{1,300}: "(?P<words>.+)"$', re.DOTALL)  # a quotation, as the rules write it
 FRESH = timedelta(days=60)  # before what was said last: a plan or a state without a date that is older may be over
-ALIKE = 0.4  # of the content words of the shorter of two lines
+ALIKE = 1 / 3  # of the content words of the shorter of two lines
 LONGEST = 25  # words of a quotation
 MOST_SPOKEN = 150  # quotations that are weighed against one another
+SHARED = 2  # of them at least: a word alone is a topic
 LISTED, MISSES = 50, 8  # what was left out, in a receipt; lines of a section that did not fit, before it is given up
 
 # What leans on something else: on what was said before, on who listens, or on one thing that both look at.
 _LEANING = re.compile(
     r"\b(?:it|its|this|that|these|those|them|they|their|he|she|his|her|him|there|here|you|your|yours|ya|u|we'll|let's|"
-    r"one|ones|both|too|same|such|similar|another|else|what|how|thanks|thank|look at|"
-    r"a few more|speaking of|I mean|actually|"
+    r"one|ones|both|too|same|such|similar|another|else|what|how|thanks|thank|look at|the way|"
+    r"picture|pics?|photos?|last (?:talked|spoke|met)|a few more|speaking of|I mean|actually|"
     r"(?:some|any|every|no)(?:thing|one|body|where)|"
     r"es|dies\w*|jene\w*|ihn|ihm|ihr|ihnen|dort|du|dich|dir|dein\w*|auch|danke|"
     r"ça|cela|ceci|celui|celle|lui|leur|toi|tu|te|ton|ta|tes|vous|votre|vos|merci|"
@@ -62,7 +63,8 @@ _MOOD = re.compile(
     r"motivated|hope\w*|hoping|guess|think|thought|know|wish|agree|appreciate\w*|can['’]?t wait|looking forward|pumped|"
     r"positive|amazing|awesome|blast|quit|give up|gonna keep|keep (?:going|pushing)|impressed|believ\w+|wanna|curious|"
     r"remind\w*|bet|definitely|totally|inspir\w+|forget|come true|come see|"
-    r"can (?:see|picture)|wanted|should|re[ck]+om+end|vibes?|stuff|I['’]d|"
+    r"can (?:see|picture)|wanted|should|re[ck]+om+end|vibes?|stuff|probably|maybe|perhaps|"
+    r"off to \w+ (?:\w+ )?(?:with|some)|I['’]d|"
     r"(?:great|good|bad|special|cool|tough|unexpected)[\w -]* (?:experience|incident|day|time)|"
     r""
     r"froh|glücklich|dankbar|stolz|hoffe|glaube|denke|content|heureux|heureuse|"
@@ -76,7 +78,7 @@ _NOW = re.compile(
 )
 _AHEAD = re.compile(
     r"\b(?:next (?:week|month|year|summer|spring|fall|autumn|winter|weekend)|tomorrow|going to|gonna|planning|plan to|"
-    r"plans to|will|I['’]ll|upcoming|nächst\w+|morgen|werde|demain|prochain\w*|vais|mañana|próxim\w+|voy a)\b",
+    r"plans to|will(?! always| never)|I['’]ll|upcoming|nächst\w+|morgen|werde|demain|prochain\w*|vais|mañana|próxim\w+|voy a)\b",
     re.IGNORECASE,
 )
 # What holds for longer than a day, and what was over with the day.
@@ -246,7 +248,7 @@ def _says_the_same(one: _Candidate, other: _Candidate) -> bool:
     elif one.key is not None and other.key is not None:
         is_list = bool(one.object and other.object) and one.kind == other.kind
         return is_list and (one.object <= other.object or other.object <= one.object)
-    return len(one.words & other.words) >= ALIKE * min(len(one.words), len(other.words))
+    return len(one.words & other.words) >= max(SHARED, ALIKE * min(len(one.words), len(other.words)))
 
 
 # -- what may be in
@@ -268,7 +270,7 @@ def _candidates(about: Sequence[Fact], read: Mapping[UUID, Message], names: Coll
         if quotation and fact.type == "statement" and fact.importance != ALWAYS:
             words = quotation["words"]
             may_be_over = bool(_AHEAD.search(words)) or bool(_NOW.search(words))
-            if _stands_alone(words, names) and (is_fresh or not may_be_over):
+            if _begins_a_sentence(fact, read) and _stands_alone(words, names) and (is_fresh or not may_be_over):
                 section = PLANNED if _AHEAD.search(words) else SAID
                 spoken.append(_candidate(section, fact, f'"{words.strip()}"', ()))
                 spoken[-1] = replace(spoken[-1], recency=0.5 + 0.5 * (fact.occurred_at - oldest) / span)
@@ -307,6 +309,16 @@ def _merge_twins(candidates: Sequence[_Candidate]) -> list[_Candidate]:
         twin = kept.get(key)
         kept[key] = replace(twin, sources=tuple(dict.fromkeys((*twin.sources, *one.sources)))) if twin else one
     return list(kept.values())
+
+
+def _begins_a_sentence(fact: Fact, read: Mapping[UUID, Message]) -> bool:
+    """Whether a quotation is not cut: "I went to Oregon" of "When I was younger, my family and I went to Oregon"."""
+    span = fact.spans[0] if fact.spans else None
+    message = None if span is None else read.get(span.message_id)
+    if span is None or message is None or span.start is None:
+        return True
+    before = (message.text or "")[: span.start].rstrip(" ")
+    return not before or before[-1] in '.!?…:\n"'
 
 
 def _stands_alone(words: str, names: Collection[str]) -> bool:
