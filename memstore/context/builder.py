@@ -19,7 +19,6 @@ from memstore.context.candidates import (
 )
 from memstore.context.items import BudgetSpec, Candidates, merge_sections
 from memstore.context.layout import Layout, room_for_sections
-from memstore.context.profile import build_profile
 from memstore.context.request import PROFILE, Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
@@ -108,6 +107,8 @@ async def _add_profile(
     wanted = next((one for one in resolved.sections if one.name == PROFILE and one.text is None), None)
     if wanted is None:
         return resolved
+    from memstore.context.profile import build_profile  # noqa: PLC0415  (the rules compile for half a second)
+
     request = resolved.request
     target = BudgetSpec(resolved.budget, counter, resolved.reserve, request.format, request.tools)
     room = max(1, room_for_sections(request.system, target))

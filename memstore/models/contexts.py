@@ -194,6 +194,15 @@ class Receipt:
         return "\n".join([*lines, *self.hints])
 
 
+PROFILE_HEADINGS = {
+    "answers": "How to answer",
+    "identity": "Who this is",
+    "holds": "What holds",
+    "planned": "What is planned",
+    "said": "In their own words",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ProfileLine:
     """A line of a profile: `section` is identity, holds, planned, answers or said; `sources` are ids of messages."""

@@ -13,7 +13,6 @@ from uuid import UUID
 from memstore import ids
 from memstore._compat import run_both_threads
 from memstore._sync.context.candidates import ConversationHistory, collect_candidates, hits_for_budget, load_history
-from memstore._sync.context.profile import build_profile
 from memstore._sync.context.request import PROFILE, Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore._sync.search.recall import Query, QueryBuilder, rerank
 from memstore._sync.store import erasure, receipts, summaries
@@ -104,6 +103,8 @@ def _add_profile(
     wanted = next((one for one in resolved.sections if one.name == PROFILE and one.text is None), None)
     if wanted is None:
         return resolved
+    from memstore.context.profile import build_profile  # noqa: PLC0415  (the rules compile for half a second)
+
     request = resolved.request
     target = BudgetSpec(resolved.budget, counter, resolved.reserve, request.format, request.tools)
     room = max(1, room_for_sections(request.system, target))

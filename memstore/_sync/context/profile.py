@@ -21,18 +21,22 @@ from memstore._sync.store import facts, messages
 from memstore._sync.store.database import Transaction
 from memstore.context.layout import PREVIEW, content_hash
 from memstore.derive.facts.normalization import content_words
-from memstore.models import ALWAYS, UNIMPORTANT, Decision, Fact, Message, Profile, ProfileLine, Reason, Receipt
+from memstore.models import (
+    ALWAYS,
+    PROFILE_HEADINGS,
+    UNIMPORTANT,
+    Decision,
+    Fact,
+    Message,
+    Profile,
+    ProfileLine,
+    Reason,
+    Receipt,
+)
 from memstore.providers import TokenCounter
 from memstore.text import format_day
 
 ANSWERS, WHO, HOLDS, PLANNED, SAID = "answers", "identity", "holds", "planned", "said"
-HEADINGS = {
-    ANSWERS: "How to answer",
-    WHO: "Who this is",
-    HOLDS: "What holds",
-    PLANNED: "What is planned",
-    SAID: "In their own words",
-}
 TYPES = {"procedure": ANSWERS, "identity": WHO, "relationship": WHO, "plan": PLANNED, "goal": PLANNED, "event": PLANNED}
 ANSWER_STYLE, ALLERGY, NAME, FORMER = "answer_style", "allergy", "name", "former"
 SPOKEN = re.compile(r'^[^"\n]{1,300}: "(?P<words>.+)"$', re.DOTALL)  # a quotation, as the rules write it
@@ -79,7 +83,8 @@ _NOW = re.compile(
 )
 _AHEAD = re.compile(
     r"\b(?:next (?:week|month|year|summer|spring|fall|autumn|winter|weekend)|tomorrow|going to|gonna|planning|plan to|"
-    r"plans to|will(?! always| never)|I['’]ll|upcoming|nächst\w+|morgen|werde|demain|prochain\w*|vais|mañana|próxim\w+|voy a)\b",
+    r"plans to|will(?! always| never)|I['’]ll|upcoming|"
+    r"nächst\w+|morgen|werde|demain|prochain\w*|vais|mañana|próxim\w+|voy a)\b",
     re.IGNORECASE,
 )
 # What holds for longer than a day, and what was over with the day.
@@ -169,7 +174,7 @@ def compose_profile(
     subject: str, candidates: Sequence[_Candidate], counter: TokenCounter, budget: int, as_of: datetime | None
 ) -> Profile:
     """Take lines of each section in turn, pinned ones before all else, while the finished text is within the budget."""
-    queues: dict[str, list[_Candidate]] = {name: [] for name in HEADINGS}
+    queues: dict[str, list[_Candidate]] = {name: [] for name in PROFILE_HEADINGS}
     for one in candidates:
         queues[one.section].append(one)
     first = [one for one in candidates if one.fact.importance == ALWAYS]
@@ -187,7 +192,7 @@ def compose_profile(
     text = _text(subject, chosen)
     lines = tuple(
         ProfileLine(name, one.text, one.fact.id, one.sources, one.fact.occurred_at)
-        for name in HEADINGS
+        for name in PROFILE_HEADINGS
         for one in chosen
         if one.section == name
     )
@@ -197,7 +202,8 @@ def compose_profile(
         tokens=tokens,
         counter=counter.name,
         sections={
-            name: sum(counter.count(f"{_line(one)}\n") for one in chosen if one.section == name) for name in HEADINGS
+            name: sum(counter.count(f"{_line(one)}\n") for one in chosen if one.section == name)
+            for name in PROFILE_HEADINGS
         },
         included=tuple(_decision(one, counter) for one in chosen),
         left_out=tuple(_decision(one, counter, reason) for one, reason in left_out[:LISTED]),
@@ -222,7 +228,7 @@ def _text(subject: str, chosen: Sequence[_Candidate]) -> str:
     if not chosen:
         return ""
     blocks = [f"{subject}:"]
-    for name, heading in HEADINGS.items():
+    for name, heading in PROFILE_HEADINGS.items():
         if some := [one for one in chosen if one.section == name]:
             blocks += [f"{heading}:", *map(_line, some)]
     return "\n".join(blocks)

@@ -11,10 +11,10 @@ from uuid import UUID
 from starlette.responses import Response
 
 from memstore.client.user import AsyncUserScope
-from memstore.context.profile import HEADINGS
 from memstore.errors import NotFound
 from memstore.models import (
     FACT_STATES,
+    PROFILE_HEADINGS,
     Certificate,
     ErasureScope,
     Fact,
@@ -60,7 +60,7 @@ async def overview(ui: UIRequest) -> Response:
         conversations=await user.conversations(limit=LATEST),
         facts=await user.facts(limit=LATEST),
         profile=await user.profile(PROFILE_BUDGET),
-        headings=HEADINGS,
+        headings=PROFILE_HEADINGS,
         receipts=[(receipt, await contexts.question(user, receipt, names)) for receipt in receipts],
     )
 
