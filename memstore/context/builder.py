@@ -107,7 +107,8 @@ async def _add_profile(
     wanted = next((one for one in resolved.sections if one.name == PROFILE and one.text is None), None)
     if wanted is None:
         return resolved
-    from memstore.context.profile import build_profile  # noqa: PLC0415  (the rules compile for half a second)
+    # Here, since the rules compile for half a second.
+    from memstore.context.profile import build_profile  # noqa: PLC0415
 
     request = resolved.request
     target = BudgetSpec(resolved.budget, counter, resolved.reserve, request.format, request.tools)
