@@ -145,18 +145,34 @@ def facts(
     user: UserOption,
     type: Annotated[str | None, option("TYPE", "Of this type only, such as plan.")] = None,
     state: Annotated[
-        Literal["active", "ended", "quarantined", "superseded", "retracted", "erased", "all"],
+        Literal["active", "ended", "expired", "quarantined", "superseded", "retracted", "erased", "all"],
         typer.Option(help="In this state only."),
     ] = "active",
     subject: Annotated[str | None, name_option("About this one only.")] = None,
     as_of: AsOfOption = None,
+    unused_since: Annotated[datetime | None, time_option("Known then, and in no context since.")] = None,
 ) -> None:
     """List what is known of a user, the latest first; of an id it is how it begins, which other commands take."""
     with open_store() as store:
-        rows = store.user(user).facts(type=type, state=state, subject=subject, as_of=as_of)
+        rows = store.user(user).facts(type=type, state=state, subject=subject, as_of=as_of, unused_since=unused_since)
         if not rows:
             hint_why_little(store, user)
     print_facts(rows)
+
+
+def profile(
+    user: UserOption,
+    budget: Annotated[int, typer.Option(min=1, metavar="TOKENS", help="At most so many tokens.")] = 400,
+    subject: Annotated[str | None, name_option("Of this one; by default the one that most facts are about.")] = None,
+    as_of: AsOfOption = None,
+    explain: Annotated[bool, flag("--explain", "Say what is in, what was left out, and why.")] = False,
+) -> None:
+    """Show who somebody is, what holds, what is planned and how to answer them."""
+    with open_store() as store:
+        shown = store.user(user).profile(budget, subject, as_of=as_of)
+        if not shown.lines:
+            hint_why_little(store, user)
+    print_result(shown.as_dict(), shown.receipt.explain() if explain else shown.text)
 
 
 def print_facts(facts: Sequence[Fact]) -> None:
@@ -184,6 +200,24 @@ def retract(fact: FactArgument, user: UserOption) -> None:
     with open_store() as store:
         scope = store.user(user)
         _print_fact(scope.retract_fact(scope.resolve_id(fact, kind="fact")))
+
+
+@command(fact_app)
+def mark(
+    fact: FactArgument,
+    user: UserOption,
+    importance: Annotated[
+        Literal["pinned", "normal", "unimportant"] | None,
+        typer.Option(help="pinned: in every context, before all else; unimportant: in none."),
+    ] = None,
+    expires_at: Annotated[datetime | None, time_option("It is neither recalled nor in a context from then on.")] = None,
+) -> None:
+    """Pin a fact, call it unimportant, or let it expire."""
+    columns = {"importance": importance, "expires_at": expires_at}
+    with open_store() as store:
+        scope = store.user(user)
+        changes = {name: value for name, value in columns.items() if value is not None}
+        _print_fact(scope.edit_fact(scope.resolve_id(fact, kind="fact"), **changes))
 
 
 @command(fact_app)

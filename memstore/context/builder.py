@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.metadata import version
@@ -19,7 +19,7 @@ from memstore.context.candidates import (
 )
 from memstore.context.items import BudgetSpec, Candidates, merge_sections
 from memstore.context.layout import Layout, room_for_sections
-from memstore.context.request import Request, ResolvedRequest, reads_to_resolve, resolve
+from memstore.context.request import PROFILE, Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
 from memstore.models import Context, Decision, EventType, Fact, Json, Reason, Receipt, Section, Summary, Tier
@@ -27,12 +27,13 @@ from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter,
 from memstore.search.recall import Query, QueryBuilder, rerank
 from memstore.store import erasure, receipts, summaries
 from memstore.store.chunks import model_id
-from memstore.store.database import Database
+from memstore.store.database import Database, Transaction
 from memstore.store.summaries import Outline
 from memstore.strategies import describe_strategies
 from memstore.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
 from memstore.tool_calls import name_of
 
+PROFILE_SHARE = 0.1  # of the budget, for a profile whose section has no maximum
 INDENTED = 0.9  # of the tokens of summaries in a context: the rest are blanks, and the fence
 # With strategies the conversation as they leave it comes first: their trigger is a share of the room, and what they
 # have told of the oldest turns would be the first to go.
@@ -64,7 +65,7 @@ async def build_context(
     request.check_texts()
     queries = QueryBuilder(database, request.user_id, embedder, exactly)
     likely = await queries.guess_embedder()
-    reading = partial(_read_history, database, request, model_id(likely))
+    reading = partial(_read_history, database, request, model_id(likely), counter)
     if request.query is None:  # the history has the question
         resolved, history = await reading()
         text = (history.question and history.question.text) or ""
@@ -88,11 +89,45 @@ async def build_context(
 
 
 async def _read_history(
-    database: Database, request: Request, model: UUID
+    database: Database, request: Request, model: UUID, counter: TokenCounter
 ) -> tuple[ResolvedRequest, ConversationHistory]:
     async with database.user_transaction(request.user_id, reads_to_resolve(request)) as scope:
         resolved = await resolve(scope, request)
-        return resolved, await load_history(scope, resolved, model)
+        history = await load_history(scope, resolved, model)
+        return await _add_profile(scope, resolved, counter, {fact.id for fact in history.pinned}), history
+
+
+async def _add_profile(
+    scope: Transaction, resolved: ResolvedRequest, counter: TokenCounter, standing: Collection[UUID]
+) -> ResolvedRequest:
+    """Return the request with a profile as the text of the section that asks for one, without what stands beside it.
+
+    It has the section's maximum, or a tenth of the room, and that is held free for it.
+    """
+    wanted = next((one for one in resolved.sections if one.name == PROFILE and one.text is None), None)
+    if wanted is None:
+        return resolved
+    # Here, since the rules compile for half a second.
+    from memstore.context.profile import build_profile  # noqa: PLC0415
+
+    request = resolved.request
+    target = BudgetSpec(resolved.budget, counter, resolved.reserve, request.format, request.tools)
+    room = max(1, room_for_sections(request.system, target))
+    most = PROFILE_SHARE if wanted.maximum is None else wanted.maximum
+    tokens = min(room, most if isinstance(most, int) else int(most * room))
+    around = counter.count_message({"role": "system", "content": f"<{PROFILE}>\n</{PROFILE}>"})
+    profile = await build_profile(
+        scope,
+        counter,
+        int((tokens - around) * INDENTED),
+        as_of=request.as_of,
+        visibility=resolved.visibility,
+        without=standing,
+    )
+    held = wanted.minimum or tokens / room
+    section = replace(wanted, text=[profile.text] if profile.text else [], steady=True, minimum=held)
+    sections = tuple(section if one is wanted else one for one in resolved.sections)
+    return replace(resolved, sections=sections, profile=profile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +146,9 @@ class ContextBuilder:
         most = hits_for_budget(resolved.budget, self.history.tokens)
         async with self.database.user_transaction(resolved.request.user_id) as scope:
             candidates = await collect_candidates(scope, self.query, resolved, self.history, most)
+        if resolved.profile is not None:
+            told = {line.fact_id for line in resolved.profile.lines}
+            candidates = replace(candidates, facts=[fact for fact in candidates.facts if fact.id not in told])
         layout = await to_thread(self._lay_out, candidates, resolved)
         older: list[Summary] = []
         if covering := self._cover(layout):
@@ -215,8 +253,13 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
         "tools": [name_of(tool) for tool in request.tools] or None,
         "masked": dict(request.redacted) or None,
     }
+    included = receipt.included
+    if resolved.profile is not None:  # so that what is erased takes the receipt with it
+        facts = tuple(line.fact_id for line in resolved.profile.lines)
+        included = tuple(replace(one, others=facts) if one.section == PROFILE else one for one in included)
     return replace(
         receipt,
+        included=included,
         arguments={name: value for name, value in arguments.items() if value is not None},
         models={**models, "memstore": installed_version("memstore")},
         hints=(f"secrets in what was asked were masked before it was sent: {masked}",) if masked else (),

@@ -17,7 +17,7 @@ from memstore.formats import OPENAI
 from memstore.formats.parts import Format
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import OWN_SETTINGS, check_name, check_text
-from memstore.models import Json, Section
+from memstore.models import Json, Profile, Section
 from memstore.settings import Settings
 from memstore.store import erasure, messages
 from memstore.store.database import Read, Transaction
@@ -31,6 +31,7 @@ from memstore.tool_calls import name_of
 BUDGET, RESERVE, VIEWER = "context_budget", "context_reserve", "context_viewer"
 STRATEGIES, VISIBILITY, SECTIONS = "strategies", "visibility", "sections"
 NAMES = (BUDGET, RESERVE, VIEWER, STRATEGIES, VISIBILITY, SECTIONS)
+PROFILE = "profile"  # a section of this name without a text has the user's profile
 LARGEST_BUDGET = 10**9
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _RESERVED = frozenset({"system", "question", "memory", "standing", "record", "overhead", "tools", "reserve"})
@@ -107,6 +108,7 @@ class ResolvedRequest:
     after_seq: int
     last: int  # the number of the newest message
     exists: bool  # the conversation
+    profile: Profile | None  # where a section of that name asks for one
     epoch: UserVersion | None  # in which it was read: a receipt of what was erased since is not kept
 
     @property
@@ -148,6 +150,7 @@ async def resolve(scope: Transaction, request: Request) -> ResolvedRequest:
         messages.cleared(kept),
         conversation.last_seq if conversation else 0,
         conversation is not None,
+        None,
         epoch,
     )
 
@@ -242,7 +245,7 @@ def _problems(section: Section) -> Iterator[str]:
     text: object = section.text
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
         yield "a section's name has small letters, digits, - and _, and is none of ours."
-    if (name in WEIGHTS) == (text is not None):
+    if name != PROFILE and (name in WEIGHTS) == (text is not None):
         yield f"give a text to a section of your own, and none to {', '.join(WEIGHTS)}."
     if not isinstance(text, str | list | tuple | None):
         yield f"text={text!r:.60}: give a text, or a list of them."

@@ -29,7 +29,7 @@ from memstore.context.items import (
     ContextItem,
     SectionHeader,
 )
-from memstore.models import Reason
+from memstore.models import ALWAYS, Reason
 
 # Of the room, that pinned facts may have at most, their fence included: all of them, and the first one alone. These
 # are allergies and the like, and no filler is worth one. Parts of the room alone, so that more room never drops one.
@@ -199,7 +199,8 @@ def select_static(
     half = shares // 2
     selection.is_static = must <= half and must <= (1 - FIRST) * base
     pinned = [item for item in items.get(FACTS, ()) if item.pinned]
-    for some, part in ((pinned[:1], FIRST), (pinned, PINNED)):
+    always = [item for item in pinned if item.content.importance == ALWAYS]
+    for some, part in ((always, 1.0), (pinned[:1], FIRST), (pinned, PINNED)):
         most = min(max(plan[FACTS].share, int(part * base)), plan[FACTS].maximum)
         selection.take(some, FACTS, most, base - must, gaps=False)
     room = base - (shares if selection.is_static else must + half)

@@ -28,7 +28,7 @@ from memstore import ids
 from memstore.errors import InvalidInput
 from memstore.ingest.importers.files import parse_object, printable
 from memstore.ingest.validation import FactTypeName, NewMessage, UtcTime, check_json
-from memstore.models import LONGEST_TTL, Conversation, FactColumns, FactKind, Json, Message, Summary
+from memstore.models import LONGEST_TTL, NORMAL, Conversation, FactColumns, FactKind, Importance, Json, Message, Summary
 from memstore.providers import Vectors
 
 FORMAT, VERSION = "memstore-export", 1
@@ -279,6 +279,8 @@ class FactLine(_UserOwned):
     state: State
     valid_from: UtcTime | None = None
     valid_to: UtcTime | None = None
+    importance: Importance = NORMAL
+    expires_at: UtcTime | None = None
     recipe: str
     occurred_at: UtcTime
     recorded_at: UtcTime

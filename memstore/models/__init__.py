@@ -5,12 +5,15 @@ timezone-aware: `occurred_at` is when something was said, `recorded_at` is when 
 """
 
 from memstore.models.contexts import (
+    PROFILE_HEADINGS as PROFILE_HEADINGS,
     Amount as Amount,
     Compression as Compression,
     Context as Context,
     Decision as Decision,
     MissingItem as MissingItem,
     MissingReason as MissingReason,
+    Profile as Profile,
+    ProfileLine as ProfileLine,
     Reason as Reason,
     Receipt as Receipt,
     Replay as Replay,
@@ -18,11 +21,15 @@ from memstore.models.contexts import (
     Statistics as Statistics,
 )
 from memstore.models.facts import (
+    ALWAYS as ALWAYS,
     FACT_KINDS as FACT_KINDS,
     FACT_STATES as FACT_STATES,
     FACT_TYPES as FACT_TYPES,
     HAND as HAND,
+    IMPORTANCES as IMPORTANCES,
+    NORMAL as NORMAL,
     QUARANTINED as QUARANTINED,
+    UNIMPORTANT as UNIMPORTANT,
     Edge as Edge,
     Entity as Entity,
     Fact as Fact,
@@ -31,6 +38,7 @@ from memstore.models.facts import (
     FactKind as FactKind,
     FactSpan as FactSpan,
     FactType as FactType,
+    Importance as Importance,
     KnownFact as KnownFact,
     RememberedFact as RememberedFact,
     kind_of as kind_of,

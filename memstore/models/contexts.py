@@ -59,6 +59,7 @@ class Reason(StrEnum):
     COVERED = "covered by a summary"  # layout._older_turns
     COMPRESSED = "compressed by a strategy"  # builder._dropped_turns; of what a strategy wrote layout.decision_of
     SUPERSEDED = "superseded"  # candidates._superseded
+    UNIMPORTANT = "unimportant"  # candidates._recall
     NOT_VISIBLE = "not visible"  # visibility.VisibilityFilter.decisions
     UNPAIRED = "unpaired tool call"  # candidates._unpaired
 
@@ -68,7 +69,8 @@ class Decision:
     """Whether one candidate is in a context, and why not, or why not as it was said.
 
     `tokens` are what it was expected to add; `parts` what each signal adds to its score; `seqs` the first and last
-    message that it is or stands for; `others` the ids of a turn's further messages, or of the fact that superseded it;
+    message that it is or stands for; `others` the ids of a turn's further messages, of the fact that superseded it, or
+    of a profile's facts;
     `start` and `length` which characters of it are shown; `said_at` when a fact was said, `valid_to` when it ends. A
     `pinned` item is included whatever is asked. `preview` is how its text begins: for people, and never stored.
     """
@@ -190,6 +192,41 @@ class Receipt:
             counts = ", ".join(f"{self.unlisted[reason]:,} {reason}" for reason in sorted(self.unlisted))
             lines.append(f"more were looked at and left out: {counts}")
         return "\n".join([*lines, *self.hints])
+
+
+PROFILE_HEADINGS = {
+    "answers": "How to answer",
+    "identity": "Who this is",
+    "holds": "What holds",
+    "planned": "What is planned",
+    "said": "In their own words",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileLine:
+    """A line of a profile: `section` is identity, holds, planned, answers or said; `sources` are ids of messages."""
+
+    section: str
+    text: str
+    fact_id: UUID
+    sources: tuple[UUID, ...]
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What is known of a subject, as `text` of at most so many tokens; its receipt is not kept."""
+
+    subject: str
+    lines: tuple[ProfileLine, ...]
+    text: str
+    tokens: int
+    receipt: Receipt
+
+    def as_dict(self) -> Json:
+        """Return it as JSON."""
+        return as_json(self, exclude={"receipt"}) | {"receipt": self.receipt.as_dict()}
 
 
 BAR_WIDTH, MOST_LISTED, MOST_CHARACTERS = 40, 12, 64  # columns of the meter, items of a section, characters of one

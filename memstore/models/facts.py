@@ -31,6 +31,14 @@ class FactColumns(SQLModel):
     state: str = column(Text, default="'active'", description="active, quarantined, superseded, retracted or erased")
     valid_from: datetime | None = column(Time, nullable=True)
     valid_to: datetime | None = column(Time, nullable=True)
+    importance: str = Field(
+        "normal",
+        sa_type=Text,
+        nullable=False,
+        sa_column_kwargs={"server_default": "normal"},
+        description="pinned, normal or unimportant",
+    )
+    expires_at: datetime | None = column(Time, nullable=True, description="from when on it is not shown")
     recipe: str = column(Text)
     occurred_at: datetime = column(Time, description="when it was first said")
     recorded_at: datetime = column(Time, default="now()")
@@ -69,18 +77,25 @@ FactType = Literal[
     "statement",
 ]
 FactKind = Literal["semantic", "episodic", "procedural"]
+Importance = Literal["pinned", "normal", "unimportant"]
 FACT_TYPES: tuple[str, ...] = get_args(FactType)
 FACT_KINDS: tuple[str, ...] = get_args(FactKind)
+IMPORTANCES = ALWAYS, NORMAL, UNIMPORTANT = get_args(Importance)
 QUARANTINED = "quarantined"  # only untrusted sources say it: it waits until it is confirmed
-FACT_STATES = ("active", "ended", QUARANTINED, "superseded", "retracted", "erased")  # "ended" is in no column
+# "ended" and "expired" are in no column
+FACT_STATES = ("active", "ended", "expired", QUARANTINED, "superseded", "retracted", "erased")
 _KINDS = {"event": "episodic", "plan": "episodic", "decision": "episodic", "procedure": "procedural"}
 HAND = "hand"  # the recipe and the actor of what people enter themselves
 
 
 def state_of(fact: FactColumns) -> str:
-    """Return the state of a fact as filters have it: `ended` for an active fact whose end has passed."""
-    has_ended = fact.valid_to is not None and fact.valid_to <= datetime.now(UTC)
-    return "ended" if fact.state == "active" and has_ended else fact.state
+    """Return the state of a fact as filters have it: an active one whose time has passed is `expired` or `ended`."""
+    now = datetime.now(UTC)
+    if fact.state != "active":
+        return fact.state
+    if fact.expires_at is not None and fact.expires_at <= now:
+        return "expired"
+    return "ended" if fact.valid_to is not None and fact.valid_to <= now else fact.state
 
 
 def kind_of(type: str) -> str:

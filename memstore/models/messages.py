@@ -142,7 +142,8 @@ class Hit:
     """A recalled item.
 
     `text` is the item's, verbatim, or a chunk of it from character `start` on; `sources` are the ids of its messages;
-    `parts` says what each signal adds to `score`. A fact holds until `valid_to`, if that is known.
+    `parts` says what each signal adds to `score`. A fact holds until `valid_to`, if that is known; its `importance` is
+    pinned, normal or unimportant.
     """
 
     tier: Tier
@@ -158,6 +159,7 @@ class Hit:
     speaker: str | None = None
     start: int = 0
     valid_to: datetime | None = None
+    importance: str | None = None
 
 
 Namespace = tuple[str, ...]

@@ -191,6 +191,7 @@ def make_hit(one: Candidate, said: ItemText) -> Hit:
         speaker=chunk.speaker,
         start=chunk.start,
         valid_to=said.valid_to,
+        importance=said.importance,
     )
 
 

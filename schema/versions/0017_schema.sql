@@ -122,6 +122,8 @@ create table facts (
                             check (state in ('active', 'quarantined', 'superseded', 'retracted', 'erased')),
     valid_from  timestamptz,
     valid_to    timestamptz,
+    importance  text        not null default 'normal' check (importance in ('pinned', 'normal', 'unimportant')),
+    expires_at  timestamptz,                         -- from then on it is shown nowhere but in facts()
     recipe      text        not null,
     occurred_at timestamptz not null,
     recorded_at timestamptz not null default now(),

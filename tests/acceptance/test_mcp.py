@@ -259,7 +259,8 @@ async def test_resources_are_of_this_user(url: str) -> None:
     async with model_of(url) as model:
         await model.call("add_memory", text="The user likes tea.", type="preference")
         listed = [one.uri for one in (await model.client.list_resources()).resources]
-        assert [str(one) for one in listed] == ["memstore://facts"]
+        assert [str(one) for one in listed] == ["memstore://facts", "memstore://profile"]
+        assert "The user likes tea." in await model.read("memstore://profile")
         assert "The user likes tea." in await model.read("memstore://facts")
     async with model_of(url, "bob") as model:
         assert "tea" not in await model.read("memstore://facts")

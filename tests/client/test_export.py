@@ -76,7 +76,8 @@ async def lived_in(store: AsyncMemoryStore) -> AsyncUserScope:
     await trip.summarize(1, 5)
     await alice.add_fact("The user keeps 7 hens.", type="preference", confidence=0.9)
     nine = await alice.add_fact("The user keeps 9 hens.", type="preference", valid_from=START)
-    await alice.edit_fact(nine, text="The user keeps nine brown hens.")
+    brown = await alice.edit_fact(nine, text="The user keeps nine brown hens.")
+    await alice.edit_fact(brown, importance="pinned", expires_at=START + timedelta(days=9999))
     peanuts = next(fact for fact in await alice.facts() if "peanut" in fact.text)
     change = (await alice.fact_history(await alice.retract_fact(peanuts)))[-1]
     await alice.undo(change)

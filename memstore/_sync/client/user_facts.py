@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from memstore._sync.store import facts, messages
 from memstore._sync.store.database import Database
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import check_choice, check_name, check_number, check_text, to_utc, to_uuid, to_uuids
-from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, Entity, Fact, FactChange
+from memstore.models import FACT_KINDS, FACT_STATES, FACT_TYPES, NORMAL, Entity, Fact, FactChange, Importance, Profile
 
 ANY_STATE = "all"
 
@@ -37,15 +37,18 @@ class UserFacts:
         ids: Sequence[UUID] | None = None,
         before: tuple[datetime, UUID] | None = None,
         limit: int | None = None,
+        unused_since: datetime | None = None,
     ) -> list[Fact]:
         """Return facts with their sources, the latest first.
 
-        `state` is active, ended (its end has passed), quarantined (it waits to be confirmed), superseded, retracted or
-        erased; "all", or None, is any of them. With `as_of` the facts that were active at that moment, as they were
-        known then. `ids` are the only ones that are wanted, in the state that is asked for; unknown ones are left out.
+        `state` is active, ended (its end has passed), expired (its `expires_at` has), quarantined (it waits to be
+        confirmed), superseded, retracted or erased; "all", or None, is any of them. With `as_of` the facts that were
+        active at that moment, as they were known then. `ids` are the only ones that are wanted, in the state that is
+        asked for; unknown ones are left out.
 
         With a `limit` a page of them as they are now: `before` are `occurred_at` and `id` of the last one of the page
-        before.
+        before. With `unused_since` those that were known then and have been in no context since, as the receipts say:
+        these are kept for `receipt_retention_days`.
         """
         if limit is not None:
             check_number(limit, "limit")
@@ -57,10 +60,26 @@ class UserFacts:
         self._check_type(type)
         check_choice("kind", kind, FACT_KINDS)
         to_utc(None if before is None else before[0], "before")
-        filters = {"state": None if state == ANY_STATE else state, "type": type, "subject": subject, "kind": kind}
+        filters: dict[str, Any] = {
+            "state": None if state == ANY_STATE else state,
+            "type": type,
+            "subject": subject,
+            "kind": kind,
+        }
+        if unused_since is not None:
+            self._check_receipts_since(to_utc(unused_since, "unused_since"))
+            filters["unused_since"] = unused_since
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         with self._database.user_transaction(self.id) as scope:
             return facts.facts(scope, **filters, ids=fact_ids, as_of=moment, before=before, limit=limit)
+
+    def _check_receipts_since(self, moment: datetime | None) -> None:
+        days = self._runtime.settings.receipt_retention_days
+        if moment is None or moment < datetime.now(UTC) - timedelta(days=days):
+            raise InvalidInput(
+                f"unused_since={moment}: receipts say what was in contexts, and are kept for {days} days "
+                "(receipt_retention_days). Give a later moment."
+            )
 
     def fact_types(self) -> list[str]:
         """Return the types that a fact of this user may have: memstore's own, then the others.
@@ -104,6 +123,21 @@ class UserFacts:
             about = [*facts.facts(scope, subject=name), *facts.naming(scope, name)]
             return Entity(name, tuple(about), tuple(facts.edges(scope, name)))
 
+    def profile(self, budget: int, subject: str | None = None, *, as_of: datetime | None = None) -> Profile:
+        """Return who somebody is, what holds, what is planned and how to answer them, in at most `budget` tokens.
+
+        Each line names the messages that say it, and no two say the same. `subject` is by default the one that most
+        facts are about: "The user", or a name where messages have one. The same facts give the same text.
+        """
+        from memstore._sync.context.profile import build_profile
+
+        check_number(budget, "budget")
+        if subject is not None:
+            check_name(subject, "subject")
+        moment = to_utc(as_of, "as_of")
+        with self._database.user_transaction(self.id) as scope:
+            return build_profile(scope, self._runtime.counter, budget, subject=subject, as_of=moment)
+
     def add_fact(
         self,
         text: str,
@@ -117,6 +151,8 @@ class UserFacts:
         confidence: float = 1.0,
         valid_from: datetime | None = None,
         valid_to: datetime | None = None,
+        importance: Importance = NORMAL,
+        expires_at: datetime | None = None,
         sources: Sequence[UUID] = (),
         quarantined: bool = False,
     ) -> Fact:
@@ -126,7 +162,9 @@ class UserFacts:
         of the same attribute are superseded; contradictions are logged. A fact with the same words is edited to be this
         one, and is active again.
 
-        With `quarantined` it waits for `confirm_fact`; a fact with the same words is then returned as it is.
+        A fact whose `importance` is "pinned" is in every context before all else, an "unimportant" one in none; from
+        `expires_at` on it is in none and not recalled. With `quarantined` it waits for `confirm_fact`; a fact with the
+        same words is then returned as it is.
         """
         from memstore._sync.derive.facts import manual_edits
         from memstore._sync.derive.facts.manual_edits import NewFact, check_fact, redact_fact
@@ -134,7 +172,19 @@ class UserFacts:
         valid_from, valid_to = to_utc(valid_from, "valid_from"), to_utc(valid_to, "valid_to")
         message_ids = to_uuids(sources, "sources")
         new = NewFact(
-            text, type, subject, kind, attribute, value, language, confidence, valid_from, valid_to, message_ids
+            text,
+            type,
+            subject,
+            kind,
+            attribute,
+            value,
+            language,
+            confidence,
+            valid_from,
+            valid_to,
+            importance,
+            to_utc(expires_at, "expires_at"),
+            message_ids,
         )
         check_fact(new)
         self._check_type(new.type)
@@ -153,7 +203,7 @@ class UserFacts:
         from memstore._sync.derive.facts import manual_edits
         from memstore._sync.derive.facts.manual_edits import EDITABLE, check_fact, merge_columns, redact_fact
 
-        for name in {"valid_from", "valid_to"} & columns.keys():
+        for name in {"valid_from", "valid_to", "expires_at"} & columns.keys():
             to_utc(columns[name], name)
         if not columns or set(columns) - set(EDITABLE):
             raise InvalidInput(f"{', '.join(columns) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}.")

@@ -18,7 +18,7 @@ from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
 from memstore.context.items import TIGHT, Candidates
 from memstore.context.layout import PREVIEW
-from memstore.models import Chunk, Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
+from memstore.models import UNIMPORTANT, Chunk, Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
 from memstore.search.ranking import Candidate, best_of_each
 from memstore.strategies.base import Turn, split_turns
 
@@ -27,7 +27,7 @@ from memstore.strategies.base import Turn, split_turns
 PINNED, MOST_PINNED = ("constraint", "procedure", "identity"), 8
 # Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
 PINNED_FIRST = ("allergy", "answer_style")
-MOST_VIEWED = 100  # of them, where a viewer sees some only
+MOST_VIEWED = 100  # of them: a viewer sees some only, and those that are pinned are not counted
 A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
 LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
 LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
@@ -83,13 +83,11 @@ def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> 
     """Read the history, with the version of what can be recalled by a model."""
     request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
     as_of, newest = request.as_of, LONGEST + STEP if resolved.strategies else _page_size(resolved.budget)
-    page, every, pinned, version = scope.all_together(
+    page, every, standing, version = scope.all_together(
         [
             messages.read_newest(conversation, limit=newest, as_of=as_of),
             summaries.outlines(conversation, as_of=as_of),
-            facts.standing(
-                PINNED, PINNED_FIRST, limit=MOST_VIEWED if visibility.is_active else MOST_PINNED, as_of=as_of
-            ),
+            facts.standing(PINNED, PINNED_FIRST, limit=MOST_VIEWED, as_of=as_of),
             chunks.index_version(model),
         ]
     )
@@ -102,9 +100,21 @@ def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> 
         question = None
     turns, unpaired = split_turns(visibility.messages(said))
     since = [one for one in every if one.from_seq > resolved.after_seq]
-    pinned = (visibility.fact_ids(scope, pinned))[:MOST_PINNED]
+    always = {id for id, is_pinned in standing if is_pinned}
+    seen = visibility.fact_ids(scope, [id for id, _ in standing])
+    pinned = [id for id in seen if id in always] + [id for id in seen if id not in always][:MOST_PINNED]
     known = {
-        one.id: Hit(Tier.FACTS, one.id, one.text, 0, {}, tuple(one.sources), one.occurred_at, valid_to=one.valid_to)
+        one.id: Hit(
+            Tier.FACTS,
+            one.id,
+            one.text,
+            0,
+            {},
+            tuple(one.sources),
+            one.occurred_at,
+            valid_to=one.valid_to,
+            importance=one.importance,
+        )
         for one in (facts.facts(scope, ids=pinned, as_of=as_of) if pinned else ())
     }
     whole_summaries, known_facts = _read_for_strategies(scope, resolved)
@@ -131,7 +141,7 @@ def _read_for_strategies(scope: Transaction, resolved: ResolvedRequest) -> tuple
     seen = visibility.summaries(scope, [one for one in every if one.from_seq > resolved.after_seq])
     if not any(getattr(strategy, "by_facts", False) for strategy in resolved.strategies):
         return seen, ()
-    known = facts.facts(scope, as_of=request.as_of)
+    known = [one for one in facts.facts(scope, as_of=request.as_of) if one.importance != UNIMPORTANT]
     kept = set(visibility.fact_ids(scope, [fact.id for fact in known]))
     return seen, [fact for fact in known if fact.id in kept]
 
@@ -242,11 +252,12 @@ def _recall(
     # A fact that is a message in its own words says nothing beside the message.
     offered = {hit.id for hit in hits}
     quoted = [f for f in facts if f.text.startswith(f'{f.speaker}: "') and offered.issuperset(f.sources)]
+    unimportant = [fact for fact in facts if fact.importance == UNIMPORTANT]
     return Candidates(
         pinned=history.pinned,
-        facts=[fact for fact in facts if fact not in quoted],
+        facts=[fact for fact in facts if fact not in quoted and fact not in unimportant],
         hits=[hit for hit in hits if hit not in outdated],
-        left_out=[*gone, *map(_outdated, outdated)],
+        left_out=[*gone, *map(_unimportant, unimportant), *map(_outdated, outdated)],
     )
 
 
@@ -269,6 +280,11 @@ def _may_be_hit(chunk: Chunk, resolved: ResolvedRequest, history: ConversationHi
     if chunk.tier == Tier.SUMMARIES:
         return chunk.conversation_id != resolved.request.conversation_id or chunk.item_id in history.earlier
     return chunk.role not in NEVER_RECALLED and (history.question is None or chunk.item_id != history.question.id)
+
+
+def _unimportant(fact: Hit) -> Decision:
+    about = ("facts", "fact", fact.id, 0, Reason.UNIMPORTANT, fact.score, fact.parts)
+    return Decision(*about, said_at=fact.occurred_at, preview=fact.text[:PREVIEW])
 
 
 def _outdated(hit: Hit) -> Decision:

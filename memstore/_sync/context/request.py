@@ -22,7 +22,7 @@ from memstore.formats import OPENAI
 from memstore.formats.parts import Format
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import OWN_SETTINGS, check_name, check_text
-from memstore.models import Json, Section
+from memstore.models import Json, Profile, Section
 from memstore.settings import Settings
 from memstore.strategies import as_json, get_strategies
 from memstore.strategies.base import Strategy
@@ -32,6 +32,7 @@ from memstore.tool_calls import name_of
 BUDGET, RESERVE, VIEWER = "context_budget", "context_reserve", "context_viewer"
 STRATEGIES, VISIBILITY, SECTIONS = "strategies", "visibility", "sections"
 NAMES = (BUDGET, RESERVE, VIEWER, STRATEGIES, VISIBILITY, SECTIONS)
+PROFILE = "profile"  # a section of this name without a text has the user's profile
 LARGEST_BUDGET = 10**9
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _RESERVED = frozenset({"system", "question", "memory", "standing", "record", "overhead", "tools", "reserve"})
@@ -108,6 +109,7 @@ class ResolvedRequest:
     after_seq: int
     last: int  # the number of the newest message
     exists: bool  # the conversation
+    profile: Profile | None  # where a section of that name asks for one
     epoch: UserVersion | None  # in which it was read: a receipt of what was erased since is not kept
 
     @property
@@ -149,6 +151,7 @@ def resolve(scope: Transaction, request: Request) -> ResolvedRequest:
         messages.cleared(kept),
         conversation.last_seq if conversation else 0,
         conversation is not None,
+        None,
         epoch,
     )
 
@@ -243,7 +246,7 @@ def _problems(section: Section) -> Iterator[str]:
     text: object = section.text
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in _RESERVED:
         yield "a section's name has small letters, digits, - and _, and is none of ours."
-    if (name in WEIGHTS) == (text is not None):
+    if name != PROFILE and (name in WEIGHTS) == (text is not None):
         yield f"give a text to a section of your own, and none to {', '.join(WEIGHTS)}."
     if not isinstance(text, str | list | tuple | None):
         yield f"text={text!r:.60}: give a text, or a list of them."

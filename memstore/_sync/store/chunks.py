@@ -258,6 +258,7 @@ class ItemText:
     text: str | None
     sources: Sequence[UUID] = ()
     valid_to: datetime | None = None
+    importance: str | None = None
     is_outdated: bool = False
 
 

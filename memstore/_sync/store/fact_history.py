@@ -20,7 +20,7 @@ SQL = statements("fact_history")
 # What a fact is known by may not change; when it was first said follows from its sources.
 FIXED = {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
 CHANGEABLE = tuple(name for name in FactColumns.model_fields if name not in FIXED)
-TIMES = ("valid_from", "valid_to")
+TIMES = ("valid_from", "valid_to", "expires_at")
 STEPS = {"active": "restored", "superseded": "superseded", "retracted": "retracted", "quarantined": "quarantined"}
 
 

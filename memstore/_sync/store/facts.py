@@ -67,18 +67,21 @@ def facts(
     as_of: datetime | None = None,
     before: tuple[datetime, UUID] | None = None,
     limit: int | None = None,
+    unused_since: datetime | None = None,
 ) -> list[Fact]:
     """Return the user's facts with their sources, the latest first; as they were known at a past moment.
 
-    With a `limit` a page of them as they are now: those that come after one, by when that was said and its id.
+    With a `limit` a page of them as they are now: those that come after one, by when that was said and its id. With
+    `unused_since` those that were known then and of which no receipt since says that they were in a context.
     """
     values: dict[str, Any] = {"state": state, "type": type, "kind": kind, "subject": subject}
+    values |= {"as_of": as_of, "unused_since": unused_since}
     if limit is not None:
         at, id = before or (None, None)
         ids = scope.column(SQL["fact_page"], limit=limit, before=at, id=id, **values)
         return _facts_of(scope, ids)
     wanted = None if ids is None else list(ids)
-    return scope.all(SQL["facts"], _with_sources, ids=wanted, as_of=as_of, **values)
+    return scope.all(SQL["facts"], _with_sources, ids=wanted, **values)
 
 
 def naming(scope: Transaction, name: str) -> list[Fact]:
@@ -106,13 +109,13 @@ def _facts_of(scope: Transaction, ids: list[UUID]) -> list[Fact]:
 
 def standing(
     types: Sequence[str], first: Sequence[str], *, limit: int, as_of: datetime | None = None
-) -> Read[list[UUID]]:
-    """Return the read of facts of these types, which matter whatever is asked.
+) -> Read[list[tuple[UUID, bool]]]:
+    """Return the read of facts that matter whatever is asked: those that are pinned, which is said, and of these types.
 
-    Those with the attributes `first` lead, in their order; then the types in theirs, the surest facts first.
+    After those that are pinned the attributes `first` lead, in their order; then the types, the surest facts first.
     """
     values = {"types": list(types), "first": list(first), "limit": limit, "as_of": as_of}
-    return Read(SQL["standing_facts"], values, lambda rows: [id for (id,) in rows])
+    return Read(SQL["standing_facts"], values, list)
 
 
 def known(

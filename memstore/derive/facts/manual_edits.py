@@ -23,7 +23,18 @@ from memstore.derive.facts.rule_extractor import BY_HAND, UNTRUSTED, ExtractedFa
 from memstore.errors import Conflict, InvalidInput, NotFound
 from memstore.ingest.redaction import Redactor
 from memstore.ingest.validation import check_choice, check_name, check_text
-from memstore.models import FACT_KINDS, HAND, QUARANTINED, Fact, FactChange, FactColumns, FactSpan, kind_of
+from memstore.models import (
+    FACT_KINDS,
+    HAND,
+    IMPORTANCES,
+    NORMAL,
+    QUARANTINED,
+    Fact,
+    FactChange,
+    FactColumns,
+    FactSpan,
+    kind_of,
+)
 from memstore.store import chunks, embedding_models, fact_history, facts, messages
 from memstore.store.database import Database, Transaction
 from memstore.store.facts import Source
@@ -46,6 +57,8 @@ class NewFact:
     confidence: float = 1.0
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    importance: str = NORMAL
+    expires_at: datetime | None = None
     sources: Sequence[UUID] = ()
 
 
@@ -71,6 +84,7 @@ def check_fact(new: NewFact) -> None:
             raise InvalidInput(f"A fact's {name} has at most {limit:,} characters, not {len(getattr(new, name)):,}.")
     check_text(new.type, "the type")
     check_choice("kind", new.kind, FACT_KINDS)
+    check_choice("importance", new.importance, IMPORTANCES)
     if not isinstance(new.confidence, int | float) or not 0 <= new.confidence <= 1:
         raise InvalidInput(f"confidence={new.confidence!r}: give a number from 0 to 1.")
 
@@ -125,6 +139,8 @@ def _columns(user_id: UUID, new: NewFact, state: str = "active") -> FactColumns:
         state=state,
         valid_from=new.valid_from,
         valid_to=new.valid_to,
+        importance=new.importance,
+        expires_at=new.expires_at,
         recipe=HAND,
         occurred_at=datetime.now(UTC),
     )

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import AfterValidator, BaseModel, Field, StrictBool, StrictFloat, StrictInt
 
 from memstore.ingest.validation import Moment
-from memstore.models import FACT_TYPES, Fact, FactChange, FactKind, Hit, Json, Role, Tier
+from memstore.models import FACT_TYPES, NORMAL, Fact, FactChange, FactKind, Hit, Importance, Json, Role, Tier
 from memstore.server.http.dependencies import (
     MAX_LIMIT,
     USER,
@@ -137,6 +137,8 @@ class FactFields(StrictModel):
     confidence: StrictFloat = Field(1.0, ge=0, le=1)
     valid_from: Moment | None = None
     valid_to: Moment | None = None
+    importance: Importance = NORMAL
+    expires_at: Moment | None = Field(None, description="from then on it is neither recalled nor in a context")
 
 
 class NewFactRequest(FactFields):
@@ -158,11 +160,12 @@ class FactEdit(FactFields):
 class FactParams(PageParams):
     """Which facts are asked for."""
 
-    state: Literal["active", "ended", "quarantined", "superseded", "retracted", "erased", "all"] = "active"
+    state: Literal["active", "ended", "expired", "quarantined", "superseded", "retracted", "erased", "all"] = "active"
     type: Type | None = None
     kind: FactKind | None = None
     subject: str | None = None
     as_of: Moment | None = None
+    unused_since: Moment | None = Field(None, description="known then, and in no context since")
 
 
 @facts.get("/facts")
@@ -182,6 +185,20 @@ async def add_fact(user: UserDep, body: NewFactRequest) -> Fact:
     With `quarantined` it waits; one that is known with the same words stays what it is, and is given.
     """
     return await user.add_fact(**body.model_dump())
+
+
+class ProfileParams(StrictModel):
+    """How long a profile may be, and of whom."""
+
+    budget: int = Field(400, ge=1, le=MAX_BUDGET, description="the most tokens that it may have")
+    subject: str | None = Field(None, min_length=1, max_length=MAX_PART, description="the one most facts are about")
+    as_of: Moment | None = None
+
+
+@contexts.get("/profile")
+async def get_profile(user: UserDep, params: Annotated[ProfileParams, Query()]) -> Json:
+    """Return who somebody is, what holds, what is planned, how to answer: a text, its lines with their sources."""
+    return (await user.profile(**dict(params))).as_dict()
 
 
 @facts.get("/facts/{fact}")

@@ -248,7 +248,7 @@ async def list_memories(
     type: Annotated[FactType | None, _about("Only of this type, such as plan; an error names all.")] = None,
     subject: Annotated[Name | None, _about("Only about this one, such as 'The user'.")] = None,
     state: Annotated[
-        Literal["active", "ended", "superseded", "retracted", "all"],
+        Literal["active", "ended", "expired", "superseded", "retracted", "all"],
         _about("active: what holds now. superseded: what something newer replaced. retracted: deleted."),
     ] = "active",
     limit: Annotated[int, Field(ge=1, le=100, description="At most so many in this page.")] = 20,

@@ -14,6 +14,7 @@ from memstore.client.user import AsyncUserScope
 from memstore.errors import NotFound
 from memstore.models import (
     FACT_STATES,
+    PROFILE_HEADINGS,
     Certificate,
     ErasureScope,
     Fact,
@@ -28,7 +29,7 @@ from memstore.server.ui import contexts
 from memstore.server.ui.request import UIRequest, redirect, url_to
 from memstore.store.messages import LAST
 
-LATEST, LATEST_CONTEXTS = 6, 4
+LATEST, LATEST_CONTEXTS, PROFILE_BUDGET = 6, 4, 400
 USERS, CONVERSATIONS, MESSAGES, FACTS, CERTIFICATES = 25, 40, 24, 40, 20  # on a page
 MAX_SUMMARIES, MAX_FACTS, MAX_SOURCES = 24, 60, 12
 EXCERPT_MARGIN = 240  # characters of a message on either side of what it says
@@ -58,6 +59,8 @@ async def overview(ui: UIRequest) -> Response:
         counts=await ui.store.stats(user=user.name),
         conversations=await user.conversations(limit=LATEST),
         facts=await user.facts(limit=LATEST),
+        profile=await user.profile(PROFILE_BUDGET),
+        headings=PROFILE_HEADINGS,
         receipts=[(receipt, await contexts.question(user, receipt, names)) for receipt in receipts],
     )
 

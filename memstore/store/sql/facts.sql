@@ -2,9 +2,10 @@
 -- A fact is known by what it says: the same statement meets itself.
 -- Its time follows those of earlier steps of the transaction: it and the fact whose place it takes were never both active.
 INSERT INTO facts (user_id, id, type, kind, subject, attribute, value, text, language, confidence, state, valid_from,
-                   valid_to, recipe, occurred_at, recorded_at)
+                   valid_to, importance, expires_at, recipe, occurred_at, recorded_at)
 VALUES (%(user_id)s, %(id)s, %(type)s, %(kind)s, %(subject)s, %(attribute)s, %(value)s, %(text)s, %(language)s,
-        %(confidence)s, %(state)s, %(valid_from)s, %(valid_to)s, %(recipe)s, %(occurred_at)s,
+        %(confidence)s, %(state)s, %(valid_from)s, %(valid_to)s, %(importance)s, %(expires_at)s,
+        %(recipe)s, %(occurred_at)s,
         coalesce(%(recorded_at)s, clock_timestamp()))
 ON CONFLICT (user_id, id) DO NOTHING
 RETURNING recorded_at
@@ -14,7 +15,7 @@ RETURNING recorded_at
 UPDATE facts
 SET type = %(type)s, kind = %(kind)s, attribute = %(attribute)s, value = %(value)s, language = %(language)s,
     confidence = %(confidence)s, state = %(state)s, valid_from = %(valid_from)s, valid_to = %(valid_to)s,
-    recipe = %(recipe)s
+    importance = %(importance)s, expires_at = %(expires_at)s, recipe = %(recipe)s
 WHERE user_id = %(user_id)s AND id = %(id)s
 
 -- add_source --
@@ -39,6 +40,24 @@ CROSS JOIN LATERAL (SELECT min(m.occurred_at) AS said
                     FROM fact_sources s JOIN messages m ON m.user_id = s.user_id AND m.id = s.message_id
                     WHERE s.user_id = %(user_id)s AND s.fact_id = f.id AND s.recorded_at <= %(as_of)s) AS first
 
+-- fragment state --
+-- The state of a fact as filters have it.
+CASE WHEN was.state <> 'active' THEN was.state
+     WHEN was.expires_at <= coalesce(%(as_of)s, now()) THEN 'expired'
+     WHEN was.valid_to <= coalesce(%(as_of)s, now()) THEN 'ended'
+     ELSE 'active' END
+
+-- fragment unused --
+-- Facts that were known at a moment, and of which no receipt since says that they were in a context.
+(%(unused_since)s::timestamptz IS NULL
+ OR was.recorded_at <= %(unused_since)s
+    AND was.id::text NOT IN (
+        SELECT jsonb_path_query(r.body, '$.included[*] ? (@.kind == "fact").id') #>> '{}'
+        FROM receipts r WHERE r.user_id = %(user_id)s AND r.recorded_at >= %(unused_since)s
+        UNION ALL
+        SELECT jsonb_path_query(r.body, '$.included[*] ? (@.section == "profile").others[*]') #>> '{}'
+        FROM receipts r WHERE r.user_id = %(user_id)s AND r.recorded_at >= %(unused_since)s))
+
 -- facts --
 -- A user's facts with their sources, the latest first.
 -- At a past moment they were as the first change after it found them. Those that were said to hold until then have ended.
@@ -51,34 +70,37 @@ SELECT was.*,
 <then>
 CROSS JOIN LATERAL jsonb_populate_record(f, coalesce(later.before, '{}')) AS was
 WHERE f.user_id = %(user_id)s
-  AND (%(state)s::text IS NULL
-       OR %(state)s = CASE WHEN was.state = 'active' AND was.valid_to <= coalesce(%(as_of)s, now())
-                           THEN 'ended' ELSE was.state END)
+  AND (%(state)s::text IS NULL OR %(state)s = <state>)
   AND (%(type)s::text IS NULL OR was.type = %(type)s)
   AND (%(kind)s::text IS NULL OR was.kind = %(kind)s)
   AND (%(subject)s::text IS NULL OR lower(f.subject) = lower(%(subject)s))
   AND (%(ids)s::uuid[] IS NULL OR f.id = ANY(%(ids)s::uuid[]))
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
+  AND <unused>
 ORDER BY coalesce(first.said, was.occurred_at) DESC, f.id
 
 -- naming --
 -- Facts of others whose text has a name in it, as a word or as a part of one.
 SELECT id, text FROM facts
-WHERE user_id = %(user_id)s AND state = 'active' AND lower(subject) <> lower(%(name)s)
+WHERE user_id = %(user_id)s AND state = 'active' AND coalesce(expires_at, 'infinity') > now()
+  AND lower(subject) <> lower(%(name)s)
   AND position(lower(%(name)s) IN lower(text)) > 0
 
 -- standing_facts --
--- Facts of kinds that matter whatever is asked: those with the attributes given first, in their order, then the kinds
--- in the order given, of each the surest first, then what was said last.
-SELECT f.id
+-- Facts that matter whatever is asked, and whether they are pinned: those first; then of the kinds given those with the
+-- attributes given, in their order, then the kinds in theirs, of each the surest first, then what was said last.
+SELECT f.id, coalesce(later.before->>'importance', f.importance) = 'pinned' AS pinned
 <then>
 WHERE f.user_id = %(user_id)s
   AND coalesce(later.before->>'state', f.state) = 'active'
-  AND coalesce(CASE WHEN later.before IS NULL THEN f.valid_to ELSE (later.before->>'valid_to')::timestamptz END,
+  AND coalesce(CASE WHEN later.before IS NULL THEN least(f.valid_to, f.expires_at)
+                    ELSE least((later.before->>'valid_to')::timestamptz, (later.before->>'expires_at')::timestamptz) END,
                'infinity') > coalesce(%(as_of)s, now())
-  AND coalesce(later.before->>'type', f.type) = ANY(%(types)s::text[])
+  AND CASE coalesce(later.before->>'importance', f.importance)
+      WHEN 'pinned' THEN true WHEN 'unimportant' THEN false
+      ELSE coalesce(later.before->>'type', f.type) = ANY(%(types)s::text[]) END
   AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
-ORDER BY array_position(%(first)s::text[], split_part(
+ORDER BY pinned DESC, array_position(%(first)s::text[], split_part(
              CASE WHEN later.before IS NULL THEN f.attribute ELSE later.before->>'attribute' END, '/', 1)) NULLS LAST,
          array_position(%(types)s::text[], coalesce(later.before->>'type', f.type)),
          coalesce((later.before->>'confidence')::real, f.confidence) DESC,
@@ -174,7 +196,7 @@ SELECT subject, attribute, value, id AS fact_id
 FROM facts
 WHERE user_id = %(user_id)s AND state = 'active' AND attribute IS NOT NULL AND value IS NOT NULL
   AND (lower(subject) = lower(%(entity)s) OR lower(value) = lower(%(entity)s))
-  AND coalesce(valid_to, 'infinity') > now()
+  AND coalesce(least(valid_to, expires_at), 'infinity') > now()
 ORDER BY lower(subject) <> lower(%(entity)s), subject, attribute, value, id
 
 -- remove_sources --
@@ -216,10 +238,10 @@ WHERE f.user_id = %(user_id)s AND f.id = ANY(%(ids)s::uuid[])
 
 -- fact_page --
 -- Which facts a page has, the latest first; of a state, a type and a subject where these are given.
-SELECT id FROM facts
+SELECT id FROM facts was
 WHERE user_id = %(user_id)s
-  AND (%(state)s::text IS NULL
-       OR %(state)s = CASE WHEN state = 'active' AND valid_to <= now() THEN 'ended' ELSE state END)
+  AND (%(state)s::text IS NULL OR %(state)s = <state>)
+  AND <unused>
   AND (%(type)s::text IS NULL OR type = %(type)s)
   AND (%(kind)s::text IS NULL OR kind = %(kind)s)
   AND (%(subject)s::text IS NULL OR lower(subject) = lower(%(subject)s))
