@@ -476,7 +476,11 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
             "remembered",
             {"model_id": MODEL, "until": datetime.now(UTC), "aside": None, "recipes": [], "limit": 20},
         ),
-        ("facts", "facts", dict.fromkeys(("state", "type", "kind", "subject", "as_of")) | {"ids": some}),
+        (
+            "facts",
+            "facts",
+            dict.fromkeys(("state", "type", "kind", "subject", "as_of", "unused_since")) | {"ids": some},
+        ),
         ("facts", "standing_facts", {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None}),
         ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
         ("fact_history", "changes", {"fact_id": some[0]}),

@@ -442,11 +442,5 @@ _KIN_QUOTE = re.compile(
     r"\W*(?:my|our|mein|meine|unser|unsere|mon|ma|mi)\s+(?:\w+\s+)??(?P<kin>\w+)(?:,?\s+(?P<name>(?-i:[A-ZÀ-ÖØ-Þ])\w+))?",
     re.IGNORECASE,
 )
-_RELATIVES = (
-    KIN
-    | PARTNERS
-    | word_set(
-        "nachbar nachbarin mère père sœur frère fille fils tante oncle mari femme copain copine madre padre hermana"
-        " hermano hija hijo tía tío marido mujer novio novia"
-    )
-)
+_MORE_KIN = "nachbar nachbarin mère père sœur frère fille fils tante oncle mari femme copain copine madre padre"
+_RELATIVES = KIN | PARTNERS | word_set(f"{_MORE_KIN} hermana hermano hija hijo tía tío marido mujer novio novia")
