@@ -97,7 +97,7 @@ def test_what_was_read_before_an_erasure_is_not_written_after_it(
         secret = "Town4secretville" if erase is of_message else "secretville"
         assert holding(url, secret) == {}
         left = {"alice"} & set(store.users())
-        if not redo and left:
+        if not redo and left and erase is not of_user_who_comes_again:  # then it depends on who looked when
             assert store.stats(user="alice")["pending"] == 0, "what is left was derived in the same run"
         store.derive()
         assert holding(url, secret) == {}

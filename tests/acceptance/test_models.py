@@ -36,11 +36,14 @@ def free_port() -> int:
         return port
 
 
+LONG = "It rains, and nothing else is to be told of this day. " * 6  # what is short is its own summary
+
+
 def talk(url: str) -> None:
     with memstore.open(url, settings=HASHING) as store:
         trip = store.user("alice").conversation("c")
-        trip.add("user", "Green tea for me.", occurred_at=START)
-        trip.add("user", "And I live in Leeds.", occurred_at=START + timedelta(days=1))
+        trip.add("user", f"Green tea for me. {LONG}", occurred_at=START)
+        trip.add("user", f"And I live in Leeds. {LONG}", occurred_at=START + timedelta(days=1))
 
 
 def test_ollama_away_is_told_and_nothing_else_waits_for_it(cli: Run, url: str) -> None:
@@ -71,17 +74,18 @@ def test_ollama_away_is_told_and_nothing_else_waits_for_it(cli: Run, url: str) -
 
 def test_ollama_finds_facts_and_writes_summaries(cli: Run, url: str) -> None:
     talk(url)
-    # Summaries come first: the stretch of the first day; then facts, of both days.
-    answers = [says({"summary": "The user drinks tea."}), says({"facts": [TEA]}), says("no"), says("no"), says("no")]
+    # Summaries come first, then facts, of both days.
+    summary = says({"summary": "The user drinks tea."})
+    answers = [summary, summary, says({"facts": [TEA]}), says("no"), says("no"), says("no")]
     with ScriptedOllama(answers) as server:
         named = "ollama:qwen3:4b"
         more = {"database_url": url, "facts_model": named, "summary_model": named, "ollama_url": server.url}
         told = script("derive", "--json", **more)
         assert told.code == 0, told.err
         report = told.json
-        assert (report["summaries"], report["invalid_responses"], report["failed"], report["waiting"]) == (1, 1, [], [])
+        assert (report["summaries"], report["invalid_responses"], report["failed"], report["waiting"]) == (2, 1, [], [])
         assert "Green tea for me." in server.asked()[0]["messages"][-1]["content"]
-        assert len(server.asked()) == 4, "what cannot be used is asked for twice"
+        assert len(server.asked()) == 5, "what cannot be used is asked for twice"
         known = cli("facts", "--user", "alice", "--json", **more).json
         assert [fact["text"] for fact in known] == [TEA["text"]], "no rules stand in"
         assert cli("stats", "--json", **more).json["invalid_responses"] == 1
@@ -108,7 +112,7 @@ def answers(use: Callable[[], object]) -> tuple[ScriptedChatModel, ScriptedChatM
         return after
 
     summary, facts = answer({"summary": "The user drinks tea."}), answer({"facts": [TEA]})
-    return ScriptedChatModel([summary] * 2), ScriptedChatModel([facts, answer("no use")])
+    return ScriptedChatModel([summary] * 3), ScriptedChatModel([facts, answer("no use")])
 
 
 async def test_a_pool_of_one_answers_while_a_chat_model_works_in_async_code(url: str) -> None:

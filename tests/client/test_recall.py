@@ -48,7 +48,7 @@ async def test_recall_filters_what_it_may_see(store: AsyncMemoryStore) -> None:
 
     everything = await found()
     assert {text for _, _, text in LINES} <= everything
-    assert {hit.tier for hit in await alice.recall("Porto", limit=50)} == {"messages", "facts"}
+    assert {hit.tier for hit in await alice.recall("Porto", limit=50)} == {"messages", "summaries", "facts"}
     assert await found(tiers=["messages"], roles=["assistant"]) == {LINES[1][2], LINES[4][2]}
     assert await found(tiers=["messages"], tags=["line2"]) == {LINES[2][2]}
     assert await found(tags=["line2", "line3"]) == set()

@@ -92,7 +92,7 @@ async def test_a_confirmed_fact_holds_and_may_be_put_back(url: str, twin: str, t
         confirmed = (await alice.fact_history(porto))[-1]
         back = await alice.undo(confirmed)
         assert await seen(alice) == before, "as if it had never been confirmed"
-        assert (await store.stats(user="alice"))["chunks"] == 3, "two messages, one fact"
+        assert (await store.stats(user="alice"))["chunks"] == 4, "two messages, their summary, one fact"
         with pytest.raises(Conflict, match="confirm anew"):
             await alice.undo(back)
         assert await history(alice, porto) == ["added", "confirmed", "quarantined"]
