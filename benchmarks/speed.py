@@ -129,6 +129,7 @@ class Bare:
             rows = [self.row(seq, text) for seq, text in enumerate(batch, first)]
             cursor.executemany(self.sql["add_message"], rows)
             values = {"user_id": self.user, "conversation_id": self.conversation, "last_seq": row[0]}
+            values["said_at"] = rows[0]["occurred_at"]
             cursor.execute(self.sql["raise_watermark"], values)
 
     def row(self, seq: int, text: str) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def _to_utc(value: datetime) -> datetime:
 
 
 def _refuse_number(value: object) -> object:
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) or (isinstance(value, str) and re.fullmatch(r"\s*[-+]?[\d.]+\s*", value)):
         raise ValueError("a number of seconds or of milliseconds? give a datetime, or ISO 8601 with its zone")
     return value
 

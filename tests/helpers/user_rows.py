@@ -26,7 +26,17 @@ TABLES = {
     "documents": "id",
     "document_vectors": "id, path",
 }
-CLOCKS = ["recorded_at", "created_at", "updated_at", "last_seen", "closes_at", "number", "last_chunk", "backfill"]
+CLOCKS = [
+    "recorded_at",
+    "created_at",
+    "updated_at",
+    "last_seen",
+    "closes_at",
+    "pending_since",
+    "number",
+    "last_chunk",
+    "backfill",
+]
 
 
 def rows(url: str, *users: str, without: Collection[str] = ()) -> dict[str, list[dict[str, Any]]]:
