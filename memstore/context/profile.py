@@ -70,7 +70,6 @@ _MOOD = re.compile(
     r"can (?:see|picture)|wanted|should|re[ck]+om+end|vibes?|stuff|probably|maybe|perhaps|"
     r"off to \w+ (?:\w+ )?(?:with|some)|I['’]d|"
     r"(?:great|good|bad|special|cool|tough|unexpected)[\w -]* (?:experience|incident|day|time)|"
-    r""
     r"froh|glücklich|dankbar|stolz|hoffe|glaube|denke|content|heureux|heureuse|"
     r"fier|fière|espère|pense|crois|feliz|contento|contenta|orgulloso|orgullosa|espero|creo|pienso)\b",
     re.IGNORECASE,

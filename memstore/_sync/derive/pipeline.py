@@ -50,6 +50,7 @@ class Deriver(Protocol):
     """Makes rows of one kind from messages: loads batches, computes a result for each, and saves it.
 
     A result has `to_seq`, the last message that it covers, and `llm_session`, the calls of a chat model for it if any.
+    Those of summaries have `closes_at` too, when there will be something to do even if no message comes.
     Those of summaries and facts also have `stale_work`, the conversations of a user that are to be made anew; `reload`,
     which loads as if nothing were stored of a conversation but some results; and `replace`, which saves results in the
     place of all rows of a conversation.
