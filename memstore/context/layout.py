@@ -315,10 +315,11 @@ def _left_out(layout: Layout) -> tuple[list[Decision], Counter[Reason]]:
             unlisted[decision.reason] += 1
     selection = layout.selection
     others = (item for section, items in layout.items.items() if section != RECENT for item in items)
-    known = {item.id for item in selection.chosen[FACTS]}  # a fact is offered as a standing one and for the question
+    facts = {item.id for item in selection.chosen[FACTS]}  # a fact is offered as a standing one and for the question
     for item in others:
-        if item not in selection and not (item.section == FACTS and item.id in known):
-            known.add(item.id)
+        if item not in selection and not (item.section == FACTS and item.id in facts):
+            if item.section == FACTS:
+                facts.add(item.id)
             seen[item.section] += 1
             reason = selection.why_not(item)
             if seen[item.section] <= LISTED:
