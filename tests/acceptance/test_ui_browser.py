@@ -116,6 +116,8 @@ async def test_no_label_of_the_graph_covers_another(store: AsyncMemoryStore) -> 
                 await page.goto(url_to("users", "alice", "relations"), wait_until="load")
                 labels, covered, beyond = await page.evaluate(LABELS)
                 assert (labels > 40, covered, beyond) == (True, [], []), width
+            await page.locator("summary").click()
+            assert await _wrong(page) == []
         server.stop()
 
 

@@ -283,7 +283,8 @@ def find_lives(facts: Iterable[Fact]) -> list[Life]:
     for (_, attribute), said in slots.items():
         said.sort(key=lambda fact: (_since(fact), fact.state == "active", str(fact.id)))
         runs = [list(run) for _, run in groupby(said, key=lambda fact: str(fact.value).casefold())]
-        if len(runs) > 1 and any(fact.state == "superseded" for fact in said):
+        active = {str(fact.value).casefold() for fact in said if state_of(fact) == "active"}
+        if len(runs) > 1 and len(active) < 2:  # those that hold side by side are no life
             lives.append(Life(said[-1].subject, attribute.replace("/", " ").replace("_", " "), _values(runs)))
     lives.sort(key=lambda life: life.values[-1].since, reverse=True)
     return lives[:MAX_LIVES]
