@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from memstore._version import __version__
 from memstore.cli import (
     chat,
     db,
@@ -52,9 +53,7 @@ app.add_typer(db.app, name="db")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        print(f"memstore {version('memstore')}")
+        print(f"memstore {__version__}")
         raise typer.Exit
 
 
