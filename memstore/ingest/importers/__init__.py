@@ -24,6 +24,7 @@ from .base import (
 )
 from .chatgpt import ChatGPT
 from .claude import Claude
+from .coding_agents import ClaudeCode, Codex
 from .files import ImportProblem as ImportProblem, check_file, is_zip, list_names, printable, size_of as size_of
 from .gemini import Gemini
 from .jsonl import Jsonl
@@ -32,7 +33,9 @@ from .openai import OpenAIChats
 from .slack import Slack
 from .whatsapp import WhatsApp
 
-IMPORTERS: tuple[type[Importer], ...] = (
+IMPORTERS: tuple[type[Importer], ...] = (  # of two that a file looks like as much, the first
+    ClaudeCode,
+    Codex,
     Jsonl,
     ChatGPT,
     Claude,
