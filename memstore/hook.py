@@ -1,11 +1,11 @@
-"""The command that Claude Code and Codex run as a hook, with every prompt: so it may take no time, and must not fail.
+"""The command that Claude Code and Codex run as a hook, also with every prompt: it must be quick, and never fail.
 
-It imports nothing that is large. What it is asked it passes on to a process in the background, which has the store open
-(`memstore.server.hook`); where none listens, it starts one. A turn that is to be stored it writes down in a folder
-first, where it stays until it is stored, whatever becomes of that process or the database:
+So it imports nothing large. It passes each event on to a process in the background, which has the store open
+(`memstore.server.hook`), and starts that process if it does not run. A turn to be stored is first written to a folder,
+where it waits until it is stored, whatever happens to the process or the database:
 
     ~/.local/state/memstore/hook/KEY/SESSION.json    the latest turn of a session; SESSION.taken while it is stored
-    …/VERSION.socket, VERSION.lock, log              of the process, which ends after an hour in which nobody asked
+    …/VERSION.socket, VERSION.lock, log              of the process, which ends after an hour without a hook
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ VERSION = f"{Path(__file__).stat().st_mtime_ns:x}"  # another one after every in
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Handle a hook: its event stands on stdin, or is the last argument, as Codex's `notify` has it.
+    """Handle a hook: its event comes on stdin, or as the last argument from Codex's `notify`.
 
-    Whatever goes wrong is said on stderr, and the exit code stays 0: nobody's prompt is held up by their memory.
+    Every error goes to stderr, and the exit code stays 0: a prompt does not fail for want of a memory.
     """
     try:
         is_argument = bool(arguments) and arguments[-1].startswith("{")
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def handle(event: dict[str, Any], arguments: Sequence[str]) -> str | None:
-    """Pass an event on; return the context for a prompt, None where nothing is remembered."""
+    """Pass an event on; return the context for a prompt, None if nothing is remembered."""
     kind = event.get("hook_event_name") or event.get("type")
     folder = make_folder(arguments)
     os.chdir(folder)  # the path of a socket has 100 characters at most
@@ -79,7 +79,10 @@ def make_folder(arguments: Sequence[str]) -> Path:
 
 
 def _connect(arguments: Sequence[str], *, wait: bool) -> socket.socket | None:
-    """Connect to the process in the background, which is started where there is none; None where it takes too long."""
+    """Connect to the process in the background, and start it if it does not run; return None rather than `wait`.
+
+    Raises `TimeoutError` with the last line of its log if it does not come up.
+    """
     started, end = None, time.monotonic() + WAIT_SECONDS
     while True:
         connection = socket.socket(socket.AF_UNIX)

@@ -75,15 +75,13 @@ def hook(
     exclude: Annotated[
         list[Path] | None, option("FOLDER", "Leave out sessions in this project; may be repeated.")
     ] = None,
-    event: Annotated[
-        str | None, typer.Argument(help="JSON, as Codex's notify gives it; else it stands on stdin.")
-    ] = None,
+    event: Annotated[str | None, typer.Argument(help="JSON, as Codex's notify gives it; else stdin has it.")] = None,
     serve: Annotated[bool, typer.Option("--serve", hidden=True, help="Be the process in the background.")] = False,
 ) -> None:
-    """Serve as a hook of Claude Code or Codex: store each turn, and give each prompt what other sessions say to it.
+    """Be a hook of Claude Code or Codex: store each turn, and give each prompt the memory of other sessions.
 
-    It takes the hook's JSON and answers with a hook's JSON. Whatever goes wrong is said on stderr, with the exit code
-    0. A process in the background has the store open, stores and derives; it ends when nobody has asked for an hour.
+    It reads a hook's JSON and prints a hook's JSON. Errors go to stderr, with the exit code 0. A process in the
+    background has the store open, stores and derives; it ends after an hour without a hook.
 
     docs/how-to/coding-agents.md has the settings to paste.
     """

@@ -1,8 +1,8 @@
 """The process behind `memstore.hook`: it gives a prompt its context, and stores the turns of coding agents.
 
-It keeps the store open, and with it an embedded Postgres, until an hour has passed in which nobody asked. A turn is
-stored by importing the session's file again, which adds what is new; then what is pending is derived. None of that
-holds up an answer.
+It keeps the store open, and with it an embedded Postgres, until an hour passes without a hook. A turn is stored by
+importing the session's file again, which adds only new messages; then what is pending is derived. Prompts are answered
+meanwhile.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ logger = logging.getLogger("memstore")
 
 @dataclass(frozen=True, slots=True)
 class MemoryText:
-    """A context as one text without the question, which stands in the session itself."""
+    """A context as one text, without the question: the session has that itself."""
 
     name: ClassVar[str] = "memory"
 
@@ -58,14 +58,14 @@ class HookServer:
         self._store, self._name, self._budget = store, user, budget
         self._user: AsyncUserScope = store.user(user)
         self._exclude = [folder.expanduser().resolve() for folder in exclude]
-        self._shown: dict[str, set[object]] = {}  # what each session was given: ids and places of messages
+        self._shown: dict[str, set[object]] = {}  # ids and places of the messages that each session got
         self._asked = asyncio.Event()
         self._last_asked = time.monotonic()
 
     async def run(self) -> None:
-        """Answer and store until nobody has asked for a while."""
+        """Answer and store until an hour passes without a hook."""
         await self._context({"prompt": "What do we use?"}, "hook")  # loads the embedder and what is searched
-        pending = True  # what an earlier process did not come to
+        pending = True  # an earlier process may have left something
         async with await asyncio.start_unix_server(self._answer, f"{VERSION}.socket", limit=LONGEST_EVENT):
             while time.monotonic() < self._last_asked + IDLE_SECONDS:
                 self._asked.clear()
@@ -85,7 +85,7 @@ class HookServer:
             if event.get("hook_event_name") == PROMPT:
                 answer["context"], receipt = await self._context(event, session)
             elif event.get("hook_event_name") == "SessionStart":
-                self._shown.pop(session, None)  # it begins, or has forgotten what it was given
+                self._shown.pop(session, None)  # it begins, or was compacted
         except Exception as error:  # the hook says it, where the person sees it
             answer["error"] = f"{type(error).__name__}: {error}"
         with suppress(ConnectionError):
@@ -96,7 +96,7 @@ class HookServer:
             await self._remember_shown(session, receipt)
 
     async def _context(self, event: dict[str, Any], session: str) -> tuple[str | None, Receipt | None]:
-        """Return what is remembered of other sessions for a prompt, without what this one was given before."""
+        """Return the memory of other sessions for a prompt, without items that this session got before."""
         prompt = INVALID_CHARS.sub("", str(event["prompt"])).strip()
         if not prompt or self._is_excluded(event) or event.get("agent_id"):  # a subagent's
             return None, None
@@ -153,7 +153,7 @@ class HookServer:
                     stored += (await self._store.import_file(_session_file(event), user=self._name)).new
             except InvalidInput as error:  # such as a file that is gone, or holds no session
                 logger.warning("a turn was not stored: %s", error)
-            except (MemstoreError, OSError) as error:
+            except Exception as error:  # whatever it is, other turns are stored, and this one is tried again
                 logger.warning("a turn is not stored yet: %s", error)
                 seconds = min(seconds, RETRY_SECONDS)
                 continue
@@ -163,7 +163,7 @@ class HookServer:
     async def _derive(self) -> bool:
         try:
             report = await self._store.derive(user=self._name)
-        except MemstoreError as error:  # the next turn tries again
+        except Exception as error:  # it costs what a prompt would have found; the next turn tries again
             logger.warning("not derived: %s", error)
             return False
         for problem in (*report.failed, *report.waiting):

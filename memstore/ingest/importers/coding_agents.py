@@ -1,12 +1,13 @@
-"""Sessions of Claude Code and Codex, which both write to disk while somebody works: JSON Lines that only grow.
+"""Sessions of Claude Code and Codex, as both write them to disk: JSON Lines that only grow.
 
     ~/.claude/projects/PROJECT/SESSION.jsonl      {"type": "user", "uuid", "sessionId", "cwd", "timestamp", "message"}
     ~/.codex/sessions/2026/11/24/rollout-….jsonl  {"type": "response_item", "timestamp", "payload": {"type": "message"}}
 
-A session is a conversation, named by its id and titled by its folder. Taken is what a person and the assistant said to
-each other. Ignored and counted: calls of tools and their results, thoughts, messages of subagents, summaries of a
-session that became too long, copies in a forked session of Claude Code, and what the programs add in a person's name:
-reminders, output of commands, contents of AGENTS.md. No line ever changes, so a file that grew adds what is new.
+A session is a conversation, named by its id and titled by its folder. Its messages are those of the person and of the
+assistant. Ignored and counted: calls of tools and their results, thoughts, messages of subagents, summaries of a
+session that became too long, copies in a forked session of Claude Code, and notices that the programs put into messages
+of the person, such as reminders, output of commands and AGENTS.md. No line ever changes, so a file that grew adds only
+new messages.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .openai import content_text
 NOTICES = IgnoredContent("notices of the program")
 SUBAGENTS = IgnoredContent("messages of subagents")
 ROLES = ("user", "assistant")
-# What stands in a person's message and is not theirs, from the beginning of a line to the end of the element.
+# Notices in a message of a person, each from the beginning of a line to the end of its element.
 _ELEMENT = re.compile(
     r"^[ \t]*<(system-reminder|user-prompt-submit-hook|task-notification|(?:local-command|command|bash)-[a-z]+|"
     r"ide_[a-z_]+|environment_context|user_instructions|INSTRUCTIONS|turn_aborted|user_shell_command|user_action|"
@@ -135,7 +136,7 @@ def _convert(role: str, content: Any, external_id: str) -> Iterator[Message | Ig
 
 
 def _remove_notices(text: str) -> str:
-    """Return what the person said; an element that never ends is theirs."""
+    """Return a person's message without notices; an element that never ends is the person's own."""
     kept, at, endless = [], 0, set[str]()
     for element in _ELEMENT.finditer(text):
         tag = f"</{element[1]}>"
