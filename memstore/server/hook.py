@@ -67,6 +67,7 @@ class HookServer:
         await self._context({"prompt": "What do we use?"}, "hook")  # loads the embedder and what is searched
         pending = True  # an earlier process may have left something
         async with await asyncio.start_unix_server(self._answer, f"{VERSION}.socket", limit=LONGEST_EVENT):
+            await asyncio.sleep(FLUSH_SECONDS)  # a prompt may wait that had to start this process
             while time.monotonic() < self._last_asked + IDLE_SECONDS:
                 self._asked.clear()
                 stored, seconds = await self._store_turns()

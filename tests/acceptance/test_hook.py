@@ -196,6 +196,8 @@ def test_a_turn_that_cannot_be_stored_waits(url: str, state: Path, monkeypatch: 
             assert len(waiting(state)) == 1
             assert (await server._store_turns())[0] == 5
             assert not waiting(state)
+            monkeypatch.setattr(service, "IDLE_SECONDS", 0.0)
+            await asyncio.wait_for(server.run(), 60)  # it ends when nobody asks
 
     async def fail(*_: object, **__: object) -> None:
         raise memstore.DatabaseUnreachable("away")

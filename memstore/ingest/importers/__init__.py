@@ -33,12 +33,12 @@ from .openai import OpenAIChats
 from .slack import Slack
 from .whatsapp import WhatsApp
 
-IMPORTERS: tuple[type[Importer], ...] = (  # of two that a file looks like as much, the first
-    ClaudeCode,
-    Codex,
+IMPORTERS: tuple[type[Importer], ...] = (
     Jsonl,
     ChatGPT,
     Claude,
+    ClaudeCode,
+    Codex,
     Gemini,
     OpenAIChats,
     LangChain,
