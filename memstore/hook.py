@@ -48,7 +48,11 @@ def main(arguments: Sequence[str]) -> None:
 def handle(event: dict[str, Any], arguments: Sequence[str]) -> str | None:
     """Pass an event on; return the context for a prompt, None if nothing is remembered."""
     kind = event.get("hook_event_name") or event.get("type")
-    folder = make_folder(arguments)
+    # A process for these arguments and this environment, in a folder that only this user enters.
+    settings = sorted(one for one in os.environ.items() if one[0].startswith("MEMSTORE_"))
+    key = sha256(json.dumps([list(arguments), settings]).encode()).hexdigest()[:16]
+    folder = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "memstore" / "hook" / key
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.chdir(folder)  # the path of a socket has 100 characters at most
     if kind in TURNS:
         session = str(event.get("session_id") or event["thread-id"])
@@ -66,16 +70,6 @@ def handle(event: dict[str, Any], arguments: Sequence[str]) -> str | None:
         raise RuntimeError(answer["error"])
     context: str | None = answer["context"]
     return context
-
-
-def make_folder(arguments: Sequence[str]) -> Path:
-    """Return the folder of the process for these arguments and this environment, which only this user enters."""
-    settings = sorted(one for one in os.environ.items() if one[0].startswith("MEMSTORE_"))
-    key = sha256(json.dumps([list(arguments), settings]).encode()).hexdigest()[:16]
-    state = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
-    folder = state / "memstore" / "hook" / key
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
 
 
 def _connect(arguments: Sequence[str], *, wait: bool) -> socket.socket | None:
@@ -100,7 +94,8 @@ def _connect(arguments: Sequence[str], *, wait: bool) -> socket.socket | None:
             return None
         has_failed = started.poll() if started else age >= WAIT_SECONDS
         if has_failed or time.monotonic() >= end:
-            raise TimeoutError(_last_words())
+            said = LOG.read_text(errors="replace").splitlines() or ["the process in the background is starting"]
+            raise TimeoutError(said[-1])
         time.sleep(RETRY_SECONDS)
 
 
@@ -115,8 +110,3 @@ def _start(arguments: Sequence[str]) -> Any:
             stderr=log,
             start_new_session=True,
         )
-
-
-def _last_words() -> str:
-    said = LOG.read_text(errors="replace").splitlines()
-    return said[-1] if said else "the process in the background is starting"
