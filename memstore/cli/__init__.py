@@ -40,7 +40,7 @@ app = typer.Typer(
 command(app, takes_database=False)(demo.demo)
 for function in (  # in the order of --help
     import_export.import_, import_export.export, derive.derive, derive.worker, derive.jobs, server.serve,
-    recall.recall, recall.context, chat.chat, recall.facts, recall.profile, server.mcp, recall.users,
+    recall.recall, recall.context, chat.chat, recall.facts, recall.profile, server.mcp, server.hook, recall.users,
     recall.conversations, erase.erase, erase.erasures, erase.verify_erasure, doctor.stats, doctor.doctor,
 ):  # fmt: skip
     command(app, function.__name__.strip("_").replace("_", "-"))(function)
