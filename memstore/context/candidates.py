@@ -48,7 +48,7 @@ FACTS = 40  # offered to selection
 # enough of them: to read, count and compare a hit takes as long as a recent turn.
 A_HIT, FEWEST_HITS = 30, 40
 AT_ONCE = timedelta(hours=4)  # what was said longer before is of another sitting
-COMMENT = 0.15  # what a hit loses that only comments on what another said, where several things are asked for
+COMMENT = 0.08  # what a hit loses that only comments on what another said, where several things are asked for
 VIEWED_DEPTH = 1000  # candidates of a leg, where a viewer sees some of them only
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
 

@@ -45,7 +45,7 @@ WEIGHTS: Mapping[str, float] = {
     "answers": 0.65,
 }
 # In place of those where several things are asked for: each is named by its own word, and not by that of the question.
-LIST_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "lexical": 0.3, "speaker": 0.3, "question": 0.3}
+LIST_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "lexical": 0.38, "speaker": 0.3, "question": 0.2}
 ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
 BUILT_AT_ONCE = 20
 LATEST = 20
