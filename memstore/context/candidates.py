@@ -10,9 +10,10 @@ from uuid import UUID
 
 from memstore.context.items import TIGHT, Candidates
 from memstore.context.layout import PREVIEW
+from memstore.context.outdated import asks_what_holds, last_of_each, mark_outdated, mark_replaced, mark_restated
 from memstore.context.request import ResolvedRequest
 from memstore.context.visibility import as_seen_by
-from memstore.models import UNIMPORTANT, Chunk, Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
+from memstore.models import ALWAYS, UNIMPORTANT, Chunk, Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
 from memstore.search.ranking import Candidate, best_of_each
 from memstore.search.recall import DEPTH, Query, make_hit, rank_candidates, to_hits
 from memstore.store import chunks, fact_history, facts, messages, summaries
@@ -26,6 +27,7 @@ from memstore.strategies.base import Turn, split_turns
 PINNED, MOST_PINNED = ("constraint", "procedure", "identity"), 8
 # Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
 PINNED_FIRST = ("allergy", "answer_style")
+FORMER, NAME = "former", "name"  # attributes of what somebody was, and of their name
 MOST_VIEWED = 100  # of them: a viewer sees some only, and those that are pinned are not counted
 A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
 LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
@@ -102,8 +104,35 @@ async def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUI
     always = {id for id, is_pinned in standing if is_pinned}
     seen = await visibility.fact_ids(scope, [id for id, _ in standing])
     pinned = [id for id in seen if id in always] + [id for id in seen if id not in always][:MOST_PINNED]
-    known = {
-        one.id: Hit(
+    known = {one.id: one for one in (await facts.facts(scope, ids=pinned, as_of=as_of) if pinned else ())}
+    whole_summaries, known_facts = await _read_for_strategies(scope, resolved)
+    return ConversationHistory(
+        question=question,
+        begin=said[0].seq if said else resolved.after_seq + 1,
+        turns=as_seen_by(request.viewer, turns),
+        unpaired=unpaired,
+        tokens=sum(one.tokens for one in said),
+        outlines=await visibility.summaries(scope, since),
+        earlier={one.id for one in every if one.from_seq <= resolved.after_seq},
+        pinned=_standing([known[id] for id in pinned if id in known]),
+        version=version,
+        summaries=whole_summaries,
+        facts=known_facts,
+    )
+
+
+def _standing(known: Sequence[Fact]) -> list[Hit]:
+    """Return facts that stand whatever is asked, as hits: each value of a slot once, in whatever language.
+
+    What somebody was once is not among them, nor, since the facts say of whom they are, a name.
+    """
+    once: dict[object, Fact] = {}
+    for one in known:
+        kind = (one.attribute or "").split("/")[0]
+        if one.importance == ALWAYS or (kind != FORMER and (kind != NAME or one.text.startswith("The user's "))):
+            once.setdefault((one.subject, one.attribute, one.value) if one.attribute and one.value else one.id, one)
+    return [
+        Hit(
             Tier.FACTS,
             one.id,
             one.text,
@@ -114,22 +143,8 @@ async def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUI
             valid_to=one.valid_to,
             importance=one.importance,
         )
-        for one in (await facts.facts(scope, ids=pinned, as_of=as_of) if pinned else ())
-    }
-    whole_summaries, known_facts = await _read_for_strategies(scope, resolved)
-    return ConversationHistory(
-        question=question,
-        begin=said[0].seq if said else resolved.after_seq + 1,
-        turns=as_seen_by(request.viewer, turns),
-        unpaired=unpaired,
-        tokens=sum(one.tokens for one in said),
-        outlines=await visibility.summaries(scope, since),
-        earlier={one.id for one in every if one.from_seq <= resolved.after_seq},
-        pinned=[known[id] for id in pinned if id in known],
-        version=version,
-        summaries=whole_summaries,
-        facts=known_facts,
-    )
+        for one in once.values()
+    ]
 
 
 async def _read_for_strategies(
@@ -243,13 +258,32 @@ async def _recall(
         for candidates, most in ((best_of_each(ranking.of(Tier.FACTS)), FACTS), (best_of_each(said), count))
     ]
     every = [one for candidates in chosen for one in candidates]
-    texts = await chunks.load_texts(scope, [one.chunk for one in every], as_of, marked=resolved.budget < TIGHT)
+    asks = asks_what_holds(query.text)
+    *rows, steps = await scope.all_together(
+        [
+            *chunks.read_texts([one.chunk for one in every], as_of, marked=asks),
+            fact_history.outdated([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES], as_of),
+        ]
+    )
+    texts = {one.id: one for some in rows for one in some}
     facts, hits = (
         [make_hit(one, texts[one.chunk.item_id]) for one in candidates if one.chunk.item_id in texts]
         for candidates in chosen
     )
-    # A question about a time asks for what held then.
-    outdated = [hit for hit in hits if texts[hit.id].is_outdated and not hit.parts.get("date")]
+    replaced = last_of_each(steps)
+    if visibility.is_active:
+        seen = set(await visibility.fact_ids(scope, [one.fact_id for ends in replaced.values() for one in ends]))
+        replaced = {id: [one for one in ends if one.fact_id in seen] for id, ends in replaced.items()}
+    outdated = [hit for hit in hits if texts[hit.id].is_outdated]  # summaries: what else they say the messages say too
+    if resolved.budget < TIGHT:  # a question about a time asks for what held then
+        holding = {id for one in steps for id in one.holding_ids}
+        outdated += [hit for hit in hits if hit.id in replaced.keys() - holding and not hit.parts.get("date")]
+    hits = mark_replaced([hit for hit in hits if hit not in outdated], facts, replaced, behind=asks)
+    if asks:
+        known = {hit.id for hit in hits if hit.later}
+        hits = mark_outdated(hits, query.text, scope.cache.speakers(scope.user_id, query.model))
+        facts = mark_restated(facts, [hit for hit in hits if hit.id not in known])
+        outdated += [hit for hit in hits if hit.later and hit.tier == Tier.SUMMARIES]
     gone, scores = await _superseded(scope, [one for one in every if one.chunk.item_id not in texts], resolved)
     facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
     # A fact that is a message in its own words says nothing beside the message.
@@ -258,7 +292,7 @@ async def _recall(
     unimportant = [fact for fact in facts if fact.importance == UNIMPORTANT]
     return Candidates(
         pinned=history.pinned,
-        facts=[fact for fact in facts if fact not in quoted and fact not in unimportant],
+        facts=[fact for fact in facts if fact not in (*quoted, *unimportant, *outdated)],
         hits=[hit for hit in hits if hit not in outdated],
         left_out=[*gone, *map(_unimportant, unimportant), *map(_outdated, outdated)],
     )
@@ -291,7 +325,8 @@ def _unimportant(fact: Hit) -> Decision:
 
 
 def _outdated(hit: Hit) -> Decision:
-    about = ("hits", str(hit.tier), hit.id, 0, Reason.SUPERSEDED, hit.score, hit.parts)
+    section, kind = ("facts", "fact") if hit.tier == Tier.FACTS else ("hits", str(hit.tier))
+    about = (section, kind, hit.id, 0, Reason.SUPERSEDED, hit.score, hit.parts)
     return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:PREVIEW])
 
 

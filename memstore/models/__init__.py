@@ -37,6 +37,7 @@ from memstore.models.facts import (
     FactColumns as FactColumns,
     FactKind as FactKind,
     FactSpan as FactSpan,
+    FactStep as FactStep,
     FactType as FactType,
     Importance as Importance,
     KnownFact as KnownFact,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
@@ -128,6 +128,23 @@ class FactChange:
     def changed(self) -> dict[str, Any]:
         """The columns that it changed, as they were before."""
         return {name: value for name, value in self.before.items() if self.after.get(name) != value}
+
+
+@dataclass(frozen=True, slots=True)
+class FactStep:
+    """A fact, the messages that say it and are asked about, and what took its place; or when it was taken back.
+
+    One that nothing replaced has its text, and the time `at` which it was said. The messages `holding_ids` say other
+    facts that hold.
+    """
+
+    fact_id: UUID
+    next_id: UUID | None
+    text: str | None
+    at: datetime
+    is_taken_back: bool
+    message_ids: Sequence[UUID]
+    holding_ids: Sequence[UUID]
 
 
 @dataclass(frozen=True, slots=True)

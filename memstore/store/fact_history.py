@@ -10,9 +10,9 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.errors import Conflict
-from memstore.models import EventType, Fact, FactChange, FactColumns
+from memstore.models import EventType, Fact, FactChange, FactColumns, FactStep
 from memstore.store import facts
-from memstore.store.database import Transaction
+from memstore.store.database import Read, Transaction, read_all
 from memstore.store.sql import statements
 
 SQL = statements("fact_history")
@@ -111,6 +111,11 @@ async def past(scope: Transaction, facts: Sequence[UUID], as_of: datetime | None
     """Return of facts that do not hold their first characters, and which ones took their places by then."""
     rows = await scope.all(SQL["past"], Past, fact_ids=list(facts), as_of=as_of, most=most)
     return {one.id: one for one in rows}
+
+
+def outdated(messages: Sequence[UUID], as_of: datetime | None) -> Read[list[FactStep]]:
+    """Return a read of the facts of messages that do not hold, and of those that took their places."""
+    return read_all(SQL["outdated"], FactStep, message_ids=list(messages), as_of=as_of)
 
 
 def is_as_left(done: FactChange, fact: FactColumns) -> bool:

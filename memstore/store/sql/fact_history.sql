@@ -85,3 +85,44 @@ SELECT f.id, left(f.text, %(most)s) AS text,
         ORDER BY c.recorded_at DESC, c.id DESC LIMIT 1) AS successor
 FROM facts f
 WHERE f.user_id = %(user_id)s AND f.id = ANY(%(fact_ids)s::uuid[])
+
+-- fragment step --
+-- A fact, with the one that took its place, or when it was taken back, by the last that was done to it by a moment.
+SELECT f.id AS fact_id, CASE WHEN c.action IN ('superseded', 'edited') THEN c.other_id END AS next_id,
+       CASE WHEN c.action = 'retracted' THEN c.recorded_at END AS taken_back
+FROM facts f
+LEFT JOIN LATERAL (SELECT c.action, c.other_id, c.recorded_at FROM fact_changes c
+                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id
+                     AND (%(as_of)s::timestamptz IS NULL OR c.recorded_at <= %(as_of)s)
+                   ORDER BY c.recorded_at DESC, c.id DESC LIMIT 1) AS c ON true
+
+-- outdated --
+-- Facts that messages say and that do not hold, with the messages, and which of these say others that hold; and those
+-- that took their places one after the other.
+-- What an assistant says answers the message before it.
+WITH RECURSIVE said AS MATERIALIZED (
+    SELECT m.id AS message_id, f.id AS fact_id,
+           EXISTS (SELECT 1 FROM fact_sources fs JOIN facts o ON o.user_id = fs.user_id AND o.id = fs.fact_id
+                   WHERE fs.user_id = %(user_id)s AND fs.message_id = p.id AND o.state = 'active'
+                     AND o.type <> 'statement') AS holds
+    FROM messages m
+    JOIN messages p ON p.user_id = m.user_id AND p.conversation_id = m.conversation_id
+                   AND p.seq BETWEEN m.seq - (m.role = 'assistant')::int AND m.seq
+    JOIN fact_sources s ON s.user_id = p.user_id AND s.message_id = p.id
+    JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id
+    WHERE m.user_id = %(user_id)s AND m.id = ANY(%(message_ids)s::uuid[])
+      AND (f.state IN ('superseded', 'retracted') OR %(as_of)s::timestamptz IS NOT NULL)),
+line AS (
+    SELECT step.*
+    FROM (SELECT DISTINCT fact_id FROM said) AS first
+    CROSS JOIN LATERAL (<step> WHERE f.user_id = %(user_id)s AND f.id = first.fact_id) AS step
+    UNION
+    SELECT step.*
+    FROM line
+    CROSS JOIN LATERAL (<step> WHERE f.user_id = %(user_id)s AND f.id = line.next_id) AS step)
+SELECT line.fact_id, line.next_id, CASE WHEN line.next_id IS NULL THEN f.text END AS text,
+       coalesce(line.taken_back, f.occurred_at) AS at, line.taken_back IS NOT NULL AS is_taken_back,
+       ARRAY(SELECT said.message_id FROM said WHERE said.fact_id = line.fact_id) AS message_ids,
+       ARRAY(SELECT said.message_id FROM said WHERE said.fact_id = line.fact_id AND said.holds) AS holding_ids
+FROM line
+JOIN facts f ON f.user_id = %(user_id)s AND f.id = line.fact_id AND f.state <> 'erased'
