@@ -42,6 +42,7 @@ from memstore.models.facts import (
     Importance as Importance,
     KnownFact as KnownFact,
     RememberedFact as RememberedFact,
+    SaidFact as SaidFact,
     kind_of as kind_of,
 )
 from memstore.models.messages import (

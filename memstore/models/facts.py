@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
@@ -131,11 +131,19 @@ class FactChange:
 
 
 @dataclass(frozen=True, slots=True)
-class FactStep:
-    """A fact, the messages that say it and are asked about, and what took its place; or when it was taken back.
+class SaidFact:
+    """A fact that a message says, and whether it holds."""
 
-    One that nothing replaced has its text, and the time `at` which it was said. The messages `holding_ids` say other
-    facts that hold.
+    message_id: UUID
+    fact_id: UUID
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FactStep:
+    """A fact and what took its place, or when it was taken back.
+
+    One that nothing replaced has its text, and the time `at` which it was said.
     """
 
     fact_id: UUID
@@ -143,8 +151,6 @@ class FactStep:
     text: str | None
     at: datetime
     is_taken_back: bool
-    message_ids: Sequence[UUID]
-    holding_ids: Sequence[UUID]
 
 
 @dataclass(frozen=True, slots=True)

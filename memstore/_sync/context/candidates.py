@@ -256,10 +256,10 @@ def _recall(
     ]
     every = [one for candidates in chosen for one in candidates]
     asks = asks_what_holds(query.text)
-    *rows, steps = scope.all_together(
+    *rows, said_facts = scope.all_together(
         [
             *chunks.read_texts([one.chunk for one in every], as_of, marked=asks),
-            fact_history.outdated([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES], as_of),
+            fact_history.said_facts([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES]),
         ]
     )
     texts = {one.id: one for some in rows for one in some}
@@ -267,13 +267,14 @@ def _recall(
         [make_hit(one, texts[one.chunk.item_id]) for one in candidates if one.chunk.item_id in texts]
         for candidates in chosen
     )
-    replaced = last_of_each(steps)
+    over = {one.fact_id for one in said_facts if not one.holds or as_of is not None}
+    replaced = last_of_each(said_facts, fact_history.successors(scope, over, as_of) if over else ())
     if visibility.is_active:
         seen = set(visibility.fact_ids(scope, [one.fact_id for ends in replaced.values() for one in ends]))
         replaced = {id: [one for one in ends if one.fact_id in seen] for id, ends in replaced.items()}
     outdated = [hit for hit in hits if texts[hit.id].is_outdated]  # summaries: what else they say the messages say too
     if resolved.budget < TIGHT:  # a question about a time asks for what held then
-        holding = {id for one in steps for id in one.holding_ids}
+        holding = {one.message_id for one in said_facts if one.holds}
         outdated += [hit for hit in hits if hit.id in replaced.keys() - holding and not hit.parts.get("date")]
     hits = mark_replaced([hit for hit in hits if hit not in outdated], facts, replaced, behind=asks)
     if asks:

@@ -13,7 +13,7 @@ from memstore import ids
 from memstore._sync.store import facts
 from memstore._sync.store.database import Read, Transaction, read_all
 from memstore.errors import Conflict
-from memstore.models import EventType, Fact, FactChange, FactColumns, FactStep
+from memstore.models import EventType, Fact, FactChange, FactColumns, FactStep, SaidFact
 from memstore.store.sql import statements
 
 SQL = statements("fact_history")
@@ -114,9 +114,14 @@ def past(scope: Transaction, facts: Sequence[UUID], as_of: datetime | None, most
     return {one.id: one for one in rows}
 
 
-def outdated(messages: Sequence[UUID], as_of: datetime | None) -> Read[list[FactStep]]:
-    """Return a read of the facts of messages that do not hold, and of those that took their places."""
-    return read_all(SQL["outdated"], FactStep, message_ids=list(messages), as_of=as_of)
+def said_facts(messages: Sequence[UUID]) -> Read[list[SaidFact]]:
+    """Return a read of the facts that messages say, but for quotations that hold."""
+    return read_all(SQL["said_facts"], SaidFact, message_ids=list(messages))
+
+
+def successors(scope: Transaction, facts: Iterable[UUID], as_of: datetime | None) -> list[FactStep]:
+    """Return facts, and those that had taken their places by then."""
+    return scope.all(SQL["successors"], FactStep, fact_ids=list(facts), as_of=as_of)
 
 
 def is_as_left(done: FactChange, fact: FactColumns) -> bool:

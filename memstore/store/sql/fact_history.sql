@@ -96,33 +96,27 @@ LEFT JOIN LATERAL (SELECT c.action, c.other_id, c.recorded_at FROM fact_changes 
                      AND (%(as_of)s::timestamptz IS NULL OR c.recorded_at <= %(as_of)s)
                    ORDER BY c.recorded_at DESC, c.id DESC LIMIT 1) AS c ON true
 
--- outdated --
--- Facts that messages say and that do not hold, with the messages, and which of these say others that hold; and those
--- that took their places one after the other.
--- What an assistant says answers the message before it.
-WITH RECURSIVE said AS MATERIALIZED (
-    SELECT m.id AS message_id, f.id AS fact_id,
-           EXISTS (SELECT 1 FROM fact_sources fs JOIN facts o ON o.user_id = fs.user_id AND o.id = fs.fact_id
-                   WHERE fs.user_id = %(user_id)s AND fs.message_id = p.id AND o.state = 'active'
-                     AND o.type <> 'statement') AS holds
-    FROM messages m
-    JOIN messages p ON p.user_id = m.user_id AND p.conversation_id = m.conversation_id
-                   AND p.seq BETWEEN m.seq - (m.role = 'assistant')::int AND m.seq
-    JOIN fact_sources s ON s.user_id = p.user_id AND s.message_id = p.id
-    JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id
-    WHERE m.user_id = %(user_id)s AND m.id = ANY(%(message_ids)s::uuid[])
-      AND (f.state IN ('superseded', 'retracted') OR %(as_of)s::timestamptz IS NOT NULL)),
-line AS (
+-- said_facts --
+-- Facts that messages say, and whether they hold; of those that do, quotations are nothing beside the message.
+SELECT s.message_id, f.id AS fact_id, f.state = 'active' AS holds
+FROM fact_sources s
+JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id
+WHERE s.user_id = %(user_id)s AND f.user_id = %(user_id)s AND s.message_id = ANY(%(message_ids)s::uuid[])
+  AND (f.state IN ('superseded', 'retracted') OR (f.state = 'active' AND f.type <> 'statement'))
+
+-- successors --
+-- Facts, and those that took their places, one after the other. Each is looked up by itself.
+WITH RECURSIVE line AS (
     SELECT step.*
-    FROM (SELECT DISTINCT fact_id FROM said) AS first
-    CROSS JOIN LATERAL (<step> WHERE f.user_id = %(user_id)s AND f.id = first.fact_id) AS step
+    FROM unnest(%(fact_ids)s::uuid[]) AS first (id)
+    CROSS JOIN LATERAL (<step> WHERE f.user_id = %(user_id)s AND f.id = first.id OFFSET 0) AS step
     UNION
     SELECT step.*
     FROM line
-    CROSS JOIN LATERAL (<step> WHERE f.user_id = %(user_id)s AND f.id = line.next_id) AS step)
+    CROSS JOIN LATERAL (<step> WHERE f.user_id = %(user_id)s AND f.id = line.next_id OFFSET 0) AS step)
 SELECT line.fact_id, line.next_id, CASE WHEN line.next_id IS NULL THEN f.text END AS text,
-       coalesce(line.taken_back, f.occurred_at) AS at, line.taken_back IS NOT NULL AS is_taken_back,
-       ARRAY(SELECT said.message_id FROM said WHERE said.fact_id = line.fact_id) AS message_ids,
-       ARRAY(SELECT said.message_id FROM said WHERE said.fact_id = line.fact_id AND said.holds) AS holding_ids
+       coalesce(line.taken_back, f.occurred_at) AS at, line.taken_back IS NOT NULL AS is_taken_back
 FROM line
-JOIN facts f ON f.user_id = %(user_id)s AND f.id = line.fact_id AND f.state <> 'erased'
+CROSS JOIN LATERAL (SELECT f.text, f.occurred_at FROM facts f
+                    WHERE f.user_id = %(user_id)s AND f.id = line.fact_id AND f.state <> 'erased'
+                    OFFSET 0) AS f
