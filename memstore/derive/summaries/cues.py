@@ -7,10 +7,11 @@ and what is open or to be done; what is asked, advised or only thought of comes 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from memstore.models import Role
+from memstore.store.tokenize import terms
 
 TOOL = "Tool"  # the speaker of lines about calls
 ASSISTANT = Role.ASSISTANT.capitalize()  # who proposes and says back; what it advises may not be what happens
@@ -20,6 +21,8 @@ SETTLES, TOLD_BACK, GOES_ON = 3.0, 5.0, 1.0  # something; an assistant that sums
 FIGURE, BARE, DATE = 2.0, 0.5, 2.0  # a number with a unit, without one, and more for days and money
 OPEN, TO_DO, ANSWER = 0.6, 0.4, 0.6
 LATER = 0.3  # how much more the last decision weighs than the first: it may have changed it
+CONFIRMS, CHOICE = 3.0, 1.5  # a "yes" with what it agrees to; a few words that name what was spoken of
+ECHO_TURNS, SHORT, RECAP = 7, 7, 0.7
 ADVICE = 0.4  # off the score of what an assistant says of itself
 
 
@@ -67,6 +70,29 @@ _FILLER = re.compile(  # a sentence that is nothing else
     r"^\W*(?:(?:yes|yeah|yep|no|nope|ok(?:ay)?|fine|agreed?|deal|done|exactly|perfect|great|good|right|true|sure|wow|oh"
     r"|ah|hm+|ha(?:ha)*|lol|well|so|and|but|sorry|please|lovely|thanks?|hey|hi|ja|nein|nee|genau|gut|einverstanden"
     r"|passt|stimmt|klar|danke|puh|na|ach|also|hallo|super|schön|natürlich)\b\W*)*$"
+)
+_LEAD = re.compile(  # what only begins a sentence
+    r"\W*(?:(?:ok(?:ay)?|oh|ah|hm+|well|fine|great|good|right|lol|haha|ha|hey|so|and|lovely|perfect|sure|puh|ach|na|und|gut"
+    r"|super|prima|klar|schön)\b[\s,.!…]*(?<=[\s,.!…]))+",
+    re.IGNORECASE,
+)
+# All words of an agreement, and those of which it has one: "Yes! let's do that."
+_AGREEING = re.compile(
+    r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|fine|agreed?|deal|done|exactly|perfect|great|good|right|true|sure|oh|ah|hm+|well|so"
+    r"|and|let['’]?s|do|go|with|that|this|it|i|we|me|too|like|love|works?|for|sounds?|makes?|sense|actually|both|could|can"
+    r"|the|same|here|ja|genau|gut|einverstanden|passt|stimmt|klar|na|ach|also|super|prima|so|machen|mach|wir|ich|das|es"
+    r"|['’]?s|mir|uns|auch|seh|sehe|bin|dabei|dafür|sehr|dann|recht|meinetwegen|schön|natürlich|worth|brilliant|idea|clever"
+    r"|gute|idee|nehm|nehmen|den|die)\b\W*|\W*\+1\W*)+$"
+)
+_AGREES = re.compile(
+    r"\b(?:yes|yeah|yep|agreed?|deal|done|exactly|perfect|let['’]?s do|(?:works|good) for|me too|sounds good|makes sense"
+    r"|(?:like|love) (?:that|it)|go with (?:that|it)|can do|could do|worth it|do that|ja|genau|einverstanden|passt|stimmt"
+    r"|machen wir|so mach|mir auch|uns auch|auch so|dabei|dafür|recht|nehm\w*|gute idee|meinetwegen|same here)\b"
+    r"|\+1|^\W*that\W*$"
+)
+_PROPOSES = re.compile(
+    r"\b(?:could|would|let['’]?s|i['’]d|should|how about|recommend|better|instead|then|könn\w+|würd\w*|sollt\w*|besser|lieber"
+    r"|dann|statt|rather|suggest|vorschlag|wär\w*)\b"
 )
 # What is settled, where it stands: a choice, its opposite, and something done that binds.
 _SETTLED = re.compile(
@@ -137,46 +163,86 @@ class Clause(NamedTuple):
 
     line: int  # the place of its sentence
     text: str
-    needs: int | None  # the place of a clause without which it says nothing: what it goes on from, or the question
+    stems: Collection[str]
+    needs: int | None  # the place of a clause without which it says nothing: what it goes on from, or answers
     score: float
     extra: float  # how much it weighs beside its words, in clauses
+    settles: bool
 
 
 def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
     """Return the clauses of sentences, which are given with their speakers in order."""
     clauses: list[Clause] = []
-    before, question, asked = "", None, None  # who spoke last; a question with which they ended, and which others did
-    is_settled = is_agreed = False  # what the speaker's last sentence did: settle something, only agree
+    known: dict[str, int] = {}  # the last turn of each stem
+    speakers = terms(" ".join({speaker for speaker, _ in lines}))
+    turn, before = 0, None
+    question = proposal = asked = offered = None  # a question with which this turn ends, what it proposes; the last turn's
+    is_settled = is_agreed = is_fresh = False  # what the speaker's last sentence did: settle something, only agree
     for number, (speaker, sentence) in enumerate(lines):
         low = sentence.lower()
-        is_question, is_filler, is_first = _is_question(low), bool(_FILLER.match(low)), speaker != before
-        if is_first:
-            asked, question, is_settled, is_agreed = question, None, False, False
+        if speaker != before:
+            asked, offered, question, proposal = question, proposal, None, None
+            turn, before, is_settled, is_agreed, is_fresh = turn + 1, speaker, False, False, True
+        is_question, is_filler = _is_question(low), bool(_FILLER.match(low))
         follows, is_settled = is_settled, False
         is_told_back = bool(_TOLD_BACK.match(low))
         parts = [(sentence, True)] if speaker == TOOL else split_clauses(sentence)
+        agrees = speaker != ASSISTANT and _agrees(low)
         for place, (text, alone) in enumerate(parts):
+            if place == 0 and speaker != TOOL:
+                text = _strip_fillers(text)
             words = text.lower()
+            stems = terms(text)
+            echo = [stem for stem in stems if 0 < turn - known.get(stem, -99) < ECHO_TURNS and stem not in speakers]
+            count = len(_WORD.findall(text))
             is_said_back = bool(
-                (place == 0 and _SAID_FIRST.match(words)) or (place == len(parts) - 1 and _SAID_LAST.search(words))
+                (place == 0 and _SAID_FIRST.match(low)) or (place == len(parts) - 1 and _SAID_LAST.search(words))
             )
-            score, extra, settles = _rate(speaker, text, is_told_back, is_said_back, is_agreed)
-            if settles:
+            if speaker == ASSISTANT:
+                is_echo = is_fresh and len(stems) > 1 and len(echo) >= RECAP * len(stems) and not _UNREAL.search(words)
+            else:
+                is_echo = bool(echo) and count < SHORT and not _UNREAL.search(words) and not _PLEASANTRY.match(words)
+            score, extra, settles = _rate(speaker, text, is_told_back, is_said_back, is_agreed, is_echo, is_fresh)
+            needs = None if alone else len(clauses) - 1
+            target = asked if asked is not None else offered
+            if agrees and not is_question:
+                if question is not None:
+                    target = question
+                if is_fresh and target is not None:
+                    needs, settles = target, True
+                    score, extra = 0.2, CONFIRMS
+                    if _FIGURE.search(clauses[target].text.lower()):
+                        extra += FIGURE
+            elif settles:
                 is_settled = True
                 extra *= 1 + LATER * (number / len(lines) - 0.5)
             elif (follows or is_settled) and not is_question and not _UNREAL.search(words):
                 extra += GOES_ON
-            needs = None if alone else len(clauses) - 1
-            if asked is not None and speaker != ASSISTANT and not is_question and not is_filler:
-                extra += ANSWER * is_first
-                if alone and (is_first or settles) and len(_WORD.findall(text)) < 3 and not _NUMBER.search(text):
+            if asked is not None and speaker != ASSISTANT and not is_question and not is_filler and not agrees:
+                extra += ANSWER * is_fresh
+                if alone and (is_fresh or settles) and count < 3 and not _NUMBER.search(text) and not echo:
                     needs = asked
-                is_first = False
-            clauses.append(Clause(number, text, needs, score, extra))
+            if not is_filler and not is_question:
+                is_fresh = False
+                if speaker == ASSISTANT or _PROPOSES.search(words):
+                    if proposal is None or _PROPOSES.search(words):
+                        proposal = len(clauses)
+            clauses.append(Clause(number, text, stems, needs, score, extra, settles))
+        for clause in clauses[-len(parts) :]:
+            known.update(dict.fromkeys(clause.stems, turn))
         is_agreed = is_filler and bool(_YES.match(low))
         question = len(clauses) - 1 if is_question else None
-        before = speaker
     return clauses
+
+
+def _strip_fillers(text: str) -> str:
+    """Return a clause without the words that only begin it, where enough is left."""
+    start = _LEAD.match(text)
+    return text[start.end() :] if start and len(text[start.end() :].split()) > 1 else text
+
+
+def _agrees(text: str) -> bool:
+    return bool(_AGREES.search(text)) and bool(_AGREEING.match(text))
 
 
 def _is_question(text: str) -> bool:
@@ -184,7 +250,7 @@ def _is_question(text: str) -> bool:
 
 
 def _rate(
-    speaker: str, text: str, is_told_back: bool, is_said_back: bool, is_agreed: bool
+    speaker: str, text: str, is_told_back: bool, is_said_back: bool, is_agreed: bool, is_echo: bool, is_first: bool
 ) -> tuple[float, float, bool]:
     """Return the score of a clause, what it weighs beside its words, and whether it settles something."""
     score, extra, low = score_sentence(text), 0.0, text.lower()
@@ -195,12 +261,17 @@ def _rate(
     count = len(_WORD.findall(text))
     has_figure = bool(_FIGURE.search(low))
     if speaker == ASSISTANT:
-        settles = is_told_back or (is_said_back and has_figure)
+        settles = is_told_back or (is_said_back and has_figure) or is_echo
         extra += TOLD_BACK if is_told_back else SETTLES / 2 * settles
     else:
-        settles = is_told_back or (is_agreed and count < 4) or bool(_SETTLED.search(low))
-        settles = settles or (is_said_back and (has_figure or count < 8))
-        extra += SETTLES if settles else SETTLES / 3 * is_said_back
+        settles = (is_agreed and count < 4) or bool(_SETTLED.search(low))
+        settles = settles or (is_said_back and (has_figure or is_echo))
+        if settles:
+            extra += SETTLES
+        elif is_echo:
+            extra += CHOICE if is_first else CHOICE / 2
+        else:
+            extra += SETTLES / 3 * is_said_back
     if has_figure:
         extra += FIGURE + DATE * bool(_DATE.search(low))
     elif _NUMBER.search(low) or _COUNT.search(low):
@@ -217,11 +288,14 @@ def _rate(
     return score, extra, settles
 
 
+_JOINED = r"(?:and|so|then|because|which|und|also|dann|da|denn|weil|i|we|they|he|she|it|there|you|ich|wir|sie|er|es)"
 _CUT = re.compile(
-    r"(?<=[,;])\s(?=(?P<joined>(?:and|so|then|because|und|also|dann|da|denn|i|we|they|he|she|it|there|you|ich|wir|sie|er"
-    r"|es)\b)?)|\s(?=[–—-]+ )",
+    rf"(?<=[,;])\s(?=(?P<joined>{_JOINED}\b)?)|\s(?=[–—-]+ )"
+    r"|\s(?=(?:(?:and|und) (?:i|we|they|he|she|it|you|there|ich|wir|es)(?:['’]\w+)?|because|cos|weil) \w)",
     re.IGNORECASE,
 )
+_REASON = re.compile(r"(?:because|cos|weil|denn)\b")
+_OWN = re.compile(r"(?:i|we|it|they|he|she|ich|wir|es)\b(?!.*\b(?:any ?more|no longer|nicht mehr|said|but|aber)\b)")
 _WHOLE = _any(r"if|unless|whether|when|said|says|say|thinks?|thought|told|wenn|falls|ob|dass|meint|sagt|sagte|glaubt")
 _NOT = _any(r"no|not|never|none|cannot|\w+n['’]t|dont|but|nicht|kein\w*|nie|aber|sondern")
 
@@ -235,14 +309,19 @@ def split_clauses(sentence: str) -> list[tuple[str, bool]]:
     if _is_question(sentence) or '"' in sentence or "“" in sentence:
         return [(sentence, True)]
     is_whole = bool(_WHOLE.search(sentence.lower()))
+    cuts = list(_CUT.finditer(sentence))
+    ends = [*(cut.start() for cut in cuts), len(sentence)][1:]
     clauses: list[tuple[str, bool]] = []
     start, alone = 0, True
-    for cut in _CUT.finditer(sentence):
-        left, right = sentence[start : cut.start()], sentence[cut.end() :]
-        if len(left.split()) < 3 or len(right.split()) < 2 or _NOT.search(right.lower()):
+    for cut, end in zip(cuts, ends, strict=True):
+        left, piece, rest = sentence[start : cut.start()], sentence[cut.end() : end].lower(), sentence[cut.end() :]
+        if len(left.split()) < 3 or len(rest.split()) < 2 or left.count("(") > left.count(")"):
             continue
-        if is_whole and _WHOLE.search(right.lower()):
-            continue
+        if not _REASON.match(piece):
+            if is_whole and _WHOLE.search(piece):
+                continue
+            if _NOT.search(piece) and not (_OWN.match(piece) and _SETTLED.search(left.lower())):
+                continue
         clauses.append((left, alone))
-        start, alone = cut.end(), bool(cut["joined"]) and not is_whole and len(right.split()) > 2
+        start, alone = cut.end(), bool(cut["joined"]) and not is_whole and len(rest.split()) > 2
     return [*clauses, (sentence[start:], alone)]

@@ -40,7 +40,7 @@ MIN_TOKENS = 30  # and no fewer than this
 WHOLE_TOKENS = 60  # a talk of no more is its own summary
 
 MAX_SENTENCE = 80  # tokens; a longer one is a list or a listing, and would fill a summary alone
-CONTINUED = "  "  # before a further line of the same speaker
+CONTINUED = " "  # before a further line of the same speaker
 LINES_RECIPE = "extractive/"  # what the recipes begin with whose summaries are written as lines
 EMPTY_SUMMARY = "(Nothing that could be summarized in words.)"  # a row without words: no chunk, no line of a context
 RESULT_TOKENS = 60  # about, for the results of the calls of one message
@@ -177,7 +177,7 @@ def parse_lines(summaries: Sequence[Summary]) -> list[Line]:
         for line in summary.text.splitlines():
             prefix, colon, text = line.partition(": ")
             if line.startswith(CONTINUED):
-                lines.append(Line(day, speaker, line.removeprefix(CONTINUED)))
+                lines.append(Line(day, speaker, line.lstrip()))
             elif colon:
                 speaker = prefix
                 lines.append(Line(day, speaker, text))
@@ -199,10 +199,11 @@ def format_lines(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
-LINE_TOKENS = 3  # about, of a line beside its words
+LINE_TOKENS = 1  # about, of a line beside its words
 NAMES = 1.0  # of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91
 MAX_SENTENCES = 400  # chosen from: one message may have tens of thousands
 CALL_SCORE = -0.5  # of the line of a call: it comes after all that was said, and where nobody spoke it stands alone
+EXTRA = .8
 _LEAST = 0.02  # of a greeting: chosen where there is nothing else
 
 _NUMBERS = re.compile(r"\b\d+(?:[.,:]\d+)*\b")
@@ -249,16 +250,19 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
         {name for name in _find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
         for line in lines
     ]
-    words = _weigh_words([str(line) for line in lines], names, NAMES * (1.25 - room_share / 2))
+    by_speaker = {speaker: terms(speaker) for speaker in {line.speaker for line in lines}}
+    stems = [clause.stems | by_speaker[line.speaker] for clause, line in zip(clauses, lines, strict=True)]
+    words = _weigh_words(stems, names, NAMES * (1.25 - room_share / 2))
     scores, extra = [clause.score for clause in clauses], [room_share * clause.extra for clause in clauses]
     for place, line in enumerate(lines):
         if line.speaker == TOOL:
             scores[place], extra[place] = CALL_SCORE, 0.0
+    settles = [clause.settles for clause in clauses]
     needs = [clause.needs for clause in clauses]
-    of_speakers = {term for speaker in {line.speaker for line in lines} for term in terms(speaker)}
+    of_speakers = {term for one in by_speaker.values() for term in one}
     best, room, fullest = EMPTY_SUMMARY, limit, 0
     while room > 0:  # choose again with what the count shows of the costs
-        places = _choose(words, costs, scores, room, extra, needs, of_speakers)
+        places = _choose(words, costs, scores, room, extra, needs, of_speakers, settles)
         text = format_lines(_join(whole, [clauses[place] for place in places]))
         tokens = counter.count(text)
         if not places or fullest >= tokens:
@@ -300,7 +304,7 @@ def choose_sentences(sentences: Sequence[str], costs: Sequence[int], limit: int,
 
     Their order matters only between equals. A sentence that adds nothing is left out even if it fits.
     """
-    return _choose(_weigh_words(sentences, [_find_mentions(one) for one in sentences], NAMES), costs, scores, limit)
+    return _choose(_weigh_words([terms(one) for one in sentences], [_find_mentions(one) for one in sentences], NAMES), costs, scores, limit)
 
 
 Weights = dict[str, float]  # of the stems and names of a sentence
@@ -314,6 +318,7 @@ def _choose(
     extra: Sequence[float] = (),
     needs: Sequence[int | None] = (),
     of_speakers: Collection[str] = (),
+    settles: Sequence[bool] = (),
 ) -> list[int]:
     """Choose the best sentence again and again, by what it says for a token that no chosen one has said.
 
@@ -324,6 +329,7 @@ def _choose(
     own = [{word: weight for word, weight in one.items() if word not in of_speakers} for one in words] if extra else []
     totals = [sum(one.values()) for one in own]
     said: set[str] = set()
+    settled: set[str] = set()  # of what settles something: what was only spoken of may be settled as well
     chosen: set[int] = set()
 
     def group(place: int) -> list[int]:
@@ -336,10 +342,11 @@ def _choose(
         gain, cost = 0.0, 0
         for part in group(place):
             news = sum(weight for word, weight in words[part].items() if word not in said)
-            if extra and extra[part] and totals[part]:
-                fresh = sum(weight for word, weight in own[part].items() if word not in said)
-                news += extra[part] * mean * fresh / totals[part]
             gain += news * max(_LEAST, 0.5 + scores[part])
+            if extra and extra[part] and totals[part]:
+                known = settled if settles[part] else said
+                fresh = sum(weight for word, weight in own[part].items() if word not in known)
+                gain += EXTRA * extra[part] * mean * fresh / totals[part]
             cost += costs[part]
         # Rounded: the last bits of a logarithm differ between machines, and must not decide.
         return round(gain / max(1, cost), 9)
@@ -358,15 +365,16 @@ def _choose(
         chosen.update(parts)
         limit -= cost
         said.update(*(words[part] for part in parts))
+        settled.update(*(words[part] for part in parts if extra and settles[part]))
         for other, need in enumerate(needs):  # alone it is worth more than with what it needs
             if need in parts and other not in chosen:
                 heappush(heap, (-worth(other), other))
     return sorted(chosen)
 
 
-def _weigh_words(sentences: Sequence[str], names: Sequence[Collection[str]], of_names: float) -> list[Weights]:
+def _weigh_words(stems: Sequence[Collection[str]], names: Sequence[Collection[str]], of_names: float) -> list[Weights]:
     """Return the stems and names of each sentence with their share of all stems, and of all names."""
-    stems = _share([terms(sentence) for sentence in sentences])
+    stems = _share(stems)
     named = _share([[f"name {name}" for name in sorted(of_sentence)] for of_sentence in names])
     return [
         own | {name: of_names * share for name, share in more.items()} for own, more in zip(stems, named, strict=True)
