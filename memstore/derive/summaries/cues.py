@@ -23,6 +23,9 @@ OPEN, TO_DO, ANSWER = 0.6, 0.4, 0.6
 LATER = 0.3  # how much more the last decision weighs than the first: it may have changed it
 CONFIRMS, CHOICE = 3.0, 1.5  # a "yes" with what it agrees to; a few words that name what was spoken of
 ECHO_TURNS, SHORT, RECAP = 7, 7, 0.7
+TAKEN_UP, PRAISED, DISPOSES, INTENDS = 1.0, 0.5, 1.5, 1.5
+MORE, WHEN = 0.7, 0.7
+QUESTION, ADVISED, UNREAL = 0.0, 0.5, 0.5
 ADVICE = 0.4  # off the score of what an assistant says of itself
 
 
@@ -35,6 +38,7 @@ NAME = re.compile(r"(?<=[\w,;:'’)] )(?!I\b)[A-Z][\w'’-]+")
 _WORD = re.compile(r"\w+")
 _QUESTION = re.compile(r"[?？؟][\"'”’)»* ]*$")
 _NUMBER = re.compile(r"\d")
+_NUMBERS = re.compile(r"\d+(?:[.,:]\d+)*")
 _MONTH = r"(?:jan|feb|mar|mär|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)"
 _MONEY = r"[€$£]\s?\d|\d\s?(?:[€$£]|(?:euros?|dollars?|pounds?)\b)"
 _DATE = re.compile(rf"{_MONEY}|\b\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTH}|\b{_MONTH}\w* \d")
@@ -42,7 +46,7 @@ _FIGURE = re.compile(
     rf"{_DATE.pattern}|\d\s?(?:[%°]|(?:per ?cent|prozent|[ck]?m²?|mm|mg|k?g|grams?|gramm|[gm]b|ml|k|square|times|hours?"
     r"|minutes?|min|days?|weeks?|months?|years?|a (?:year|month|week|day|term)|pm|am|stunden?|minuten?|tage|wochen?"
     r"|monate?|jahre?|uhr)\b)|\d[.,:]\d|\b\d{1,2}(?:st|nd|rd|th)\b|\b\d{1,2}\. ?[a-zäöü]"
-    r"|\b(?:twice|zweimal|dreimal|three times) "
+    r"|\b(?:twice|zweimal|dreimal|three times) |\b\d{2,}\b"
 )
 _COUNT = _any(
     r"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|hundred|twice",
@@ -94,6 +98,23 @@ _PROPOSES = re.compile(
     r"\b(?:could|would|let['’]?s|i['’]d|should|how about|recommend|better|instead|then|könn\w+|würd\w*|sollt\w*|besser|lieber"
     r"|dann|statt|rather|suggest|vorschlag|wär\w*)\b"
 )
+_PRAISE = re.compile(
+    r"^\W*(?:good|wise|sensible|fair|lovely|wonderful|great|excellent|perfect|noted|agreed|clever|smart|nice|right|that['’]s|then"
+    r"|gut\w*|schön\w*|klug|vernünftig|prima|super|sehr|ausgezeichnet|perfekt|ein guter|eine gute|notiert|dann|alles klar)\b"
+)
+# What becomes of something, and what somebody is going to do.
+_DISPOSES = re.compile(
+    r"\b(?:stays?|remains?|goes|comes (?:along|with|out|off)|is off|are off|is (?:fixed|set|enough)|(?:i['’]d|we['’]d|we|i) (?:drop|keep|prefer|go for)"
+    r"|first choice|no more|only|at most|enough|bleib\w*|kommt? (?:raus|rein|mit|weg|hin|in|auf|an|nach|zu)|geht an|kriegt|bekommt"
+    r"|fliegt raus|reicht|lieber|höchstens|weg|raus|ohne)\b"
+)
+_INTENDS = re.compile(
+    r"\b(?:(?:i|we|he|she|they|you)(?:['’]ll| will| can| am to|['’]m to)|will (?:be|do|put|take|make|come|write|ask|send|pay|call)"
+    r"|(?:mach|frag|ruf|geh|fahr|fang|kauf|verkauf|nehm|zahl|bezahl|meld|schreib|schick|bring|hol|wart|bleib|stell|bestell|buch"
+    r"|druck|leih|miet|bau|streich|red|sprech|behalt|lass|leg|such|schau|besorg|kümmer|koch|spar|bohr|kündig|schließ|zieh)\w{0,3} (?:ich|wir)"
+    r"|(?:ich|wir) (?:mach|frag|ruf|geh|fahr|fang|kauf|verkauf|nehm|zahl|bezahl|meld|schreib|schick|bring|hol|wart|bleib|stell|bestell"
+    r"|buch|druck|leih|miet|bau|streich|red|sprech|behalt|lass|leg|such|schau|besorg|kümmer|koch|spar|bohr|kündig|schließ|zieh)\w{0,3})\b"
+)
 # What is settled, where it stands: a choice, its opposite, and something done that binds.
 _SETTLED = re.compile(
     r"\b(?:let['’]?s|(?:we|i)['’]ll (?:take|go with|go for|have|use|keep|do)|(?:i|we)['’]d (?:rather|say)"
@@ -110,7 +131,7 @@ _SETTLED = re.compile(
     r"|entsch(?:ied|eid)\w*|beschlossen|vereinbart|ausgemacht|abgemacht|geeinigt|steht fest|gebucht|bestellt|gekauft"
     r"|unterschrieben|abgesagt|verschoben|gestrichen|fällt (?:weg|aus|flach)|bleibt(?: es|['’]s)? (?:bei|dabei)"
     r"|nein danke|jetzt \w+ (?:ich|wir)|(?:wird|werden) dann|wird nicht|kommt? mit|selber)\b"
-    r"|, (?:not|nicht) \w|^\W*(?:deal|sold)\b|^\W*(?:nah|nope|nee|nein)\b\W+\w+ \w|\bit is[.!]?$|\bkeine?[.!]?$"
+    r"|, (?:not|nicht) \w|^\W*(?:deal|sold)\b|^\W*(?:nah|nope|nee|nein)\b\W+\w+ \w|\w it is[.!]?$|\bkeine?[.!]?$"
     r"|, also \w+[,.!]|, so[.!]?$"
 )
 # A turn that says back what was settled begins so, or ends so: "24 March, then."
@@ -122,6 +143,7 @@ _SAID_FIRST = re.compile(
     rf"{_YES.pattern}|^\W*(?:(?:right|good|hm+|true|well|na|puh|ok|gut)\b\W*)*(?:so|then|also|dann|heißt)\b"
     r"|^\W*(?:ok(?:ay)? |so )*(?:no (?!idea|problem|worries|doubt)[\w-]+|keine? )"
 )
+_NO_SUCH = re.compile(r"^\W*(?:(?:so|ok(?:ay)?|and|also|und) )*(?:no (?!idea|problem|worries|doubt|thank)|keine? (?!ahnung|problem))\w+")
 _SAID_LAST = re.compile(r"[,.]? (?:then|so|dann)[.!]?$|, then\b")
 _TOLD_BACK = re.compile(
     r"^\W*(?:noted|understood|so:|so (?:you|we)|to sum up|in short|in summary|summary|agreed|settled|decided"
@@ -166,7 +188,8 @@ class Clause(NamedTuple):
     stems: Collection[str]
     needs: int | None  # the place of a clause without which it says nothing: what it goes on from, or answers
     score: float
-    extra: float  # how much it weighs beside its words, in clauses
+    extra: float  # how much it weighs beside its words, in clauses: for what it settles or leaves open,
+    figure: float  # and for its numbers
     settles: bool
 
 
@@ -175,7 +198,7 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
     clauses: list[Clause] = []
     known: dict[str, int] = {}  # the last turn of each stem
     speakers = terms(" ".join({speaker for speaker, _ in lines}))
-    turn, before = 0, None
+    turn, before, turn_start, last_start = 0, None, 0, 0
     question = proposal = asked = offered = None  # a question with which this turn ends, what it proposes; the last turn's
     is_settled = is_agreed = is_fresh = False  # what the speaker's last sentence did: settle something, only agree
     for number, (speaker, sentence) in enumerate(lines):
@@ -183,6 +206,9 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
         if speaker != before:
             asked, offered, question, proposal = question, proposal, None, None
             turn, before, is_settled, is_agreed, is_fresh = turn + 1, speaker, False, False, True
+            turn_start, last_start = len(clauses), turn_start
+        if speaker == ASSISTANT and turn_start == len(clauses):
+            _mark_answered(clauses, last_start, low)
         is_question, is_filler = _is_question(low), bool(_FILLER.match(low))
         follows, is_settled = is_settled, False
         is_told_back = bool(_TOLD_BACK.match(low))
@@ -191,18 +217,16 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
         for place, (text, alone) in enumerate(parts):
             if place == 0 and speaker != TOOL:
                 text = _strip_fillers(text)
-            words = text.lower()
+            words = text.lower().rstrip(" ,;")
             stems = terms(text)
             echo = [stem for stem in stems if 0 < turn - known.get(stem, -99) < ECHO_TURNS and stem not in speakers]
             count = len(_WORD.findall(text))
-            is_said_back = bool(
-                (place == 0 and _SAID_FIRST.match(low)) or (place == len(parts) - 1 and _SAID_LAST.search(words))
-            )
+            is_said_back = bool((place == 0 and _SAID_FIRST.match(low)) or _SAID_LAST.search(words))
             if speaker == ASSISTANT:
                 is_echo = is_fresh and len(stems) > 1 and len(echo) >= RECAP * len(stems) and not _UNREAL.search(words)
             else:
                 is_echo = bool(echo) and count < SHORT and not _UNREAL.search(words) and not _PLEASANTRY.match(words)
-            score, extra, settles = _rate(speaker, text, is_told_back, is_said_back, is_agreed, is_echo, is_fresh)
+            score, extra, figure, settles = _rate(speaker, text, is_told_back, is_said_back, is_agreed, is_echo, is_fresh)
             needs = None if alone else len(clauses) - 1
             target = asked if asked is not None else offered
             if agrees and not is_question:
@@ -211,8 +235,6 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
                 if is_fresh and target is not None:
                     needs, settles = target, True
                     score, extra = 0.2, CONFIRMS
-                    if _FIGURE.search(clauses[target].text.lower()):
-                        extra += FIGURE
             elif settles:
                 is_settled = True
                 extra *= 1 + LATER * (number / len(lines) - 0.5)
@@ -227,12 +249,27 @@ def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
                 if speaker == ASSISTANT or _PROPOSES.search(words):
                     if proposal is None or _PROPOSES.search(words):
                         proposal = len(clauses)
-            clauses.append(Clause(number, text, stems, needs, score, extra, settles))
+            clauses.append(Clause(number, text, stems, needs, score, extra, figure, settles))
         for clause in clauses[-len(parts) :]:
             known.update(dict.fromkeys(clause.stems, turn))
         is_agreed = is_filler and bool(_YES.match(low))
         question = len(clauses) - 1 if is_question else None
     return clauses
+
+
+def _mark_answered(clauses: list[Clause], start: int, answer: str) -> None:
+    """Let the clauses of a turn weigh more that an assistant takes up, or that it answers with no more than praise."""
+    is_question = _is_question(answer)
+    stems = terms(answer)
+    for place in range(start, len(clauses)):
+        clause = clauses[place]
+        if _is_question(clause.text) or clause.needs is not None or _UNREAL.search(clause.text.lower()):
+            continue
+        share = len([stem for stem in clause.stems if stem in stems]) / max(1, len(clause.stems))
+        extra = TAKEN_UP * share * (not is_question)
+        if _PRAISE.match(answer) and place == len(clauses) - 1:
+            extra += PRAISED
+        clauses[place] = clause._replace(extra=clause.extra + extra)
 
 
 def _strip_fillers(text: str) -> str:
@@ -251,41 +288,49 @@ def _is_question(text: str) -> bool:
 
 def _rate(
     speaker: str, text: str, is_told_back: bool, is_said_back: bool, is_agreed: bool, is_echo: bool, is_first: bool
-) -> tuple[float, float, bool]:
-    """Return the score of a clause, what it weighs beside its words, and whether it settles something."""
-    score, extra, low = score_sentence(text), 0.0, text.lower()
+) -> tuple[float, float, float, bool]:
+    """Return the score of a clause, what it and its numbers weigh beside its words, and whether it settles something."""
+    score, extra, figure, low = score_sentence(text), 0.0, 0.0, text.lower()
     if _is_question(low):
-        return score, 0.0, False
+        return score, 0.0, QUESTION * bool(_FIGURE.search(low)), False
     if _FILLER.match(low):
-        return -0.5, 0.0, False
+        return -0.5, 0.0, 0.0, False
     count = len(_WORD.findall(text))
     has_figure = bool(_FIGURE.search(low))
+    low = low.rstrip(" ,;")
     if speaker == ASSISTANT:
         settles = is_told_back or (is_said_back and has_figure) or is_echo
         extra += TOLD_BACK if is_told_back else SETTLES / 2 * settles
     else:
         settles = (is_agreed and count < 4) or bool(_SETTLED.search(low))
         settles = settles or (is_said_back and (has_figure or is_echo))
+        settles = settles or (count < 8 and bool(_SAID_LAST.search(low) or _NO_SUCH.match(low)))
         if settles:
             extra += SETTLES
+        elif _DISPOSES.search(low):
+            extra += DISPOSES
+        elif _INTENDS.search(low):
+            extra += INTENDS
         elif is_echo:
             extra += CHOICE if is_first else CHOICE / 2
         else:
             extra += SETTLES / 3 * is_said_back
     if has_figure:
-        extra += FIGURE + DATE * bool(_DATE.search(low))
+        figure += FIGURE + DATE * bool(_DATE.search(low)) + MORE * min(2, len(_NUMBERS.findall(low)) - 1)
     elif _NUMBER.search(low) or _COUNT.search(low):
-        extra += BARE
+        figure += BARE
+    elif _WHEN.search(low):
+        figure += WHEN
     extra += OPEN * bool(_OPEN.search(low)) + TO_DO * bool(_TO_DO.search(low))
     is_unreal = bool(_UNREAL.search(low))
     if speaker == ASSISTANT and not settles:
         score -= ADVICE * (1 + is_unreal)
-        extra /= 2
+        extra, figure = extra / 2, figure * ADVISED
     elif is_unreal:
-        extra /= 2
-    if extra:  # then it may be short, and begin with "yes"
+        extra, figure = extra / 2, figure * UNREAL
+    if extra or figure:  # then it may be short, and begin with "yes"
         score += 0.4 * bool(_PLEASANTRY.match(low)) + 0.3 * (text.isascii() and count < 5)
-    return score, extra, settles
+    return score, extra, figure, settles
 
 
 _JOINED = r"(?:and|so|then|because|which|und|also|dann|da|denn|weil|i|we|they|he|she|it|there|you|ich|wir|sie|er|es)"

@@ -203,7 +203,9 @@ LINE_TOKENS = 1  # about, of a line beside its words
 NAMES = 1.0  # of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91
 MAX_SENTENCES = 400  # chosen from: one message may have tens of thousands
 CALL_SCORE = -0.5  # of the line of a call: it comes after all that was said, and where nobody spoke it stands alone
-EXTRA = .8
+EXTRA = 0.6
+OVERHEAD = 8
+OVERHEAD = 8
 _LEAST = 0.02  # of a greeting: chosen where there is nothing else
 
 _NUMBERS = re.compile(r"\b\d+(?:[.,:]\d+)*\b")
@@ -253,16 +255,11 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     by_speaker = {speaker: terms(speaker) for speaker in {line.speaker for line in lines}}
     stems = [clause.stems | by_speaker[line.speaker] for clause, line in zip(clauses, lines, strict=True)]
     words = _weigh_words(stems, names, NAMES * (1.25 - room_share / 2))
-    scores, extra = [clause.score for clause in clauses], [room_share * clause.extra for clause in clauses]
-    for place, line in enumerate(lines):
-        if line.speaker == TOOL:
-            scores[place], extra[place] = CALL_SCORE, 0.0
-    settles = [clause.settles for clause in clauses]
-    needs = [clause.needs for clause in clauses]
+    scores = [CALL_SCORE if line.speaker == TOOL else clause.score for clause, line in zip(clauses, lines, strict=True)]
     of_speakers = {term for one in by_speaker.values() for term in one}
     best, room, fullest = EMPTY_SUMMARY, limit, 0
     while room > 0:  # choose again with what the count shows of the costs
-        places = _choose(words, costs, scores, room, extra, needs, of_speakers, settles)
+        places = _choose(words, costs, scores, room, clauses, EXTRA * room_share, of_speakers)
         text = format_lines(_join(whole, [clauses[place] for place in places]))
         tokens = counter.count(text)
         if not places or fullest >= tokens:
@@ -315,39 +312,40 @@ def _choose(
     costs: Sequence[int],
     scores: Sequence[float],
     limit: int,
-    extra: Sequence[float] = (),
-    needs: Sequence[int | None] = (),
+    clauses: Sequence[Clause] = (),
+    share: float = 0.0,
     of_speakers: Collection[str] = (),
-    settles: Sequence[bool] = (),
 ) -> list[int]:
     """Choose the best sentence again and again, by what it says for a token that no chosen one has said.
 
-    `extra` is what each weighs beside its words, in sentences of mean weight, as far as words of it are new, those
-    `of_speakers` apart. `needs` is the place of another one that it comes with.
+    What `clauses` weigh beside their words counts by `share`, as far as words of theirs are new, those `of_speakers`
+    apart. A clause comes with the one that it needs.
     """
-    mean = sum(sum(one.values()) for one in words) / max(1, len(words))
-    own = [{word: weight for word, weight in one.items() if word not in of_speakers} for one in words] if extra else []
-    totals = [sum(one.values()) for one in own]
+    unit = share * sum(sum(one.values()) for one in words) / max(1, len(words))
     said: set[str] = set()
     settled: set[str] = set()  # of what settles something: what was only spoken of may be settled as well
     chosen: set[int] = set()
+    own = [{word: weight for word, weight in one.items() if word not in of_speakers} for one in words] if share else []
+    numbers = [{word: weight for word, weight in one.items() if word[-1].isdigit()} or one for one in own]
 
     def group(place: int) -> list[int]:
         places = [place]
-        while needs and (need := needs[places[-1]]) is not None and need not in chosen:
+        while clauses and (need := clauses[places[-1]].needs) is not None and need not in chosen:
             places.append(need)
         return places
 
     def worth(place: int) -> float:
         gain, cost = 0.0, 0
         for part in group(place):
-            news = sum(weight for word, weight in words[part].items() if word not in said)
-            gain += news * max(_LEAST, 0.5 + scores[part])
-            if extra and extra[part] and totals[part]:
-                known = settled if settles[part] else said
-                fresh = sum(weight for word, weight in own[part].items() if word not in known)
-                gain += EXTRA * extra[part] * mean * fresh / totals[part]
-            cost += costs[part]
+            gain += _news(words[part], said) * max(_LEAST, 0.5 + scores[part])
+            if share:
+                clause = clauses[part]
+                if clause.extra:
+                    about = part if own[part] or clause.needs is None else clause.needs  # "yes" is about the question
+                    gain += unit * clause.extra * _fresh(own[about], settled if clause.settles else said)
+                if clause.figure:
+                    gain += unit * clause.figure * _fresh(numbers[part], said)
+            cost += costs[part] + OVERHEAD
         # Rounded: the last bits of a logarithm differ between machines, and must not decide.
         return round(gain / max(1, cost), 9)
 
@@ -365,11 +363,20 @@ def _choose(
         chosen.update(parts)
         limit -= cost
         said.update(*(words[part] for part in parts))
-        settled.update(*(words[part] for part in parts if extra and settles[part]))
-        for other, need in enumerate(needs):  # alone it is worth more than with what it needs
-            if need in parts and other not in chosen:
+        if clauses and clauses[place].settles:
+            settled.update(*(words[part] for part in parts))
+        for other, clause in enumerate(clauses):  # alone it is worth more than with what it needs
+            if clause.needs in parts and other not in chosen:
                 heappush(heap, (-worth(other), other))
     return sorted(chosen)
+
+
+def _news(words: Weights, known: Collection[str]) -> float:
+    return sum(weight for word, weight in words.items() if word not in known)
+
+
+def _fresh(words: Weights, known: Collection[str]) -> float:
+    return _news(words, known) / sum(words.values()) if words else 0.0
 
 
 def _weigh_words(stems: Sequence[Collection[str]], names: Sequence[Collection[str]], of_names: float) -> list[Weights]:
