@@ -1,14 +1,18 @@
 """What makes a clause worth a place in a summary: its own words, and what it answers. English and German.
 
-Sentences are cut into clauses where each says the same alone. What settles something comes first, then days, amounts
-and what is open or to be done; what is asked, advised or only thought of comes last.
+Sentences are cut into clauses where each says the same alone. Cues say how likely it is that an expert would tell a
+clause: words that settle something, numbers, what it takes up of the turns before, and how it is answered.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from math import exp
 
 from memstore.models import Role
 from memstore.store.tokenize import terms
@@ -16,17 +20,56 @@ from memstore.store.tokenize import terms
 TOOL = "Tool"  # the speaker of lines about calls
 ASSISTANT = Role.ASSISTANT.capitalize()  # who proposes and says back; what it advises may not be what happens
 
-# What a clause weighs beside its words, in clauses of mean weight: tried on made-up sessions, with LoCoMo as the guard.
-SETTLES, TOLD_BACK, GOES_ON = 3.0, 5.0, 1.0  # something; an assistant that sums it up; the sentence after
-FIGURE, BARE, DATE = 2.0, 0.5, 2.0  # a number with a unit, without one, and more for days and money
-OPEN, TO_DO, ANSWER = 0.6, 0.4, 0.6
-LATER = 0.3  # how much more the last decision weighs than the first: it may have changed it
-CONFIRMS, CHOICE = 3.0, 1.5  # a "yes" with what it agrees to; a few words that name what was spoken of
-ECHO_TURNS, SHORT, RECAP = 7, 7, 0.7
-TAKEN_UP, PRAISED, DISPOSES, INTENDS = 1.0, 0.5, 1.5, 1.5
-MORE, WHEN = 0.7, 0.7
-QUESTION, ADVISED, UNREAL = 0.0, 0.5, 0.5
-ADVICE = 0.4  # off the score of what an assistant says of itself
+RECENT = 6  # turns: how far back a clause takes up what was said
+# What tells decisions, days and numbers from chat. Logits of a logistic regression on made-up sessions with listed
+# decisions and numbers (docs/reference/summaries.md); "open" is set by hand: open questions are not listed there.
+BIAS = -2.1
+CHAT = 0.18  # the likelihood below which a clause is worth its words only
+WEIGHTS: dict[str, float] = {
+    "date": 1.7,
+    "agrees": 1.2,
+    "no such": 1.2,
+    "disposes": 1.0,
+    "settled": 1.0,
+    "figure": 0.9,
+    "number": 0.9,
+    "before question": 0.7,
+    "short echo": 0.7,
+    "after settled": 0.6,
+    "echo": 0.6,
+    "intends": 0.6,
+    "long number": 0.6,
+    "opens": 0.6,
+    "said first": 0.6,
+    "closes": 0.5,
+    "count": 0.5,
+    "all echo": 0.4,
+    "answers wh": 0.4,
+    "name": 0.4,
+    "taken up": 0.4,
+    "praised": 0.3,
+    "open": 0.3,
+    "later part": -0.1,
+    "new": -0.2,
+    "first person": -0.3,
+    "past": -0.4,
+    "short": -0.6,
+}
+ASSISTANT_WEIGHTS: dict[str, float] = {
+    "number again": 1.8,
+    "said back": 1.7,
+    "confirmed": 0.8,
+    "count": 0.8,
+    "figure": 0.8,
+    "name": 0.8,
+    "date": 0.7,
+    "goes on": 0.7,
+    "said first": 0.5,
+    "all echo": 0.4,
+    "closes": 0.3,
+    "short": -0.5,
+    "new": -1.0,
+}
 
 
 def _any(*words: str) -> re.Pattern[str]:
@@ -75,46 +118,6 @@ _FILLER = re.compile(  # a sentence that is nothing else
     r"|ah|hm+|ha(?:ha)*|lol|well|so|and|but|sorry|please|lovely|thanks?|hey|hi|ja|nein|nee|genau|gut|einverstanden"
     r"|passt|stimmt|klar|danke|puh|na|ach|also|hallo|super|schön|natürlich)\b\W*)*$"
 )
-_LEAD = re.compile(  # what only begins a sentence
-    r"\W*(?:(?:ok(?:ay)?|oh|ah|hm+|well|fine|great|good|right|lol|haha|ha|hey|so|and|lovely|perfect|sure|puh|ach|na|und|gut"
-    r"|super|prima|klar|schön)\b[\s,.!…]*(?<=[\s,.!…]))+",
-    re.IGNORECASE,
-)
-# All words of an agreement, and those of which it has one: "Yes! let's do that."
-_AGREEING = re.compile(
-    r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|fine|agreed?|deal|done|exactly|perfect|great|good|right|true|sure|oh|ah|hm+|well|so"
-    r"|and|let['’]?s|do|go|with|that|this|it|i|we|me|too|like|love|works?|for|sounds?|makes?|sense|actually|both|could|can"
-    r"|the|same|here|ja|genau|gut|einverstanden|passt|stimmt|klar|na|ach|also|super|prima|so|machen|mach|wir|ich|das|es"
-    r"|['’]?s|mir|uns|auch|seh|sehe|bin|dabei|dafür|sehr|dann|recht|meinetwegen|schön|natürlich|worth|brilliant|idea|clever"
-    r"|gute|idee|nehm|nehmen|den|die)\b\W*|\W*\+1\W*)+$"
-)
-_AGREES = re.compile(
-    r"\b(?:yes|yeah|yep|agreed?|deal|done|exactly|perfect|let['’]?s do|(?:works|good) for|me too|sounds good|makes sense"
-    r"|(?:like|love) (?:that|it)|go with (?:that|it)|can do|could do|worth it|do that|ja|genau|einverstanden|passt|stimmt"
-    r"|machen wir|so mach|mir auch|uns auch|auch so|dabei|dafür|recht|nehm\w*|gute idee|meinetwegen|same here)\b"
-    r"|\+1|^\W*that\W*$"
-)
-_PROPOSES = re.compile(
-    r"\b(?:could|would|let['’]?s|i['’]d|should|how about|recommend|better|instead|then|könn\w+|würd\w*|sollt\w*|besser|lieber"
-    r"|dann|statt|rather|suggest|vorschlag|wär\w*)\b"
-)
-_PRAISE = re.compile(
-    r"^\W*(?:good|wise|sensible|fair|lovely|wonderful|great|excellent|perfect|noted|agreed|clever|smart|nice|right|that['’]s|then"
-    r"|gut\w*|schön\w*|klug|vernünftig|prima|super|sehr|ausgezeichnet|perfekt|ein guter|eine gute|notiert|dann|alles klar)\b"
-)
-# What becomes of something, and what somebody is going to do.
-_DISPOSES = re.compile(
-    r"\b(?:stays?|remains?|goes|comes (?:along|with|out|off)|is off|are off|is (?:fixed|set|enough)|(?:i['’]d|we['’]d|we|i) (?:drop|keep|prefer|go for)"
-    r"|first choice|no more|only|at most|enough|bleib\w*|kommt? (?:raus|rein|mit|weg|hin|in|auf|an|nach|zu)|geht an|kriegt|bekommt"
-    r"|fliegt raus|reicht|lieber|höchstens|weg|raus|ohne)\b"
-)
-_INTENDS = re.compile(
-    r"\b(?:(?:i|we|he|she|they|you)(?:['’]ll| will| can| am to|['’]m to)|will (?:be|do|put|take|make|come|write|ask|send|pay|call)"
-    r"|(?:mach|frag|ruf|geh|fahr|fang|kauf|verkauf|nehm|zahl|bezahl|meld|schreib|schick|bring|hol|wart|bleib|stell|bestell|buch"
-    r"|druck|leih|miet|bau|streich|red|sprech|behalt|lass|leg|such|schau|besorg|kümmer|koch|spar|bohr|kündig|schließ|zieh)\w{0,3} (?:ich|wir)"
-    r"|(?:ich|wir) (?:mach|frag|ruf|geh|fahr|fang|kauf|verkauf|nehm|zahl|bezahl|meld|schreib|schick|bring|hol|wart|bleib|stell|bestell"
-    r"|buch|druck|leih|miet|bau|streich|red|sprech|behalt|lass|leg|such|schau|besorg|kümmer|koch|spar|bohr|kündig|schließ|zieh)\w{0,3})\b"
-)
 # What is settled, where it stands: a choice, its opposite, and something done that binds.
 _SETTLED = re.compile(
     r"\b(?:let['’]?s|(?:we|i)['’]ll (?:take|go with|go for|have|use|keep|do)|(?:i|we)['’]d (?:rather|say)"
@@ -143,25 +146,81 @@ _SAID_FIRST = re.compile(
     rf"{_YES.pattern}|^\W*(?:(?:right|good|hm+|true|well|na|puh|ok|gut)\b\W*)*(?:so|then|also|dann|heißt)\b"
     r"|^\W*(?:ok(?:ay)? |so )*(?:no (?!idea|problem|worries|doubt)[\w-]+|keine? )"
 )
-_NO_SUCH = re.compile(r"^\W*(?:(?:so|ok(?:ay)?|and|also|und) )*(?:no (?!idea|problem|worries|doubt|thank)|keine? (?!ahnung|problem))\w+")
 _SAID_LAST = re.compile(r"[,.]? (?:then|so|dann)[.!]?$|, then\b")
 _TOLD_BACK = re.compile(
     r"^\W*(?:noted|understood|so:|so (?:you|we)|to sum up|in short|in summary|summary|agreed|settled|decided"
     r"|also (?!\w+ (?:wollt|will))|dann also|notiert|verstanden|zusammengefasst|ich halte fest|fazit|abgemacht)\b"
 )
-_TO_DO = _any(
-    r"must|need(?:s|ed)? to|have to|has to|due|deadline|appointment|(?:i|we|they|she|he)['’]ll|muss|müssen|soll|frist",
-    r"termin|(?:ruf|frag|geh|fahr|fang|mach|kauf|verkauf)e? ich|ich (?:ruf|frag|geh|fahr|fang|mach|kauf|verkauf)e?",
-)
 _OPEN = _any(
     r"(?:don['’]?t|do not) know|not sure|no idea|undecided|still (?:open|to)|find out|(?:forgot|have|ought) to ask",
     r"whether|(?:weiß|wissen) .{0,20}nicht|noch nicht|offen|unklar|keine ahnung|ob",
 )
-# What is only thought of, or general.
-_UNREAL = _any(
-    r"would|could|might|maybe|perhaps|usually|often|common|for example|for instance|suggest\w*|wanted|used to|if",
-    r"unless|würden?|wären?|könnten?|vielleicht|üblich|zum beispiel|wollten?|hätten?|wenn|falls|eigentlich",
+_PAST = _any(r"was|were|had|did|used to|\w+ed|war|waren|hatten?|wollten?|hab\w*|hat")
+_NO_SUCH = re.compile(
+    r"^\W*(?:(?:so|ok(?:ay)?|and|also|und) )*(?:no (?!idea|problem|worries|doubt|thank)|keine? (?!ahnung|problem))\w+"
 )
+_DISPOSES = re.compile(  # what becomes of something
+    r"\b(?:stays?|remains?|goes|comes (?:along|with|out|off)|(?:is|are) off|is (?:fixed|set|enough)|first choice"
+    r"|no more|only|at most|enough|(?:i['’]d|we['’]d|we|i) (?:drop|keep|prefer|go for)|bleib\w*|geht an|kriegt|bekommt"
+    r"|reicht|kommt? (?:raus|rein|mit|weg|hin|in|auf|an|nach|zu)|lieber|höchstens|weg|raus|ohne)\b"
+)
+_DOES = (
+    r"(?:mach|frag|ruf|geh|fahr|fang|kauf|verkauf|nehm|zahl|bezahl|meld|schreib|schick|bring|hol|wart|bleib|stell"
+    r"|bestell|buch|druck|leih|miet|bau|streich|red|sprech|behalt|lass|leg|such|schau|besorg|koch|spar|kündig|schließ"
+    r"|zieh)\w{0,3}"
+)
+_INTENDS = _any(
+    r"(?:i|we|he|she|they|you)(?:['’]ll| will| can| am to|['’]m to)",
+    r"will (?:be|do|put|take|make|come|write|ask|send|pay|call)",
+    r"(?:i|we) (?:need|must)|needs? to|must|due|deadline|appointment|muss|müssen|soll|frist|termin",
+    rf"{_DOES} (?:ich|wir)|(?:ich|wir) {_DOES}",
+)
+_WH = _any(r"who|what|which|when|where|how|wer|was|welche\w*|wann|wo|wie|wohin|wen")
+_PRAISE = re.compile(
+    r"^\W*(?:good|wise|sensible|fair|lovely|wonderful|great|excellent|perfect|noted|agreed|clever|smart|nice|right"
+    r"|that['’]s|then|gut\w*|schön\w*|klug|vernünftig|prima|super|sehr|ausgezeichnet|perfekt|eine? gute\w*|notiert"
+    r"|dann|alles klar)\b"
+)
+_OPENING = re.compile(  # what only begins a sentence
+    r"\W*(?:(?:(?:ok(?:ay)?|oh|ah|hm+|lol|ha(?:ha)*|hey|puh|ach|na|and|und)\b[\s,.!…]+)"
+    r"|(?:(?:well|fine|great|good|right|so|lovely|perfect|sure|gut|super|prima|klar|schön)\b\s*[,.!…]+\s*))+",
+    re.IGNORECASE,
+)
+# All words of an agreement, and those of which it has one: "Yes! let's do that."
+_AGREEING = re.compile(
+    r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|fine|agreed?|deal|done|exactly|perfect|great|good|right|true|sure|oh|ah|hm+|well"
+    r"|so|and|let['’]?s|do|go|with|that|this|it|i|we|me|too|like|love|works?|for|sounds?|makes?|sense|actually|both|could"
+    r"|can|the|same|here|worth|idea|clever|ja|genau|gute?|einverstanden|passt|stimmt|klar|na|ach|also|super|prima|machen?"
+    r"|wir|ich|das|es|['’]?s|mir|uns|auch|sehe?|bin|dabei|dafür|sehr|dann|recht|meinetwegen|schön|natürlich|idee|nehmen?"
+    r"|den|die)\b\W*|\+1\W*)+$"
+)
+_AGREES = re.compile(
+    r"\b(?:yes|yeah|yep|agreed?|deal|done|exactly|perfect|let['’]?s do|(?:works|good) for|me too|sounds good"
+    r"|makes sense|(?:like|love) (?:that|it)|go with (?:that|it)|can do|could do|worth it|do that|same here|ja|genau"
+    r"|einverstanden|passt|stimmt|machen wir|so mach|mir auch|uns auch|auch so|dabei|dafür|recht|nehm\w*|gute idee"
+    r"|meinetwegen)\b|\+1|^\W*that\W*$"
+)
+_PROPOSES = _any(
+    r"could|would|let['’]?s|i['’]d|should|how about|recommend|better|instead|then|rather|suggest|könn\w+|würd\w*",
+    r"sollt\w*|besser|lieber|dann|statt|vorschlag|wär\w*",
+)
+_CUES = {
+    "date": _DATE,
+    "figure": _FIGURE,
+    "number": _NUMBER,
+    "count": _COUNT,
+    "settled": _SETTLED,
+    "no such": _NO_SUCH,
+    "disposes": _DISPOSES,
+    "intends": _INTENDS,
+    "said last": _SAID_LAST,
+    "open": _OPEN,
+    "past": _PAST,
+    "first person": _FIRST_PERSON,
+}
+_BEGINNINGS = {"said first": _SAID_FIRST, "said back": _TOLD_BACK}
+_NUMERIC = {"date", "figure", "number", "long number", "number again", "count"}
+_SETTLING = {"settled", "said first", "said last", "no such", "agrees"}
 
 
 def score_sentence(sentence: str) -> float:
@@ -180,157 +239,149 @@ def score_sentence(sentence: str) -> float:
     return max(-1.0, min(1.0, score))
 
 
-class Clause(NamedTuple):
+@dataclass(eq=False)
+class Clause:
     """A part of a sentence that may be quoted without the rest."""
 
     line: int  # the place of its sentence
+    speaker: str
     text: str
-    stems: Collection[str]
+    stems: Counter[str]
     needs: int | None  # the place of a clause without which it says nothing: what it goes on from, or answers
-    score: float
-    extra: float  # how much it weighs beside its words, in clauses: for what it settles or leaves open,
-    figure: float  # and for its numbers
-    settles: bool
+    cues: set[str]
+
+    @cached_property
+    def settles(self) -> bool:
+        """Whether something may be settled in it."""
+        return "said back" in self.cues if self.speaker == ASSISTANT else not _SETTLING.isdisjoint(self.cues)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing: "Oh well!"."""
+        return self.needs is None and (not self.stems or "filler" in self.cues)
+
+    @cached_property
+    def values(self) -> tuple[float, float]:
+        """How likely it is that an expert would tell it, from 0 to 1: without its numbers, and how much they add."""
+        if self.speaker == TOOL or "question" in self.cues:
+            return 0.0, 0.0
+        weights = ASSISTANT_WEIGHTS if self.speaker == ASSISTANT else WEIGHTS
+        whole = _logistic(BIAS + sum([weights.get(cue, 0.0) for cue in sorted(self.cues)]))
+        words = _logistic(BIAS + sum([weights.get(cue, 0.0) for cue in sorted(self.cues - _NUMERIC)]))
+        words, whole = max(0.0, words - CHAT), max(0.0, whole - CHAT)
+        return words, whole - words
+
+
+def _logistic(value: float) -> float:
+    return 1 / (1 + exp(-value))
 
 
 def read_clauses(lines: Sequence[tuple[str, str]]) -> list[Clause]:
     """Return the clauses of sentences, which are given with their speakers in order."""
+    turns = [list(turn) for _, turn in groupby(range(len(lines)), key=lambda number: lines[number][0])]
+    parts = [_read_parts(*line) for line in lines]
+    last_turn: dict[str, int] = {}
+    for turn, numbers in enumerate(turns):
+        last_turn |= {stem: turn for number in numbers for _, _, stems in parts[number] for stem in stems}
+    names = terms(" ".join(sorted({speaker for speaker, _ in lines})))  # who speaks is no matter of the talk
+    counts = Counter(number for _, sentence in lines for number in _NUMBERS.findall(sentence))
+    known: dict[str, int] = {}  # the last turn that had a stem, until now
     clauses: list[Clause] = []
-    known: dict[str, int] = {}  # the last turn of each stem
-    speakers = terms(" ".join({speaker for speaker, _ in lines}))
-    turn, before, turn_start, last_start = 0, None, 0, 0
-    question = proposal = asked = offered = None  # a question with which this turn ends, what it proposes; the last turn's
-    is_settled = is_agreed = is_fresh = False  # what the speaker's last sentence did: settle something, only agree
-    for number, (speaker, sentence) in enumerate(lines):
-        low = sentence.lower()
-        if speaker != before:
-            asked, offered, question, proposal = question, proposal, None, None
-            turn, before, is_settled, is_agreed, is_fresh = turn + 1, speaker, False, False, True
-            turn_start, last_start = len(clauses), turn_start
-        if speaker == ASSISTANT and turn_start == len(clauses):
-            _mark_answered(clauses, last_start, low)
-        is_question, is_filler = _is_question(low), bool(_FILLER.match(low))
-        follows, is_settled = is_settled, False
-        is_told_back = bool(_TOLD_BACK.match(low))
-        parts = [(sentence, True)] if speaker == TOOL else split_clauses(sentence)
-        agrees = speaker != ASSISTANT and _agrees(low)
-        for place, (text, alone) in enumerate(parts):
-            if place == 0 and speaker != TOOL:
-                text = _strip_fillers(text)
-            words = text.lower().rstrip(" ,;")
-            stems = terms(text)
-            echo = [stem for stem in stems if 0 < turn - known.get(stem, -99) < ECHO_TURNS and stem not in speakers]
-            count = len(_WORD.findall(text))
-            is_said_back = bool((place == 0 and _SAID_FIRST.match(low)) or _SAID_LAST.search(words))
-            if speaker == ASSISTANT:
-                is_echo = is_fresh and len(stems) > 1 and len(echo) >= RECAP * len(stems) and not _UNREAL.search(words)
-            else:
-                is_echo = bool(echo) and count < SHORT and not _UNREAL.search(words) and not _PLEASANTRY.match(words)
-            score, extra, figure, settles = _rate(speaker, text, is_told_back, is_said_back, is_agreed, is_echo, is_fresh)
-            needs = None if alone else len(clauses) - 1
-            target = asked if asked is not None else offered
-            if agrees and not is_question:
-                if question is not None:
-                    target = question
-                if is_fresh and target is not None:
-                    needs, settles = target, True
-                    score, extra = 0.2, CONFIRMS
-            elif settles:
-                is_settled = True
-                extra *= 1 + LATER * (number / len(lines) - 0.5)
-            elif (follows or is_settled) and not is_question and not _UNREAL.search(words):
-                extra += GOES_ON
-            if asked is not None and speaker != ASSISTANT and not is_question and not is_filler and not agrees:
-                extra += ANSWER * is_fresh
-                if alone and (is_fresh or settles) and count < 3 and not _NUMBER.search(text) and not echo:
-                    needs = asked
-            if not is_filler and not is_question:
-                is_fresh = False
-                if speaker == ASSISTANT or _PROPOSES.search(words):
-                    if proposal is None or _PROPOSES.search(words):
-                        proposal = len(clauses)
-            clauses.append(Clause(number, text, stems, needs, score, extra, figure, settles))
-        for clause in clauses[-len(parts) :]:
-            known.update(dict.fromkeys(clause.stems, turn))
-        is_agreed = is_filler and bool(_YES.match(low))
-        question = len(clauses) - 1 if is_question else None
+    start = 0
+    asked: int | None = None
+    offered: int | None = None  # a question with which the turn before ended, and what it proposed
+    for turn, numbers in enumerate(turns):
+        speaker = lines[numbers[0]][0]
+        _mark_answered(clauses[start:], speaker, lines[numbers[0]][1].lower())
+        question: int | None = None
+        proposal: int | None = None
+        start, is_first, is_settled = len(clauses), True, False
+        for number in numbers:
+            sentence, follows = lines[number][1].lower(), is_settled
+            is_question, is_filler = _is_question(sentence), bool(_FILLER.match(sentence))
+            is_settled = False
+            for place, (text, alone, stems) in enumerate(parts[number]):
+                low, count = text.lower().rstrip(" ,;"), len(_WORD.findall(text))
+                echo = [stem for stem in stems if turn - known.get(stem, -RECENT) < RECENT and stem not in names]
+                cues = {"question"} if is_question else _find_cues(text, low, counts)
+                if stems and not is_question:
+                    comes_back = any(last_turn[stem] > turn for stem in stems if stem not in names)
+                    cues |= _find_echo(len(echo) / len(stems), count, comes_back)
+                if place == 0:
+                    cues |= {name for name, pattern in _BEGINNINGS.items() if pattern.match(sentence)}
+                cues |= {"later part"} if place else set()
+                cues |= {"after settled"} if follows else set()
+                cues |= {"filler"} if is_filler else set()
+                needs = None if alone else len(clauses) - 1
+                if is_first and speaker != ASSISTANT and not is_question:
+                    about = question if question is not None else asked if asked is not None else offered
+                    if about is not None and _AGREES.search(sentence) and _AGREEING.match(sentence):
+                        needs = about
+                        cues.add("agrees")
+                    elif asked is not None:
+                        cues |= {"answers wh"} if _WH.search(clauses[asked].text.lower()) else set()
+                        if alone and count < 3 and not is_filler and not echo and not _NUMBER.search(text):
+                            needs = asked
+                clauses.append(Clause(number, speaker, text, stems, needs, cues))
+                is_settled = is_settled or (clauses[-1].settles and "agrees" not in cues)
+                if not is_filler and not is_question:
+                    is_first = False
+                    if _PROPOSES.search(low) or (proposal is None and speaker == ASSISTANT):
+                        proposal = len(clauses) - 1
+            question = len(clauses) - 1 if is_question else None
+        known.update((stem, turn) for clause in clauses[start:] for stem in clause.stems)
+        asked, offered = question, proposal
     return clauses
 
 
-def _mark_answered(clauses: list[Clause], start: int, answer: str) -> None:
-    """Let the clauses of a turn weigh more that an assistant takes up, or that it answers with no more than praise."""
-    is_question = _is_question(answer)
-    stems = terms(answer)
-    for place in range(start, len(clauses)):
-        clause = clauses[place]
-        if _is_question(clause.text) or clause.needs is not None or _UNREAL.search(clause.text.lower()):
+def _read_parts(speaker: str, sentence: str) -> list[tuple[str, bool, Counter[str]]]:
+    """Return the clauses of a sentence, whether each can stand alone, and their stems."""
+    if speaker == TOOL:
+        return [(sentence, True, terms(sentence))]
+    (first, alone), *rest = split_clauses(sentence)
+    opening = _OPENING.match(first)
+    if opening and len(first[opening.end() :].split()) > 1:
+        first = first[opening.end() :]
+    return [(text, alone, terms(text)) for text, alone in [(first, alone), *rest]]
+
+
+def _find_cues(text: str, low: str, counts: Mapping[str, int]) -> set[str]:
+    """Return what a clause has by itself."""
+    cues = {name for name, pattern in _CUES.items() if pattern.search(low)}
+    cues |= {"name"} if NAME.search(text) else set()
+    if "number" in cues:
+        numbers = _NUMBERS.findall(low)
+        cues |= {"long number"} if any(len(number) > 2 for number in numbers) else set()
+        cues |= {"number again"} if any(counts[number] > 1 for number in numbers) else set()
+    return cues
+
+
+def _find_echo(share: float, count: int, comes_back: bool) -> set[str]:
+    """Return how a clause takes up what was said before, and whether others take it up later."""
+    cues = {"goes on" if comes_back else "closes"} if share else {"opens" if comes_back else "new"}
+    cues |= {"echo"} if share >= 0.4 else set()
+    cues |= {"all echo"} if share >= 0.7 else set()
+    cues |= {"short echo"} if share and count < 7 else set()
+    cues |= {"short"} if 2 < count < 13 else set()
+    return cues
+
+
+def _mark_answered(clauses: Sequence[Clause], speaker: str, answer: str) -> None:
+    """Mark the clauses of a turn that an assistant takes up, praises or leaves behind, and its own that get a "yes"."""
+    stems, is_question = terms(answer), _is_question(answer)
+    for clause in clauses:
+        if speaker != ASSISTANT:
+            clause.cues.update({"confirmed"} if _YES.match(answer) else ())
             continue
-        share = len([stem for stem in clause.stems if stem in stems]) / max(1, len(clause.stems))
-        extra = TAKEN_UP * share * (not is_question)
-        if _PRAISE.match(answer) and place == len(clauses) - 1:
-            extra += PRAISED
-        clauses[place] = clause._replace(extra=clause.extra + extra)
-
-
-def _strip_fillers(text: str) -> str:
-    """Return a clause without the words that only begin it, where enough is left."""
-    start = _LEAD.match(text)
-    return text[start.end() :] if start and len(text[start.end() :].split()) > 1 else text
-
-
-def _agrees(text: str) -> bool:
-    return bool(_AGREES.search(text)) and bool(_AGREEING.match(text))
+        clause.cues.update({"praised"} if _PRAISE.match(answer) else ())
+        if is_question:
+            clause.cues.add("before question")
+        elif not stems.keys().isdisjoint(clause.stems):
+            clause.cues.add("taken up")
 
 
 def _is_question(text: str) -> bool:
     return bool(_QUESTION.search(text))
-
-
-def _rate(
-    speaker: str, text: str, is_told_back: bool, is_said_back: bool, is_agreed: bool, is_echo: bool, is_first: bool
-) -> tuple[float, float, float, bool]:
-    """Return the score of a clause, what it and its numbers weigh beside its words, and whether it settles something."""
-    score, extra, figure, low = score_sentence(text), 0.0, 0.0, text.lower()
-    if _is_question(low):
-        return score, 0.0, QUESTION * bool(_FIGURE.search(low)), False
-    if _FILLER.match(low):
-        return -0.5, 0.0, 0.0, False
-    count = len(_WORD.findall(text))
-    has_figure = bool(_FIGURE.search(low))
-    low = low.rstrip(" ,;")
-    if speaker == ASSISTANT:
-        settles = is_told_back or (is_said_back and has_figure) or is_echo
-        extra += TOLD_BACK if is_told_back else SETTLES / 2 * settles
-    else:
-        settles = (is_agreed and count < 4) or bool(_SETTLED.search(low))
-        settles = settles or (is_said_back and (has_figure or is_echo))
-        settles = settles or (count < 8 and bool(_SAID_LAST.search(low) or _NO_SUCH.match(low)))
-        if settles:
-            extra += SETTLES
-        elif _DISPOSES.search(low):
-            extra += DISPOSES
-        elif _INTENDS.search(low):
-            extra += INTENDS
-        elif is_echo:
-            extra += CHOICE if is_first else CHOICE / 2
-        else:
-            extra += SETTLES / 3 * is_said_back
-    if has_figure:
-        figure += FIGURE + DATE * bool(_DATE.search(low)) + MORE * min(2, len(_NUMBERS.findall(low)) - 1)
-    elif _NUMBER.search(low) or _COUNT.search(low):
-        figure += BARE
-    elif _WHEN.search(low):
-        figure += WHEN
-    extra += OPEN * bool(_OPEN.search(low)) + TO_DO * bool(_TO_DO.search(low))
-    is_unreal = bool(_UNREAL.search(low))
-    if speaker == ASSISTANT and not settles:
-        score -= ADVICE * (1 + is_unreal)
-        extra, figure = extra / 2, figure * ADVISED
-    elif is_unreal:
-        extra, figure = extra / 2, figure * UNREAL
-    if extra or figure:  # then it may be short, and begin with "yes"
-        score += 0.4 * bool(_PLEASANTRY.match(low)) + 0.3 * (text.isascii() and count < 5)
-    return score, extra, figure, settles
 
 
 _JOINED = r"(?:and|so|then|because|which|und|also|dann|da|denn|weil|i|we|they|he|she|it|there|you|ich|wir|sie|er|es)"
@@ -362,7 +413,10 @@ def split_clauses(sentence: str) -> list[tuple[str, bool]]:
         left, piece, rest = sentence[start : cut.start()], sentence[cut.end() : end].lower(), sentence[cut.end() :]
         if len(left.split()) < 3 or len(rest.split()) < 2 or left.count("(") > left.count(")"):
             continue
-        if not _REASON.match(piece):
+        if _REASON.match(piece):
+            if _NOT.search(left.lower()):
+                continue
+        else:
             if is_whole and _WHOLE.search(piece):
                 continue
             if _NOT.search(piece) and not (_OWN.match(piece) and _SETTLED.search(left.lower())):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import groupby, takewhile
@@ -203,9 +203,7 @@ LINE_TOKENS = 1  # about, of a line beside its words
 NAMES = 1.0  # of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91
 MAX_SENTENCES = 400  # chosen from: one message may have tens of thousands
 CALL_SCORE = -0.5  # of the line of a call: it comes after all that was said, and where nobody spoke it stands alone
-EXTRA = 0.6
-OVERHEAD = 8
-OVERHEAD = 8
+EXTRA = 24  # what a clause that is sure to be told weighs beside its words, in clauses of mean weight
 _LEAST = 0.02  # of a greeting: chosen where there is nothing else
 
 _NUMBERS = re.compile(r"\b\d+(?:[.,:]\d+)*\b")
@@ -216,7 +214,7 @@ class ExtractiveSummarizer:
 
     batch_size = 512
     uses_llm = False
-    recipe = "extractive/8"
+    recipe = "extractive/9"
 
     def __init__(self, counter: TokenCounter, settings: Settings) -> None:
         self.counter, self.settings = counter, settings
@@ -255,11 +253,13 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
     by_speaker = {speaker: terms(speaker) for speaker in {line.speaker for line in lines}}
     stems = [clause.stems | by_speaker[line.speaker] for clause, line in zip(clauses, lines, strict=True)]
     words = _weigh_words(stems, names, NAMES * (1.25 - room_share / 2))
-    scores = [CALL_SCORE if line.speaker == TOOL else clause.score for clause, line in zip(clauses, lines, strict=True)]
+    scores = [CALL_SCORE if line.speaker == TOOL else score_sentence(line.text) for line in lines]
     of_speakers = {term for one in by_speaker.values() for term in one}
+    own = [_normalize(one, lambda word: word not in of_speakers) for one in words]
+    numbers = [_normalize(one, lambda word: word[-1].isdigit()) or own[place] for place, one in enumerate(words)]
     best, room, fullest = EMPTY_SUMMARY, limit, 0
     while room > 0:  # choose again with what the count shows of the costs
-        places = _choose(words, costs, scores, room, clauses, EXTRA * room_share, of_speakers)
+        places = _choose(words, costs, scores, room, clauses, own, numbers, EXTRA * room_share)
         text = format_lines(_join(whole, [clauses[place] for place in places]))
         tokens = counter.count(text)
         if not places or fullest >= tokens:
@@ -301,7 +301,8 @@ def choose_sentences(sentences: Sequence[str], costs: Sequence[int], limit: int,
 
     Their order matters only between equals. A sentence that adds nothing is left out even if it fits.
     """
-    return _choose(_weigh_words([terms(one) for one in sentences], [_find_mentions(one) for one in sentences], NAMES), costs, scores, limit)
+    words = _weigh_words([terms(one) for one in sentences], [_find_mentions(one) for one in sentences], NAMES)
+    return _choose(words, costs, scores, limit)
 
 
 Weights = dict[str, float]  # of the stems and names of a sentence
@@ -313,20 +314,19 @@ def _choose(
     scores: Sequence[float],
     limit: int,
     clauses: Sequence[Clause] = (),
+    own: Sequence[Weights] = (),
+    numbers: Sequence[Weights] = (),
     share: float = 0.0,
-    of_speakers: Collection[str] = (),
 ) -> list[int]:
     """Choose the best sentence again and again, by what it says for a token that no chosen one has said.
 
-    What `clauses` weigh beside their words counts by `share`, as far as words of theirs are new, those `of_speakers`
-    apart. A clause comes with the one that it needs.
+    What `clauses` are worth beside their words counts by `share`, as far as their `own` words and their `numbers` are
+    new. A clause comes with the one that it needs.
     """
     unit = share * sum(sum(one.values()) for one in words) / max(1, len(words))
     said: set[str] = set()
     settled: set[str] = set()  # of what settles something: what was only spoken of may be settled as well
     chosen: set[int] = set()
-    own = [{word: weight for word, weight in one.items() if word not in of_speakers} for one in words] if share else []
-    numbers = [{word: weight for word, weight in one.items() if word[-1].isdigit()} or one for one in own]
 
     def group(place: int) -> list[int]:
         places = [place]
@@ -338,18 +338,19 @@ def _choose(
         gain, cost = 0.0, 0
         for part in group(place):
             gain += _news(words[part], said) * max(_LEAST, 0.5 + scores[part])
+            cost += costs[part]
             if share:
                 clause = clauses[part]
-                if clause.extra:
-                    about = part if own[part] or clause.needs is None else clause.needs  # "yes" is about the question
-                    gain += unit * clause.extra * _fresh(own[about], settled if clause.settles else said)
-                if clause.figure:
-                    gain += unit * clause.figure * _fresh(numbers[part], said)
-            cost += costs[part] + OVERHEAD
+                about = part if own[part] or clause.needs is None else clause.needs  # "yes" is about the question
+                by_words, by_numbers = clause.values
+                if by_words:
+                    gain += unit * by_words * _news(own[about], settled if clause.settles else said)
+                if by_numbers:
+                    gain += unit * by_numbers * _news(numbers[about], said)
         # Rounded: the last bits of a logarithm differ between machines, and must not decide.
         return round(gain / max(1, cost), 9)
 
-    heap = [(-worth(place), place) for place in range(len(words))]
+    heap = [(-worth(place), place) for place in range(len(words)) if not (clauses and clauses[place].is_empty)]
     heapify(heap)
     while heap:
         most, place = heappop(heap)
@@ -372,19 +373,21 @@ def _choose(
 
 
 def _news(words: Weights, known: Collection[str]) -> float:
-    return sum(weight for word, weight in words.items() if word not in known)
+    return sum([weight for word, weight in words.items() if word not in known])
 
 
-def _fresh(words: Weights, known: Collection[str]) -> float:
-    return _news(words, known) / sum(words.values()) if words else 0.0
+def _normalize(words: Weights, is_part: Callable[[str], bool]) -> Weights:
+    part = {word: weight for word, weight in words.items() if is_part(word)}
+    total = sum(part.values())
+    return {word: weight / total for word, weight in part.items()}
 
 
 def _weigh_words(stems: Sequence[Collection[str]], names: Sequence[Collection[str]], of_names: float) -> list[Weights]:
     """Return the stems and names of each sentence with their share of all stems, and of all names."""
-    stems = _share(stems)
     named = _share([[f"name {name}" for name in sorted(of_sentence)] for of_sentence in names])
     return [
-        own | {name: of_names * share for name, share in more.items()} for own, more in zip(stems, named, strict=True)
+        own | {name: of_names * share for name, share in more.items()}
+        for own, more in zip(_share(stems), named, strict=True)
     ]
 
 
