@@ -21,8 +21,8 @@ TOOL = "Tool"  # the speaker of lines about calls
 ASSISTANT = Role.ASSISTANT.capitalize()  # who proposes and says back; what it advises may not be what happens
 
 RECENT = 6  # turns: how far back a clause takes up what was said
-# What tells decisions, days and numbers from chat. Logits of a logistic regression on made-up sessions with listed
-# decisions and numbers (docs/reference/summaries.md); "open" is set by hand: open questions are not listed there.
+# What tells decisions, days and numbers from chat. Logits of a logistic regression on sessions with listed decisions
+# and numbers, moved a little by a search on the same (docs/reference/summaries.md). "open" is set by hand.
 BIAS = -2.1
 CHAT = 0.19  # the likelihood below which a clause is worth its words only
 WEIGHTS: dict[str, float] = {
@@ -48,7 +48,6 @@ WEIGHTS: dict[str, float] = {
     "name": 0.4,
     "taken up": 0.4,
     "open": 0.3,
-    "first person": 0.0,
     "praised": -0.1,
     "later part": -0.1,
     "new": -0.2,
@@ -216,7 +215,6 @@ _CUES = {
     "said last": _SAID_LAST,
     "open": _OPEN,
     "past": _PAST,
-    "first person": _FIRST_PERSON,
 }
 _BEGINNINGS = {"said first": _SAID_FIRST, "said back": _TOLD_BACK}
 _NUMERIC = {"date", "figure", "number", "long number", "number again", "count"}
