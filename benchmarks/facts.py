@@ -37,7 +37,7 @@ import numpy as np
 from report import Cell, Table, reported
 
 from memstore.derive.chunking import sentences
-from memstore.derive.facts.rule_extractor import BEFORE, THRESHOLD, Utterance, extract
+from memstore.derive.facts.rule_extractor import MESSAGES_BEFORE, THRESHOLD, Utterance, extract
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.search.ranking import WEIGHTS
 from memstore.search.signals import B, idf, saturated
@@ -174,7 +174,7 @@ def in_turn(messages: list[Message]) -> Iterator[tuple[Message, list[Utterance]]
     user = ""
     for one in messages:
         before, user = (before if one.user == user else []), one.user
-        yield one, before[-BEFORE:]
+        yield one, before[-MESSAGES_BEFORE:]
         before.append(one.said)
 
 

@@ -127,11 +127,11 @@ class PromptTooLong(ProviderError):
 
 
 class BudgetTooSmall(MemstoreError):
-    """What must be in the context does not fit into the budget.
+    """The parts that must be in the context do not fit into the budget.
 
     `needed` and `budget` are tokens of the finished context; `section` names the largest part of what is needed. A
-    context with `needed` tokens fits: it was tried. With strategies a smaller budget may fit too, as what they write
-    depends on the room that they have.
+    context with `needed` tokens fits: it was tried. With strategies a smaller budget may fit too, as their texts depend
+    on the room.
     """
 
     def __init__(self, needed: int, budget: int, section: str) -> None:

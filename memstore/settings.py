@@ -80,7 +80,7 @@ DAY = 86_400  # seconds
 
 
 class Settings(BaseSettings):
-    """What a store may be told. An option given here wins over the environment, that over the file and the default."""
+    """The settings of a store. An option given here wins over the environment, that over the file and the default."""
 
     model_config = SettingsConfigDict(env_prefix="MEMSTORE_", frozen=True, extra="forbid")
 
@@ -106,7 +106,7 @@ class Settings(BaseSettings):
 
     max_message_bytes: int = Field(4_000_000, ge=1)  # of UTF-8
     chunk_tokens: int = Field(200, ge=16, le=2000)  # the longest chunk of a message, in the embedder's tokens
-    segment_tokens: int = Field(1200, ge=50)  # what is summarized at once has at most about this many
+    segment_tokens: int = Field(1200, ge=50)  # tokens that are summarized at once, about
     session_gap_hours: float = Field(4.0, gt=0, le=LONG)  # a silence of this length ends a segment
     max_chunks_in_memory: int = Field(150_000, ge=0)  # a user with more is searched in the database, others here
     index_cache_mb: int = Field(512, ge=1, le=10**6)  # of users' chunks that a process holds; the oldest ones go
@@ -141,8 +141,8 @@ class Settings(BaseSettings):
 
     fact_roles: Many[Literal["user", "assistant", "tool"]] = ("user",)  # whose messages facts are taken from
     trusted_roles: Many[Literal["user", "assistant"]] = ("user", "assistant")  # other facts wait to be confirmed
-    fact_instructions: str = ""  # what is to be written down, in words of one's own: a chat model is told them
-    fact_types: Annotated[dict[str, Any], NoDecode, BeforeValidator(_read_json)] = {}  # beside memstore's own
+    fact_instructions: str = ""  # instructions for a chat model: which facts to write down, in your own words
+    fact_types: Annotated[dict[str, Any], NoDecode, BeforeValidator(_read_json)] = {}  # in addition to memstore's own
     mcp_memories: Literal["active", "quarantined"] = "active"  # the state of what a model remembers over MCP
     mask_secrets: bool = False  # before anything is stored
     mask_kinds: Many[Literal["card", "account", "key", "password"]] = ("card", "account", "key", "password")
@@ -204,7 +204,7 @@ def load(given: Mapping[str, Any]) -> Settings:
         return Settings(**given)
     except ValidationError as error:
         wrong = [(str(each["loc"][0]), each) for each in error.errors()]
-    # What was given may hold a key.
+    # The value may hold a key.
     shown = [(name, "…" if name.endswith(("_key", "_url")) else repr(each["input"])[:60], each) for name, each in wrong]
     raise ConfigurationError(
         "; ".join(

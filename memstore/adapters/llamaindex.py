@@ -131,7 +131,7 @@ class MemstoreMemoryBlock(BaseMemoryBlock[str]):
     """
 
     name: str = "memory"
-    description: Optional[str] = "What is known of the user and was said before."  # noqa: UP045
+    description: Optional[str] = "Facts about the user, and earlier messages."  # noqa: UP045
     priority: int = 1
     user: Any
     limit: int = 20

@@ -66,7 +66,7 @@ class MemstoreSession:
         return None
 
     async def clear_session(self) -> None:
-        """Empty the session; what was said in it is still recalled."""
+        """Empty the session; its messages are still recalled."""
         await maybe_await(self.conversation.clear)
 
     async def forget(self) -> Any:
@@ -125,7 +125,7 @@ def to_items(message: Message) -> list[Json]:
 
 
 def _opaque(item: Json, made: Json | None) -> Json:
-    """Return an item that is kept whole, beside what of it is text; as a text where Postgres' JSON does not hold it."""
+    """Return an item as it is kept: whole, or as text where Postgres' JSON cannot hold it."""
     plain: Json = {
         "role": "assistant" if made is None else made["role"],
         "content": replace_invalid_chars(_text(made or {})),
@@ -176,6 +176,6 @@ def _text(chat: Json) -> str:
 
 
 def _count_beside(messages: Sequence[Json], question: str) -> int:
-    """Return how many tokens the new input has beside its question: that is counted with the context."""
+    """Return the tokens of the new input without its question, which is counted with the context."""
     chats = [{key: value for key, value in message.items() if key != "metadata"} for message in messages]
     return max(estimate(chats) - estimate([{"role": "user", "content": question}]), 0)

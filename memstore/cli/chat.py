@@ -65,11 +65,11 @@ def chat(
         int | None, typer.Option(min=1, metavar="N", help="The most tokens of an answer; else a quarter of the window.")
     ] = None,
 ) -> None:
-    """Talk to a model that remembers what was said, in this session and in those before. It is told today's date.
+    """Talk to a model that remembers what was said, in this session and in those before. It knows today's date.
 
-    Each line is a message; /help names the commands. Ctrl-C stops an answer, at the prompt it ends the chat. What was
-    said is stored before the model is asked, an answer once it came to its end. Where lines come from a pipe and one
-    was not answered, the others go on, and the exit code is 1.
+    Each line is a message; /help names the commands. Ctrl-C stops an answer, at the prompt it ends the chat. A message
+    is stored before the model is asked, an answer once it is complete. Where lines come from a pipe and one was not
+    answered, the others go on, and the exit code is 1.
 
     JSON, of each answer: {"answer", "ended": "stop" or "length", "tokens", "prompt_tokens", "answer_tokens", "window",
     "receipt": id}.

@@ -83,8 +83,8 @@ def grant(
 def distribute() -> None:
     """Spread the tables over the machines of a Citus, each user's rows together. Run it once, on the coordinator.
 
-    With the URL of the tables' owner. Rows that are there are moved, and nobody can write meanwhile; what is
-    distributed already stays so.
+    With the URL of the tables' owner. Existing rows are moved, and nobody can write meanwhile; distributed tables stay
+    as they are.
     """
     from memstore.store import distribution
 
@@ -111,7 +111,7 @@ def index() -> None:
 
 @command(app)
 def stop() -> None:
-    """Stop the embedded Postgres in an orderly way, whoever uses it."""
+    """Stop the embedded Postgres in an orderly way, even if other processes use it."""
     from memstore.store.embedded import embedded_folder, is_embedded, server
     from memstore.store.errors import describe_url
 
@@ -158,7 +158,7 @@ def _url() -> Iterator[str]:
 def migrate(
     to: Annotated[str, option("KIND:MODEL", "The embedder that is to serve.", "--to")],
 ) -> None:
-    """Make vectors by another embedder beside the present ones, then let them serve, user by user.
+    """Make vectors by another embedder while the present ones serve, then switch, user by user.
 
     Recall goes on meanwhile, by the old vectors until the moment of the switch. Stopped or killed, the same command
     goes on with what is left. Afterwards set embedder to the new one, for new users.

@@ -85,7 +85,7 @@ def _summary(report: DeriveReport) -> str:
 
 
 def worker(concurrency: ConcurrencyOption = 4) -> None:
-    """Derive what is pending, as it comes, until Ctrl-C or SIGTERM; what runs then is finished first.
+    """Derive new messages as they come, until Ctrl-C or SIGTERM; running jobs are finished first.
 
     Start as many as you like, on any machines that reach the database: each conversation is one worker's at a time.
     """
@@ -126,7 +126,7 @@ def plan(
     """Say what is pending, and about what it costs in calls and tokens of chat models, and in time.
 
     Nobody is asked and nothing is written. Rates are those that this store has measured: of calls so far, else assumed;
-    of time by those calls and by its earlier backfills, else unknown. Money is told where the settings have a price.
+    of time by those calls and by its earlier backfills, else unknown. Costs are shown where the settings have a price.
 
     JSON: {"derivers": {name: its plan}, "seconds": number or null, "model_tokens", "cost": number or null}.
     """
@@ -202,7 +202,7 @@ def pause(backfill: BackfillArgument = None) -> None:
 
 @command(backfill_app)
 def cancel(backfill: BackfillArgument = None) -> None:
-    """End a backfill. What it has derived stays; the rest workers leave alone until it is asked for."""
+    """End a backfill. Derived rows stay; workers leave the rest alone until another backfill asks for it."""
     with open_store() as store:
         _print_status(store.backfills.cancel(backfill))
 

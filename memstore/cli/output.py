@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from memstore.models import CallProgress, Context, Json, Usage
 
 ROLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
-CELL = 24  # columns at most for what stands beside a row's text
+CELL = 24  # columns at most for all but a row's text
 SHORT_ID = 8  # digits
 LINE_SECONDS = 10.0  # between two lines of progress where there is no terminal
 

@@ -1,4 +1,4 @@
-"""What is found and what a model is given; whose memory there is, what was talked about, and facts by hand."""
+"""The commands recall, context, profile, users, conversations and facts."""
 
 from __future__ import annotations
 

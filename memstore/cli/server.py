@@ -44,7 +44,7 @@ def serve(
         print_result({"url": url, "open": is_open}, f"serving {url}/v1, and {url}/ui for people (Ctrl-C stops it)")
         flush()
         if is_open:
-            echo_hint("whoever uses this machine may ask: no token was made yet (memstore token create)")
+            echo_hint("everybody on this machine may ask: no token was made yet (memstore token create)")
 
     asyncio.run(run(common.database, host=host, port=port, ui_writes=allow_writes_in_ui, on_start=announce))
 

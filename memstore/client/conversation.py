@@ -198,7 +198,7 @@ class AsyncConversationScope:
         sections: Sections | None = None,
         settings: Json | None = None,
     ) -> None:
-        """Set the title, the channel, or the conversation's own settings; what is not given stays.
+        """Set the title, the channel, or the conversation's own settings; others stay.
 
         `strategies` compress the conversation in every later context, in their order; `[]` removes them. They are
         names, objects such as `{"strategy": "tool_calls", "older_than": 10}`, or strategies of `memstore.strategies`.
@@ -291,7 +291,7 @@ class AsyncConversationScope:
                 await runtime.load_counter(model),
                 request,
                 await runtime.load_reranker(),
-                runtime.embedder_by_name,
+                runtime.load_embedder_by_name,
             )
             span.set(
                 tokens=context.tokens,
@@ -303,8 +303,8 @@ class AsyncConversationScope:
     async def erase(self, *, dry_run: bool = False) -> Certificate:
         """Erase the conversation, with all that was derived from it, quotes it or names it; return the certificate.
 
-        Facts that other conversations say too are made again without this one. What was erased does not come back with
-        an export or import; new messages may be added under the same name. With `dry_run` nothing is erased.
+        Facts that other conversations say too are made again without this one. Erased messages do not come back with an
+        export or import; new ones may be added under the same name. With `dry_run` nothing is erased.
         """
         from memstore.derive.erasure import ErasureTarget, erase
 
@@ -343,7 +343,7 @@ class AsyncConversationScope:
         return sum(count for count, _ in roles.values())
 
     async def clear(self) -> None:
-        """Start anew: what was said so far is no longer among the recent messages of contexts and of these calls.
+        """Start anew: earlier messages are no longer among the recent messages of contexts and of these calls.
 
         Nothing is deleted: recall, facts, summaries and `messages()` still have it.
         """

@@ -17,7 +17,7 @@ from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, ch
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
 from memstore.store import chunks, documents, embedding_models, erasure, messages
-from memstore.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
+from memstore.store.documents import ANY_DEPTH, Condition, Distance, Match, Wanted, Written
 from memstore.store.embedding_models import ModelChanged
 
 WHOLE = "$"  # the path of all of a value
@@ -181,7 +181,7 @@ class AsyncDocuments:
         for match in matches:
             _check_labels(match.path)
         if depth is not None:
-            check_number(depth, "depth", 1, DEEPEST)
+            check_number(depth, "depth", 1, ANY_DEPTH)
         async with self._database.user_transaction(self._user_id) as scope:
             return await documents.namespaces(scope, matches, depth, limit, offset, expired=expired)
 
@@ -208,7 +208,9 @@ class AsyncDocuments:
         async with self._database.user_transaction(self._user_id) as scope:
             models = await chunks.read_models(scope)
         model = await embedding_models.resolve(self._database, models, own)
-        return own if model is None else await to_thread(self._runtime.embedder_by_name, model.name, model.dimensions)
+        return (
+            own if model is None else await to_thread(self._runtime.load_embedder_by_name, model.name, model.dimensions)
+        )
 
     async def _embed(self, new: Sequence[NewDocument]) -> tuple[list[Written], Embedder | None]:
         """Return documents with the vectors of their texts, embedded at once, and the embedder of these."""

@@ -93,7 +93,7 @@ class AsyncMemoryStore:
         try:
             await to_thread(migrations.prepare, dsn, upgrade_old=server is not None)
             await database.open()
-        except BaseException:  # an interrupt too: what was opened is closed
+        except BaseException:  # an interrupt too: open connections are closed
             await store.close()
             raise
         return store
@@ -272,7 +272,9 @@ class AsyncMemoryStore:
             runtime = self._runtime
             return await restore(
                 self._database,
-                lambda: Dependencies(self.counter, self.embedder, self.settings, exactly=runtime.embedder_by_name),
+                lambda: Dependencies(
+                    self.counter, self.embedder, self.settings, load_by_name=runtime.load_embedder_by_name
+                ),
                 source,
                 max_message_bytes=self.settings.max_message_bytes,
                 redactor=runtime.redactor,
@@ -331,7 +333,7 @@ class AsyncMemoryStore:
             return await llm_usage.usage(scope)
 
 
-EXPORT = "memstore"  # what the format of exports is called
+EXPORT = "memstore"  # the name of the format of exports
 COUNTED = (
     "conversations", "messages", "tokens", "summaries", "facts", "chunks", "vectors", "receipts", "pending", "failed",
     "invalid_responses",

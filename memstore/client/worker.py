@@ -1,4 +1,4 @@
-"""The worker as a program: it opens a store and works until it is told to stop. Async only, as the worker itself."""
+"""The worker as a program: it opens a store and works until it is stopped. Async only, as the worker itself."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ async def work(
     concurrency: int = 4,
     on_call: OnCall = lambda _: None,
 ) -> dict[str, int]:
-    """Derive what is pending, as it comes, until SIGTERM or SIGINT; what runs then is finished first.
+    """Derive new messages as they come, until SIGTERM or SIGINT; running jobs are finished first.
 
-    Any number of processes on any number of machines may share one database. A second signal does not wait. Returns
-    how many messages were derived, and what was made of them. `on_call` is called as in `work_until_done`.
+    Any number of processes on any number of machines may share one database. A second signal does not wait. Returns how
+    many messages were derived, and the rows made of them. `on_call` is called as in `work_until_done`.
     """
     async with await WorkingStore.open(url, settings=settings) as store:
         worker = await store.worker(concurrency, on_call=on_call)

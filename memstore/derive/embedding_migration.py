@@ -1,7 +1,7 @@
-"""Replaces the embedder of users while recall goes on: vectors beside the old ones, then a switch, user by user.
+"""Replaces the embedder of users while recall goes on: new vectors are made, then one user after another is switched.
 
-No state is kept in between: what is left is what the database says is missing. Killed anywhere and run again, it goes
-on; recall uses the old vectors until the one transaction that makes the new ones active.
+No state is kept: the database says which vectors are missing. Killed anywhere and run again, it goes on. Recall uses
+the old vectors until one transaction makes the new ones active.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from memstore.store.database import Database, Transaction
 from memstore.store.embedding_models import ChunkWithoutVector, ModelChanged
 from memstore.store.errors import ConcurrentUpdate
 
-BATCH = 256  # chunks or documents: what is lost when this is killed
+BATCH = 256  # chunks or documents: at most so many are lost when this is killed
 
 Progress = Callable[[int, int], None]  # chunks done, chunks in all
 

@@ -23,7 +23,7 @@ from memstore import ids
 from memstore._compat import to_thread
 from memstore.derive.facts.deriver import reapply
 from memstore.derive.facts.normalization import content_words
-from memstore.derive.facts.rule_extractor import BEFORE
+from memstore.derive.facts.rule_extractor import MESSAGES_BEFORE
 from memstore.errors import DatabaseError, NotFound
 from memstore.models import Certificate, ErasureScope, EventType, ScanResult
 from memstore.store import erasure, fact_history, facts, postings, queue, tombstones, vector_indexes
@@ -236,7 +236,7 @@ def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run
 
 
 async def _remove_summaries(scope: Transaction, conversation: UUID, runs: Sequence[Run], removal: Removal) -> None:
-    """Remove the summaries over these messages; what else they were over is to be summarized once more."""
+    """Remove the summaries over these messages; other messages under them are to be summarized once more."""
     removed = await erasure.remove_summaries(scope, conversation, runs)
     removal.items += [summary.id for summary in removed]
     removal.counts["summaries"] += len(removed)
@@ -268,7 +268,7 @@ async def _find_facts_read_with(
     following = [
         fact
         for conversation, own in runs.items()
-        for fact in await erasure.facts_after(scope, conversation, [last for _, last in own], BEFORE)
+        for fact in await erasure.facts_after(scope, conversation, [last for _, last in own], MESSAGES_BEFORE)
     ]
     erased = set(content_words(" ".join(await erasure.texts(scope, messages)))) if following else set()
     return [

@@ -71,7 +71,7 @@ class Passage:
 
 
 def make_passages(segment: Sequence[Message], trusted: Collection[str] = ()) -> list[Passage]:
-    """Return the words of users, of assistants, and of roles that are trusted beside them."""
+    """Return the words of users, of assistants, and of other trusted roles."""
     roles = {Role.USER, Role.ASSISTANT, *trusted}
     return [
         Passage(message.id, message.name or f"the {message.role}", message.role, message.occurred_at, message.text)
@@ -83,7 +83,7 @@ def make_passages(segment: Sequence[Message], trusted: Collection[str] = ()) -> 
 def make_chat(system: str, passages: Sequence[Passage], background: Sequence[str] = ()) -> list[ChatMessage]:
     """Return the chat that asks about these passages, numbered from 1. `background` are lines that stand before them.
 
-    A day is told where it is another one than that of the line before.
+    A line has its day where that differs from the line before.
     """
     lines, day = [], ""
     for number, passage in enumerate(passages, 1):
@@ -247,7 +247,7 @@ class LLMSession:
     invalid_responses: list[InvalidResponse] = field(default_factory=list)
 
     def complete(self, chat: Sequence[ChatMessage], schema: type[T], max_tokens: int) -> Completion[T]:
-        """Return the model's answer; what it cost is counted, of one that cannot be used too.
+        """Return the model's answer. Its cost is counted, also if it cannot be used.
 
         Raises what `ChatModel.complete` raises, and `ModelUnavailable` if the day's tokens are used up.
         """

@@ -1,4 +1,4 @@
-"""What is done for users beside deriving: retention, and the indexes of users with very many chunks.
+"""Maintenance after deriving: retention, and the indexes of users with very many chunks.
 
 Recall is right without those indexes (postings and one of vectors), and slower. A user with fewer chunks needs none:
 all of them are held in the process.
@@ -52,7 +52,7 @@ async def list_unindexed_users(database: Database) -> list[str]:
     return [
         user.name
         for user in users
-        if user.unposted >= postings.FEWEST or await _find_unindexed(database, user.id) is not None
+        if user.unposted >= postings.MIN_POSTED_AT_ONCE or await _find_unindexed(database, user.id) is not None
     ]
 
 
@@ -66,7 +66,7 @@ async def build_indexes(database: Database) -> list[str]:
 async def maintain_indexes(database: Database, user: UUID) -> bool:
     """Make or drop a user's indexes by the number of chunks; False if this login may not make one.
 
-    What another process does at the same moment is left to it.
+    If another process does so at the same moment, it is left to that one.
     """
     async with database.user_transaction(user) as scope:
         reach = await postings.reach(scope)
@@ -88,7 +88,7 @@ async def maintain_indexes(database: Database, user: UUID) -> bool:
 
 async def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
     after = reach.posted
-    while reach.last_chunk - after >= postings.FEWEST:
+    while reach.last_chunk - after >= postings.MIN_POSTED_AT_ONCE:
         async with database.user_transaction(user) as scope:
             run = await postings.unposted(scope, after)
         if not run.chunks:  # the last ones are gone

@@ -23,8 +23,8 @@ from memstore.tool_calls import name_of, raw_arguments
 
 MAX_SNIPPET = 240  # characters
 MAX_SNIPPETS = 2000
-UNLIKE = 0.3  # what a snippet gains that has the shape of no other one
-NUMBERED = 0.5  # what a snippet with a number gains where no other has one
+UNLIKE = 0.3  # gain of a snippet whose shape no other one has
+NUMBERED = 0.5  # gain of a snippet with a number if no other has one
 MAX_FIELDS = 12  # of a row
 MAX_VALUE = 160  # characters of an argument: a query or a path is whole, a file's text is not
 MAX_INPUTS = 8

@@ -1,11 +1,11 @@
 """A worker takes jobs from the queue and derives what is pending in their conversations. Async only, without a twin.
 
 Jobs are procrastinate's and delivered at least once: when a worker is killed, others take up its jobs after its
-heartbeat has stopped. What it had written stands with its watermark; what it had not is derived again, the same.
+heartbeat has stopped. Rows that it saved stay with their watermark; the rest is derived again, with the same result.
 
-A job makes one step of each deriver that is behind in a conversation, and enqueues the conversation again where more
-is left: so whoever is talking goes before a long history, a pause takes effect soon, and no worker is busy for long.
-Facts of a user are reconciled with each other, so they are taken one conversation after the other, as they were said.
+A job makes one step of each deriver that is behind in a conversation, and enqueues the conversation again where more is
+left: so live conversations go before a long history, a pause takes effect soon, and no worker is busy for long. Facts
+of a user are reconciled with each other, so they are taken one conversation after the other, as they were said.
 
 A sweep enqueues what is pending and has no job. It keeps the queue short, since fetching the next job takes longer the
 more there are: of a backfill over a million conversations a window is in the queue, the rest in the watermarks.
@@ -95,7 +95,7 @@ class Worker:
         self._users: set[UUID] = set()  # whose memory was derived
         self._database = database
         # Embedders of users for whom another one is active stay loaded as long as this works.
-        self._dependencies = replace(dependencies, exactly=cache(dependencies.exactly), meter=self.meter)
+        self._dependencies = replace(dependencies, load_by_name=cache(dependencies.load_by_name), meter=self.meter)
         self._derivers: dict[UUID | None, Mapping[str, Deriver]] = {}  # by backfill, then by name
         self._settings = dependencies.settings
         self._concurrency = concurrency
@@ -187,7 +187,7 @@ class Worker:
 
     async def _derive(self, context: JobContext, user: str, conversation: str) -> None:
         """Run a conversation's job, and enqueue the conversation again where more is left."""
-        run = RunState()  # of its own: what fails meanwhile in other conversations is no failure of this one
+        run = RunState()  # of its own: failures in other conversations are not this one's
         job, place = context.job, ConversationKey(UUID(user), UUID(conversation))
         try:
             if self._settings.llm_daily_tokens is not None:
@@ -244,7 +244,10 @@ class Worker:
         return any(outcomes), None if next_facts == place else next_facts
 
     async def _make_step(self, work: LaggingWork, run: RunState) -> bool:
-        """Make a step; return whether there is another to make. What was added meanwhile is one, or has its own job."""
+        """Make a step; return whether there is another to make.
+
+        Messages added meanwhile are one, or have their own job.
+        """
         if work.backfill not in self._derivers:
             self._derivers[work.backfill] = self._make_derivers(work.backfill)
         deriver = self._derivers[work.backfill][work.deriver]

@@ -1,4 +1,4 @@
-"""Read an export line by line, and build what is stored of its lines: what cannot be used is reported.
+"""Read an export line by line, and build rows of its lines. Lines that cannot be used are reported.
 
 The digest of all lines is checked.
 """

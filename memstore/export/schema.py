@@ -1,6 +1,6 @@
 """The lines of an export, kind by kind; docs/reference/exporting.md is this in words. Pure.
 
-Ids follow from names (`memstore.ids`), so a line whose id does not is refused: it would stand beside what is meant.
+Ids follow from names (`memstore.ids`), so a line with another id is refused: it would be stored a second time.
 """
 
 from __future__ import annotations

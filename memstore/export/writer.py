@@ -135,7 +135,7 @@ class _UserExport:
         self.progress(self.name, self.done, max(total, self.done))
 
     async def _facts(self, scope: Transaction, wanted: Json) -> None:
-        # What people entered is made of no message; its vector is.
+        # Facts entered by people are made of no message; their vectors are.
         mine = {"with_chunks": True, "model_id": wanted["model_id"] if self.derived else None}
         async with aclosing(archive.read_facts(scope, mine, by_hand=not self.derived)) as facts:
             async for item in facts:

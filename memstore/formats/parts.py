@@ -1,4 +1,4 @@
-"""What a context is made of, part by part, and what a format makes of it. Pure.
+"""The parts of a context in their order, and their texts. Pure.
 
 Every format has the parts in the same order:
 
@@ -120,7 +120,7 @@ class CustomSection:
 
 
 class PartKind(Enum):
-    """What a part of a context is."""
+    """The kinds of parts."""
 
     SYSTEM = auto()
     STATIC_SECTION = auto()

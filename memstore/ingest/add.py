@@ -71,7 +71,7 @@ async def add_many(
     """Store messages in order, all or none; return them as stored, known ones included.
 
     A known `external_id` with the same content is the same message. With other content it is a `Conflict`, or with
-    `on_conflict="skip"` the stored one is returned and nothing changes. What was erased is not stored again: `Erased`
+    `on_conflict="skip"` the stored one is returned and nothing changes. An erased message is not stored again: `Erased`
     is raised, or with "skip" it is left out. `redactor` marks secrets before anything else is done.
     """
     if (

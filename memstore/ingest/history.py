@@ -1,4 +1,4 @@
-"""Import files: each is read by its importer and stored in batches. What cannot be stored is reported."""
+"""Import files: each is read by its importer and stored in batches. Failures are reported."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Item:
 
 
 class _Batch(NamedTuple):
-    """Messages of one user, those of each conversation in order; what else was read up to here, and how many bytes."""
+    """Messages of one user, those of each conversation in order; with other items read up to here, and the bytes."""
 
     items: list[_Item]
     others: list[ImportProblem | IgnoredContent]

@@ -109,7 +109,7 @@ _CODE = re.compile(  # that reads a password from elsewhere
     r"[$<{%*]|(?:your|my|xxx|\.\.\.|os\.|env|process\.|https?:|/)|[A-Za-z_]+(?:\.[A-Za-z_]\w*)+$", re.IGNORECASE
 )
 _NO_WORD = re.compile(r"[\d!@#$%^&*?~+]")
-_MIXED = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")  # letters beside digits, as in no word and in no number
+_MIXED = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")  # letters next to digits, as in no word and in no number
 _BINARY = re.compile(
     r"data:(?:image|audio|video)/\S+|(?:data:[\w.+-]+/[\w.+-]+(?:;[\w.+=-]+)*;base64,)?[A-Za-z0-9+/_=\r\n-]{64,}"
 )
@@ -270,7 +270,7 @@ def _load(kinds: frozenset[str]) -> Redactor:
     def detect_accounts(text: str) -> Spans:
         for match in _IBAN.finditer(text):
             number = match["number"]
-            while number and not iban.is_valid(_SIGNS.sub("", number)):  # beside a number stand other words
+            while number and not iban.is_valid(_SIGNS.sub("", number)):  # other words stand next to a number
                 number = _LAST_GROUP.sub("", number)
             if number:
                 yield match.start(), match.start() + len(number)

@@ -28,11 +28,11 @@ from pydantic import (
 
 from memstore.errors import InvalidInput
 from memstore.models import FACT_TYPES, Context, Fact, FactChange, Json, Message, Receipt, Role
-from memstore.text import DEEPEST, INVALID_CHARS, is_deep
+from memstore.text import INVALID_CHARS, MAX_JSON_DEPTH, is_deep
 
 # In metadata: where anything but TRUSTED stands there, no fact rests on the message alone; a slip of the pen is safe.
 TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
-LONGEST_NAME = 200  # characters; a speaker stands before every chunk of what was said, and a tag beside it
+LONGEST_NAME = 200  # characters: a speaker stands before each of their chunks, and tags are stored with it
 MOST_TAGS = 100
 MOST_ROWS = 1_000_000
 MOST_OFFSET = 2**31 - 1
@@ -148,7 +148,7 @@ def check_text(text: object, what: str) -> None:
 def check_json(value: object, what: str) -> int:
     """Return how many bytes JSON has; raise `InvalidInput` for what is none, or holds what Postgres cannot."""
     if is_deep(value):
-        raise InvalidInput(f"{what} is nested deeper than {DEEPEST} levels; make it flatter.")
+        raise InvalidInput(f"{what} is nested deeper than {MAX_JSON_DEPTH} levels; make it flatter.")
     try:
         written = _JSON.encode(value)
     except (TypeError, ValueError) as error:
@@ -290,7 +290,7 @@ MOST_TYPES, LONGEST_INSTRUCTIONS = 20, 2000
 
 
 class OwnFactType(BaseModel):
-    """A fact type of one's own: what it is, as a chat model is told, and the words by which rules know it."""
+    """A fact type of one's own: its description for a chat model, and the words by which rules know it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -347,7 +347,7 @@ def validate_fact_instructions(value: object) -> str | None:
     return text
 
 
-# Settings that a user and a conversation may have of their own, beside those of contexts.
+# Settings that a user and a conversation may have of their own; those of contexts are in `memstore.context.request`.
 OWN_SETTINGS: Mapping[str, Callable[[object], Any]] = {
     KEPT_FOR: validate_days,
     "fact_instructions": validate_fact_instructions,

@@ -23,8 +23,9 @@ class Section:
     """The limits of one section of a context: "facts", "summaries", "hits", "recent", or one of your own with a text.
 
     `minimum` and `maximum` are tokens (an int) or a share (a float up to 1.0) of the room, which is the budget without
-    the reserve, the tools and the system prompt. What fits into the minimum is always included. `weight` says which
-    part of the rest the section may count on (built in: hits 0.45, recent 0.3, summaries 0.15, facts 0.1, your own
+    the reserve, the tools and the system prompt. Items that fit into the minimum are always included. `weight` says
+    which part of the rest the section may count on (built in: hits 0.45, recent 0.3, summaries 0.15, facts 0.1, your
+    own
     0.25); sections of the highest `priority` first use what others leave.
 
     `text` is a text, or several in the order of preference. A `steady` section stands at the start, where a model's
@@ -52,7 +53,7 @@ class Section:
 class Reason(StrEnum):
     """Why a candidate is not in a context, or not as it was said. A closed set: programs may rely on it."""
 
-    # Beside each: where in memstore.context it is decided.
+    # Each comment names the module of memstore.context that decides it.
     OVER_BUDGET = "over budget"  # selection.Selection.why_not; of turns layout._older_turns and candidates._unread
     DUPLICATE = "duplicate"  # selection.Selection.why_not
     ALREADY_IN_RECENT = "shown among the recent turns"  # selection.Selection.why_not

@@ -52,7 +52,7 @@ class Retries:
     service: str  # as it is called in errors
     seconds: float
     backoff: float = 0.5
-    advice: str = ""  # what to do about a service that does not answer in time
+    advice: str = ""  # advice about a service that does not answer in time
 
     def run(self, call: Callable[[float], R]) -> R:
         """Return what `call` does within the seconds that it is given; raise `ModelUnavailable` after the last try."""

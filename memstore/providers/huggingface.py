@@ -38,7 +38,7 @@ _FIRST = '"prepend_scheme":"first"'
 def load(model: str, settings: Settings | None = None) -> TokenizerCounter:
     """Return the counter of the model whose files are at this path: a folder, or its tokenizer.json.
 
-    Beside it there must be a chat template: chat_template.jinja, or "chat_template" in tokenizer_config.json.
+    The folder must have a chat template: chat_template.jinja, or "chat_template" in tokenizer_config.json.
     """
     path = Path(model).expanduser()
     folder, file = (path, path / TOKENIZER) if path.is_dir() else (path.parent, path)
@@ -118,7 +118,7 @@ class Vocabulary:
         self._count_piece = CountCache(lambda text: _length(self._special, text))
 
     def count_prompt(self, text: str) -> int:
-        """Return the tokens of a rendered prompt; the one that begins it is counted once, whoever adds it."""
+        """Return the tokens of a rendered prompt; the first token counts once, by the template or the tokenizer."""
         lacks_bos = self._bos is not None and not text.startswith(self._bos)
         pieces = self._separators.split(text) if self._separators else [text]  # every second one is one token
         return lacks_bos + len(pieces) // 2 + sum(self._count_piece(piece) for piece in pieces[::2] if piece)

@@ -2,8 +2,8 @@
 
 Ollama's silent ways out are closed: the window is asked for with every call (`num_ctx`), cutting is forbidden
 (`truncate`, `shift`), and what the server tells afterwards is held against what was sent. Of the environment, the
-library reads `OLLAMA_API_KEY`, and for other machines the proxies' variables; `OLLAMA_HOST` counts for nothing beside
-`ollama_url`.
+library reads `OLLAMA_API_KEY`, and for other machines the proxies' variables; `OLLAMA_HOST` is ignored: `ollama_url`
+counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
 from memstore.providers.connections import Connections, Retries, ServedEmbedder, TransientError, is_local, retry_after
 from memstore.providers.services import (
-    ASIDE,
+    INFO_TIMEOUT,
     ChatRequest,
     ModelInfo,
     ModelReplaced,
@@ -77,7 +77,7 @@ class OllamaServer:
         self.service = f"Ollama at {url}"
         self.connections = Connections()
 
-    def ask(self, path: str, model: str, body: Json | None = None, *, seconds: float = ASIDE) -> Json:
+    def ask(self, path: str, model: str, body: Json | None = None, *, seconds: float = INFO_TIMEOUT) -> Json:
         """Return the JSON object that the server answers, asked again within `seconds` for what may pass."""
         return Retries(self.service, seconds).run_in_time(lambda left: self.request(path, model, body, left))
 
@@ -116,7 +116,7 @@ class OllamaServer:
             timeout=httpx.Timeout(seconds, connect=min(CONNECT, seconds)),
             verify=_certificates(),
             trust_env=not is_local(self.url),  # a proxy's own 127.0.0.1 is another one
-            follow_redirects=False,  # what was said goes to the server that was named, and to no other
+            follow_redirects=False,  # messages go to the server that was named, and to no other
             event_hooks={"request": [self.connections.watch], "response": [seen.append]},
         )
         try:
@@ -127,12 +127,12 @@ class OllamaServer:
         except (ConnectionError, httpx.HTTPError) as error:
             raise TransientError(f"{type(error).__name__}: {error}") from error
         except (ollama.ResponseError, AttributeError, TypeError, ValueError, RecursionError) as error:
-            # Beside its own error, the library raises Python's where a body is not the JSON object it takes it for.
+            # The library raises its own error, or Python's if a body is not the JSON object that it expects.
             if seen and not seen[-1].is_success:
                 try:
                     self._refuse(model, seen[-1], str(getattr(error, "error", error)))
                 except (ProviderError, TransientError) as refusal:
-                    raise refusal from None  # what the server said may repeat the key
+                    raise refusal from None  # the server's answer may repeat the key
             if isinstance(error, ollama.ResponseError):  # a line of a stream
                 _raise_told(model, error.error)
             raise TransientError(f"its answer is not JSON ({type(error).__name__})") from error
@@ -294,7 +294,8 @@ class OllamaChat:
         """Return what the server says of the model as it is loaded; nothing where it does not."""
         with suppress(ProviderError):
             return entry_of(
-                self._server.ask("/api/ps", self._model, seconds=max(0.001, min(ASIDE, seconds))), self._model
+                self._server.ask("/api/ps", self._model, seconds=max(0.001, min(INFO_TIMEOUT, seconds))),
+                self._model,
             )
         return {}
 

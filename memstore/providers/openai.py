@@ -1,7 +1,7 @@
 """Models behind any OpenAI-compatible endpoint, by the `openai` client: chat models, embedders and rerankers.
 
-Servers differ in what they understand: an answer's schema, the name of its most tokens, a temperature. What one refuses
-by name is asked for in another way, which is remembered. Of the environment, `OPENAI_API_KEY` is read for OpenAI's own
+Servers differ in what they understand: an answer's schema, the name of its most tokens, a temperature. If one refuses
+an option by name, another way is tried and remembered. Of the environment, `OPENAI_API_KEY` is read for OpenAI's own
 URL alone. No redirect is followed, and no key stands in an error.
 """
 
@@ -145,7 +145,7 @@ class OpenAIServer:
                 base_url=self.url,
                 max_retries=0,
                 http_client=openai.DefaultHttpxClient(
-                    follow_redirects=False,  # what was said goes to the server that was named, and to no other
+                    follow_redirects=False,  # messages go to the server that was named, and to no other
                     trust_env=not self.is_local,  # a proxy's own 127.0.0.1 is another one
                     event_hooks={"request": [self.connections.watch]},
                 ),
@@ -164,7 +164,7 @@ class OpenAIServer:
             try:
                 self._refuse(model, error)
             except (ProviderError, TransientError) as refusal:
-                raise refusal from None  # what the server said may repeat the key
+                raise refusal from None  # the server's answer may repeat the key
         except openai.APIConnectionError as error:
             raise TransientError(self._without_key(f"{error} {error.__cause__ or ''}".strip())) from None
         except openai.APIError as error:  # within a stream

@@ -34,7 +34,7 @@ import tiktoken.model
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import Count
 from memstore.settings import Settings
-from memstore.text import DEEPEST, is_deep
+from memstore.text import MAX_JSON_DEPTH, is_deep
 
 DEFAULT = "o200k_base"
 TEXT_PARTS = ("text", "input_text", "output_text")
@@ -102,7 +102,7 @@ def encoding_of(model: str) -> str | None:
 class TiktokenCounter:
     """Counts the tokens of one encoding, and of chat messages by OpenAI's published rule. Safe to share by threads.
 
-    The count of a chat is "exact", named for a `model` "estimated": what the model's server does is not published.
+    The count of a chat is "exact", named for a `model` "estimated": the rule of the model's server is not published.
     """
 
     def __init__(self, encoding: str, model: str | None = None) -> None:
@@ -179,8 +179,8 @@ def _in_wheel(name: str) -> Path:
 class CountCache:
     """Counts texts by `count`, each once while it is remembered. Safe to share by threads.
 
-    A context is mostly made of what the one before it was made of. What is kept is a keyed digest of each text, 128
-    bits with a key of this object alone: no word of a user may stay in memory after it was erased.
+    A context mostly has the texts of the one before it. A keyed digest of each text is kept, 128 bits with a key of
+    this object alone: no word of a user may stay in memory after it was erased.
     """
 
     def __init__(self, count: Callable[[str], int]) -> None:
@@ -247,7 +247,7 @@ def _is_text(part: object) -> bool:
 def as_json(value: object, indent: int | None = None) -> str:
     """Return the JSON of a value, compact or indented by so many blanks; raise InvalidInput where it has none."""
     if is_deep(value):
-        raise InvalidInput(f"A message is nested deeper than {DEEPEST} levels; make it flatter.")
+        raise InvalidInput(f"A message is nested deeper than {MAX_JSON_DEPTH} levels; make it flatter.")
     try:
         return json.dumps(value, ensure_ascii=False, separators=None if indent else (",", ":"), indent=indent)
     except (TypeError, ValueError) as error:
@@ -321,8 +321,8 @@ class BytesCounter:
     A tokenizer normalises a text and gives tokens, each of which stands for a byte or more of it, or for a character;
     some put a blank before it, which is one more. Normalising may lengthen (NFKC makes 33 bytes of the 3 of U+FDFA), so
     the longest form of each character is taken. It is not proven for a tokenizer that replaces text by longer one of
-    its own, nor for images and sounds. What a chat's template adds is bounded for the shapes of Llama 3, Gemma, ChatML
-    and Qwen, not for those with a long preamble of their own (Command R, gpt-oss).
+    its own, nor for images and sounds. The tokens that a chat template adds are bounded for the shapes of Llama 3,
+    Gemma, ChatML and Qwen, not for those with a long preamble of their own (Command R, gpt-oss).
     """
 
     name = "bytes"

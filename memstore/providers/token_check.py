@@ -58,5 +58,5 @@ def estimate(messages: Chat, *, counter: TokenCounter | str | None = None, tools
 
 @lru_cache(maxsize=8)
 def _loaded(name: str) -> TokenCounter:
-    """Return the counter of this name, the same one again: what it has counted it remembers."""
+    """Return the counter of this name, the same one each time, since it remembers its counts."""
     return load_counter(name)

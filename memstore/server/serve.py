@@ -64,9 +64,9 @@ async def serve(
         has_tokens = await store.tokens.exist()
         if not has_tokens and not allow_local:
             raise ConfigurationError(
-                f"Whoever reaches {', '.join((host, *named_hosts))} could read every memory: make a token first, with "
-                "memstore token create --operator or --user NAME; or leave --host and MEMSTORE_SERVER_HOSTS out, and "
-                "only this machine is served."
+                f"Everybody who reaches {', '.join((host, *named_hosts))} could read every memory: make a token first, "
+                "with memstore token create --operator or --user NAME. Without --host and MEMSTORE_SERVER_HOSTS, only "
+                "this machine is served."
             )
         bracketed = f"[{host}]" if ":" in host else host
         hosts = (bracketed, *LOCAL_HOSTS, *named_hosts) if is_local or named_hosts else ()

@@ -116,7 +116,7 @@ async def taken(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> 
 
 
 async def embedded(scope: Transaction, conversation: UUID) -> int:
-    """Return up to which message a conversation is made into chunks; what is above that, the deriver will."""
+    """Return up to which message a conversation has chunks; the deriver makes those of later ones."""
     return await scope.value(SQL["embedded"], int, conversation_id=conversation) or 0
 
 

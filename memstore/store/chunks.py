@@ -21,12 +21,12 @@ from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import NewChunk
 from memstore.store.sql import statements
 from memstore.store.tokenize import hash_terms
-from memstore.store.user_index import OVERLAP, REACH, RECORD, ROLES, TIERS, Rows, UserIndex
+from memstore.store.user_index import NEIGHBOURS, OVERLAP, RECORD, ROLES, TIERS, Rows, UserIndex
 
 SQL = statements("chunks")
 EVERY_TIER = tuple(Tier)
 COLUMNS = tuple(field.name for field in fields(Chunk))  # `asdict` copies each value deeply: a third of storing a chunk
-BESIDE = REACH  # chunks on either side of one that may be found with it
+NEIGHBOURS_READ = NEIGHBOURS  # chunks on either side of one that may be found with it
 
 
 STATES = ACTIVE, BUILDING, RETIRED = "serving", "building", "retired"
@@ -151,7 +151,7 @@ class IndexVersion:
 
 
 def index_version(model: UUID) -> Read[IndexVersion | None]:
-    """Return the read of the version of a user's chunks; None for a user of whom nothing is stored."""
+    """Return the read of the version of a user's chunks; None for a user without chunks."""
     return read_one(SQL["version"], IndexVersion, model_id=model)
 
 
@@ -186,14 +186,14 @@ async def _read(scope: Transaction, model: UUID, kept: UserIndex | None) -> User
 async def read_neighbourhood(
     scope: Transaction, model: UUID, keys: Sequence[ChunkKey], numbers: Sequence[int], as_of: datetime | None = None
 ) -> tuple[UserIndex, Rows] | None:
-    """Return some chunks, by name or by number, with what stands beside them, as arrays; None where nothing is found.
+    """Return some chunks, by name or by number, with their neighbours, as arrays; None where nothing is found.
 
-    With it come how many steps each row is from the nearest chunk asked for. Rows up to `BESIDE` steps away have
-    all of their own neighbours in the arrays, the others not.
+    With it come how many steps each row is from the nearest chunk asked for. Rows up to `NEIGHBOURS_READ` steps away
+    have all of their own neighbours in the arrays, the others not.
     """
     names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk_index for key in keys]}
-    values = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES], "far": 2 * BESIDE}
-    rows = await scope.binary(SQL["around"], model_id=model, as_of=as_of, **names, **values)
+    values = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES], "far": 2 * NEIGHBOURS_READ}
+    rows = await scope.binary(SQL["neighbourhood"], model_id=model, as_of=as_of, **names, **values)
     if not rows or not rows[0][0]:
         return None
     _, newest, *sent, steps = rows[0]
@@ -264,20 +264,24 @@ class ItemText:
     is_outdated: bool = False
 
 
-SAID = {Tier.MESSAGES: SQL["messages_said"], Tier.SUMMARIES: SQL["summaries_said"], Tier.FACTS: SQL["facts_said"]}
-MARKED = SAID | {Tier.MESSAGES: SQL["messages_marked"], Tier.SUMMARIES: SQL["summaries_marked"]}
+TEXTS = {
+    Tier.MESSAGES: SQL["messages_said"],
+    Tier.SUMMARIES: SQL["summaries_said"],
+    Tier.FACTS: SQL["facts_said"],
+}
+TEXTS_WITH_OUTDATED = TEXTS | {Tier.MESSAGES: SQL["messages_marked"], Tier.SUMMARIES: SQL["summaries_marked"]}
 
 
 async def load_texts(
-    scope: Transaction, found: Sequence[Chunk], as_of: datetime | None = None, *, marked: bool = False
+    scope: Transaction, found: Sequence[Chunk], as_of: datetime | None = None, *, mark_outdated: bool = False
 ) -> dict[UUID, ItemText]:
     """Return what the items of chunks say; items that are gone, or facts that were not active, are left out.
 
-    What is outdated is `marked` where that is asked for.
+    With `mark_outdated` messages and summaries say whether a fact from them is superseded.
     """
     reads = [
         read_all(statement, ItemText, item_ids=wanted, as_of=as_of)
-        for tier, statement in (MARKED if marked else SAID).items()
+        for tier, statement in (TEXTS_WITH_OUTDATED if mark_outdated else TEXTS).items()
         if (wanted := [one.item_id for one in found if one.tier == tier])
     ]
     return {one.id: one for rows in await scope.all_together(reads) for one in rows}

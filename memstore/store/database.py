@@ -250,7 +250,7 @@ class Database:
         self._revive = revive
         self.cache = IndexCache(max_chunks, most_bytes)
         self._process = os.getpid()
-        self._checked_out: set[AsyncConnection[Any]] = set()  # what calls have of the pool
+        self._checked_out: set[AsyncConnection[Any]] = set()  # connections of the pool for calls
         self._forget_exit: Callable[[], None] = lambda: None
         self._pool = AsyncConnectionPool(
             url,
@@ -323,7 +323,7 @@ class Database:
 
         Behind a pooler each statement may reach another session, and a setting or a lock stays behind there. Statements
         are sent as text, in Postgres' simple protocol: after the other one a transaction keeps its last statement's
-        snapshot, and whoever builds an index waits for every one that is older.
+        snapshot, and building an index waits for every one that is older.
         """
         with translate_errors(self.url):
             async with await AsyncConnection.connect(

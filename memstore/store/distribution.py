@@ -1,9 +1,9 @@
 """One schema on many machines: Citus keeps the rows of a user together on one of them.
 
 Tables with rows of users are distributed by `user_id`, all colocated, so that every statement of a scope, foreign keys
-and transactions are of one node. The key of tombstones is copied to each. What the operator has (tokens, backfills,
-the schema's revision) stays on the coordinator, as does the queue: workers ask there. What Citus refuses neither the
-schema nor a statement has: tests hold it.
+and transactions are of one node. The key of tombstones is copied to each. The operator's tables (tokens, backfills, the
+schema's revision) stay on the coordinator, as does the queue: workers ask there. What Citus refuses neither the schema
+nor a statement has: tests hold it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Distributed:
 
 
 def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Distributed:
-    """Turn memstore's tables into Citus' in one transaction, rows included; what is distributed already stays so.
+    """Turn memstore's tables into Citus' in one transaction, rows included; distributed tables stay as they are.
 
     Run it on the coordinator with the URL of the tables' owner, after `CREATE EXTENSION citus` and `citus_add_node`.
     Nobody can write meanwhile. `progress(table)` is called before each. Raises `DatabaseError` where there is no Citus,

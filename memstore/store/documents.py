@@ -16,12 +16,12 @@ from memstore.store.sql import statements
 
 SQL = statements("documents")
 Distance = Literal["cosine", "l2", "inner_product"]
-DEEPEST = 2**31 - 1
+ANY_DEPTH = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a value must hold under a path: `operator` is eq, ne, gt, gte, lt or lte, `operand` is JSON."""
+    """A condition on the value under a path: `operator` is eq, ne, gt, gte, lt or lte, `operand` is JSON."""
 
     path: Sequence[str]
     operator: str
@@ -167,7 +167,7 @@ async def namespaces(
 ) -> list[Namespace]:
     """Return the namespaces that match, in order, cut to a depth."""
     asked = {"all": [asdict(match) for match in matches]}
-    page = {"depth": DEEPEST if depth is None else depth, "limit": limit, "offset": offset, "expired": expired}
+    page = {"depth": ANY_DEPTH if depth is None else depth, "limit": limit, "offset": offset, "expired": expired}
     return [tuple(labels) for labels in await scope.column(SQL["namespaces"], matches=asked, **page)]
 
 

@@ -1,11 +1,11 @@
 """Erasure: who may write while one goes on, what it removes, its certificates, and whether anything is left.
 
-An erasure locks in this order: the user's row against derivers, then the conversations against whoever adds messages,
-then the user's row against everybody. Each of the others holds one of these and waits for no other, or for a moment;
-for what is left of deadlocks the erasure gives way and begins again, for it is the one that can wait.
+An erasure locks in this order: the user's row against derivers, then the conversations against new messages, then the
+user's row against everybody. Each of the others holds one of these and waits for no other, or for a moment; for what is
+left of deadlocks the erasure gives way and begins again, for it is the one that can wait.
 
-Children go before their parents, so that each table's rows are counted and no foreign key finds any left.
-What is left is read as the login itself, beyond any user's scope.
+Children go before their parents, so that each table's rows are counted and no foreign key finds any left. Remains are
+searched as the login itself, beyond any user's scope.
 """
 
 from __future__ import annotations
@@ -48,8 +48,10 @@ TRIES = 100  # of 0.4 seconds
 
 
 class UserVersion(NamedTuple):
-    """Since when there is a user, and how often something of the user was erased: whoever has read before that and
-    writes after it would bring it back."""
+    """When a user was made, and how often something of the user was erased.
+
+    A writer whose reads are older would bring erased rows back.
+    """
 
     created_at: datetime
     erasures: int

@@ -16,7 +16,7 @@ SCHEMES = ("postgresql://", "postgres://")
 
 
 class ConcurrentUpdate(Exception):
-    """Another worker changed the row first; what was derived here is dropped."""
+    """Another worker changed the row first; the result of this one is dropped."""
 
 
 def describe_url(url: str) -> str:
@@ -89,7 +89,7 @@ def check_readable(url: str) -> None:
 def normalize_dsn(url: str) -> str:
     """Return the URL as the driver takes it. Raises `ConfigurationError` if it is none of Postgres."""
     if not url.startswith(SCHEMES):
-        scheme, slashes, _ = url.partition("//")  # what is no URL may hold a password anywhere
+        scheme, slashes, _ = url.partition("//")  # a text that is no URL may hold a password anywhere
         raise ConfigurationError(
             f"{repr(scheme) if slashes else 'What was given'} is no database that memstore knows. Give embedded, "
             "embedded:FOLDER or postgresql://user@host/database (MEMSTORE_DATABASE_URL)."

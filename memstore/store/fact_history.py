@@ -16,11 +16,16 @@ from memstore.store.database import Transaction
 from memstore.store.sql import statements
 
 SQL = statements("fact_history")
-# What a fact is known by may not change; when it was first said follows from its sources.
+# A fact's identity may not change; when it was first said follows from its sources.
 FIXED = {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
 CHANGEABLE = tuple(name for name in FactColumns.model_fields if name not in FIXED)
 TIMES = ("valid_from", "valid_to", "expires_at")
-STEPS = {"active": "restored", "superseded": "superseded", "retracted": "retracted", "quarantined": "quarantined"}
+BACK = {
+    "active": "restored",
+    "superseded": "superseded",
+    "retracted": "retracted",
+    "quarantined": "quarantined",
+}
 
 
 class Past(NamedTuple):
@@ -44,7 +49,8 @@ async def change(
 ) -> FactChange:
     """Set columns of a fact as it is stored, and log it; `fact` is changed too. `at` is now by the server's clock.
 
-    The change's id follows from the fact and how often it was changed: whoever was killed makes the same rows again.
+    The change's id follows from the fact and how often it was changed, so that a process that was killed makes the same
+    rows again.
     """
     before = recorded(fact)
     for name, value in new.items():
@@ -89,7 +95,7 @@ async def reverse(scope: Transaction, done: FactChange, fact: FactColumns, *, ac
 
 def step_back(done: FactChange) -> str:
     """Return what it is called to set back what a change has changed."""
-    return STEPS.get(str(done.changed.get("state")), "restored")
+    return BACK.get(str(done.changed.get("state")), "restored")
 
 
 async def of_id(scope: Transaction, id: UUID) -> FactChange | None:

@@ -1,4 +1,4 @@
-"""The long-term tier: facts and the messages that say them. What was done to facts is logged by `fact_history`."""
+"""The long-term tier: facts and the messages that say them. `fact_history` logs changes of facts."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def _facts_of(scope: Transaction, ids: list[UUID]) -> list[Fact]:
     return await facts(scope, state=None, ids=ids) if ids else []
 
 
-def standing(
+def pinned(
     types: Sequence[str], first: Sequence[str], *, limit: int, as_of: datetime | None = None
 ) -> Read[list[tuple[UUID, bool]]]:
     """Return the read of facts that matter whatever is asked: those that are pinned, which is said, and of these types.
@@ -114,7 +114,7 @@ def standing(
     After those that are pinned the attributes `first` lead, in their order; then the types, the surest facts first.
     """
     values = {"types": list(types), "first": list(first), "limit": limit, "as_of": as_of}
-    return Read(SQL["standing_facts"], values, list)
+    return Read(SQL["pinned_facts"], values, list)
 
 
 async def known(
@@ -175,7 +175,7 @@ async def drop_sources(scope: Transaction, fact: UUID) -> None:
 async def take_back(
     scope: Transaction, conversation: UUID, *, but: Iterable[Source], waiting: Collection[UUID] = ()
 ) -> Taken:
-    """Remove a conversation's sources but these; return what is removed. What people did by hand stays.
+    """Remove a conversation's sources but these; return the removed ones. Sources by hand stay.
 
     Those of the facts that are `waiting` stay where these are quarantined already, those of others where they are not.
     """

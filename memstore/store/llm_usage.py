@@ -36,7 +36,7 @@ async def remove_invalid_responses(
 
 
 async def answered(scope: Transaction, response: UUID) -> None:
-    """Take an invalid response away, if it is there: what it is about was answered."""
+    """Remove an invalid response, if there is one: its messages were answered."""
     await scope.run(SQL["answered"], id=response)
 
 

@@ -117,6 +117,6 @@ def _configuration() -> Config:
 
 
 def scripts() -> Path:
-    """Return the folder of revisions: `_schema` in a wheel, in a checkout the folder `schema` beside the package."""
+    """Return the folder of revisions: `_schema` in a wheel, in a checkout the folder `schema` next to the package."""
     packaged = Path(str(files("memstore"))) / "_schema"
     return packaged if packaged.is_dir() else packaged.parents[1] / "schema"

@@ -25,10 +25,10 @@ from memstore.store.sql import statements
 
 SQL = statements("postings")
 RUN = 65_536  # chunks of a run: 30 MB while it is made
-FEWEST = 4_096  # chunks that are worth a run; to read as many as they are costs 10 ms
-MOST = 250_000  # postings read for one question, 2 MB: terms that would exceed it only score what others found
+MIN_POSTED_AT_ONCE = 4_096  # chunks that are worth a run; to read as many as they are costs 10 ms
+MOST_READ = 250_000  # postings for one question, 2 MB: terms that would exceed it only score what others found
 POSTING = np.dtype([("number", "<u4"), ("count", "<u2"), ("length", "<u2")])
-LONGEST = 2**16 - 1
+MAX_CHUNK_LENGTH = 2**16 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,12 @@ class Matches:
 
 
 async def matches(
-    scope: Transaction, terms: Sequence[int], posted: int, as_of: datetime | None = None, *, most: int = MOST
+    scope: Transaction,
+    terms: Sequence[int],
+    posted: int,
+    as_of: datetime | None = None,
+    *,
+    most: int = MOST_READ,
 ) -> Matches:
     """Return who has these terms, of all chunks or of those that there were at a moment.
 
@@ -159,7 +164,7 @@ def pack(run: Run) -> list[dict[str, object]]:
     terms = _flatten(chunk.terms for chunk in run.chunks)
     postings = np.empty(len(terms), POSTING)
     postings["number"] = np.repeat([chunk.number for chunk in run.chunks], counts)
-    postings["length"] = np.repeat([min(chunk.length, LONGEST) for chunk in run.chunks], counts)
+    postings["length"] = np.repeat([min(chunk.length, MAX_CHUNK_LENGTH) for chunk in run.chunks], counts)
     postings["count"] = _flatten(chunk.frequencies for chunk in run.chunks)
     order = np.argsort(terms, kind="stable")
     terms, postings = terms[order], postings[order]

@@ -1,4 +1,4 @@
-"""What a server is, and what logins may do there: the four roles, which own nothing, and who is granted which.
+"""The abilities of a server and of logins: four roles, which own nothing, and who is granted which.
 
 | role | may, always in the scope of one user |
 |---|---|
@@ -25,7 +25,7 @@ from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
 
 SQL = statements("roles")
-# What a login is granted, and then becomes in each transaction: the first of these that it may.
+# A login becomes, in each transaction, the first of these roles that it was granted.
 ROLES = ("memstore_app", "memstore_loader", "memstore_reader", "memstore_admin")
 READING = ("memstore_reader", "memstore_admin")
 PREFIX = "memstore_"
@@ -54,8 +54,8 @@ def grant(url: str, login: str, role: str) -> Granted:
     name = PREFIX + role
     with translate_errors(url), psycopg.connect(url, connect_timeout=10, autocommit=True) as connection:
         connection.execute(SQL["rights"])
-        [standing] = connection.execute(SQL["standing"], {"login": login, "role": name}).fetchall()
-        login_exists, role_exists, is_granted, ignores_policies, owns_tables = standing
+        [state] = connection.execute(SQL["login_state"], {"login": login, "role": name}).fetchall()
+        login_exists, role_exists, is_granted, ignores_policies, owns_tables = state
         if not login_exists:
             raise _by_hand(url, f"has no login {login!r}", f"CREATE ROLE {_quoted(login)} LOGIN PASSWORD '…'")
         if not role_exists:
@@ -79,7 +79,7 @@ def _quoted(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What the server is, and whether this login must and may become one of memstore's roles.
+    """The abilities of a server, and whether this login must and may become one of memstore's roles.
 
     `schema` is where memstore's tables are, `vectors` where pgvector is. `pooled`: between here and the server is a
     pooler, which may give each transaction another session. `citus`: the database has Citus. `writes`: anything can be

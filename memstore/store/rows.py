@@ -109,7 +109,7 @@ class StaleWork(PendingWork):
 
 @dataclass(frozen=True, slots=True)
 class LaggingWork(PendingWork):
-    """What is pending, and whose it is: a backfill's, in a state, or nobody's. `in_line`: it is its turn."""
+    """Pending work, and its owner: a backfill, in a state, or nobody. `in_line`: it is its turn."""
 
     backfill: UUID | None
     state: str | None

@@ -1,6 +1,6 @@
 """The named statements of `sql/*.sql`: one file to a table family, `-- name --`, a line of purpose, the statement.
 
-What several of them have in common is a `-- fragment name --`, which stands where they say `<name>`.
+A `-- fragment name --` is a part that several share: it replaces `<name>` in them.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from uuid import UUID
 
 import Stemmer
 
-LONGEST = 200  # characters of a term: longer ones (data, not words) meet by their beginning
-MOST = 32_767  # a frequency is a smallint
+MAX_TERM_LENGTH = 200  # characters of a term: longer ones (data, not words) meet by their beginning
+MAX_FREQUENCY = 32_767  # a frequency is a smallint
 QUESTION = "?"  # a term that no word is: of texts that end with a question
 _ENDS_OF_QUESTIONS = ("?", "？", "؟")
 
@@ -51,7 +51,7 @@ _GERMAN = _listed(
 _EITHER = (_ENGLISH & _GERMAN) | _listed("bin bist dies hat man war die den des dem")
 _GERMAN_ONLY = _GERMAN - _EITHER
 _ENGLISH_ONLY = _ENGLISH - _EITHER
-# What is left out, and the stemmers, of English, of German and of a text that may be either:
+# Stop words and stemmers of English, of German and of a text that may be either:
 _ENGLISH_STOP = _ENGLISH, ("english",)
 _GERMAN_STOP = _GERMAN, ("german",)
 _EITHER_STOP = _ENGLISH | _GERMAN_ONLY, ("english", "german")
@@ -92,7 +92,7 @@ def terms(text: str) -> Counter[str]:
     found: Counter[str] = Counter()
     for word in words:
         if word not in stop:
-            term = word[:LONGEST]
+            term = word[:MAX_TERM_LENGTH]
             for stem in _stems(term, languages) if term.isalpha() else (term,):
                 found[stem] += 1  # `update` takes as long for each word as all the rest
     return found
@@ -127,7 +127,7 @@ def hash_terms(text: str, user_id: UUID) -> tuple[list[int], list[int]]:
     if text.rstrip().endswith(_ENDS_OF_QUESTIONS):
         frequencies[_hash(QUESTION, keyed)] = 1
     hashes = sorted(frequencies)
-    return hashes, [min(frequencies[each], MOST) for each in hashes]
+    return hashes, [min(frequencies[each], MAX_FREQUENCY) for each in hashes]
 
 
 def _hash(term: str, keyed: blake2b) -> int:

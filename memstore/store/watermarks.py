@@ -19,7 +19,7 @@ from memstore.store.sql import statements
 
 SQL = statements("watermarks")
 DERIVERS = ("chunks", "summaries", "facts")
-FIRST, LATEST = UUID(int=0), datetime.max.replace(tzinfo=UTC)
+LEAST_ID, END_OF_TIME = UUID(int=0), datetime.max.replace(tzinfo=UTC)
 W = TypeVar("W", bound=PendingWork)
 
 
@@ -53,7 +53,7 @@ class PendingMessages(NamedTuple):
         return PendingMessages(self.deriver, *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
 
 
-BEGINNING = ConversationKey(FIRST, FIRST)
+BEGINNING = ConversationKey(LEAST_ID, LEAST_ID)
 
 
 async def pending_work(
@@ -75,7 +75,7 @@ async def in_order(scope: Transaction, works: Sequence[W]) -> list[W]:
     done = [0 if isinstance(work, StaleWork) else work.done_seq for work in works]
     rows = await scope.tuples(SQL["next_said"], conversations=[work.conversation_id for work in works], done=done)
     places = dict(rows)  # where all is erased there is none
-    return sorted(works, key=lambda work: places.get(work.conversation_id, LATEST))
+    return sorted(works, key=lambda work: places.get(work.conversation_id, END_OF_TIME))
 
 
 async def lagging_work(scope: Transaction, user: UUID, conversation: UUID) -> list[LaggingWork]:
@@ -140,8 +140,8 @@ async def advance(
 ) -> int:
     """Move the watermark from where it was read, or raise `ConcurrentUpdate`; note the recipe, None for several.
 
-    At `closes_at` the deriver will have something to do even if no message comes (None: it has not).
-    Gives the number of the last message by now: what is added later finds this deriver where it was moved to.
+    At `closes_at` the deriver will have something to do even if no message comes (None: it has not). Returns the number
+    of the last message by now: messages added later find the watermark where it was moved to.
     """
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver}
     values |= {"recipe": recipe, "closes_at": closes_at}

@@ -54,7 +54,8 @@ class Semantic:
     """Retrieved instead of recent: the newest `recent` turns stay, and of the others those that answer to the question.
 
     The best of them are taken until `share` of the room is full, and stand in their old order. Without a question, or
-    where nothing answers to it, nothing is done. What stays depends on the question, so a model's cache does not.
+    where nothing answers to it, nothing is done. The choice depends on the question, so the prompt cannot be cached by
+    a model's server.
     """
 
     recent: int = 6

@@ -28,7 +28,7 @@ from memstore.providers import TokenCounter
 PROTECTED = 4  # the newest turns, which are never compressed
 MESSAGE = 4  # tokens of a message besides its content, about
 FENCE = 24  # tokens around blocks that stand together, about
-MOST = 1_000_000  # turns or tokens in an option
+MAX_OPTION_VALUE = 1_000_000  # turns or tokens in an option
 INSTRUCTIONS = frozenset({Role.SYSTEM, Role.DEVELOPER})
 S = TypeVar("S", bound=Any)  # a summary, or its outline
 
@@ -294,7 +294,7 @@ def check_options(strategy: Any, *, zero: Sequence[str] = (), falling: Sequence[
         value = getattr(strategy, option.name)
         least = 0 if option.name in zero else 1
         given = f"{strategy.name}: {option.name}={value!r}"
-        if option.type == "int" and (type(value) is not int or not least <= value <= MOST):
+        if option.type == "int" and (type(value) is not int or not least <= value <= MAX_OPTION_VALUE):
             raise InvalidInput(f"{given}: give a whole number from {least}.")
         if option.type == "float" and (type(value) not in (int, float) or not 0 < value <= 1):
             raise InvalidInput(f"{given}: give a share above 0 and at most 1.")
@@ -307,8 +307,10 @@ def check_options(strategy: Any, *, zero: Sequence[str] = (), falling: Sequence[
 
 
 class _Nest:
-    """Summaries in such an order that those under another follow it. What is under one is found when it is asked for:
-    a cover refines few of them."""
+    """Summaries, each followed by those under it.
+
+    The ones under a summary are looked up on demand: a cover refines few.
+    """
 
     def __init__(self, summaries: Iterable[S], upto_seq: int) -> None:
         self.ordered = sorted(summaries, key=lambda one: (one.from_seq, -one.to_seq, -one.level, one.id))
@@ -363,7 +365,7 @@ def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
             tokens -= longer_by
             chosen[place : place + 1] = reversed(under)
             if longer_by < 0:
-                place = 0  # what did not fit may fit now
+                place = 0  # others may fit now
         else:
             place += 1
     return [nest.ordered[one] for one in chosen]

@@ -92,7 +92,7 @@ def test_cosines_are_exact_and_nothing_without_vectors() -> None:
 
 
 def test_a_short_chunk_stands_less_for_itself() -> None:
-    share = signals.context_weight(
+    share = signals.neighbour_weight(
         arrays([Given(1, characters=0), Given(2, characters=240), Given(3, characters=4000)])
     )
     assert share.tolist() == [1, 0.5, pytest.approx(0.0566, abs=1e-4)]

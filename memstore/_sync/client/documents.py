@@ -12,7 +12,7 @@ from memstore import ids
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.derive.chunks import document_text
 from memstore._sync.store import chunks, documents, embedding_models, erasure, messages
-from memstore._sync.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
+from memstore._sync.store.documents import ANY_DEPTH, Condition, Distance, Match, Wanted, Written
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
@@ -179,7 +179,7 @@ class Documents:
         for match in matches:
             _check_labels(match.path)
         if depth is not None:
-            check_number(depth, "depth", 1, DEEPEST)
+            check_number(depth, "depth", 1, ANY_DEPTH)
         with self._database.user_transaction(self._user_id) as scope:
             return documents.namespaces(scope, matches, depth, limit, offset, expired=expired)
 
@@ -206,7 +206,7 @@ class Documents:
         with self._database.user_transaction(self._user_id) as scope:
             models = chunks.read_models(scope)
         model = embedding_models.resolve(self._database, models, own)
-        return own if model is None else self._runtime.embedder_by_name(model.name, model.dimensions)
+        return own if model is None else self._runtime.load_embedder_by_name(model.name, model.dimensions)
 
     def _embed(self, new: Sequence[NewDocument]) -> tuple[list[Written], Embedder | None]:
         """Return documents with the vectors of their texts, embedded at once, and the embedder of these."""

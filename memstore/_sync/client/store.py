@@ -94,7 +94,7 @@ class MemoryStore:
         try:
             migrations.prepare(dsn, upgrade_old=server is not None)
             database.open()
-        except BaseException:  # an interrupt too: what was opened is closed
+        except BaseException:  # an interrupt too: open connections are closed
             store.close()
             raise
         return store
@@ -267,7 +267,9 @@ class MemoryStore:
             runtime = self._runtime
             return restore(
                 self._database,
-                lambda: Dependencies(self.counter, self.embedder, self.settings, exactly=runtime.embedder_by_name),
+                lambda: Dependencies(
+                    self.counter, self.embedder, self.settings, load_by_name=runtime.load_embedder_by_name
+                ),
                 source,
                 max_message_bytes=self.settings.max_message_bytes,
                 redactor=runtime.redactor,
@@ -326,7 +328,7 @@ class MemoryStore:
             return llm_usage.usage(scope)
 
 
-EXPORT = "memstore"  # what the format of exports is called
+EXPORT = "memstore"  # the name of the format of exports
 COUNTED = (
     "conversations", "messages", "tokens", "summaries", "facts", "chunks", "vectors", "receipts", "pending", "failed",
     "invalid_responses",

@@ -87,7 +87,7 @@ def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> 
         [
             messages.read_newest(conversation, limit=newest, as_of=as_of),
             summaries.outlines(conversation, as_of=as_of),
-            facts.standing(PINNED, PINNED_FIRST, limit=MOST_VIEWED, as_of=as_of),
+            facts.pinned(PINNED, PINNED_FIRST, limit=MOST_VIEWED, as_of=as_of),
             chunks.index_version(model),
         ]
     )
@@ -240,7 +240,7 @@ def _recall(
         for candidates, most in ((best_of_each(ranking.of(Tier.FACTS)), FACTS), (best_of_each(said), count))
     ]
     every = [one for candidates in chosen for one in candidates]
-    texts = chunks.load_texts(scope, [one.chunk for one in every], as_of, marked=resolved.budget < TIGHT)
+    texts = chunks.load_texts(scope, [one.chunk for one in every], as_of, mark_outdated=resolved.budget < TIGHT)
     facts, hits = (
         [make_hit(one, texts[one.chunk.item_id]) for one in candidates if one.chunk.item_id in texts]
         for candidates in chosen

@@ -43,6 +43,8 @@ class ChunkBatch:
     to_seq: int
     chunks: list[NewChunk]
     llm_session: None = None
+    recipe: None = None
+    closes_at: None = None
 
 
 def find_batch_end(scope: Transaction, work: PendingWork, limit: int) -> int:
@@ -178,7 +180,7 @@ def with_active_embedder(database: Database, dependencies: Dependencies, models:
     model = embedding_models.resolve(database, models, dependencies.embedder)
     if model is None:
         return dependencies
-    embedder = dependencies.exactly(model.name, model.dimensions)
+    embedder = dependencies.load_by_name(model.name, model.dimensions)
     return replace(dependencies, embedder=embedder)
 
 

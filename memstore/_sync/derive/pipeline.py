@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from itertools import accumulate, groupby
 from threading import Event as Flag, Lock
@@ -28,8 +29,7 @@ from memstore._sync.store import chunks, erasure, llm_usage, messages, watermark
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.dependencies import Dependencies, Producer
-from memstore.derive.facts.rule_extractor import ExtractedBatch
-from memstore.derive.llm import CallMeter, CallsLost
+from memstore.derive.llm import CallMeter, CallsLost, LLMSession
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
 from memstore.store.errors import ConcurrentUpdate
@@ -42,18 +42,28 @@ OnCall = Callable[[CallProgress], None]
 SHARED_FAILURES = (DatabaseUnreachable, ProviderMissing, ModelUnavailable)  # of every conversation, not of one
 VECTORS = "vectors"
 REBUILDABLE = ("facts", "summaries", VECTORS)
-# The user's version and embedders: what is computed now is to be saved under the same ones.
+# The user's version and embedders: results are saved only if both are still the same.
 USER_STATE = (erasure.VERSION, chunks.MODELS)
+
+
+class Result(Protocol):
+    """What a deriver computed of the messages up to `to_seq`, and the calls of a chat model for it if any.
+
+    `recipe` is None where it is the deriver's. At `closes_at` there is something to do even if no message comes.
+    """
+
+    to_seq: int
+    llm_session: LLMSession | None
+    recipe: str | None
+    closes_at: datetime | None
 
 
 class Deriver(Protocol):
     """Makes rows of one kind from messages: loads batches, computes a result for each, and saves it.
 
-    A result has `to_seq`, the last message that it covers, and `llm_session`, the calls of a chat model for it if any.
-    Those of summaries have `closes_at` too, when there will be something to do even if no message comes.
-    Those of summaries and facts also have `stale_work`, the conversations of a user that are to be made anew; `reload`,
-    which loads as if nothing were stored of a conversation but some results; and `replace`, which saves results in the
-    place of all rows of a conversation.
+    Derivers of summaries and facts also have `stale_work`, the conversations of a user that are to be made anew;
+    `reload`, which loads as if nothing were stored of a conversation but some results; and `replace`, which replaces
+    all rows of a conversation by results.
     """
 
     name: str
@@ -89,7 +99,7 @@ class DeriveScope:
 
 @dataclass(slots=True)
 class RunState:
-    """What was made so far, what failed, and how far each deriver is."""
+    """The rows made so far, the failures, and how far each deriver is."""
 
     progress: Progress = lambda *_: None
     totals: Counter[str] = field(default_factory=Counter)
@@ -98,12 +108,12 @@ class RunState:
     failed: list[str] = field(default_factory=list)
     waiting: list[str] = field(default_factory=list)
     users: set[UUID] = field(default_factory=set)
-    stop_requested: Flag = field(default_factory=Flag)  # what runs at the same time has failed
+    stop_requested: Flag = field(default_factory=Flag)  # another deriver has failed
     lock: Lock = field(default_factory=Lock)  # derivers run in threads
     began: dict[str, float] = field(default_factory=dict)  # when each deriver asked a chat model first
 
     def advance(self, work: PendingWork, to_seq: int, counts: Mapping[str, int]) -> None:
-        """Record what a deriver made of the messages up to `to_seq`."""
+        """Record the rows that a deriver made of the messages up to `to_seq`."""
         with self.lock:
             self.users.add(work.user_id)
             self.made.update(counts)
@@ -116,7 +126,7 @@ class RunState:
             self.waiting.append(waiting)
 
     def complete(self, call: CallProgress) -> CallProgress:
-        """Return the progress of a call with what this run knows: how far it is, and how long the rest may take."""
+        """Return the progress of a call with that of this run: how far it is, and how long the rest may take."""
         now, deriver = time.monotonic(), call.usage.deriver
         seconds, done = now - self.began.setdefault(deriver, now), self.done[deriver]
         total, refused = max(done, self.totals[deriver]), self.made["refused"] + self.made["invalid_responses"]
@@ -133,7 +143,7 @@ def derive(
     progress: Progress = lambda *_: None,
     on_call: OnCall = lambda _: None,
 ) -> DeriveReport:
-    """Derive what is pending; return what was made, what failed and what calls of chat models cost.
+    """Derive pending messages; return how many rows were made, the failures, and the cost of chat models.
 
     `redo` names a deriver whose rows of other recipes are rebuilt first, conversation by conversation. With "vectors"
     chunks that lack one get it.
@@ -174,7 +184,7 @@ def _run_deriver(database: Database, deriver: Deriver, only: DeriveScope, redo: 
             _rebuild_outdated(database, deriver, only, run)
         if deriver.name in only.derivers:
             _derive_pending(database, deriver, only, run)
-    except ModelUnavailable as error:  # what is pending waits, and the product goes on with what it has
+    except ModelUnavailable as error:  # pending messages wait; recall and contexts go on with what there is
         run.wait(deriver.name, error)
 
 
@@ -216,7 +226,7 @@ def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run
 def _advance(database: Database, deriver: Deriver, group: list[PendingWork], run: RunState) -> list[PendingWork]:
     """Take a step in each conversation; return what is left of them. If it fails, each takes it by itself."""
     try:
-        # What is said meanwhile is for the next run: it would go on for as long as somebody talks.
+        # Messages added meanwhile are for the next run: otherwise a run would go on for as long as somebody talks.
         return [rest for rest, _ in run_step(database, deriver, group, run) if rest.done_seq < rest.last_seq]
     except SHARED_FAILURES:
         raise
@@ -252,15 +262,15 @@ def run_step(
     for step, result in zip(steps, _compute(database, steps), strict=True):
         work = step.work
         try:
-            made_by = _recipe_of(result, recipe)
+            made_by = result.recipe or recipe
             with erasure.transaction_if_unchanged(database, work.user_id, step.state[0]) as scope:
                 counts = step.deriver.save(scope, result)
                 if any(counts.get(kind) for kind in ("summaries", "facts", "refused", QUARANTINED)):
                     event = _result_event(work, made_by, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
                     scope.events.append(event)
-                # Last: whoever adds messages waits for it.
+                # Last, since writers of messages wait for it.
                 whole = None if counts.get("invalid_responses") else made_by
-                last_seq = watermarks.advance(scope, work, result.to_seq, whole, getattr(result, "closes_at", None))
+                last_seq = watermarks.advance(scope, work, result.to_seq, whole, result.closes_at)
         except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate):
@@ -298,7 +308,7 @@ def _compute(database: Database, steps: Sequence[Step]) -> list[Any]:
 
 
 def _compute_batches(database: Database, work: PendingWork, deriver: Deriver, batches: Sequence[Any]) -> Sequence[Any]:
-    """Return the results of batches; what a failure has cost is stored first."""
+    """Return the results of batches; the cost of a failure is stored first."""
     try:
         return deriver.compute(batches)
     except CallsLost as lost:
@@ -332,11 +342,6 @@ def record_failure(database: Database, work: PendingWork, recipe: str, error: Ex
             scope.happened(EventType.SUMMARIZATION_FAILED, work.conversation_id, **body)
     logger.warning("%s failed in conversation %s", work.deriver, work.conversation_id, exc_info=error)
     run.failed.append(f"{work.deriver} of conversation {work.conversation_id}: {type(error).__name__}: {error}")
-
-
-def _recipe_of(result: Any, recipe: str) -> str:
-    """Return by which recipe a result was made: that of facts depends on the settings of their conversation."""
-    return result.recipe if isinstance(result, ExtractedBatch) else recipe
 
 
 def _iterate_users(database: Database, only: DeriveScope) -> Iterator[UUID]:
@@ -380,11 +385,11 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
             done_seq = results[-1].to_seq
             run.advance(rest, done_seq, {})
         with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as scope:
-            recipe = _recipe_of(results[0], recipe)
+            recipe = results[0].recipe or recipe
             counts = own.replace(scope, work.conversation_id, results, recipe)
             scope.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
             made_by = None if counts.get("invalid_responses") else recipe
-            watermarks.mark_rederived(scope, work, made_by, getattr(results[-1], "closes_at", None))
+            watermarks.mark_rederived(scope, work, made_by, results[-1].closes_at)
     except Exception as error:  # whatever it is goes on, after what the answers cost was stored
         _record_llm_usage(database, work, results)
         if isinstance(error, ModelChanged):

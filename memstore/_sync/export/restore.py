@@ -2,9 +2,9 @@
 """Import an export: every row with its id and its times as it was. Known rows are not taken twice, and never changed.
 
 Derived rows come in as they are, with the watermarks that cover them, so that nothing is made a second time. Where the
-store has derived a conversation itself, or gone on with it, it keeps what it has and derives what is new. What was
-erased here does not come back, and nothing that was derived of it. What holds a secret is masked, or refused where that
-cannot be done, since chunks, vectors and ids follow from it.
+store has derived a conversation itself, or gone on with it, it keeps what it has and derives what is new. Messages that
+were erased here do not come back, nor anything derived from them. Secrets are masked, and lines where that is
+impossible refused, since chunks, vectors and ids follow from it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from memstore.models import HAND, Conversation, Json, Message, Summary
 from memstore.providers import TokenCounter
 from memstore.store.rows import FactWithHistory
 
-NAME = "memstore"
+APPLICATION_NAME = "memstore"
 OTHERS = "lines of other users"
 TAKEN = "number {} of the conversation is another message here; what is stored stays as it is"
 NO_SOURCE = "a message that says it is not there: {}; derive facts anew where it is missing for good"
@@ -103,7 +103,7 @@ class _Restore:
     database: Database
     resources: Callable[[], Dependencies]
     builder: EntryBuilder
-    report: ImportReport = field(default_factory=lambda: ImportReport(NAME))
+    report: ImportReport = field(default_factory=lambda: ImportReport(APPLICATION_NAME))
     read: int = 0  # bytes, as they lie on disk
     user: str | None = None
     user_line: UserLine | None = None
@@ -231,8 +231,8 @@ class _Restore:
     def _new_summaries(self, scope: Transaction, rows: Sequence[Entry[Summary]]) -> list[Entry[Summary]]:
         """Return the summaries that are not there.
 
-        Where something of the user's was erased, new ones whose messages are not all there are left out: what is left
-        of those is summarized here. Summaries stand before messages: nobody knows yet which will come.
+        Where something of the user's was erased, new ones whose messages are not all there are left out; the messages
+        that are left are summarized here. Summaries stand before messages: nobody knows yet which will come.
         """
         known = {one.id for one in summaries.some(scope, [one.item.id for one in rows])}
         conversation = rows[0].item.conversation_id

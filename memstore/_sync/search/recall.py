@@ -6,8 +6,8 @@ the store's own as a rule; where a migration has put another in its place, the d
 this process uses that one. A vector is compared only with vectors of the same model.
 
 The chunks of most users are held as arrays in this process, and all are ranked. Of a user with too many of them the
-database's indexes find the best by words and by vector. What stands beside these may be relevant too ("Yes, in Porto!"
-by the question before it), so they come as arrays with their neighbours, and the same code ranks them.
+database's indexes find the best by words and by vector. Their neighbours may be relevant too ("Yes, in Porto!" because
+of the question before it), so they come as arrays with their neighbours, and the same code ranks them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from memstore._sync.store.postings import Matches
 from memstore.errors import ProviderError
 from memstore.models import ChunkKey, Hit, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, Scores, Vectors, load_stored_embedder
-from memstore.search.ranking import LATEST, NOTHING, Candidate, QueryFeatures, Ranking, best_of_each, rank
+from memstore.search.ranking import EMPTY_RANKING, NEWEST, Candidate, QueryFeatures, Ranking, best_of_each, rank
 from memstore.search.signals import B, Corpus, idf, saturated
 from memstore.store.tokenize import QUESTION, hashed, is_english, terms
 from memstore.store.user_index import Rows, UserIndex
@@ -42,7 +42,7 @@ FILTERED = 1000  # chunks that the vector index gives, to be filtered: enough fo
 ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones first, until enough are let through
 PART = "reranker"
 # Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder (6 layers of 384) takes 20 ms of a
-# processor for each, of 47 tokens. What is not read keeps its place behind them, as no part is below 0.
+# processor for each, of 47 tokens. Other candidates keep their places behind them, as no part is below 0.
 READ = 50
 
 
@@ -167,7 +167,7 @@ def recall(builder: QueryBuilder, question: str, *, filters: Filters, limit: int
 
 
 def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
-    """Return hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
+    """Return hits for candidates, with their texts and sources, without those that were removed meanwhile."""
     said = chunks.load_texts(scope, [one.chunk for one in chosen], as_of)
     return [make_hit(one, said[one.chunk.item_id]) for one in chosen if one.chunk.item_id in said]
 
@@ -203,12 +203,12 @@ def rank_candidates(
     """
     if version is None:  # nothing is stored of the user, or no longer
         scope.cache.forget(scope.user_id)
-        return NOTHING
+        return EMPTY_RANKING
     if version.chunks > scope.cache.max_chunks:
         return _rank_by_indexes(scope, query, version, filters, depth)
     index = chunks.read_index(scope, query.model, version.version)
     if index is None:
-        return NOTHING
+        return EMPTY_RANKING
     query = query.for_speakers(index.speakers_of_messages)
     tagged = None if filters.tags is None else chunks.items_with_tags(scope, filters.tags)
     return _rank_index(index, version, query, filters, depth, tagged)
@@ -235,7 +235,7 @@ def _rank_index(
 def _rank_by_indexes(scope: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int) -> Ranking:
     found = search_indexes(scope, query, version, filters, depth)
     if found is None:
-        return NOTHING
+        return EMPTY_RANKING
     again = query.for_speakers(scope.cache.add_speakers(scope.user_id, query.model, found.index.speakers_of_messages))
     if again is not query:  # it names a speaker who is found for the first time
         found = search_indexes(scope, again, version, filters, depth) or found
@@ -263,7 +263,7 @@ def search_indexes(
     count = max(PER_INDEX, depth // 2)
     numbers = _visible(scope, filters, best_by_words(matches, corpus), count)
     if query.vector is None:
-        keys = chunks.latest(scope, filters, LATEST)
+        keys = chunks.latest(scope, filters, NEWEST)
     else:
         keys = _nearest(scope, query.vector, query.model, filters, count)
     found = chunks.read_neighbourhood(scope, query.model, keys, numbers, filters.as_of)
@@ -271,7 +271,7 @@ def search_indexes(
 
 
 def _rank_found(found: IndexCandidates, query: Query, filters: Filters, depth: int) -> Ranking:
-    reach = 0 if filters.tags is not None else chunks.BESIDE  # neighbours' tags are not known
+    reach = 0 if filters.tags is not None else chunks.NEIGHBOURS_READ  # neighbours' tags are not known
     visible = np.flatnonzero(found.distances <= reach)
     if not filters.everything:
         visible = np.intersect1d(visible, found.index.filter(**filters.on_columns()))

@@ -3,8 +3,8 @@
 
 Each user has one that serves: questions are embedded by it, and what is new. Vectors of another are made beside its own
 (building), and in one transaction the two change places; the one that served is retired, and kept until it is cleaned
-away: to migrate back is to make what came since. What the database says counts, and not what a store was opened with:
-processes that were not told go on as well.
+away: to migrate back is to make what came since. The database decides, not the embedder that a store was opened with,
+so running processes go on as well.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class ChunkWithoutVector(NamedTuple):
 def chunks_without_vector(scope: Transaction, model: UUID, *, limit: int, after: int = 0) -> list[ChunkWithoutVector]:
     """Return chunks after a number that have no vector of this embedder, in the order of numbers.
 
-    Whoever has seen a number will see no new one below it: so what comes later stands after the last one.
+    No new number comes below one that was seen, so later chunks stand after the last one.
     """
     return scope.all(SQL["lacking"], ChunkWithoutVector, model_id=model, limit=limit, after=after)
 
@@ -121,10 +121,10 @@ def _renew(scope: Transaction, model: UUID) -> None:
 
 
 def begin(scope: Transaction, target: Model) -> bool:
-    """Let vectors of the target be made beside those of the embedder that serves; False where there is nothing to do.
+    """Let vectors of the target be made while the active embedder serves; False if there is nothing to do.
 
-    Where it serves already, what was begun beside it is given up. Raises `Conflict` where vectors of a third one are in
-    the making.
+    If the target is active already, a migration away from it is given up. Raises `Conflict` if vectors of a third one
+    are in the making.
     """
     has_chunks, known = lock_and_read(scope)
     there, begun = active_model(known), [one for one in known if one.state == BUILDING]
@@ -137,7 +137,7 @@ def begin(scope: Transaction, target: Model) -> bool:
             f"Vectors by {others[0]!r} are in the making, and are not done: finish that with memstore embeddings "
             f"migrate --to {others[0]}, or give it up with a migration to the embedder that serves."
         )
-    if there is None and not has_chunks:  # whoever embeds first will serve
+    if there is None and not has_chunks:  # the first to embed becomes active
         return False
     scope.run(SQL["add"], id=target.id, name=target.name, dimensions=target.dimensions, state=BUILDING)
     return True

@@ -37,7 +37,7 @@ def remove_invalid_responses(
 
 
 def answered(scope: Transaction, response: UUID) -> None:
-    """Take an invalid response away, if it is there: what it is about was answered."""
+    """Remove an invalid response, if there is one: its messages were answered."""
     scope.run(SQL["answered"], id=response)
 
 

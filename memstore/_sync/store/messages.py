@@ -19,7 +19,7 @@ SQL = statements("messages")
 MESSAGE, CONVERSATION = row_builder(Message), row_builder(Conversation)
 Statement: TypeAlias = tuple[LiteralString, Sequence[Mapping[str, Any]]]
 LAST = 2**62
-REACH = 200  # messages between a call of tools and the last of its results
+MAX_RESULT_DISTANCE = 200  # messages between a call of tools and the last of its results
 CLEARED = "cleared"  # the key in a conversation's settings of the mark that `clear` sets
 
 
@@ -74,7 +74,7 @@ def make_conversations(
 
 
 def describe(scope: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json) -> None:
-    """Set a conversation's title, channel and settings, those that are given; what settings were is kept."""
+    """Set a conversation's title, channel and settings, those that are given; earlier settings are logged."""
     lock(scope, conversation)
     was = settings_of(scope, conversation)
     if was | settings != was:
@@ -126,7 +126,7 @@ def conversations(
 
 
 def add(scope: Transaction, messages: Sequence[Message]) -> None:
-    """Store numbered messages, those of each conversation in order; tell the derivers, and whoever listens."""
+    """Store numbered messages, those of each conversation in order; raise watermarks, and notify listeners."""
     if not messages:
         return
     places: dict[UUID, list[Message]] = {}
@@ -221,7 +221,7 @@ def sayings(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | Non
 
     None for a result without its call.
     """
-    found = scope.all(SQL["sayings"], _saying, ids=list(ids), reach=REACH)
+    found = scope.all(SQL["sayings"], _saying, ids=list(ids), reach=MAX_RESULT_DISTANCE)
     return dict.fromkeys(ids) | dict(found)
 
 

@@ -30,7 +30,7 @@ from memstore.store.sql import statements
 
 SQL = statements("queue")
 QUEUE, TASK = "derive", "memstore.derive"  # as the statements say
-# What the scheduler found, what a backfill has. Facts that come next in line have one more: they would
+# Priorities of the scheduler's jobs and of a backfill's. Facts that come next in line have one more: they would
 # else make one step in each round of the queue.
 PRIORITY_SWEPT, PRIORITY_BACKFILL = 5, 0
 OPEN, FAILED = ("todo", "doing"), ("failed",)
@@ -139,7 +139,7 @@ class QueueState(NamedTuple):
 
 
 def prepare_queue(url: str) -> None:
-    """Make the queue's tables, or bring them to the library's version; what is current is left alone.
+    """Make the queue's tables, or bring them to the library's version; current ones are left alone.
 
     Raises `SchemaTooNew` where a newer memstore made them, `DatabaseError` where somebody else did or this login may
     not.

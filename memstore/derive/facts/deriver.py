@@ -1,9 +1,9 @@
 """The facts deriver: what speakers assert about themselves and their world, applied to what is known.
 
 Instructions are never read, nor what a context had put into a message, nor what assistants and tools say unless the
-setting `fact_roles` names them. What is said by somebody who is not trusted alone is quarantined. What `reconcile`
-decides about a new fact is carried out here, and everything that is done to a fact is logged. Whichever conversation is
-derived first, the value that was said last is the active one.
+setting `fact_roles` names them. Facts by speakers who are not trusted alone are quarantined. `reconcile` decides about
+a new fact; this module carries that out, and logs every change of a fact. The value that was said last is active,
+whichever conversation is derived first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from memstore.derive.chunks import add_fact_chunk, load_next_messages, restore_f
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.guidelines import Guidelines
-from memstore.derive.facts.llm_extractor import CONTEXT, LLMExtractor
+from memstore.derive.facts.llm_extractor import CONTEXT_MESSAGES, LLMExtractor
 from memstore.derive.facts.normalization import adds_nothing, slot_of_fact
 from memstore.derive.facts.reconcile import (
     MODEL_RECIPE,
@@ -30,14 +30,20 @@ from memstore.derive.facts.reconcile import (
     reconcile,
     related_attributes,
 )
-from memstore.derive.facts.rule_extractor import BEFORE, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
+from memstore.derive.facts.rule_extractor import (
+    MESSAGES_BEFORE,
+    ExtractedBatch,
+    ExtractedFact,
+    FactBatch,
+    RuleExtractor,
+)
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact
 from memstore.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, tombstones, watermarks
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, Taken
 from memstore.store.rows import PendingWork, StaleWork
 
-NEAREST = 3  # facts in other words that a new one is compared with
+NEAREST_FACTS = 3  # facts in other words that a new one is compared with
 REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
 
 
@@ -49,7 +55,7 @@ class Redo(NamedTuple):
 
 
 async def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None, redo: Redo | None = None) -> bool:
-    """Store a fact, or what it means for known ones; return whether it is new. The user is locked.
+    """Store a fact, or change known ones by it; return whether it is new. The user is locked.
 
     In a redo facts by other recipes take in no source for being alike: they wait to be made anew themselves.
     """
@@ -58,7 +64,7 @@ async def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None,
     attributes = related_attributes(new.slot)
     known = await facts.known(
         scope, fact, attributes, new.spans[0], new.vector, model,
-        nearest=NEAREST, aside=aside, alias=new.alias, named=new.ends,
+        nearest=NEAREST_FACTS, aside=aside, alias=new.alias, named=new.ends,
     )  # fmt: skip
     if new.alias:  # whatever the user was called: one entity
         known = [_rename(one, new.alias, fact.subject) for one in known]
@@ -96,7 +102,7 @@ def _rename(one: KnownFact, alias: str, subject: str) -> KnownFact:
 async def _quarantine(scope: Transaction, new: ExtractedFact, known: Sequence[KnownFact]) -> bool:
     """Store a fact that waits, without a chunk; whether it is new.
 
-    It does nothing to what is known. Otherwise a page that repeats an old value could keep that alive.
+    Known facts stay as they are. Otherwise a page that repeats an old value could keep that alive.
     """
     twin = _same_statement(new, known)
     if twin is None:
@@ -113,7 +119,7 @@ async def _quarantine(scope: Transaction, new: ExtractedFact, known: Sequence[Kn
 
 
 def _same_statement(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:
-    """Return the same statement, or what somebody has made of it by hand."""
+    """Return the same statement, or its edited version."""
     exact = next((one for one in known if one.fact.id == new.fact.id), None)
     return exact or next((one for one in known if one.same_words), None)
 
@@ -121,7 +127,7 @@ def _same_statement(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact
 async def _reinforce(
     scope: Transaction, new: ExtractedFact, twin: KnownFact, others: Sequence[KnownFact], model: UUID | None
 ) -> None:
-    """Let a known fact be said again. What was true before may be true again: "I am back in Leeds"."""
+    """Let a known fact be said again. A superseded one may become true again: "I am back in Leeds"."""
     await facts.said_at(scope, twin.fact.id, new.fact.occurred_at)
     refreshed = await _refresh(scope, new, twin)
     if twin.fact.state == "superseded" and twin.by_hand != "edited":
@@ -159,7 +165,7 @@ async def apply_manual_fact(
     is replaced by it and hands over its sources, as by an edit.
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
-    known = await facts.known(scope, fact, related_attributes(new.slot), None, new.vector, model, nearest=NEAREST)
+    known = await facts.known(scope, fact, related_attributes(new.slot), None, new.vector, model, nearest=NEAREST_FACTS)
     others = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
     replaced = [one for one in others if _says_no_more(new, one)]
     decision = reconcile(new, others, find_twin=False)
@@ -298,7 +304,7 @@ async def reactivate_superseded(
 
 
 async def _restore_spared(scope: Transaction, new: ExtractedFact, *, actor: str) -> None:
-    """Restore what this fact had ended by a model's word, and ends no longer; what its slot ends is decided anew."""
+    """Restore facts that this one had ended by a model's word, and ends no longer. Its slot is decided anew."""
     for done in await fact_history.superseded_by(scope, new.fact.id):
         fact = await facts.fact(scope, done.fact_id) if done.actor.startswith(MODEL_RECIPE) else None
         if fact is None or fact.id in new.ends or fact.attribute == new.fact.attribute is not None:
@@ -347,7 +353,7 @@ class FactDeriver:
 
     async def _load_messages(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
         new = await load_next_messages(scope, work, limit)
-        count = CONTEXT if self.producer.uses_llm else BEFORE
+        count = CONTEXT_MESSAGES if self.producer.uses_llm else MESSAGES_BEFORE
         before = await messages.newest(scope, work.conversation_id, limit=count, before=work.done_seq + 1)
         read, to_seq = new.messages, new.to_seq
         if self.producer.uses_llm:
@@ -402,10 +408,10 @@ class FactDeriver:
     async def replace(
         self, scope: Transaction, conversation: UUID, made: Sequence[ExtractedBatch], recipe: str
     ) -> dict[str, int]:
-        """Put these facts in the place of all that the conversation said; what people did by hand stays.
+        """Replace all facts of the conversation by these; changes by hand stay.
 
-        Facts that come out again stay, with their sources and history: what was known before can still be seen. What a
-        fact that is gone had superseded is restored.
+        Facts that come out again stay, with their sources and history, so earlier states can still be seen. Facts that
+        a removed one had superseded are restored.
         """
         await chunks.lock_user(scope)
         sessions = [batch.llm_session for batch in made if batch.llm_session]

@@ -135,7 +135,7 @@ def _kin_of(speaker: str, kin: Iterable[str], name: str) -> list[str]:
 
 
 def _name(fact: FactColumns) -> str | None:
-    """Return the name of whom a fact is about, if that is no more than a name, or stands behind what they are."""
+    """Return the name of a fact's subject, if that is only a name, or a name behind what they are ("my sister Ana")."""
     kinship = _kinship(fact.subject)
     if not kinship:
         return fact.subject if re.fullmatch(_NAME, fact.subject) else None
@@ -201,7 +201,7 @@ def find_introduction(name: str, text: str) -> re.Match[str] | None:
 
 # What is known of them
 
-NEAREST = 20  # known facts that a model is shown
+MAX_KNOWN_SHOWN = 20  # known facts that a model is shown
 SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attributes of one value at a time
 ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
 _CHANGING = SINGLE | ALWAYS | frozenset(["phone", "email", "address", "school", "plan", "task", "decision"])
@@ -231,4 +231,4 @@ def choose_known(
             + 0.15 * (root in _CHANGING or root in ("medication", "appointment", "pet"))
         )
 
-    return sorted(known, key=lambda one: (-weigh(one), one.fact.id))[:NEAREST]
+    return sorted(known, key=lambda one: (-weigh(one), one.fact.id))[:MAX_KNOWN_SHOWN]

@@ -2,7 +2,7 @@
 
 A model may invent a fact; it cannot invent its source. Each quote must stand in a message, but for the slips of one who
 copies: quotation marks, dashes, case, punctuation, a corrected typing error, a left out middle, a wrong number of the
-message. Then the sentence is compared with its quotes: what is surely wrong is refused, what may be wrong is doubted.
+message. Then the sentence is compared with its quotes: surely wrong ones are refused, possibly wrong ones are doubted.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from memstore.derive.rules.pack import LANGUAGES, language
 from memstore.derive.rules.slots import FORMER
 from memstore.models import FactColumns
 
-ALIKE = 0.9  # of the letters of a quote, where it was not copied to the letter
-LONGEST = 2000  # characters of a quote; twelve words are asked for
+MIN_QUOTE_LIKENESS = 0.9  # of the letters of a quote, where it was not copied to the letter
+MAX_QUOTE_LENGTH = 2000  # characters of a quote; twelve words are asked for
 LONGEST_ALIKE = 300  # letters of one that is looked for with another letter in it
 MOST_COMPARED = 50  # places that are compared letter by letter
 MIN_WORDS = 3  # of a quote that is looked for in other messages than its own, or with another letter in it
@@ -145,7 +145,7 @@ def find_quote(text: str, quote: str, speaker: str = "") -> tuple[int, int] | No
     The words must be whole: "ate" is not said in "I hate it". In scripts that hardly part their words any place will
     do. One that was not copied to the letter must agree in its numbers and denials.
     """
-    if len(quote) > LONGEST or not any(
+    if len(quote) > MAX_QUOTE_LENGTH or not any(
         each.isalnum() or category(each) == "So" for each in quote
     ):  # a word or an emoji
         return None
@@ -198,7 +198,7 @@ def _find_nearly(words: Sequence[Token], wanted: Sequence[str]) -> tuple[int, in
     left = MOST_COMPARED
     matcher = SequenceMatcher(None, "", " ".join(wanted), autojunk=False)
     fixed = _fixed(wanted)
-    best, place = ALIKE, None
+    best, place = MIN_QUOTE_LIKENESS, None
     for size in range(len(wanted) - 1, len(wanted) + 2):
         for at in range(len(words) - size + 1):
             window = words[at : at + size]
@@ -410,7 +410,7 @@ def _denies(quote: str, text: str, subject: str) -> bool:
         if words[-1:] == (NOT,):
             told = {word for word in words[:-1] if word not in _HOLLOW and word not in own}
             if told and {word for word in said if any(_is_akin(_plain(word), each) for each in told)}:
-                # "No nuts, I'm allergic": what the text says beside it is in the quote as well.
+                # "No nuts, I'm allergic": the quote has the rest of the text as well.
                 rest = {word for word in content_words(quote) if word != NOT} - told
                 if not {word for word in said if any(_is_akin(_plain(word), each) for each in rest)}:
                     return True

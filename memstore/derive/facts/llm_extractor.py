@@ -1,8 +1,8 @@
 """Facts by a chat model: a segment of a conversation at a time, shown with what is known and what was said before it.
 
-The model says what is new, what is said again, and which known facts end. What `grounding` refuses is kept with its
-reason where answers are that cannot be used. A segment whose answer is of no use is asked about in halves; what cannot
-be used in the end is recorded, and asked again by `--redo`.
+The model says what is new, what is said again, and which known facts end. Facts that `grounding` refuses are kept with
+the reason, as invalid responses are. A segment whose answer is of no use is asked about in halves; what cannot be used
+in the end is recorded, and asked again by `--redo`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.entities import (
-    NEAREST,
+    MAX_KNOWN_SHOWN,
     SINGLE,
     THE_USER,
     choose_known,
@@ -61,12 +61,17 @@ from memstore.providers import ChatMessage, ChatModel, Vectors
 from memstore.text import blank_fenced_blocks, json_line
 
 MOST_MESSAGES = 64  # of a segment
-CONTEXT, CONTEXT_TIME = 6, timedelta(days=1)  # messages before it that are shown, and how old they may be
-VERSION = 3
+CONTEXT_MESSAGES, CONTEXT_TIME = 6, timedelta(days=1)  # messages before it that are shown, and how old they may be
+RECIPE_VERSION = 3
 MAX_TOKENS = 1400  # of an answer: the fifteen facts that the prompt allows, of 60 to 90 tokens each
 MAX_PARTS = 6  # answers about one segment, where each was cut
 MOST_FACTS, MOST_SOURCES = 15, 8  # of an answer, as the prompt says, and of a fact: the user is locked meanwhile
-LONGEST = {"text": 600, "subject": 300, "attribute": 300, "value": 600}  # characters, for an index of 2,700 bytes
+MAX_LENGTHS = {
+    "text": 600,
+    "subject": 300,
+    "attribute": 300,
+    "value": 600,
+}  # characters, for an index of 2,700 bytes
 SHOWN = 300  # characters of a known fact, and of a message before
 
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
@@ -120,7 +125,7 @@ class ModelFact:
 
 @dataclass(slots=True)
 class Findings:
-    """What a model has found in a segment: facts, known ones that are said again, and what of it is not believed."""
+    """A model's findings in a segment: facts, known facts that are said again, and those that are not believed."""
 
     facts: list[ModelFact] = field(default_factory=list)
     repeats: list[tuple[RememberedFact, Span]] = field(default_factory=list)
@@ -131,7 +136,7 @@ class Findings:
 
 def recipe(model: ChatModel) -> str:
     """Return the recipe of this model's facts. Raises `ModelUnavailable` where its server is away."""
-    return llm.make_recipe("llm-facts", VERSION, model, llm.load_prompt("facts"))
+    return llm.make_recipe("llm-facts", RECIPE_VERSION, model, llm.load_prompt("facts"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,17 +238,17 @@ class Inquiry:
         self._introduce(answer, shown, findings)
         user = self.user or findings.user
         ended = {k for fact in answer.facts for k in fact.ends}
-        for repeat in answer.repeats[:NEAREST]:
+        for repeat in answer.repeats[:MAX_KNOWN_SHOWN]:
             one = None if repeat.k in ended else known.get(repeat.k)
             span = find_source(shown, repeat.message, repeat.quote)
             if one and span and is_repeated(one.fact.text, name_user(one.fact.subject, user), span, talk, self.trusted):
                 findings.repeats.append((one, span))
             else:
                 findings.refusals.append(("nothing repeats it", repeat))
-        more = (*answer.facts[MOST_FACTS:], *answer.repeats[NEAREST:])
+        more = (*answer.facts[MOST_FACTS:], *answer.repeats[MAX_KNOWN_SHOWN:])
         findings.refusals += [(f"an answer has no more than {MOST_FACTS} facts", each) for each in more]
         for fact in answer.facts[:MOST_FACTS]:
-            if any(len(getattr(fact, name) or "") > most for name, most in LONGEST.items()):
+            if any(len(getattr(fact, name) or "") > most for name, most in MAX_LENGTHS.items()):
                 findings.refusals.append(("it is too long", fact))
                 continue
             found = [find_source(shown, each.message, each.quote) for each in fact.sources[:MOST_SOURCES]]
@@ -355,7 +360,7 @@ class LLMExtractor:
         return self.trust.recipe(recipe(self.model))
 
     def recipe_under(self, guidelines: Guidelines) -> str:
-        """Return the recipe with what the model is told of them."""
+        """Return the recipe with the hash of the guidelines."""
         return mark_recipe(self.recipe, guidelines.prompt)
 
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:

@@ -5,7 +5,7 @@
 | same | the same words, or near ones of the same content; a retracted fact stays so | one: it gains the source |
 | supersedes | a later value of a slot that holds one; "no longer" | they end |
 | outdated | a known value of the slot is later | they stay; the new fact has ended already, and older ones end |
-| conflict | it cannot be told which holds | they stay, beside the new one |
+| conflict | it is unknown which holds | they stay, and so does the new one |
 | new | none of these | none |
 
 The decision does not depend on the order of the known facts; and of facts of one slot with different times, the same
@@ -35,7 +35,7 @@ from memstore.derive.rules.slots import COUNTRY, FORMER, PLACES, Modality, Slot,
 from memstore.models import HAND, FactColumns, KnownFact, kind_of
 
 MODEL_RECIPE = "llm-facts/"
-NEAR = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts-dedupe.md
+SAME_COSINE = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts-dedupe.md
 CONTRARY = 0.80  # cosine from which statements that differ in a negation only speak of one thing
 # "My flight is on Friday", said half a year later, is of another flight. "Moved to Friday" is always of the same one.
 PLANS = ("plan/", "appointment/")
@@ -56,7 +56,7 @@ class Resolution:
     """What is to be done with a new fact and with known ones.
 
     `twin` says the same. `ended` are older values, which end at `begins_at`; where there is a `successor` the new value
-    ends too. `contradicted` stay beside it.
+    ends too. `contradicted` ones stay active.
     """
 
     begins_at: datetime
@@ -67,7 +67,7 @@ class Resolution:
 
     @property
     def kind(self) -> Kind:
-        """What the decision is called."""
+        """The name of the decision."""
         if self.twin is not None:
             return "same"
         if self.successor is not None:
@@ -102,7 +102,7 @@ def reconcile(
     if alike and not _is_by_model(fact):  # which says no less: the rules' sentence waits behind it
         return Resolution(begins_at, successor=Successor(begins_at, alike[0].fact.id))
     if new.slot is not None:
-        # What one says of one's own daughter, by her name alone, is said by the subject too.
+        # A statement about one's own daughter, by her name alone, counts as said by the subject.
         kin = bool(new.speaker) and any(one.startswith(f"{new.speaker}'s ") for one in subjects)
         rivals = [one for one in mates if _is_rival(fact, new.slot, said_at, one)]
         found = {one.fact.id for one in rivals}
@@ -140,7 +140,7 @@ def _find_twin(new: ExtractedFact, mates: Iterable[KnownFact]) -> KnownFact | No
 
 def _is_near(new: ExtractedFact, one: KnownFact) -> bool:
     fact, slot = one.fact, new.slot
-    if fact.type != new.fact.type or one.cosine is None or one.cosine < NEAR:
+    if fact.type != new.fact.type or one.cosine is None or one.cosine < SAME_COSINE:
         return False
     if slot is not None and fact.attribute is not None:
         same_value = slot.value.casefold() == (fact.value or "").casefold()
@@ -249,9 +249,9 @@ def _is_rival(new: FactColumns, slot: Slot, said_at: datetime, one: KnownFact) -
 
 
 def _is_elsewhere(slot: Slot, said_at: datetime, attribute: str, value: str, said: datetime) -> bool:
-    """Whether of a country and a town not both can hold: a town that is said later may lie elsewhere, a country not.
+    """Whether a country and a town exclude each other: a town that is said later may lie elsewhere, a country may not.
 
-    "Berlin" and then "Germany" are one place, told less exactly; "Germany" and then "Porto" may be a move.
+    "Berlin" and then "Germany" are one place, said less precisely; "Germany" and then "Porto" may be a move.
     """
     mine, other = slot.attribute.removesuffix(COUNTRY), attribute.removesuffix(COUNTRY)
     if mine != other:  # "I no longer live in Germany"
@@ -262,7 +262,7 @@ def _is_elsewhere(slot: Slot, said_at: datetime, attribute: str, value: str, sai
 
 
 def _is_more_specific(slot: Slot, said_at: datetime, value: str, said: datetime) -> bool:
-    """Whether the later of two jobs is the earlier one told more exactly: "paediatric nurse" after "nurse"."""
+    """Whether the later of two jobs is the earlier one, said more precisely: "paediatric nurse" after "nurse"."""
     if slot.attribute != "job" or slot.many or said_at == said:
         return False
     earlier, later = (slot.value, value) if said_at < said else (value, slot.value)
@@ -279,7 +279,7 @@ def is_other_value(slot: Slot, value: str) -> bool:
 
 
 def is_same_value(value: str, other: str) -> bool:
-    """Whether two values may be one, told more and less exactly: "porto" and "porto portugal"."""
+    """Whether two values may be one, said more and less precisely: "porto" and "porto portugal"."""
     words, others = set(value.casefold().split()), set(other.casefold().split())
     return words <= others or others <= words
 

@@ -6,9 +6,9 @@
 
 There is no third kind. The same messages always give the same facts, and no text raises an error.
 
-A tool's output is never believed alone, whatever is set: it is text of whoever wrote the page, the file or the mail
-that the tool has read. Nor is what a person pastes or quotes, or what the application says is untrusted; a message can
-only lower the trust of its role, since whoever writes a file that is imported writes its metadata too.
+A tool's output is never believed alone, whatever is set: it is a page, a file or a mail that somebody unknown wrote.
+Nor are pasted or quoted texts, or messages that the application marks as untrusted. A message can only lower the trust
+of its role: the writer of an imported file writes its metadata too.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ def _not_own(message: Message, start: int, stop: int) -> bool:
 __all__ = ["THRESHOLD", "FactDraft", "Utterance", "extract"]
 
 CONFIDENCE, QUOTED = 0.9, 0.6
-COVERED = 0.7  # share of a quotation that fills slots, from which it is left out beside them
+COVERED = 0.7  # share of a quotation that fills slots, from which on only the slots are kept
 STATEMENT = "statement"
-LOOSE = (STATEMENT, "plan", "event")  # types that give way to one's own; others say what always holds, or of whom
+LOOSE = (STATEMENT, "plan", "event")  # types that give way to one's own; the others hold always
 SHORT = 100  # characters of a message whose language its words may not tell
 
 
@@ -141,7 +141,7 @@ def extract(
     """Return the facts that a message says, in its order, each once; none for any role but "user".
 
     `before` are up to three messages before it, the newest last: they say whom it is said to, and what "sorry, I meant
-    Tuesday" corrects. `worth` is the least that a quotation must be worth, from 0 to 1; a slot is told at any worth.
+    Tuesday" corrects. `worth` is the least that a quotation must be worth, from 0 to 1; a slot is a fact at any worth.
     `types` are types of one's own with the words by which a quotation, a plan or an event is one.
     """
     if utterance.role != "user":
@@ -188,7 +188,7 @@ def _draft(one: SlotMention, code: str) -> FactDraft:
 def _beside(
     quote: Quotation, fills: Sequence[SlotMention], utterance: Utterance, language: pack.Language | None
 ) -> Iterator[tuple[int, int, Slot | None]]:
-    """Return what of a quotation is told beside slots: all of it, or where they say most, the clauses that they leave.
+    """Return the parts of a quotation that are facts besides its slots: all of it, or clauses that no slot fills.
 
     Words that say what may change have the slot of that, so that no old sentence outlives it.
     """
@@ -212,7 +212,7 @@ def _beside(
 def _parts(
     text: str, start: int, stop: int, fills: Sequence[SlotMention], language: pack.Language
 ) -> Iterator[tuple[int, int, bool]]:
-    """Return the clauses of words; what follows on a date or a dose stands apart, since it does not end with that."""
+    """Return the clauses of words. Words behind a date or a dose stand apart: they do not end with it."""
     for begin, end in clauses_of(text, start, stop, language):
         keyed = [
             one.stop for one in fills if begin < one.stop <= end and "/" in one.slot.attribute and not one.slot.many
@@ -243,8 +243,8 @@ def _merged(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
 
 
 RECIPE = "rules/12"
-BEFORE = 3  # messages that may be needed to understand one
-MOST = 256  # facts of one message: what says more is a paste, and each one is applied with the user's row locked
+MESSAGES_BEFORE = 3  # messages that may be needed to understand one
+MAX_FACTS_PER_MESSAGE = 256  # more are a paste, and each is applied with the user's row locked
 UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}  # speakers without a name
 
 
@@ -267,8 +267,8 @@ class ExtractedFact:
     """A fact that comes in: its columns, the slot that it fills, where it is said, and its vector.
 
     Its state is "quarantined" where who says it is not trusted alone. `said_by_subject` is also true of what speakers
-    say of their own kin, pets and things. `learned_at` is when memstore learnt of it: what a person did to a fact later
-    was done knowing that. A fact that is extracted has one span; one that a person enters several, or none.
+    say of their own kin, pets and things. `learned_at` is when memstore learnt of it: later changes by hand were made
+    knowing that. An extracted fact has one span; one that a person enters has several, or none.
     """
 
     fact: FactColumns
@@ -287,7 +287,7 @@ class ExtractedFact:
 class ExtractedBatch:
     """The facts of the messages up to `to_seq` by a recipe, and where a model was asked for them, what that cost.
 
-    Of its answers so many could not be used, and so much of the others was not believed.
+    `invalid` counts the model's unusable answers, `refused` the facts of others that were not believed.
     """
 
     to_seq: int
@@ -296,6 +296,7 @@ class ExtractedBatch:
     llm_session: LLMSession | None = None
     invalid: int = 0
     refused: int = 0
+    closes_at: None = None
 
 
 class RuleExtractor:
@@ -334,11 +335,11 @@ class RuleExtractor:
             message = batch.messages[place]
             if not message.text or message.role not in self.trust.roles or message.role not in LEVELS:
                 continue
-            utterance = replace(_utterance(message), role=Role.USER)  # whoever is read is read as a person is
-            before = [_utterance(one) for one in batch.messages[max(0, place - BEFORE) : place]]
+            utterance = replace(_utterance(message), role=Role.USER)  # assistants and tools are read as persons are
+            before = [_utterance(one) for one in batch.messages[max(0, place - MESSAGES_BEFORE) : place]]
             found = extract(utterance, before, types=types)
             first = {(one.subject, one.text): one for one in reversed(found)}  # each where it is said first
-            for one in islice(reversed(first.values()), MOST):
+            for one in islice(reversed(first.values()), MAX_FACTS_PER_MESSAGE):
                 yield message, one
 
 

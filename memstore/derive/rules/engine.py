@@ -1,4 +1,4 @@
-"""What the clauses of a message fill: the one engine for all languages.
+"""Fills slots from the clauses of a message: one engine for all languages.
 
     message -> what its author asserts (utterances.py) -> clauses -> subject and predicate -> rules -> slots (slots.py)
 
@@ -29,10 +29,10 @@ from memstore.derive.rules.slots import (
 )
 from memstore.derive.rules.utterances import Sentence, Utterance, in_quotes
 
-LONGEST = 240  # characters of a clause that are read behind its subject
+MAX_CLAUSE_LENGTH = 240  # characters of a clause that are read behind its subject
 MOVED = frozenset(["plan", "dose"])  # slots of which "moved to the 5th", "now at 75" may be said without their names
 FEW_MORE = 3  # words of a clause that a slot may leave
-FEW = 8  # words of a warning that takes the sentence before it
+SHORT_WARNING = 8  # words of a warning that takes the sentence before it
 APART = 5  # words before a clause that say when: "Next year, …"
 _CAPITALS = re.compile(r"\A\W*(?-i:[A-ZÄÖÜ])|(?<=\w[ ,;])[A-ZÄÖÜ][a-zäöüß]")  # of who writes names with them
 _TOKEN = re.compile(r"[^\W_]+(?:['-][^\W_]+)*|\S")
@@ -156,9 +156,9 @@ class _Reader:
         return self.lang.patterns[name].search(text, *bounds) is not None
 
     def _clauses(self) -> bool:
-        """Read the clauses; whether all were, and none was only supposed or told by somebody else."""
+        """Read the clauses; whether all were read, and none was only supposed or said by somebody else."""
         patterns = self.lang.patterns
-        reached = -1  # what a lead-in or a subject reached into is no clause of its own
+        reached = -1  # a part of a lead-in or a subject is no clause of its own
         spans = self._spans()
         for number, (start, _) in enumerate(spans):
             if start <= reached:
@@ -208,7 +208,7 @@ class _Reader:
             self.predicate = self.text[begin:stop]
         elif number == 0:
             self.opening = self.text[start:stop] if len(self.text[start:stop].split()) < APART else ""
-        clause = _Clause(start, begin, words[:LONGEST], self.subject or self.me)
+        clause = _Clause(start, begin, words[:MAX_CLAUSE_LENGTH], self.subject or self.me)
         taken: set[str] = set()
         if own is not None or self._goes_on(start, clause.words):
             self._keep(self._ruled("say", clause, taken))
@@ -228,7 +228,7 @@ class _Reader:
         return joined or self.lang.patterns["bare"].match(self._without_times(words)) is not None
 
     def _at(self, place: int, start: int, subject: Subject | None = None) -> _Clause:
-        return _Clause(start, place, self.text[place : place + LONGEST], subject or self.me)
+        return _Clause(start, place, self.text[place : place + MAX_CLAUSE_LENGTH], subject or self.me)
 
     def _owned(self, start: int, begin: int, taken: set[str]) -> Iterator[SlotMention]:
         """Return what "my name is …" and "my sister's name is …" fill."""
@@ -400,7 +400,7 @@ class _Reader:
         warnings = self.lang.patterns["caution"].finditer(self.utterance.clean_text, start, stop)
         if not any(all(not one.start <= found.start() < one.stop for one in self.found) for found in warnings):
             return []
-        if len(self.text.split()) < FEW and self.last is not None:
+        if len(self.text.split()) < SHORT_WARNING and self.last is not None:
             start = self.last.start
         words = in_quotes(self.utterance.text[start:stop])
         slot, me = slot_types()["caution"], self.utterance.subject

@@ -75,7 +75,7 @@ class SlotType(NamedTuple):
 
     name: str
     type: str  # of the fact
-    many: bool = False  # values stand beside each other
+    many: bool = False  # several values may hold at once
     named: bool = False  # its value is a name
     passing: bool = False  # "this week I'm in Berlin" does not fill it
     former: bool = False  # who has one no longer may have another: "our cat died"
@@ -91,7 +91,7 @@ class Rule:
     source: str  # compiled when a sentence may fit it: most rules never see one
     form: str
     place: tuple[int, bool, int]  # in the file: the first that fits is taken, of one row first what ends
-    anchors: frozenset[str]  # words of which the sentence must have one; empty where none can be told
+    anchors: frozenset[str]  # words of which the sentence must have one; empty if unknown
     ends: bool
     value: str  # where the pattern catches none
     thing: str
@@ -319,7 +319,7 @@ class _Compiler:
         return rf" (?:{self._spelled_out(self._terms.get('closing', '(?!)'))}){_EDGE}"
 
     def _anchors(self, nodes: _Nodes) -> frozenset[str] | None:
-        """Return words of which every match has one, as few and as rare as may be; None where that cannot be told."""
+        """Return words of which every match has one, as few and as rare as may be; None if unknown."""
         every: set[str] = set()
         for branch in nodes:
             told = [found for node in branch if (found := self._told(node)) is not None]

@@ -96,6 +96,7 @@ class SummaryResult:
     before: int
     llm_session: LLMSession | None = None
     closes_at: datetime | None = None
+    recipe: None = None
     reopened: Message | None = None
 
 
@@ -206,7 +207,7 @@ class SummaryDeriver:
         before = sum(segment.tokens for segment, _ in zip(of_messages, written, strict=False))  # level 1 comes first
         # Until a session that goes on is over again, the summary that it has stays.
         reopened = batch.reopened if closed else None
-        return SummaryResult(to_seq, written, [], before, session, closes_at, reopened)
+        return SummaryResult(to_seq, written, [], before, session, closes_at, reopened=reopened)
 
     async def save(self, scope: Transaction, result: SummaryResult) -> dict[str, int]:
         """Store summaries and their chunks."""

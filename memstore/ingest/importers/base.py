@@ -1,7 +1,7 @@
-"""What importers are made of: the class of all of them, what they yield, options, times and ids.
+"""The base of importers: their class, the items that they yield, options, times and ids.
 
 To add a format, write a module with a subclass of `Importer` that has a `name`, `advice` what to do about a damaged
-file, tells by `likeness` how surely a file is of it, and makes records of JSON values in `convert`; list it in
+file, tells by `rate_head` how surely a file is of it, and makes records of JSON values in `convert`; list it in
 `memstore.ingest.importers`. docs/reference/importing.md has an example. `convert` reads a format as its exports are
 written; what it raises of `UNEXPECTED` for another is reported as an `ImportProblem`. What is no JSON overrides
 `read_file`; what must be sorted first, `read`.
@@ -28,12 +28,12 @@ from .files import ONE_FILE, ImportProblem, OnRead, OpenFile, first_head, number
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_PROBLEMS = 10_000  # of a report: a file may be nothing but nonsense
-ERASED = "erased before"  # what is left out as it was erased
+ERASED = "erased before"  # messages that are left out since they were erased
 # In the metadata: the time is that of the message before, of the conversation or of its session; or nobody knows it.
 INHERITED = {"occurred_at": "inherited"}
 IMPORTED = {"occurred_at": "imported"}
 
-# What a reader raises where an export is not as its format has it.
+# Raised by a reader when an export does not follow its format.
 UNEXPECTED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 DateOrder = Literal["dmy", "mdy", "ymd"]
@@ -41,7 +41,7 @@ DateOrder = Literal["dmy", "mdy", "ymd"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """What a file does not say itself, and a callback for progress; each format uses what it needs.
+    """Options for what a file does not say itself, and a callback for progress; each format uses some of them.
 
     `me` is the importing person's name in a chat between people; `timezone` is that of times without a zone;
     `date_order` is how days are written.
@@ -116,10 +116,10 @@ class Importer:
     @classmethod
     def sniff(cls, path: Path) -> float:
         """Return how surely a file or folder is of this format, from 0 to 1."""
-        return cls.likeness(first_head(path, cls.files))
+        return cls.rate_head(first_head(path, cls.files))
 
     @staticmethod
-    def likeness(head: bytes) -> float:
+    def rate_head(head: bytes) -> float:
         """Return how surely a file that begins so is of this format."""
         raise NotImplementedError
 

@@ -28,7 +28,7 @@ class Claude(TreeImporter):
     keys = ("uuid", "name", "created_at", "current_leaf_message_uuid")
 
     @staticmethod
-    def likeness(head: bytes) -> float:
+    def rate_head(head: bytes) -> float:
         """Return 0.95 for a list of conversations with `chat_messages`."""
         return 0.95 if head.startswith(b"[") and "chat_messages" in find_keys(head) else 0.0
 

@@ -33,17 +33,17 @@ OnRead = Callable[[int], None]  # called with how many bytes were read since, as
 HEAD = 64 * 1024
 CHUNK = 256 * 1024
 LONGEST_LINE = 16 * 1024 * 1024  # bytes
-# What one value may have. Real conversations have some megabytes at most; in memory a character takes up to 4 bytes.
+# Bytes of one value. Real conversations have some megabytes at most; in memory a character takes up to 4 bytes.
 LONGEST_VALUE = 64 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-# What reading may raise when the bytes end early or are not what they should be (gzip's own error is an OSError).
+# Errors of reading when the bytes end early or are damaged (gzip's own error is an OSError).
 READ_ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile)
 ONE_FILE = re.compile(r"(?!)")  # wanted of a zip or a folder: nothing
 PRETTY = "write each message as one JSON object on a line of its own, in UTF-8"
 _ANY = re.compile(r"(?s:.*)")
-_HIDDEN = re.compile(r"(?:.*/)?(?:__MACOSX/|\.(?!\.?/)).*")  # what a Mac and file managers leave beside what is packed
+_HIDDEN = re.compile(r"(?:.*/)?(?:__MACOSX/|\.(?!\.?/)).*")  # leftovers of a Mac and of file managers in an archive
 _KEYS = re.compile(rb'"([A-Za-z_0-9]{1,60})"\s*:')
 _NO_SPACE = re.compile(r"[^ \t\n\r]")
 _NEXT_LINE = re.compile(r"(?<=\n)[{\[]")
@@ -316,7 +316,7 @@ class _Window:
         """Read on, at least as much as is held: so a long value is parsed again few times, however long it is."""
         wanted = max(CHUNK, len(self.text) - self.at)
         if wanted > LONGEST_VALUE:
-            raise InvalidInput(f"what begins here is larger than {LONGEST_VALUE:,} characters")
+            raise InvalidInput(f"the value that begins here is larger than {LONGEST_VALUE:,} characters")
         pieces: list[bytes] = []
         try:
             while wanted > 0 and (piece := self._stream.read1(wanted)):

@@ -99,7 +99,7 @@ class OpenAIChats(Importer):
     advice = 'write each conversation as one JSON object on a line of its own, {"messages": […]}'
 
     @staticmethod
-    def likeness(head: bytes) -> float:
+    def rate_head(head: bytes) -> float:
         """Return 0.8 for objects with the keys of the format."""
         return 0.8 if head[:1] in (b"{", b"[") and find_keys(head).issuperset(("messages", "role")) else 0.0
 

@@ -7,8 +7,8 @@
   be given.
 - Everybody is a user with a name, but for `me`, which must be given: those messages have no name, and are the user's
   own.
-- A line that begins with no time goes on with the message before it. What WhatsApp itself says (somebody joined, calls
-  are encrypted) and deleted messages are ignored and counted. A picture that is not in the text is "[image]", a file
+- A line that begins with no time goes on with the message before it. WhatsApp's own lines (somebody joined, calls are
+encrypted) and deleted messages are ignored and counted. A picture that is not in the text is "[image]", a file
   "[name]".
 - Messages bring no ids: they follow from who said what when, as the clock showed it.
 
@@ -28,7 +28,7 @@ from memstore.errors import InvalidInput
 from .base import DateOrder, IgnoredContent, Importer, ImportItem, Message, Record, derive_id, make_storable
 from .files import ImportProblem, OpenFile, printable
 
-_MARKS = "\u200e\u200f\u202a\u202c\ufeff"  # what tells writing to go left or right, and is not seen
+_MARKS = "\u200e\u200f\u202a\u202c\ufeff"  # invisible marks that turn writing left or right
 _TIME = (
     r"(?P<date>\d{1,4}[./-]\s?\d{1,2}[./-]\s?\d{1,4})\.?,?[\s\u202f](?:klo |um |at )?"
     r"(?P<hour>\d{1,2})[:.](?P<minute>\d{2})(?:[:.](?P<second>\d{2}))?"
@@ -57,7 +57,7 @@ class WhatsApp(Importer):
     files = re.compile(r"(?:.*/)?(?:_chat|[^/]*WhatsApp[^/]*)\.txt", re.IGNORECASE)
 
     @staticmethod
-    def likeness(head: bytes) -> float:
+    def rate_head(head: bytes) -> float:
         """Return 0.8 for a text whose first lines begin with times and speakers."""
         lines = head.decode(errors="replace").splitlines()[:20]
         return 0.8 if any(_header(line) for line in lines) else 0.0

@@ -38,7 +38,10 @@ BEARER = HTTPBearer(auto_error=False, description="made by `memstore token creat
 
 
 class Name(Convertor[str]):
-    """A name as one percent-encoded part of a path. What is no UTF-8 becomes what no name may hold."""
+    """A name as one percent-encoded part of a path.
+
+    Bytes that are no UTF-8 become a character that no name may hold.
+    """
 
     regex = "[^/]+"
 

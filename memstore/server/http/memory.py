@@ -59,21 +59,21 @@ def _refuse_file(model: str) -> str:
 
 
 class ContextRequest(StrictModel):
-    """What a context is asked for; what is left out is as the conversation's settings have it, else the system's."""
+    """Options of a context; for those left out the conversation's settings count, else the store's."""
 
     query: str | None = Field(None, description="the question; null: the newest user message is")
     budget: StrictInt | None = Field(None, ge=1, le=MAX_BUDGET, description="the most tokens that it may have")
     reserve: StrictInt | None = Field(None, ge=0, le=MAX_BUDGET, description="tokens of the budget to keep free")
     system: str | None = Field(None, description="the system prompt")
     strategy: list[str | Json] | None = Field(None, description="what compresses the conversation; []: nothing")
-    sections: list[Json] = Field([], description="what sections may take, and texts of your own")
+    sections: list[Json] = Field([], description="limits of sections, and sections with texts of your own")
     viewer: str | None = Field(None, min_length=1, description="who looks")
     visibility: str | None = Field(None, description="the rule by which a viewer sees messages")
     as_of: Moment | None = Field(None, description="of what was known then")
     model: Annotated[str, AfterValidator(_refuse_file)] | None = Field(
         None, min_length=1, max_length=MAX_MODEL_NAME, description="count as this model does"
     )
-    tools: list[Json] = Field([], description="definitions of tools that are sent beside: they are counted")
+    tools: list[Json] = Field([], description="definitions of tools that are sent with it: they are counted")
     format: Literal["openai", "ollama", "anthropic", "text"] = "openai"
     receipt: StrictBool = Field(False, description="whether to give the whole receipt, and not its id alone")
 
@@ -116,7 +116,7 @@ async def build_context(conversation: ConversationDep, body: ContextRequest) -> 
 
 @contexts.get("/receipts/{receipt}")
 async def get_receipt(user: UserDep, receipt: UUID) -> Json:
-    """Return a receipt: what was in a context, what was left out and why."""
+    """Return a receipt: the parts of a context, and why others were left out."""
     return (await user.receipt(receipt)).as_dict()
 
 
@@ -127,7 +127,7 @@ Type = Annotated[
 
 
 class FactFields(StrictModel):
-    """What may be said of a fact; what is left out of a change stays."""
+    """The columns of a fact that may be set; those that a change leaves out stay."""
 
     kind: FactKind | None = None
     subject: str = Field("The user", min_length=1, max_length=MAX_PART)
@@ -188,7 +188,7 @@ async def add_fact(user: UserDep, body: NewFactRequest) -> Fact:
 
 
 class ProfileParams(StrictModel):
-    """How long a profile may be, and of whom."""
+    """The budget of a profile, and the user."""
 
     budget: int = Field(400, ge=1, le=MAX_BUDGET, description="the most tokens that it may have")
     subject: str | None = Field(None, min_length=1, max_length=MAX_PART, description="the one most facts are about")

@@ -64,7 +64,9 @@ def collect_metrics() -> None:
     """Record metrics for /metrics from now on, unless the program has a meter provider of its own."""
     if not isinstance(metrics.get_meter_provider(), MeterProvider):
         reader = PrometheusMetricReader(disable_target_info=True)
-        metrics.set_meter_provider(MeterProvider([reader], resource=Resource.create({"service.name": telemetry.NAME})))
+        metrics.set_meter_provider(
+            MeterProvider([reader], resource=Resource.create({"service.name": telemetry.SERVICE}))
+        )
 
 
 @health.get("/metrics", include_in_schema=False, dependencies=OPERATOR)

@@ -20,7 +20,7 @@ from memstore.models import Fact, Hit, Message, Tier
 from memstore.models.facts import state_of
 
 MAX_TEXT = 20_000  # characters: a message may have megabytes
-MAX_EXCERPT = 600  # characters of a message that stands beside a memory
+MAX_EXCERPT = 600  # characters of a message before or after a memory
 MAX_SOURCES = 10
 DIGITS = 8  # of 10,000 facts two share them in one memory of a hundred, and then both are named
 FACT, MESSAGE, SUMMARY = "fact", "message", "summary"

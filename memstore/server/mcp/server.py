@@ -29,7 +29,7 @@ from memstore.settings import Settings
 from memstore.text import format_day
 
 MAX_FACTS, PROFILE_BUDGET = 500, 600  # facts in one text; tokens
-OVERHEAD = 100_000  # bytes of a request beside its largest message
+OVERHEAD = 100_000  # bytes of a request besides its largest message
 INSTRUCTIONS = (
     "The long-term memory of the user you talk with. Search it (search_memories, or get_context for a whole picture) "
     "before you answer what may depend on what they told earlier. Remember what lasts: add_memory for a fact, "
@@ -41,7 +41,7 @@ SLOW = (
     "This took too long and was given up: ask for less. What it was to store may be there: look before you repeat it."
 )
 
-Expected = MemstoreError | TimeoutError  # what a model may be told
+Expected = MemstoreError | TimeoutError  # errors that a model may read
 
 logger = logging.getLogger("memstore")
 
@@ -146,8 +146,8 @@ async def read_profile() -> str:
 class McpApp:
     """An ASGI application for a route `/mcp/{user}`; `running()` must surround its use, as the lifespan of the server.
 
-    Whoever has the route checks who may ask for which user, and Host and Origin. A call that takes longer than
-    `timeout` seconds is given up.
+    The caller checks the token of the user, and Host and Origin. A call that takes longer than `timeout` seconds is
+    given up.
     """
 
     def __init__(self, store: AsyncMemoryStore, *, timeout: float | None = None) -> None:

@@ -39,7 +39,7 @@ def _about(description: str) -> Any:
     return Field(description=description)
 
 
-# Models write times without a zone, and days, whatever they are told.
+# Models write times without a zone, and days, whatever the schema says.
 Time = Annotated[datetime, AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC))]
 TIME = "ISO 8601 with a zone, such as 2026-11-21T09:30:00+01:00; a day alone is its beginning in UTC."
 Query = Annotated[str, Field(min_length=1, max_length=4000)]
@@ -363,7 +363,7 @@ async def remember_messages(
     info = await target.info()
     last_seq = 0 if info is None else info.last_seq
     columns = {"said_at": "occurred_at", "id": "external_id"}
-    trust = {} if memory.is_trusted else {"metadata": {TRUST: UNTRUSTED}}  # a model may be told to quote its user
+    trust = {} if memory.is_trusted else {"metadata": {TRUST: UNTRUSTED}}  # a model may be asked to quote its user
     kept = await target.add_many(
         [{columns.get(name, name): value for name, value in one if value is not None} | trust for one in messages]
     )

@@ -88,7 +88,7 @@ class EmbeddedServer:
 
 
 def stop(folder: Path) -> bool:
-    """Stop the Postgres of this folder in an orderly way, whoever uses it; False if it was not running."""
+    """Stop the Postgres of this folder in an orderly way, even if others use it; False if it was not running."""
     folder = _check_path(folder)
     with _explain_errors(folder):
         if not (folder / "lock").exists():

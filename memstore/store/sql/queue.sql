@@ -25,7 +25,7 @@ WHERE lock = ANY(%(conversations)s::text[]) AND status IN ('todo', 'doing', 'fai
 GROUP BY lock
 
 -- other_jobs --
--- Jobs that a conversation has beside this one: they wait, or were given up.
+-- Other jobs of a conversation: they wait, or were given up.
 SELECT id FROM procrastinate_jobs
 WHERE lock = %(conversation)s AND id <> %(id)s AND status IN ('todo', 'doing', 'failed')
 LIMIT 1
