@@ -64,7 +64,6 @@ MODEL_RETRY = timedelta(seconds=60)  # until a chat model that is away is asked 
 RETRY_SECONDS = 10  # more before each attempt
 CONNECTIONS = 4  # for the queue: jobs hold none while they work
 QUEUE_WINDOW = 1000  # jobs of a kind that wait
-PAGE = 500
 
 RETRY_TOKENS = 600  # that a second try adds to the prompt: what was wrong with the first answer
 
@@ -337,7 +336,7 @@ async def _enqueue(
     added, is_done, after = 0, True, watermarks.BEGINNING
     while added < room:
         async with database.admin_transaction() as scope:
-            page = await watermarks.unfinished(scope, backfill, unlike=unlike, after=after, limit=PAGE)
+            page = await watermarks.unfinished(scope, backfill, unlike=unlike, after=after)
         if not page:
             return added, is_done
         after = page[-1]

@@ -14,7 +14,6 @@ import numpy as np
 from pydantic import (
     AliasChoices,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     TypeAdapter,
@@ -39,8 +38,7 @@ NotBlank = Annotated[str, Field(pattern=r"\S")]
 Count = Annotated[int, Field(ge=0, le=2**62)]
 Seq = Annotated[int, Field(ge=0, le=10_000_000)]  # of a message: derivers walk over those that are missing
 Share = Annotated[float, Field(ge=0, le=1)]
-FORMER = {"embed": "chunks", "summarize": "summaries"}  # names in exports of versions before the first release
-Deriver = Annotated[Literal["chunks", "summaries", "facts"], BeforeValidator(lambda name: FORMER.get(name, name))]
+Deriver = Literal["chunks", "summaries", "facts"]
 State = Literal["active", "quarantined", "superseded", "retracted", "erased"]
 Action = Literal["superseded", "retracted", "edited", "restored", "conflicted", "resolved", "confirmed", "quarantined"]
 

@@ -251,16 +251,11 @@ async def roles(scope: Transaction, conversation: UUID, after: int = 0) -> dict[
     return {role: (messages, tokens) for role, messages, tokens in rows}
 
 
-async def users(scope: Transaction, *, after: str = "", limit: int = 1000) -> list[tuple[UUID, str]]:
-    """Return ids and names of users whose name sorts after this one; only the operator sees more than one."""
-    return await scope.tuples(SQL["users"], after=after, limit=limit)
-
-
 async def everybody(database: Database, after: str = "") -> AsyncIterator[tuple[UUID, str]]:
     """Return the ids and names of all users, sorted by name; no transaction is open in between."""
     while True:
         async with database.admin_transaction() as scope:
-            page = await users(scope, after=after)
+            page: list[tuple[UUID, str]] = await scope.tuples(SQL["users"], after=after, limit=1000)
         for one in page:
             yield one
         if not page:

@@ -248,16 +248,11 @@ def roles(scope: Transaction, conversation: UUID, after: int = 0) -> dict[str, t
     return {role: (messages, tokens) for role, messages, tokens in rows}
 
 
-def users(scope: Transaction, *, after: str = "", limit: int = 1000) -> list[tuple[UUID, str]]:
-    """Return ids and names of users whose name sorts after this one; only the operator sees more than one."""
-    return scope.tuples(SQL["users"], after=after, limit=limit)
-
-
 def everybody(database: Database, after: str = "") -> Iterator[tuple[UUID, str]]:
     """Return the ids and names of all users, sorted by name; no transaction is open in between."""
     while True:
         with database.admin_transaction() as scope:
-            page = users(scope, after=after)
+            page: list[tuple[UUID, str]] = scope.tuples(SQL["users"], after=after, limit=1000)
         for one in page:
             yield one
         if not page:

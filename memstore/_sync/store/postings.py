@@ -51,18 +51,11 @@ class Matches:
     postings: dict[int, Postings]
 
 
-def matches(
-    scope: Transaction,
-    terms: Sequence[int],
-    posted: int,
-    as_of: datetime | None = None,
-    *,
-    most: int = MOST_READ,
-) -> Matches:
+def matches(scope: Transaction, terms: Sequence[int], posted: int, as_of: datetime | None = None) -> Matches:
     """Return who has these terms, of all chunks or of those that there were at a moment.
 
     Chunks up to number `posted` are looked up in postings, which know no moments: with one, all chunks are read. The
-    rarest terms are read first; those with which more than `most` postings would be read are left out, but never all.
+    rarest terms are read first; others that would exceed `MOST_READ` postings are left out, but never all.
     """
     once = list(dict.fromkeys(terms))
     found = {term: [_unpack(())] for term in once}
@@ -72,7 +65,7 @@ def matches(
     after = posted if as_of is None else 0
     if after:
         holding |= dict(scope.tuples(SQL["holding"], terms=once))
-        once = _select_rarest(holding, most)
+        once = _select_rarest(holding, MOST_READ)
         for term, chunks in scope.binary(SQL["postings"], terms=once):
             found[term].append(_unpack(np.frombuffer(chunks, POSTING)))
     late = scope.tuples(SQL["matching"], terms=list(holding), after=after, as_of=as_of)

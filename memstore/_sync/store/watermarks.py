@@ -54,6 +54,7 @@ class PendingMessages(NamedTuple):
         return PendingMessages(self.deriver, *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
 
 
+PAGE = 500  # conversations read at once
 BEGINNING = ConversationKey(LEAST_ID, LEAST_ID)
 
 
@@ -64,10 +65,9 @@ def pending_work(
     only: UUID | None,
     conversation: UUID | None = None,
     after: PendingWork | None = None,
-    limit: int = 500,
 ) -> list[PendingWork]:
     """Return conversations in which a deriver is behind, in the order of ids; those of one user with `only`."""
-    values = {"deriver": deriver, "only": only, "conversation_id": conversation, "limit": limit}
+    values = {"deriver": deriver, "only": only, "conversation_id": conversation, "limit": PAGE}
     return scope.all(SQL["pending"], PendingWork, **values, **_after(after))
 
 
@@ -96,10 +96,9 @@ def unfinished(
     *,
     unlike: Collection[UUID] = (),
     after: ConversationKey = BEGINNING,
-    limit: int = 500,
 ) -> list[ConversationKey]:
     """Return conversations in which a deriver may work, by id: of `backfill`, or with None of none in `unlike`."""
-    values = {"backfill": backfill, "open": list(unlike), "limit": limit}
+    values = {"backfill": backfill, "open": list(unlike), "limit": PAGE}
     return scope.all(SQL["unfinished"], ConversationKey, **values, **_after(after))
 
 

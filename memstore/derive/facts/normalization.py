@@ -98,12 +98,10 @@ def is_denied(text: str) -> bool:
     return content_words(text)[-1:] == (NOT,)
 
 
-def adds_nothing(text: str, other: str, *, subject: str = "", also: str = "") -> bool:
-    """Whether `other` says nothing beyond `text`, the name of the `subject` and the words of `also`."""
+def adds_nothing(text: str, other: str, *, subject: str) -> bool:
+    """Whether `other` says nothing beyond `text` and the name of the `subject`."""
     words, others = set(content_words(text)), set(content_words(other))
-    return (NOT in words) == (NOT in others) and others <= words | set(content_words(subject)) | set(
-        content_words(also)
-    )
+    return (NOT in words) == (NOT in others) and others <= words | set(content_words(subject))
 
 
 # -- slots
