@@ -208,7 +208,7 @@ def load(given: Mapping[str, Any]) -> Settings:
     shown = [(name, "…" if name.endswith(("_key", "_url")) else repr(each["input"])[:60], each) for name, each in wrong]
     raise ConfigurationError(
         "; ".join(
-            f"{_named_at(name, _source(name, given, file))}={value}: {each['msg'].removeprefix('Value error, ')}"
+            f"{_with_source(name, _source(name, given, file))}={value}: {each['msg'].removeprefix('Value error, ')}"
             for name, value, each in shown
         )
     )
@@ -226,7 +226,7 @@ def describe() -> list[SettingInfo]:
 def source_of(name: str, value: Any) -> str:
     """Return an option with this value as messages name it: with the variable or the file that says so, if any."""
     option = next(info for info in describe() if info.name == name)
-    return f"{name if option.value != value else _named_at(name, option.source)}={value!r:.60}"
+    return f"{name if option.value != value else _with_source(name, option.source)}={value!r:.60}"
 
 
 def _source(name: str, given: Mapping[str, Any], file: Mapping[str, Any]) -> str:
@@ -236,7 +236,7 @@ def _source(name: str, given: Mapping[str, Any], file: Mapping[str, Any]) -> str
     return variable or (str(file_path()) if name in file else "default")
 
 
-def _named_at(name: str, source: str) -> str:
+def _with_source(name: str, source: str) -> str:
     if source in ("given", "default"):
         return name
     return source if source.upper() == f"MEMSTORE_{name.upper()}" else f"{source}: {name}"

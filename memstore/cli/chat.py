@@ -205,7 +205,7 @@ class _Session:
             echo_hint("stopped; what you said is stored, the unfinished answer is not")
             return False
         if common.as_json:
-            shown = {"answer": answer.text, "ended": _ended(answer), "tokens": int(context.tokens)}
+            shown = {"answer": answer.text, "ended": _end_reason(answer), "tokens": int(context.tokens)}
             counts = {"prompt_tokens": answer.prompt_tokens, "answer_tokens": answer.completion_tokens}
             print_json(shown | counts | {"window": self._window, "receipt": context.receipt.id})
         return True
@@ -225,7 +225,7 @@ class _Session:
             raise
         self._end_line()
         if answer.text.strip():
-            self.scope.add("assistant", answer.text, metadata={"model": name, "ended": _ended(answer)})
+            self.scope.add("assistant", answer.text, metadata={"model": name, "ended": _end_reason(answer)})
         if answer.prompt_tokens is not None and (excess := answer.prompt_tokens - context.tokens) > margin:
             self.margin = excess + excess // 4
             echo_hint(f"the server counted {excess} tokens more than {context.receipt.counter} did; room is kept free")
@@ -324,5 +324,5 @@ def _format(model: str) -> str:
     return "ollama" if model.startswith("ollama:") else "openai"
 
 
-def _ended(answer: RawAnswer) -> str:
+def _end_reason(answer: RawAnswer) -> str:
     return "stop" if answer.is_whole else "length"

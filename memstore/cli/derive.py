@@ -61,10 +61,10 @@ def derive(
         echo_hint(f"waiting: {waiting}")
     if report.invalid_responses:
         echo_hint(
-            f"{report.invalid_responses} answers of a chat model are of no use: memstore doctor; --redo asks again"
+            f"{report.invalid_responses} answers of a chat model cannot be used: memstore doctor; --redo asks again"
         )
     if report.refused:
-        echo_hint(f"{report.refused} things that a chat model said were not believed: memstore doctor says why")
+        echo_hint(f"{report.refused} facts of a chat model were refused: memstore doctor says why")
     if report.failed:
         echo_hint(f"failed for {len(report.failed)}; memstore --verbose derive shows where")
     raise typer.Exit(1 if report.failed else 0)
@@ -101,11 +101,11 @@ def worker(concurrency: ConcurrencyOption = 4) -> None:
 
 
 def jobs(
-    failed: Annotated[bool, flag("--failed", "Those that were given up.")] = False,
-    retry: Annotated[bool, flag("--retry", "Let those that were given up wait again, first.")] = False,
+    failed: Annotated[bool, flag("--failed", "List failed jobs instead.")] = False,
+    retry: Annotated[bool, flag("--retry", "Queue failed jobs again first.")] = False,
     limit: LimitOption = 1000,
 ) -> None:
-    """List the jobs that wait or run, or those that were given up.
+    """List the jobs that wait or run, or failed ones.
 
     JSON: {"counts": {state: integer}, "jobs": [as rows]}.
     """
@@ -144,7 +144,7 @@ def plan(
         echo_hint("how long it takes is known after a first backfill; while one runs, it shows the time left")
     else:
         took = f"{format_seconds(plan.seconds)}{format_cost(plan.cost)}"
-        echo_hint(f"about {took}, by what this store's calls and earlier backfills took")
+        echo_hint(f"about {took}, by this store's earlier calls and backfills")
     if any(each.assumed for each in plan.derivers.values()):
         echo_hint("the tokens of calls are assumed: no call of this model was measured yet")
 
@@ -237,7 +237,7 @@ def _work(start: Callable[[WorkingStore], Awaitable[UUID]], detach: bool, concur
     status = asyncio.run(run())
     _print_status(status)
     if detach:
-        echo_hint("workers do it: memstore worker; memstore backfill status tells how far they are")
+        echo_hint("workers do it: memstore worker; memstore backfill status shows how far they are")
     elif status.backfill.state != "done":
         echo_hint("memstore backfill resume goes on with it")
     raise typer.Exit(0 if detach or (status.backfill.state == "done" and not status.left) else 1)

@@ -26,14 +26,14 @@ RESTORED = ("users", "conversations", "summaries", "facts", "documents")
 
 def import_(
     files: Annotated[list[Path], typer.Argument(help="Files, zips or folders; - is memstore's own on stdin.")],
-    user: Annotated[str | None, name_option("Whose it is, where the file names nobody.", "--user", "-u")] = None,
+    user: Annotated[str | None, name_option("The user, where the file names none.", "--user", "-u")] = None,
     format: Annotated[str, option("NAME", "Format of the files: memstore, jsonl, chatgpt, claude …")] = "auto",
-    me: Annotated[str | None, name_option("Who of a chat between people you are: whatsapp, slack.")] = None,
-    timezone: Annotated[str | None, option("ZONE", "Of times that have none, such as Europe/Berlin: whatsapp.")] = None,
+    me: Annotated[str | None, name_option("Your name in the chat: whatsapp, slack.")] = None,
+    timezone: Annotated[str | None, option("ZONE", "Of times without one, such as Europe/Berlin: whatsapp.")] = None,
     date_order: Annotated[
-        Literal["dmy", "mdy", "ymd"] | None, typer.Option(help="How days are written: whatsapp.")
+        Literal["dmy", "mdy", "ymd"] | None, typer.Option(help="Order of day, month and year: whatsapp.")
     ] = None,
-    untrusted: Annotated[bool, flag("--untrusted", "Facts that only it says wait to be confirmed.")] = False,
+    untrusted: Annotated[bool, flag("--untrusted", "Quarantine facts that come only from these files.")] = False,
 ) -> None:
     """Take history in: memstore-jsonl, or an export of ChatGPT, Claude, Gemini, OpenAI, LangChain, Slack, WhatsApp…
 
@@ -110,7 +110,7 @@ def export(
         str, typer.Argument(metavar="[PATH|-]", help="A file, gzipped where it ends in .gz; - is stdout.")
     ] = STDOUT,
     user: Annotated[list[str] | None, name_option("Of this user; may be repeated.", "--user", "-u")] = None,
-    no_derived: Annotated[bool, flag("--no-derived", "Without what was made of messages: to be made there.")] = False,
+    no_derived: Annotated[bool, flag("--no-derived", "Without derived rows: the importing store makes them.")] = False,
 ) -> None:
     """Write memory to a file: messages, summaries, facts with their history, documents, settings; a JSON object a line.
 

@@ -81,11 +81,11 @@ def context(
     user: UserOption,
     conversation: ConversationOption,
     query: Annotated[str | None, typer.Argument(help="The question; by default the newest user message.")] = None,
-    budget: Annotated[int | None, option("N", "The most tokens that it may have.", "--budget", "-b", min=1)] = None,
+    budget: Annotated[int | None, option("N", "The most tokens of the context.", "--budget", "-b", min=1)] = None,
     system: Annotated[str | None, option("TEXT", "A system prompt.")] = None,
     reserve: Annotated[int | None, option("N", "Tokens of the budget to keep free.", min=0)] = None,
-    strategy: Annotated[list[str] | None, option("NAME", "Compress by it; may be repeated. none: by nothing.")] = None,
-    model: Annotated[str | None, option("NAME", "Count as this model does, such as gpt-4o.")] = None,
+    strategy: Annotated[list[str] | None, option("NAME", "A strategy; may be repeated. none: no compression.")] = None,
+    model: Annotated[str | None, option("NAME", "Count tokens as this model does, such as gpt-4o.")] = None,
     as_of: AsOfOption = None,
     format: Annotated[
         Literal["openai", "ollama", "anthropic", "text"], typer.Option(help="How it is written.")

@@ -327,7 +327,7 @@ class AsyncConversationScope:
         """Return the newest `n` of them, in order."""
         check_number(n, "n", 0, MOST_ROWS)
         async with self._database.user_transaction(self.user.id) as scope:
-            cleared = await self._cleared(scope)
+            cleared = await self._cleared_seq(scope)
             newest = await messages.newest(scope, self.id, limit=n) if n else []
         return [message for message in reversed(newest) if message.seq > cleared]
 
@@ -339,7 +339,7 @@ class AsyncConversationScope:
     async def count(self) -> int:
         """Return how many there are."""
         async with self._database.user_transaction(self.user.id) as scope:
-            roles = await messages.roles(scope, self.id, await self._cleared(scope))
+            roles = await messages.roles(scope, self.id, await self._cleared_seq(scope))
         return sum(count for count, _ in roles.values())
 
     async def clear(self) -> None:
@@ -358,7 +358,7 @@ class AsyncConversationScope:
         """
         check_number(max_tokens, "max_tokens", 1, 10**9)
         async with self._database.user_transaction(self.user.id) as scope:
-            cleared = await self._cleared(scope)
+            cleared = await self._cleared_seq(scope)
             oldest = await messages.messages(scope, self.id, from_seq=cleared + 1, limit=MOST_INSTRUCTIONS)
             newest = await messages.newest(scope, self.id, limit=min(max_tokens, MOST_ROWS))  # each has a token or more
         opening = list(takewhile(lambda message: message.role in INSTRUCTIONS, oldest))
@@ -373,7 +373,7 @@ class AsyncConversationScope:
         """
         async with self._database.user_transaction(self.user.id) as scope:
             own = await messages.settings_of(scope, self.id)
-            recent = await messages.roles(scope, self.id, messages.cleared(own))
+            recent = await messages.roles(scope, self.id, messages.cleared_seq(own))
             every = await messages.roles(scope, self.id)
         settings = effective_settings(own, self._runtime.settings)
         return Statistics(
@@ -393,11 +393,11 @@ class AsyncConversationScope:
 
     async def _since_cleared(self, roles: list[str] | None = None) -> list[Message]:
         async with self._database.user_transaction(self.user.id) as scope:
-            cleared = await self._cleared(scope)
+            cleared = await self._cleared_seq(scope)
             return await messages.messages(scope, self.id, from_seq=cleared + 1, roles=roles)
 
-    async def _cleared(self, scope: Transaction) -> int:
-        return messages.cleared(await messages.settings_of(scope, self.id))
+    async def _cleared_seq(self, scope: Transaction) -> int:
+        return messages.cleared_seq(await messages.settings_of(scope, self.id))
 
 
 def _fit(opening: list[Message], newest: list[Message], max_tokens: int, counter: TokenCounter) -> list[Json]:

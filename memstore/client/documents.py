@@ -122,11 +122,11 @@ class AsyncDocuments:
                 await embedding_models.lock_active(scope, embedder)
             if unchanged is not None:
                 await chunks.lock_user(scope)  # a document that is not there cannot be locked
-                rows = await documents.locked(scope, document_ids)
+                rows = await documents.lock(scope, document_ids)
                 if not unchanged({(row.namespace, row.key): row for row in rows}):
-                    raise Conflict("A document was changed meanwhile; read it again. Nothing was written.")
+                    raise Conflict("A document was changed meanwhile. Nothing was written: read it again.")
             elif len(document_ids) > 1:
-                await documents.locked(scope, document_ids)
+                await documents.lock(scope, document_ids)
             if removed:
                 await documents.remove(scope, removed)
             if written:
@@ -155,7 +155,7 @@ class AsyncDocuments:
         wanted = Wanted([*prefix], _parse_conditions(where or {}), limit, offset, expired)
         if query is not None:
             check_text(query, "the query")
-        embedder = await self._serving() if query and query.strip() else None
+        embedder = await self._load_serving_embedder() if query and query.strip() else None
         vector = None if embedder is None else await to_thread(embedder.embed_query, query or "")
         async with self._database.user_transaction(self._user_id) as scope:
             if vector is None:
@@ -198,7 +198,7 @@ class AsyncDocuments:
         check_text(key, "the key of a document")
         return ids.document_id(self._user_id, tuple(namespace), key)
 
-    async def _serving(self) -> Embedder | None:
+    async def _load_serving_embedder(self) -> Embedder | None:
         """Return the application's own embedder, else the one that serves the user, else the settings'."""
         if self._embedder is not None:
             return self._embedder
@@ -217,7 +217,7 @@ class AsyncDocuments:
         written = [Written(tuple(document.namespace), document.key, document.value, document.ttl) for document in new]
         texts = [_texts_of(document) for document in new]
         flat = [text for by_path in texts for text in by_path.values()]
-        embedder = await self._serving() if flat else None
+        embedder = await self._load_serving_embedder() if flat else None
         if embedder is not None:
             vectors = iter(await to_thread(embed_texts, embedder, flat))
             written = [

@@ -264,8 +264,8 @@ class AsyncMemoryStore:
         ):
             if untrusted:
                 raise InvalidInput(
-                    "This is an export of memstore's, whose facts come in as it has them. Nothing was imported: take "
-                    "it in as trusted, or not at all."
+                    "This is an export of memstore, whose facts keep their states. Nothing was imported: import it "
+                    "as trusted, or not at all."
                 )
             from memstore.export.restore import restore
 

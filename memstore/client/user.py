@@ -263,7 +263,7 @@ class AsyncUserScope(AsyncUserFacts):
         if not isinstance(receipt, Receipt):
             receipt = await self.receipt(receipt)
         if receipt.conversation_id is None:
-            raise InvalidInput("This receipt is of no conversation: it was not made by conversation.context().")
+            raise InvalidInput("This receipt has no conversation: it was not made by conversation.context().")
         async with self._database.user_transaction(self.id) as scope:
             return await replay(scope, receipt, format)
 

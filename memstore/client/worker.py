@@ -46,7 +46,7 @@ class WorkingStore(AsyncMemoryStore):
         `on_call` gets a `CallProgress` as each call of a chat model begins here and as it ends, in another thread.
         """
         worker = await self.worker(concurrency, only=backfill, on_call=on_call)
-        with stopped_by_signals(worker):
+        with stop_on_signals(worker):
             working = asyncio.create_task(worker.run())
             try:
                 while (status := await self.backfills.status(backfill)).backfill.state == "running":
@@ -74,13 +74,13 @@ async def work(
     """
     async with await WorkingStore.open(url, settings=settings) as store:
         worker = await store.worker(concurrency, on_call=on_call)
-        with stopped_by_signals(worker):
+        with stop_on_signals(worker):
             await worker.run()
         return dict(worker.made)
 
 
 @contextmanager
-def stopped_by_signals(worker: Stoppable) -> Iterator[None]:
+def stop_on_signals(worker: Stoppable) -> Iterator[None]:
     """Stop a worker or a server at the first signal; the next one ends the process as it would any other."""
     loop = asyncio.get_running_loop()
 

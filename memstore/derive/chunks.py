@@ -50,7 +50,7 @@ class ChunkBatch:
 async def find_batch_end(scope: Transaction, work: PendingWork, limit: int) -> int:
     """Return the number of the last message of the next batch."""
     last = min(work.last_seq, work.done_seq + limit)
-    return await messages.within(scope, work.conversation_id, work.done_seq + 1, last, BATCH_TOKENS)
+    return await messages.last_within(scope, work.conversation_id, work.done_seq + 1, last, BATCH_TOKENS)
 
 
 async def load_next_messages(scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:

@@ -86,7 +86,7 @@ async def _move(
         async with database.user_transaction(user) as scope:
             await chunks.lock_user(scope)
             bare = await embedding_models.chunks_without_vector(scope, model.id, limit=BATCH)
-            texts = await documents.lacking(scope, model.id, limit=BATCH)
+            texts = await documents.lacking_texts(scope, model.id, limit=BATCH)
             if len(bare) + len(texts) >= BATCH:  # derivers are not to wait for that
                 continue
             made = await chunks.add_vectors(scope, await to_thread(_embed_chunks, dependencies, bare), model.id)
@@ -222,7 +222,7 @@ async def _fill_documents(
     """
     while True:
         async with database.user_transaction(user) as scope:
-            batch = await documents.lacking(scope, model, limit=BATCH)
+            batch = await documents.lacking_texts(scope, model, limit=BATCH)
         if not batch:
             return
         vectors = await to_thread(_embed_documents, dependencies, batch)

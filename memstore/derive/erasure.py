@@ -23,7 +23,7 @@ from memstore import ids
 from memstore._compat import to_thread
 from memstore.derive.facts.deriver import reapply
 from memstore.derive.facts.normalization import content_words
-from memstore.derive.facts.rule_extractor import MESSAGES_BEFORE
+from memstore.derive.facts.rule_extractor import LOOKBACK
 from memstore.errors import DatabaseError, NotFound
 from memstore.models import Certificate, ErasureScope, EventType, ScanResult
 from memstore.store import erasure, fact_history, facts, postings, queue, tombstones, vector_indexes
@@ -78,7 +78,7 @@ async def erase(database: Database, target: ErasureTarget, *, dry_run: bool = Fa
 async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certificate:
     is_user = target.scope == ErasureScope.USER
     async with database.user_transaction(target.user_id) as scope:
-        models = await vector_indexes.indexed(scope) if is_user else []
+        models = await vector_indexes.indexed_models(scope) if is_user else []
         certificate = await _remove(scope, target, ids.uuid7())
         if dry_run:
             raise _RolledBack(replace(certificate, id=None, recorded_at=None))
@@ -208,7 +208,7 @@ async def _remove_rows(
     if locked.posted:  # postings hold chunks by number: the next maintenance of the user makes them anew
         removal.counts["term_postings"] += await postings.forget(scope)
     removal.counts.update(await erasure.remove_facts(scope, gone, ids))
-    await facts.first_said(scope, staying)
+    await facts.recompute_first_said(scope, staying)
     for fact in await fact_history.restore_orphaned(scope, actor=ACTOR) if gone else []:
         await reapply(scope, fact, actor=ACTOR)
     await erasure.forget_replaced(scope, gone)
@@ -268,7 +268,7 @@ async def _find_facts_read_with(
     following = [
         fact
         for conversation, own in runs.items()
-        for fact in await erasure.facts_after(scope, conversation, [last for _, last in own], MESSAGES_BEFORE)
+        for fact in await erasure.facts_after(scope, conversation, [last for _, last in own], LOOKBACK)
     ]
     erased = set(content_words(" ".join(await erasure.texts(scope, messages)))) if following else set()
     return [

@@ -169,7 +169,7 @@ class CallMeter:
         """Raise `ModelUnavailable` if the day's tokens are used up: pending work waits, as for a model away."""
         if self.left is not None and self.left <= 0:
             raise ModelUnavailable(
-                "The tokens that chat models may use in a day are used up; what is pending waits for tomorrow (UTC). "
+                "The tokens that chat models may use in a day are used up; pending messages wait for tomorrow (UTC). "
                 "MEMSTORE_LLM_DAILY_TOKENS sets their number."
             )
 

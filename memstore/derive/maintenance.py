@@ -37,7 +37,7 @@ async def apply_retention(database: Database, user: UUID, settings: Settings) ->
     events, receipts = timedelta(days=settings.event_retention_days), timedelta(days=settings.receipt_retention_days)
     async with database.user_transaction(user) as scope:
         await erasure.trim(scope, events=now - events, receipts=now - receipts)
-        expired = await erasure.expired(scope, settings.message_retention_days)
+        expired = await erasure.expired_conversations(scope, settings.message_retention_days)
     erased = 0
     for conversation in expired:
         target = ErasureTarget(ErasureScope.RETENTION, user, conversation.conversation_id, before=conversation.before)
@@ -90,7 +90,7 @@ async def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
     after = reach.posted
     while reach.last_chunk - after >= postings.MIN_POSTED_AT_ONCE:
         async with database.user_transaction(user) as scope:
-            run = await postings.unposted(scope, after)
+            run = await postings.next_run(scope, after)
         if not run.chunks:  # the last ones are gone
             return
         async with database.user_transaction(user, async_commit=True) as scope:

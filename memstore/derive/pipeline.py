@@ -154,7 +154,7 @@ async def derive(
     async with database.admin_transaction() as scope:
         run = RunState(progress, Counter(await watermarks.backlog(scope, only=only.user)))
         meter = CallMeter(lambda call: on_call(run.complete(call)))
-        meter.left = await llm_usage.left(scope, dependencies.settings.llm_daily_tokens)
+        meter.left = await llm_usage.tokens_left(scope, dependencies.settings.llm_daily_tokens)
     dependencies = replace(dependencies, meter=meter)
     derivers = make_derivers(dependencies)
     calls = [partial(_run_deriver, database, deriver, only, redo, run) for deriver in derivers]

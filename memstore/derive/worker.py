@@ -191,7 +191,7 @@ class Worker:
         try:
             if self._settings.llm_daily_tokens is not None:
                 async with self._database.admin_transaction() as scope:  # others may have used some of today's tokens
-                    left = await llm_usage.left(scope, self._settings.llm_daily_tokens)
+                    left = await llm_usage.tokens_left(scope, self._settings.llm_daily_tokens)
                     self.meter.left = left
             with operation_span("derive") as span:
                 is_behind, next_facts = await self._make_steps(place, run, queue.is_of_backfill(job.priority))
@@ -389,8 +389,9 @@ class CappedChatModel:
             await backfills.halt(scope, self._backfill, backfills.PAUSED, backfills.TOKENS)
             (row,) = await backfills.backfills(scope, self._backfill)
         raise ModelUnavailable(
-            f"The backfill {self._backfill} is {row.state}: a call of up to {tokens} tokens may not be made, of "
-            f"{row.max_tokens} there are {row.spent_tokens + row.taken_tokens} spent. What is pending waits."
+            f"The backfill {self._backfill} is {row.state}: of its {row.max_tokens} tokens "
+            f"{row.spent_tokens + row.taken_tokens} are spent, too few are left for a call of up to {tokens}. "
+            "Pending messages wait."
         )
 
     async def _settle(self, taken: int, usage: Usage) -> None:

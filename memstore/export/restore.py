@@ -160,7 +160,7 @@ class _Restore:
         """
         if self.user is not None:
             async with self.database.user_transaction(self.user_id) as scope:
-                await archive.pend(scope)
+                await archive.make_pending(scope)
 
     async def _user(self, where: str, line: UserLine) -> None:
         self.user_line = line
@@ -214,10 +214,10 @@ class _Restore:
     async def _new_messages(self, scope: Transaction, rows: Sequence[Entry[Message]]) -> list[Entry[Message]]:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
         conversation = rows[0].item.conversation_id
-        mark = await archive.embedded(scope, conversation)
+        mark = await archive.last_with_chunks(scope, conversation)
         known = await messages.known(scope, [one.item.id for one in rows])
         erased = await tombstones.erased_messages(scope, [one.item for one in rows if one.item.id not in known])
-        taken = await archive.taken(scope, conversation, [one.item.seq for one in rows])
+        taken = await archive.taken_numbers(scope, conversation, [one.item.seq for one in rows])
         new = []
         for one in rows:
             message = one.item

@@ -338,12 +338,12 @@ def speaker_label(role: str, name: object = None) -> str:
 def summaries_text(summaries: Sequence[Summary]) -> str:
     """Return the summaries, the oldest first; "" for none."""
     ordered = sorted(summaries, key=lambda one: (one.from_seq, -one.level))
-    return _fenced("summaries", [indent(summary.text) for summary in ordered])
+    return _fence("summaries", [indent(summary.text) for summary in ordered])
 
 
 def pinned_facts_text(facts: Sequence[Hit]) -> str:
     """Return facts that hold whatever is asked, the oldest first; "" for none."""
-    return _fenced("standing", [fact_line(fact) for fact in sorted(facts, key=_order)])
+    return _fence("standing", [fact_line(fact) for fact in sorted(facts, key=_order)])
 
 
 def section_text(section: CustomSection) -> str:
@@ -360,15 +360,15 @@ def section_lines(text: str) -> str:
 def memory_text(facts: Sequence[Hit], hits: Sequence[Hit]) -> str:
     """Return facts and hits for the question; "" for none."""
     facts_lines = [FACTS_HEAD, *map(fact_line, facts)] if facts else []
-    return _fenced("memory", [*facts_lines, *([HITS_HEAD, *_hit_lines(hits)] if hits else [])])
+    return _fence("memory", [*facts_lines, *([HITS_HEAD, *_hit_lines(hits)] if hits else [])])
 
 
 def record_text(blocks: Sequence[Block]) -> str:
     """Return adjacent blocks, which strategies wrote, as one record; "" for none."""
-    return _fenced("record", [indent(block.text) for block in blocks])
+    return _fence("record", [indent(block.text) for block in blocks])
 
 
-def _fenced(name: str, lines: Sequence[str]) -> str:
+def _fence(name: str, lines: Sequence[str]) -> str:
     head, foot = fence(name)
     return "\n".join([head, *lines, foot]) if lines else ""
 

@@ -164,7 +164,7 @@ class Redactor:
         for what, name in names.items():
             if name is not None and (found := self.find(name)):
                 raise InvalidInput(
-                    f"The {what.replace('_', ' ')} holds what looks like a secret ({found[0].kind}), and names are not "
+                    f"The {what.replace('_', ' ')} seems to hold a secret ({found[0].kind}), and names are not "
                     "masked, since ids follow from them. Nothing was stored: give another name, or take the kind out "
                     "of mask_kinds."
                 )

@@ -195,7 +195,7 @@ def check_query(query: str, min_score: object = None) -> None:
     """Raise `InvalidInput` for a query that is no text, or blank, and for a least score that is no number."""
     check_text(query, "the query")
     if not query.strip():
-        raise InvalidInput(f"query={query!r:.60} asks for nothing; give a question, or some words of what was said.")
+        raise InvalidInput(f"query={query!r:.60} is empty; give a question, or some words of a message.")
     if min_score is not None and (not isinstance(min_score, Real) or math.isnan(min_score)):
         raise InvalidInput(f"min_score={min_score!r:.60}: give a number, or None for any score.")
 
@@ -316,11 +316,11 @@ def validate_fact_types(value: object) -> Json | None:
         return None
     check_json(value, "fact_types")
     if not isinstance(value, dict) or len(value) > MOST_TYPES:
-        raise InvalidInput(f"fact_types: give a dict of at most {MOST_TYPES} names, each with what it is.")
+        raise InvalidInput(f"fact_types: give a dict of at most {MOST_TYPES} names, each with a description.")
     for name in value:
         if not isinstance(name, str) or not _TYPE_NAME.fullmatch(name) or name in FACT_TYPES:
             raise InvalidInput(
-                f"fact_types: {name!r:.60} is no name for a type of your own: give one of at most 40 small letters, "
+                f"fact_types: {name!r:.60} cannot name a type of your own: give at most 40 small letters, "
                 f"digits and _, and none of memstore's ({', '.join(FACT_TYPES)})."
             )
     try:

@@ -50,7 +50,7 @@ def load(model: str, settings: Settings) -> ServedChatModel:
     """Return the chat model of this name, as `ollama list` shows it. Asks the server nothing yet."""
     server = OllamaServer(settings.ollama_url)
     return ServedChatModel(
-        OllamaChat(_checked(model), server, settings.ollama_num_ctx),
+        OllamaChat(_require_model(model), server, settings.ollama_num_ctx),
         window=settings.ollama_num_ctx,
         timeout=settings.ollama_timeout_seconds,
         timeout_setting="MEMSTORE_OLLAMA_TIMEOUT_SECONDS",
@@ -59,11 +59,11 @@ def load(model: str, settings: Settings) -> ServedChatModel:
 
 def load_embedder(model: str, settings: Settings) -> ServedEmbedder:
     """Return the embedder of this name, as `ollama list` shows it. Asks the server nothing yet."""
-    endpoint = OllamaEmbeddings(_checked(model).partition("#")[0], OllamaServer(settings.ollama_url))
+    endpoint = OllamaEmbeddings(_require_model(model).partition("#")[0], OllamaServer(settings.ollama_url))
     return ServedEmbedder.of(endpoint, settings)
 
 
-def _checked(model: str) -> str:
+def _require_model(model: str) -> str:
     if not model:
         raise ProviderMissing("Write ollama:NAME, with the name that `ollama list` shows.")
     return model

@@ -57,7 +57,7 @@ def load(model: str, settings: Settings) -> ServedChatModel:
     """Return the chat model of this name. Asks the server nothing yet."""
     server = _server(settings, None, None)
     return ServedChatModel(
-        OpenAIChat(_checked(model), server),
+        OpenAIChat(_require_model(model), server),
         window=settings.openai_context_tokens,
         untold_window=LOCAL_WINDOW if server.is_local else WINDOW,
         timeout=settings.openai_timeout_seconds,
@@ -68,17 +68,17 @@ def load(model: str, settings: Settings) -> ServedChatModel:
 def load_embedder(model: str, settings: Settings) -> ServedEmbedder:
     """Return the embedder of this name; "@URL" behind it is left out: `embedding_url` says where it is."""
     server = _server(settings, settings.embedding_url, settings.embedding_api_key)
-    name = _checked(model).partition("@http")[0].partition("#")[0]
+    name = _require_model(model).partition("@http")[0].partition("#")[0]
     return ServedEmbedder.of(OpenAIEmbeddings(name, server, settings.embedding_dimensions), settings)
 
 
 def load_reranker(model: str, settings: Settings) -> OpenAIReranker:
     """Return the reranker of this name. Asks the server nothing yet."""
     server = _server(settings, settings.rerank_url, settings.rerank_api_key)
-    return OpenAIReranker(_checked(model), server, settings.rerank_timeout_seconds)
+    return OpenAIReranker(_require_model(model), server, settings.rerank_timeout_seconds)
 
 
-def _checked(model: str) -> str:
+def _require_model(model: str) -> str:
     if not model:
         raise ProviderMissing("Write openai:MODEL, with the name that the server has for it.")
     return model
@@ -298,7 +298,7 @@ class OpenAIChat:
         if ended is None:
             raise TransientError("it ended before it was done")
         counts = count_in(usage, "prompt_tokens"), count_in(usage, "completion_tokens")
-        return RawAnswer(_joined(text.pieces), ended in _ENDED, *counts)
+        return RawAnswer(_join(text.pieces), ended in _ENDED, *counts)
 
     def _ask(self, request: ChatRequest, send: Callable[[Json], Any]) -> Any:
         while True:
@@ -378,7 +378,7 @@ def _choice_of(answer: Json) -> Json:
     return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
 
 
-def _joined(pieces: Sequence[str]) -> str:
+def _join(pieces: Sequence[str]) -> str:
     """Return the whole text: an emoji may have come in two halves."""
     return "".join(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

@@ -171,9 +171,9 @@ class CrossEncoderReranker:
 
     def _score(self, pairs: list[tuple[str, str]]) -> Scores:
         # Log-odds, not what a sigmoid makes of them: of fifty texts it would leave a few near 1, all others near 0.
-        scores: Scores = self._model.predict(pairs, batch_size=BATCH, activation_fn=_unchanged, show_progress_bar=False)
+        scores: Scores = self._model.predict(pairs, batch_size=BATCH, activation_fn=_identity, show_progress_bar=False)
         return scores
 
 
-def _unchanged(scores: Any) -> Any:
+def _identity(scores: Any) -> Any:
     return scores

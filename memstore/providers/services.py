@@ -247,7 +247,7 @@ class ServedChatModel:
             return _completion(schema, second, first)
         except UnusableAnswer as wrong:
             raise ModelAnswerInvalid(
-                f"{self.name} answered twice with what cannot be used: {wrong}", second.text, *_spent(first, second), 2
+                f"{self.name} gave two answers that cannot be used: {wrong}", second.text, *_spent(first, second), 2
             ) from None
 
     def pause(self) -> None:
@@ -295,7 +295,7 @@ class ServedChatModel:
     def _ask(self, request: ChatRequest) -> RawAnswer:
         def call(seconds: float) -> RawAnswer:
             if self._connections.is_paused:
-                raise ModelUnavailable(f"{self._endpoint.service} is wanted for something else first.")
+                raise ModelUnavailable(f"{self._endpoint.service} is needed for something else first.")
             return self._endpoint.answer(replace(request, seconds=seconds))
 
         try:

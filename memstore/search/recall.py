@@ -34,12 +34,12 @@ from memstore.search.ranking import (
     best_of_each,
     rank,
 )
-from memstore.search.signals import B, Corpus, idf, saturated
+from memstore.search.signals import B, Corpus, idf, saturate
 from memstore.store import chunks, embedding_models, postings, vector_indexes
 from memstore.store.chunks import Filters, IndexVersion, ItemText
 from memstore.store.database import Database, Transaction
 from memstore.store.postings import Matches
-from memstore.store.tokenize import QUESTION, hashed, is_english, terms
+from memstore.store.tokenize import QUESTION, hash_term, is_english, terms
 from memstore.store.user_index import Rows, UserIndex
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
@@ -105,8 +105,8 @@ class QueryBuilder:
         query = Query(
             text,
             None,
-            {word: hashed(word, self.user_id) for word in words},
-            hashed(QUESTION, self.user_id),
+            {word: hash_term(word, self.user_id) for word in words},
+            hash_term(QUESTION, self.user_id),
             embedded_text=text,
             embedder=embedder,
             model=chunks.model_id(embedder),
@@ -323,7 +323,7 @@ def best_by_words(matches: Matches, corpus: Corpus) -> Rows:
     if not some:
         return np.empty(0, dtype=np.intp)
     added = [
-        idf(holding, corpus.chunks) * saturated(found.counts, found.lengths, corpus.mean_length, B)
+        idf(holding, corpus.chunks) * saturate(found.counts, found.lengths, corpus.mean_length, B)
         for holding, found in some
     ]
     scores = np.bincount(np.concatenate([found.numbers for _, found in some]), np.concatenate(added))
@@ -341,7 +341,7 @@ def rerank(reranker: Reranker, question: str, hits: Sequence[Hit]) -> list[Hit]:
     if not read:
         return []
     texts = [f"{hit.speaker}: {hit.text}" if hit.speaker else hit.text for hit in read]  # as they are embedded
-    scores = _checked(reranker, question, texts).tolist()
+    scores = _score_texts(reranker, question, texts).tolist()
     ours = [hit.score for hit in read]
     spread = float(max(ours) - min(ours)) or 1.0  # where we cannot tell them apart, it decides
     lowest, range_ = min(scores), max(scores) - min(scores) or 1.0
@@ -350,7 +350,7 @@ def rerank(reranker: Reranker, question: str, hits: Sequence[Hit]) -> list[Hit]:
     return [*sorted(reranked, key=lambda hit: -hit.score), *hits[READ:]]
 
 
-def _checked(reranker: Reranker, question: str, texts: Sequence[str]) -> Scores:
+def _score_texts(reranker: Reranker, question: str, texts: Sequence[str]) -> Scores:
     scores = np.asarray(reranker.scores(question, texts), dtype=np.float64)
     if scores.shape != (len(texts),) or not np.isfinite(scores).all():
         raise ProviderError(

@@ -52,7 +52,7 @@ def idf(holding: int, chunks: int) -> float:
     return math.log(1 + (max(chunks, holding) - holding + 0.5) / (holding + 0.5))
 
 
-def saturated(counts: Floats, lengths: Floats, mean_length: float, b: float) -> Floats:
+def saturate(counts: Floats, lengths: Floats, mean_length: float, b: float) -> Floats:
     """Return how much chunks of these lengths are about a term that they have so many times (BM25)."""
     about: Floats = counts * (K1 + 1) / (counts + K1 * (1 - b + b * lengths / mean_length))
     return about
@@ -120,7 +120,7 @@ def _bm25(index: UserIndex, terms: Sequence[Posting], mean_length: float) -> Flo
     if not terms:
         return np.zeros(len(index))
     weights, rows, counts = _entries(terms)
-    about: Floats = weights * saturated(counts, index.lengths[rows], mean_length, B)
+    about: Floats = weights * saturate(counts, index.lengths[rows], mean_length, B)
     return np.bincount(rows, about, len(index)).astype(np.float64, copy=False)
 
 
@@ -136,7 +136,7 @@ def _neighbour_bm25(index: UserIndex, terms: Sequence[Posting], mean_length: flo
         there = np.flatnonzero(sums.reshape(-1, width)[:, :-1])
         place, row = np.divmod(there, width - 1)
         weights = np.array([weight for weight, _, _ in some])[place]
-        about = saturated(sums[place * width + row], index.lengths_of_context[row], mean_length, B_AROUND)
+        about = saturate(sums[place * width + row], index.lengths_of_context[row], mean_length, B_AROUND)
         total += np.bincount(row, weights * about, width)
     return total[:-1]
 

@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from memstore._compat import to_thread
 from memstore.client.store import AsyncMemoryStore
-from memstore.client.worker import stopped_by_signals
+from memstore.client.worker import stop_on_signals
 from memstore.errors import ConfigurationError
 from memstore.server.http.app import create_app
 from memstore.server.http.middleware import LOCAL_HOSTS
@@ -39,7 +39,7 @@ class GracefulServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Stop at the first signal; the next one ends the process."""
-        with stopped_by_signals(self):
+        with stop_on_signals(self):
             yield
 
 

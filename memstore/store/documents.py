@@ -90,7 +90,7 @@ async def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
     await scope.run_many(SQL["add_vector"], vectors)
 
 
-async def lacking(scope: Transaction, model: UUID, *, limit: int) -> list[Lacking]:
+async def lacking_texts(scope: Transaction, model: UUID, *, limit: int) -> list[Lacking]:
     """Return texts that the serving embedder has a vector of and this one has not."""
     return await scope.all(SQL["lacking"], Lacking, model_id=model, limit=limit)
 
@@ -103,7 +103,7 @@ async def count_lacking(scope: Transaction, model: UUID) -> int:
 async def add_vectors(scope: Transaction, made: Sequence[tuple[Lacking, Vectors]], model: UUID) -> int:
     """Store vectors of texts that stand there as they were read; return how many."""
     ids = sorted({one.id for one, _ in made})
-    await locked(scope, ids)  # nobody writes them meanwhile
+    await lock(scope, ids)  # nobody writes them meanwhile
     there = {(one.id, one.path): one for one in await scope.all(SQL["still_lacking"], Lacking, model_id=model, ids=ids)}
     rows = [
         {"id": one.id, "path": one.path, "model_id": model, "embedding": vector, "text": one.text}
@@ -136,7 +136,7 @@ async def refresh(scope: Transaction, found: Iterable[Document], *, expired: boo
         await scope.run(SQL["refresh"], ids=living, expired=expired)
 
 
-async def locked(scope: Transaction, ids: Sequence[UUID]) -> list[Document]:
+async def lock(scope: Transaction, ids: Sequence[UUID]) -> list[Document]:
     """Return those of these documents that there are; nobody else changes them until the transaction ends."""
     return await scope.all(SQL["lock"], _document, ids=list(ids))
 

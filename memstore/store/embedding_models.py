@@ -40,14 +40,14 @@ async def resolve(database: Database, known: Sequence[Model], own: Embedder | No
         return None
     if own is None:
         raise EmbedderMismatch(
-            f"This user's vectors were made by {there.name!r} and the store is set to none: what is new would have no "
+            f"This user's vectors were made by {there.name!r} and the store is set to none: new chunks would have no "
             f"vector. Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER)."
         )
     if model_id(own) not in {one.id for one in known} and not await _moved(database, model_id(own), there.id):
         raise EmbedderMismatch(
             f"This user's vectors were made by {there.name!r} and the store is set to {own.name!r}; they do not mix. "
-            f"Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER), or have vectors made by the "
-            f"other one beside them: memstore embeddings migrate --to {own.name}"
+            f"Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER), or migrate: "
+            f"memstore embeddings migrate --to {own.name}"
         )
     return there
 
@@ -73,7 +73,7 @@ async def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | N
     there = active_model(known)
     if embedder is None:
         if there is not None:
-            raise EmbedderMismatch(f"This user's vectors are made by {there.name!r}: what is new would have none.")
+            raise EmbedderMismatch(f"This user's vectors are made by {there.name!r}: new chunks would have none.")
         return None
     model = model_id(embedder)
     if there is not None and there.id != model:

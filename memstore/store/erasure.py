@@ -329,7 +329,7 @@ class Expired(NamedTuple):
     before: datetime
 
 
-async def expired(scope: Transaction, days: float) -> list[Expired]:
+async def expired_conversations(scope: Transaction, days: float) -> list[Expired]:
     """Return a user's conversations with messages older than they are kept; `days` is the store's rule, 0 for ever."""
     return await scope.all(SQL["expired"], Expired, days=days)
 

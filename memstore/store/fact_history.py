@@ -52,21 +52,21 @@ async def change(
     The change's id follows from the fact and how often it was changed, so that a process that was killed makes the same
     rows again.
     """
-    before = recorded(fact)
+    before = logged_columns(fact)
     for name, value in new.items():
         setattr(fact, name, value)
     if new:
         await facts.put(scope, fact)
     id = ids.change_id(fact.id, await scope.value(SQL["count_changes"], int, fact_id=fact.id) or 0)
     row: dict[str, Any] = {"id": id, "fact_id": fact.id, "action": action, "actor": actor, "other_id": other}
-    row |= {"before": before, "after": recorded(fact), "undoes": undoes}
+    row |= {"before": before, "after": logged_columns(fact), "undoes": undoes}
     [recorded_at] = await scope.column(SQL["add_change"], **row, recorded_at=at)
     if action in ("superseded", "edited") and other is not None:
         scope.happened(EventType.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), action=action)
     return FactChange(at=recorded_at, **row)
 
 
-def recorded(fact: FactColumns) -> dict[str, Any]:
+def logged_columns(fact: FactColumns) -> dict[str, Any]:
     """Return the columns that may change as the log has them: times in UTC as ISO 8601."""
     values = {name: getattr(fact, name) for name in CHANGEABLE}
     return {
@@ -80,7 +80,7 @@ async def reverse(scope: Transaction, done: FactChange, fact: FactColumns, *, ac
 
     Raises `Conflict` where the fact is no longer as the change left it.
     """
-    now, changed = recorded(fact), done.changed
+    now, changed = logged_columns(fact), done.changed
     moved = [
         f"{name} is {now[name]!r} and was {done.after[name]!r}" for name in changed if now[name] != done.after[name]
     ]
@@ -108,7 +108,7 @@ async def superseded_by(scope: Transaction, other: UUID, since: datetime | None 
     return await scope.all(SQL["superseded_by"], FactChange, other_id=other, since=since)
 
 
-async def given_up(scope: Transaction, other: UUID, at: datetime) -> list[FactChange]:
+async def reactivations(scope: Transaction, other: UUID, at: datetime) -> list[FactChange]:
     """Return what was done at this moment to facts whose place `other` had taken."""
     return await scope.all(SQL["given_up"], FactChange, other_id=other, at=at)
 
@@ -121,7 +121,7 @@ async def past(scope: Transaction, facts: Sequence[UUID], as_of: datetime | None
 
 def is_as_left(done: FactChange, fact: FactColumns) -> bool:
     """Return whether a fact is still what a change made of it."""
-    now = recorded(fact)
+    now = logged_columns(fact)
     return all(now[name] == done.after[name] for name in done.changed)
 
 

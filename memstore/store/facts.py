@@ -50,7 +50,7 @@ async def add_sources(scope: Transaction, sources: Iterable[Source]) -> None:
     await scope.run_many(SQL["add_source"], rows)
 
 
-async def said_at(scope: Transaction, fact: UUID, time: datetime) -> None:
+async def note_first_said(scope: Transaction, fact: UUID, time: datetime) -> None:
     """Let a fact have been said first at this time, where that is earlier than any known."""
     await scope.run(SQL["said_at"], id=fact, occurred_at=time)
 
@@ -190,11 +190,11 @@ async def remove_unsaid(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]
     """Remove those of these facts that no message says, with their chunks; return them."""
     unsaid = await scope.column(SQL["remove_unsaid"], ids=list(facts))
     await chunks.remove(scope, unsaid)
-    await first_said(scope, sorted(set(facts) - set(unsaid)))
+    await recompute_first_said(scope, sorted(set(facts) - set(unsaid)))
     return sorted(unsaid)
 
 
-async def first_said(scope: Transaction, facts: Sequence[UUID]) -> None:
+async def recompute_first_said(scope: Transaction, facts: Sequence[UUID]) -> None:
     """Let these facts have been said first when what is left of their sources first said it; each has one."""
     await scope.run(SQL["first_said"], ids=list(facts))
 

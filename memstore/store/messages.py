@@ -177,7 +177,7 @@ async def messages(
     return await scope.all(SQL["messages"], MESSAGE, **values, **lists, meta=meta, limit=limit)
 
 
-async def numbered(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
+async def by_seq(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
     """Return messages of a conversation by their numbers."""
     found = await scope.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
     return {message.seq: message for message in found}
@@ -189,7 +189,7 @@ async def whole(scope: Transaction, conversation: UUID, from_seq: int, to_seq: i
     return await scope.value(SQL["how_many"], int, **values) == to_seq - from_seq + 1
 
 
-async def within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
+async def last_within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
     """Return the last number of a stretch that is to have about so many tokens: a batch must fit into memory."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "tokens": tokens}
     return await scope.value(SQL["within"], int, **values) or to_seq
@@ -239,7 +239,7 @@ async def clear(scope: Transaction, conversation_id: UUID) -> None:
         await describe(scope, conversation_id, None, None, {CLEARED: last_seq})
 
 
-def cleared(settings: Json) -> int:
+def cleared_seq(settings: Json) -> int:
     """Return the number of the last message before the stretch that these settings were kept in; 0 for none."""
     after: int = settings.get(CLEARED) or 0
     return after

@@ -145,7 +145,7 @@ class Run(NamedTuple):
     chunks: Sequence[Indexed]
 
 
-async def unposted(scope: Transaction, after: int) -> Run:
+async def next_run(scope: Transaction, after: int) -> Run:
     """Return the next chunks that no postings tell of: at most `RUN`."""
     rows = await scope.binary(SQL["unposted"], after=after, limit=RUN)
     return Run(after, [Indexed(*row) for row in rows])

@@ -70,7 +70,7 @@ async def literally(scope: Transaction, statement: LiteralString, **values: Any)
     return rows
 
 
-async def indexed(scope: Transaction) -> list[UUID]:
+async def indexed_models(scope: Transaction) -> list[UUID]:
     """Return the embedders whose vectors of the user have an index, whole or not."""
     return [model.id for model in await chunks.read_models(scope) if await is_made(scope, model.id)]
 

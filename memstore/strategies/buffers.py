@@ -313,14 +313,14 @@ def _episode(calls: ToolSummaries, turns: Sequence[Turn], upto: int, limit: int)
     asked = [turn for turn in turns if turn.messages[0].role == Role.USER]
     done = [turn for turn in turns if is_call(turn)]
     said = [turn for turn in turns if turn not in asked and turn not in done]
-    goal = _joined(best_lines(view, sentence_lines(asked), limit // 4))
-    answer = _joined(best_lines(view, sentence_lines(said), limit // 4))
+    goal = _join(best_lines(view, sentence_lines(asked), limit // 4))
+    answer = _join(best_lines(view, sentence_lines(said), limit // 4))
     room = limit - view.counter.count(goal) - view.counter.count(answer)
     return "\n".join(
         [
-            f"Goal: {goal or _joined(sentence_lines(asked[:1]))[:SHORTENED]}",
+            f"Goal: {goal or _join(sentence_lines(asked[:1]))[:SHORTENED]}",
             *(f"Done: {calls.summarize(turn, upto, room // len(done))}" for turn in done),
-            f"Outcome: {answer or _joined(sentence_lines(said[-1:]))[:SHORTENED]}",
+            f"Outcome: {answer or _join(sentence_lines(said[-1:]))[:SHORTENED]}",
         ]
     )
 
@@ -344,7 +344,7 @@ def _is_completed(turns: Sequence[Turn]) -> bool:
     return last.role == Role.ASSISTANT and not last.tool_calls
 
 
-def _joined(lines: Sequence[str]) -> str:
+def _join(lines: Sequence[str]) -> str:
     return " ".join(line.partition(": ")[2] for line in lines)
 
 

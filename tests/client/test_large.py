@@ -164,7 +164,7 @@ async def test_what_is_removed_is_not_found(large: AsyncMemoryStore, small: Asyn
 async def test_two_who_build_at_once_build_one(large: AsyncMemoryStore, small: AsyncMemoryStore, url: str) -> None:
     await talked(small)
     async with large._database.user_transaction(large.user("alice").id) as first:
-        run = await postings.unposted(first, 0)
+        run = await postings.next_run(first, 0)
         await postings.post(first, run)
     with pytest.raises(ConcurrentUpdate):
         async with large._database.user_transaction(large.user("alice").id) as second:

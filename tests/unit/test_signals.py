@@ -12,7 +12,7 @@ import pytest
 from memstore.models import Role, Tier
 from memstore.search import signals
 from memstore.search.signals import Corpus
-from memstore.store.tokenize import hashed
+from memstore.store.tokenize import hash_term
 from tests.unit.user_indexes import NOW, Given, arrays
 
 USER = UUID(int=1)
@@ -56,7 +56,7 @@ def test_words_that_nobody_said_find_nothing() -> None:
 
 
 def test_names_of_speakers_are_found_in_what_was_said_and_not_around_it() -> None:
-    word = hashed("alic", USER)
+    word = hash_term("alic", USER)
     chunks = [Given(n, {word: 1, 10 + n: 1}) for n in range(3)]
     own, around = signals.lexical(arrays(chunks), {"alic": word}, Corpus(3, 6), every(chunks))
     assert own.all()

@@ -327,7 +327,7 @@ class ConversationScope:
         """Return the newest `n` of them, in order."""
         check_number(n, "n", 0, MOST_ROWS)
         with self._database.user_transaction(self.user.id) as scope:
-            cleared = self._cleared(scope)
+            cleared = self._cleared_seq(scope)
             newest = messages.newest(scope, self.id, limit=n) if n else []
         return [message for message in reversed(newest) if message.seq > cleared]
 
@@ -339,7 +339,7 @@ class ConversationScope:
     def count(self) -> int:
         """Return how many there are."""
         with self._database.user_transaction(self.user.id) as scope:
-            roles = messages.roles(scope, self.id, self._cleared(scope))
+            roles = messages.roles(scope, self.id, self._cleared_seq(scope))
         return sum(count for count, _ in roles.values())
 
     def clear(self) -> None:
@@ -358,7 +358,7 @@ class ConversationScope:
         """
         check_number(max_tokens, "max_tokens", 1, 10**9)
         with self._database.user_transaction(self.user.id) as scope:
-            cleared = self._cleared(scope)
+            cleared = self._cleared_seq(scope)
             oldest = messages.messages(scope, self.id, from_seq=cleared + 1, limit=MOST_INSTRUCTIONS)
             newest = messages.newest(scope, self.id, limit=min(max_tokens, MOST_ROWS))  # each has a token or more
         opening = list(takewhile(lambda message: message.role in INSTRUCTIONS, oldest))
@@ -373,7 +373,7 @@ class ConversationScope:
         """
         with self._database.user_transaction(self.user.id) as scope:
             own = messages.settings_of(scope, self.id)
-            recent = messages.roles(scope, self.id, messages.cleared(own))
+            recent = messages.roles(scope, self.id, messages.cleared_seq(own))
             every = messages.roles(scope, self.id)
         settings = effective_settings(own, self._runtime.settings)
         return Statistics(
@@ -393,11 +393,11 @@ class ConversationScope:
 
     def _since_cleared(self, roles: list[str] | None = None) -> list[Message]:
         with self._database.user_transaction(self.user.id) as scope:
-            cleared = self._cleared(scope)
+            cleared = self._cleared_seq(scope)
             return messages.messages(scope, self.id, from_seq=cleared + 1, roles=roles)
 
-    def _cleared(self, scope: Transaction) -> int:
-        return messages.cleared(messages.settings_of(scope, self.id))
+    def _cleared_seq(self, scope: Transaction) -> int:
+        return messages.cleared_seq(messages.settings_of(scope, self.id))
 
 
 def _fit(opening: list[Message], newest: list[Message], max_tokens: int, counter: TokenCounter) -> list[Json]:

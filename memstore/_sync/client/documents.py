@@ -120,11 +120,11 @@ class Documents:
                 embedding_models.lock_active(scope, embedder)
             if unchanged is not None:
                 chunks.lock_user(scope)  # a document that is not there cannot be locked
-                rows = documents.locked(scope, document_ids)
+                rows = documents.lock(scope, document_ids)
                 if not unchanged({(row.namespace, row.key): row for row in rows}):
-                    raise Conflict("A document was changed meanwhile; read it again. Nothing was written.")
+                    raise Conflict("A document was changed meanwhile. Nothing was written: read it again.")
             elif len(document_ids) > 1:
-                documents.locked(scope, document_ids)
+                documents.lock(scope, document_ids)
             if removed:
                 documents.remove(scope, removed)
             if written:
@@ -153,7 +153,7 @@ class Documents:
         wanted = Wanted([*prefix], _parse_conditions(where or {}), limit, offset, expired)
         if query is not None:
             check_text(query, "the query")
-        embedder = self._serving() if query and query.strip() else None
+        embedder = self._load_serving_embedder() if query and query.strip() else None
         vector = None if embedder is None else embedder.embed_query(query or "")
         with self._database.user_transaction(self._user_id) as scope:
             if vector is None:
@@ -196,7 +196,7 @@ class Documents:
         check_text(key, "the key of a document")
         return ids.document_id(self._user_id, tuple(namespace), key)
 
-    def _serving(self) -> Embedder | None:
+    def _load_serving_embedder(self) -> Embedder | None:
         """Return the application's own embedder, else the one that serves the user, else the settings'."""
         if self._embedder is not None:
             return self._embedder
@@ -213,7 +213,7 @@ class Documents:
         written = [Written(tuple(document.namespace), document.key, document.value, document.ttl) for document in new]
         texts = [_texts_of(document) for document in new]
         flat = [text for by_path in texts for text in by_path.values()]
-        embedder = self._serving() if flat else None
+        embedder = self._load_serving_embedder() if flat else None
         if embedder is not None:
             vectors = iter(embed_texts(embedder, flat))
             written = [

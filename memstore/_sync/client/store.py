@@ -259,8 +259,8 @@ class MemoryStore:
         if not isinstance(source, Path) or format == EXPORT or (format == "auto" and is_export(source)):
             if untrusted:
                 raise InvalidInput(
-                    "This is an export of memstore's, whose facts come in as it has them. Nothing was imported: take "
-                    "it in as trusted, or not at all."
+                    "This is an export of memstore, whose facts keep their states. Nothing was imported: import it "
+                    "as trusted, or not at all."
                 )
             from memstore._sync.export.restore import restore
 

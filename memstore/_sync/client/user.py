@@ -259,7 +259,7 @@ class UserScope(UserFacts):
         if not isinstance(receipt, Receipt):
             receipt = self.receipt(receipt)
         if receipt.conversation_id is None:
-            raise InvalidInput("This receipt is of no conversation: it was not made by conversation.context().")
+            raise InvalidInput("This receipt has no conversation: it was not made by conversation.context().")
         with self._database.user_transaction(self.id) as scope:
             return replay(scope, receipt, format)
 

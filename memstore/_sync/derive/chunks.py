@@ -50,7 +50,7 @@ class ChunkBatch:
 def find_batch_end(scope: Transaction, work: PendingWork, limit: int) -> int:
     """Return the number of the last message of the next batch."""
     last = min(work.last_seq, work.done_seq + limit)
-    return messages.within(scope, work.conversation_id, work.done_seq + 1, last, BATCH_TOKENS)
+    return messages.last_within(scope, work.conversation_id, work.done_seq + 1, last, BATCH_TOKENS)
 
 
 def load_next_messages(scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:

@@ -84,7 +84,7 @@ def _move(
         with database.user_transaction(user) as scope:
             chunks.lock_user(scope)
             bare = embedding_models.chunks_without_vector(scope, model.id, limit=BATCH)
-            texts = documents.lacking(scope, model.id, limit=BATCH)
+            texts = documents.lacking_texts(scope, model.id, limit=BATCH)
             if len(bare) + len(texts) >= BATCH:  # derivers are not to wait for that
                 continue
             made = chunks.add_vectors(scope, _embed_chunks(dependencies, bare), model.id)
@@ -220,7 +220,7 @@ def _fill_documents(
     """
     while True:
         with database.user_transaction(user) as scope:
-            batch = documents.lacking(scope, model, limit=BATCH)
+            batch = documents.lacking_texts(scope, model, limit=BATCH)
         if not batch:
             return
         vectors = _embed_documents(dependencies, batch)

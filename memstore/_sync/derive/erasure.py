@@ -26,7 +26,7 @@ from memstore._sync.store import erasure, fact_history, facts, postings, queue, 
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import DependentFact, LockedUser, MessageToDelete
 from memstore.derive.facts.normalization import content_words
-from memstore.derive.facts.rule_extractor import MESSAGES_BEFORE
+from memstore.derive.facts.rule_extractor import LOOKBACK
 from memstore.errors import DatabaseError, NotFound
 from memstore.models import Certificate, ErasureScope, EventType, ScanResult
 
@@ -78,7 +78,7 @@ def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -
 def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certificate:
     is_user = target.scope == ErasureScope.USER
     with database.user_transaction(target.user_id) as scope:
-        models = vector_indexes.indexed(scope) if is_user else []
+        models = vector_indexes.indexed_models(scope) if is_user else []
         certificate = _remove(scope, target, ids.uuid7())
         if dry_run:
             raise _RolledBack(replace(certificate, id=None, recorded_at=None))
@@ -208,7 +208,7 @@ def _remove_rows(
     if locked.posted:  # postings hold chunks by number: the next maintenance of the user makes them anew
         removal.counts["term_postings"] += postings.forget(scope)
     removal.counts.update(erasure.remove_facts(scope, gone, ids))
-    facts.first_said(scope, staying)
+    facts.recompute_first_said(scope, staying)
     for fact in fact_history.restore_orphaned(scope, actor=ACTOR) if gone else []:
         reapply(scope, fact, actor=ACTOR)
     erasure.forget_replaced(scope, gone)
@@ -268,7 +268,7 @@ def _find_facts_read_with(
     following = [
         fact
         for conversation, own in runs.items()
-        for fact in erasure.facts_after(scope, conversation, [last for _, last in own], MESSAGES_BEFORE)
+        for fact in erasure.facts_after(scope, conversation, [last for _, last in own], LOOKBACK)
     ]
     erased = set(content_words(" ".join(erasure.texts(scope, messages)))) if following else set()
     return [

@@ -38,7 +38,7 @@ def apply_retention(database: Database, user: UUID, settings: Settings) -> int:
     events, receipts = timedelta(days=settings.event_retention_days), timedelta(days=settings.receipt_retention_days)
     with database.user_transaction(user) as scope:
         erasure.trim(scope, events=now - events, receipts=now - receipts)
-        expired = erasure.expired(scope, settings.message_retention_days)
+        expired = erasure.expired_conversations(scope, settings.message_retention_days)
     erased = 0
     for conversation in expired:
         target = ErasureTarget(ErasureScope.RETENTION, user, conversation.conversation_id, before=conversation.before)
@@ -91,7 +91,7 @@ def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
     after = reach.posted
     while reach.last_chunk - after >= postings.MIN_POSTED_AT_ONCE:
         with database.user_transaction(user) as scope:
-            run = postings.unposted(scope, after)
+            run = postings.next_run(scope, after)
         if not run.chunks:  # the last ones are gone
             return
         with database.user_transaction(user, async_commit=True) as scope:

@@ -151,7 +151,7 @@ class _Restore:
         """
         if self.user is not None:
             with self.database.user_transaction(self.user_id) as scope:
-                archive.pend(scope)
+                archive.make_pending(scope)
 
     def _user(self, where: str, line: UserLine) -> None:
         self.user_line = line
@@ -205,10 +205,10 @@ class _Restore:
     def _new_messages(self, scope: Transaction, rows: Sequence[Entry[Message]]) -> list[Entry[Message]]:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
         conversation = rows[0].item.conversation_id
-        mark = archive.embedded(scope, conversation)
+        mark = archive.last_with_chunks(scope, conversation)
         known = messages.known(scope, [one.item.id for one in rows])
         erased = tombstones.erased_messages(scope, [one.item for one in rows if one.item.id not in known])
-        taken = archive.taken(scope, conversation, [one.item.seq for one in rows])
+        taken = archive.taken_numbers(scope, conversation, [one.item.seq for one in rows])
         new = []
         for one in rows:
             message = one.item

@@ -98,14 +98,14 @@ def store_new(
     Where most are known, those are looked for first, and not counted. Raises `Conflict` and `Erased` with
     `on_conflict="error"`; else known rows with other content stay as they are, and erased ones are left out.
     """
-    user, named = rows[0].user_id, _named(rows)
+    user, named = rows[0].user_id, _ids_by_name(rows)
     known: dict[UUID, Message] = {}
     last: dict[UUID, int] = {}
     erased: frozenset[UUID] = frozenset()
     if mostly_known:
         with database.user_transaction(user) as scope:
             last = store.last_numbers(scope, conversations)
-            known = store.known(scope, _named(row for row in rows if last.get(row.conversation_id)))
+            known = store.known(scope, _ids_by_name(row for row in rows if last.get(row.conversation_id)))
     while (found := partition(rows, known, erased)).new:
         count_tokens(found.new, counter)
         wanted = {row.conversation_id for row in found.new if row.external_id is not None}
@@ -227,7 +227,7 @@ def count_tokens(rows: Iterable[Message], counter: TokenCounter) -> None:
         vars(row).update(tokens=tokens, counter=name)  # setting attributes of a model takes a fifth of counting
 
 
-def _named(rows: Iterable[Message]) -> list[UUID]:
+def _ids_by_name(rows: Iterable[Message]) -> list[UUID]:
     return [row.id for row in rows if row.external_id is not None]
 
 

@@ -93,7 +93,7 @@ class _Reader:
         title, channel, masked = record.title, record.channel, False
         try:
             if user is None:
-                raise InvalidInput("it names no user; say whose it is with --user")
+                raise InvalidInput("it names no user; give --user")
             if redactor.detectors:
                 redactor.reject_secret_names(user=user, conversation=record.conversation)
                 title, channel = redactor.redact(title), redactor.redact(channel)

@@ -79,8 +79,8 @@ def _conversation_row(watermarks: dict[str, list[Any]], setting_changes: list[Js
 def _item(build: Any, row: dict[str, Any]) -> ItemRow:
     stored, sent = row.pop("chunks") or [], row.pop("vectors") or b""
     sources, history = row.pop("sources", []), row.pop("history", [])
-    embedded = sum(chunk[-1] for chunk in stored)
-    vectors = iter(np.frombuffer(sent, ">f4").reshape(embedded, -1)[:, 1:].astype(np.float32)) if embedded else iter(())
+    count = sum(chunk[-1] for chunk in stored)
+    vectors = iter(np.frombuffer(sent, ">f4").reshape(count, -1)[:, 1:].astype(np.float32)) if count else iter(())
     chunks = []
     for start, stop, conversation, recorded_at, has_vector in stored:
         vector = next(vectors) if has_vector else None
@@ -111,12 +111,12 @@ def add_conversation(
     scope.run_many(messages.SQL["add_setting_change"], [place | change for change in setting_changes])
 
 
-def taken(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
+def taken_numbers(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
     """Return those of these numbers that messages of a conversation have."""
     return set(scope.column(SQL["taken"], conversation_id=conversation, seqs=list(seqs)))
 
 
-def embedded(scope: Transaction, conversation: UUID) -> int:
+def last_with_chunks(scope: Transaction, conversation: UUID) -> int:
     """Return up to which message a conversation has chunks; the deriver makes those of later ones."""
     return scope.value(SQL["embedded"], int, conversation_id=conversation) or 0
 
@@ -130,7 +130,7 @@ def add_messages(scope: Transaction, new: Sequence[Message]) -> None:
     scope.run(SQL["reach"], id=place, last_seq=last)
 
 
-def pend(scope: Transaction) -> None:
+def make_pending(scope: Transaction) -> None:
     """Have derivers take up what came in above the watermarks."""
     scope.run(SQL["pend"])
 

@@ -91,7 +91,7 @@ def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
     scope.run_many(SQL["add_vector"], vectors)
 
 
-def lacking(scope: Transaction, model: UUID, *, limit: int) -> list[Lacking]:
+def lacking_texts(scope: Transaction, model: UUID, *, limit: int) -> list[Lacking]:
     """Return texts that the serving embedder has a vector of and this one has not."""
     return scope.all(SQL["lacking"], Lacking, model_id=model, limit=limit)
 
@@ -104,7 +104,7 @@ def count_lacking(scope: Transaction, model: UUID) -> int:
 def add_vectors(scope: Transaction, made: Sequence[tuple[Lacking, Vectors]], model: UUID) -> int:
     """Store vectors of texts that stand there as they were read; return how many."""
     ids = sorted({one.id for one, _ in made})
-    locked(scope, ids)  # nobody writes them meanwhile
+    lock(scope, ids)  # nobody writes them meanwhile
     there = {(one.id, one.path): one for one in scope.all(SQL["still_lacking"], Lacking, model_id=model, ids=ids)}
     rows = [
         {"id": one.id, "path": one.path, "model_id": model, "embedding": vector, "text": one.text}
@@ -137,7 +137,7 @@ def refresh(scope: Transaction, found: Iterable[Document], *, expired: bool = Fa
         scope.run(SQL["refresh"], ids=living, expired=expired)
 
 
-def locked(scope: Transaction, ids: Sequence[UUID]) -> list[Document]:
+def lock(scope: Transaction, ids: Sequence[UUID]) -> list[Document]:
     """Return those of these documents that there are; nobody else changes them until the transaction ends."""
     return scope.all(SQL["lock"], _document, ids=list(ids))
 

@@ -324,7 +324,7 @@ class Expired(NamedTuple):
     before: datetime
 
 
-def expired(scope: Transaction, days: float) -> list[Expired]:
+def expired_conversations(scope: Transaction, days: float) -> list[Expired]:
     """Return a user's conversations with messages older than they are kept; `days` is the store's rule, 0 for ever."""
     return scope.all(SQL["expired"], Expired, days=days)
 

@@ -51,7 +51,7 @@ def add_sources(scope: Transaction, sources: Iterable[Source]) -> None:
     scope.run_many(SQL["add_source"], rows)
 
 
-def said_at(scope: Transaction, fact: UUID, time: datetime) -> None:
+def note_first_said(scope: Transaction, fact: UUID, time: datetime) -> None:
     """Let a fact have been said first at this time, where that is earlier than any known."""
     scope.run(SQL["said_at"], id=fact, occurred_at=time)
 
@@ -191,11 +191,11 @@ def remove_unsaid(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
     """Remove those of these facts that no message says, with their chunks; return them."""
     unsaid = scope.column(SQL["remove_unsaid"], ids=list(facts))
     chunks.remove(scope, unsaid)
-    first_said(scope, sorted(set(facts) - set(unsaid)))
+    recompute_first_said(scope, sorted(set(facts) - set(unsaid)))
     return sorted(unsaid)
 
 
-def first_said(scope: Transaction, facts: Sequence[UUID]) -> None:
+def recompute_first_said(scope: Transaction, facts: Sequence[UUID]) -> None:
     """Let these facts have been said first when what is left of their sources first said it; each has one."""
     scope.run(SQL["first_said"], ids=list(facts))
 

@@ -174,7 +174,7 @@ def messages(
     return scope.all(SQL["messages"], MESSAGE, **values, **lists, meta=meta, limit=limit)
 
 
-def numbered(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
+def by_seq(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
     """Return messages of a conversation by their numbers."""
     found = scope.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
     return {message.seq: message for message in found}
@@ -186,7 +186,7 @@ def whole(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) ->
     return scope.value(SQL["how_many"], int, **values) == to_seq - from_seq + 1
 
 
-def within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
+def last_within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
     """Return the last number of a stretch that is to have about so many tokens: a batch must fit into memory."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "tokens": tokens}
     return scope.value(SQL["within"], int, **values) or to_seq
@@ -236,7 +236,7 @@ def clear(scope: Transaction, conversation_id: UUID) -> None:
         describe(scope, conversation_id, None, None, {CLEARED: last_seq})
 
 
-def cleared(settings: Json) -> int:
+def cleared_seq(settings: Json) -> int:
     """Return the number of the last message before the stretch that these settings were kept in; 0 for none."""
     after: int = settings.get(CLEARED) or 0
     return after

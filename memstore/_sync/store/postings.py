@@ -145,7 +145,7 @@ class Run(NamedTuple):
     chunks: Sequence[Indexed]
 
 
-def unposted(scope: Transaction, after: int) -> Run:
+def next_run(scope: Transaction, after: int) -> Run:
     """Return the next chunks that no postings tell of: at most `RUN`."""
     rows = scope.binary(SQL["unposted"], after=after, limit=RUN)
     return Run(after, [Indexed(*row) for row in rows])

@@ -71,7 +71,7 @@ def literally(scope: Transaction, statement: LiteralString, **values: Any) -> li
     return rows
 
 
-def indexed(scope: Transaction) -> list[UUID]:
+def indexed_models(scope: Transaction) -> list[UUID]:
     """Return the embedders whose vectors of the user have an index, whole or not."""
     return [model.id for model in chunks.read_models(scope) if is_made(scope, model.id)]
 

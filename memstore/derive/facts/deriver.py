@@ -30,20 +30,14 @@ from memstore.derive.facts.reconcile import (
     reconcile,
     related_attributes,
 )
-from memstore.derive.facts.rule_extractor import (
-    MESSAGES_BEFORE,
-    ExtractedBatch,
-    ExtractedFact,
-    FactBatch,
-    RuleExtractor,
-)
+from memstore.derive.facts.rule_extractor import LOOKBACK, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact
 from memstore.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, tombstones, watermarks
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, Taken
 from memstore.store.rows import PendingWork, StaleWork
 
-NEAREST_FACTS = 3  # facts in other words that a new one is compared with
+NEAREST = 3  # facts in other words that a new one is compared with
 REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
 
 
@@ -64,7 +58,7 @@ async def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None,
     attributes = related_attributes(new.slot)
     known = await facts.known(
         scope, fact, attributes, new.spans[0], new.vector, model,
-        nearest=NEAREST_FACTS, aside=aside, alias=new.alias, named=new.ends,
+        nearest=NEAREST, aside=aside, alias=new.alias, named=new.ends,
     )  # fmt: skip
     if new.alias:  # whatever the user was called: one entity
         known = [_rename(one, new.alias, fact.subject) for one in known]
@@ -113,7 +107,7 @@ async def _quarantine(scope: Transaction, new: ExtractedFact, known: Sequence[Kn
         return True
     if twin.fact.state == QUARANTINED:
         await facts.add_sources(scope, [Source(twin.fact.id, span) for span in new.spans])
-        await facts.said_at(scope, twin.fact.id, new.fact.occurred_at)
+        await facts.note_first_said(scope, twin.fact.id, new.fact.occurred_at)
         await _refresh(scope, new, twin)
     return False
 
@@ -128,7 +122,7 @@ async def _reinforce(
     scope: Transaction, new: ExtractedFact, twin: KnownFact, others: Sequence[KnownFact], model: UUID | None
 ) -> None:
     """Let a known fact be said again. A superseded one may become true again: "I am back in Leeds"."""
-    await facts.said_at(scope, twin.fact.id, new.fact.occurred_at)
+    await facts.note_first_said(scope, twin.fact.id, new.fact.occurred_at)
     refreshed = await _refresh(scope, new, twin)
     if twin.fact.state == "superseded" and twin.by_hand != "edited":
         executed = {"new", "supersedes", "conflict"}
@@ -165,7 +159,7 @@ async def apply_manual_fact(
     is replaced by it and hands over its sources, as by an edit.
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
-    known = await facts.known(scope, fact, related_attributes(new.slot), None, new.vector, model, nearest=NEAREST_FACTS)
+    known = await facts.known(scope, fact, related_attributes(new.slot), None, new.vector, model, nearest=NEAREST)
     others = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
     replaced = [one for one in others if _says_no_more(new, one)]
     decision = reconcile(new, others, find_twin=False)
@@ -243,7 +237,7 @@ async def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, m
         await fact_history.change(scope, fact, "confirmed", actor=actor, state="active", **columns)
         await facts.drop_sources(scope, fact.id)
         await facts.add_sources(scope, [Source(fact.id, span) for span in new.spans])
-        await facts.first_said(scope, [fact.id])
+        await facts.recompute_first_said(scope, [fact.id])
         await restore_fact_chunk(scope, new.fact, new.conversation_id, new.vector, model)
     elif fact.state != "active":
         await fact_history.change(scope, fact, "restored", actor=actor, state="active", valid_to=None)
@@ -315,7 +309,7 @@ async def _restore_spared(scope: Transaction, new: ExtractedFact, *, actor: str)
 
 async def supersede_again(scope: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
     """Undo what the retraction of a fact had reactivated, of those facts that are still as it left them."""
-    for done in await fact_history.given_up(scope, fact_id, retracted_at):
+    for done in await fact_history.reactivations(scope, fact_id, retracted_at):
         fact = await facts.fact(scope, done.fact_id)
         if fact is not None and fact_history.is_as_left(done, fact):
             columns, action = fact_history.before(done), fact_history.step_back(done)
@@ -353,7 +347,7 @@ class FactDeriver:
 
     async def _load_messages(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
         new = await load_next_messages(scope, work, limit)
-        count = CONTEXT_MESSAGES if self.producer.uses_llm else MESSAGES_BEFORE
+        count = CONTEXT_MESSAGES if self.producer.uses_llm else LOOKBACK
         before = await messages.newest(scope, work.conversation_id, limit=count, before=work.done_seq + 1)
         read, to_seq = new.messages, new.to_seq
         if self.producer.uses_llm:

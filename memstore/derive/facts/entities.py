@@ -54,7 +54,7 @@ def related_subjects(fact: FactColumns, speaker: str) -> RelatedSubjects | None:
         return RelatedSubjects([name, *own, *_kin_of(speaker, KIN | PARTNERS, name)], name)
     if fact.subject != speaker:
         return None
-    pet = _called(fact.text) if (fact.attribute or "").startswith(_PETS) else None
+    pet = _find_called_name(fact.text) if (fact.attribute or "").startswith(_PETS) else None
     if pet is not None:
         return RelatedSubjects([pet, *_kin_of(speaker, KIN, pet)], pet)
     former = _former_partner(fact)
@@ -85,7 +85,7 @@ def ends_relationship(later: FactColumns, earlier: FactColumns, known: Iterable[
     """
     if later.attribute == LIFE:
         name = _name(later)
-        if name is None or not (earlier.attribute or "").startswith(_PETS) or _called(earlier.text) != name:
+        if name is None or not (earlier.attribute or "").startswith(_PETS) or _find_called_name(earlier.text) != name:
             return False
         return not any(_kinship(one.subject) not in ("", *_ANIMALS) and _name(one) == name for one in known)
     owner, _, kinship = earlier.subject.rpartition("'s ")
@@ -97,7 +97,7 @@ def ends_relationship(later: FactColumns, earlier: FactColumns, known: Iterable[
 
 def is_another_pet(attribute: str, text: str, earlier: str) -> bool:
     """Whether a pet of the kind that `attribute` tells has another name than the one in an earlier text."""
-    kind, name = attribute.rpartition("/")[2], _called(earlier)
+    kind, name = attribute.rpartition("/")[2], _find_called_name(earlier)
     match = re.search(rf"(?<!\w)(?i:{re.escape(kind)}) ({_NAME})(?!\w)", text)
     return name is not None and match is not None and match[1] != name
 
@@ -152,7 +152,7 @@ def _partner_name(fact: FactColumns) -> str | None:
     return _find_name(fact.value, fact.text)
 
 
-def _called(text: str) -> str | None:
+def _find_called_name(text: str) -> str | None:
     match = re.search(rf"\b(?:called|named|is|heißt|namens) ({_NAME})(?!\w)", text)
     return match[1] if match else None
 

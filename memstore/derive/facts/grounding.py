@@ -197,7 +197,7 @@ def _find_nearly(words: Sequence[Token], wanted: Sequence[str]) -> tuple[int, in
         return None
     left = MOST_COMPARED
     matcher = SequenceMatcher(None, "", " ".join(wanted), autojunk=False)
-    fixed = _fixed(wanted)
+    fixed = _exact_parts(wanted)
     best, place = MIN_QUOTE_LIKENESS, None
     for size in range(len(wanted) - 1, len(wanted) + 2):
         for at in range(len(words) - size + 1):
@@ -209,12 +209,12 @@ def _find_nearly(words: Sequence[Token], wanted: Sequence[str]) -> tuple[int, in
                 return place
             if (ratio := matcher.ratio()) < best:
                 continue
-            if _fixed([token.key for token in window]) == fixed and (ratio > best or place is None):
+            if _exact_parts([token.key for token in window]) == fixed and (ratio > best or place is None):
                 best, place = ratio, (window[0].start, window[-1].stop)
     return place
 
 
-def _fixed(keys: Sequence[str]) -> list[str]:
+def _exact_parts(keys: Sequence[str]) -> list[str]:
     """Return what no typing error is: the numbers, and how often something is denied."""
     denied = sum(is_denied(key) or key.endswith("nt") for key in keys)
     return [*(key for key in keys if key[0].isdigit()), f"denied {denied}"]

@@ -405,7 +405,7 @@ class LLMExtractor:
         Where a trusted one says it, it is active, and rests on no paste.
         """
         for known, span in findings.repeats:
-            yield self._said_again(known.fact, span, messages[span.passage.item_id], known.vector)
+            yield self._repeat_known(known.fact, span, messages[span.passage.item_id], known.vector)
         vectors = self.resources.embed([found.draft.text for found in findings.facts])
         for found, vector in zip(findings.facts, vectors, strict=True):
             made = [
@@ -424,7 +424,7 @@ class LLMExtractor:
                     one.fact.attribute, one.fact.value = found.attribute, found.value
                 yield _with_user(one, user, found.ends)
 
-    def _said_again(self, fact: FactColumns, span: Span, message: Message, vector: Vectors | None) -> ExtractedFact:
+    def _repeat_known(self, fact: FactColumns, span: Span, message: Message, vector: Vectors | None) -> ExtractedFact:
         """Return a known fact as a message says it again."""
         columns = (fact.text, fact.type, fact.kind, fact.subject, fact.confidence, fact.language, 0, 0)
         again = to_fact(_at(FactDraft(*columns), span), message, vector, fact.recipe, self.trust)

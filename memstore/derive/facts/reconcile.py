@@ -346,13 +346,13 @@ def _contradicts(fact: FactColumns, one: KnownFact) -> bool:
         return False
     if one.cosine is not None and one.cosine >= CONTRARY:
         words, others = content_words(fact.text), content_words(one.fact.text)
-        if words != others and _affirmed(words) == _affirmed(others):
+        if words != others and _without_denial(words) == _without_denial(others):
             return True
     text, other = _plain(fact.text), _plain(one.fact.text)
     return text != other and _NUMBER.sub("0", text) == _NUMBER.sub("0", other)
 
 
-def _affirmed(words: tuple[str, ...]) -> tuple[str, ...]:
+def _without_denial(words: tuple[str, ...]) -> tuple[str, ...]:
     return words[:-1] if words[-1:] == (NOT,) else words
 
 

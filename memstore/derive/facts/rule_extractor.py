@@ -152,7 +152,7 @@ def extract(
     facts = [_draft(one, code) for one in fills]
     types, asserted = types or {}, utterance.asserted(language)
     for quote in quotations(utterance, asserted, language, to_friend=to_friend, types=types):
-        for start, stop, slot in _beside(quote, fills, utterance, language) if quote.worth >= worth else ():
+        for start, stop, slot in _unfilled_parts(quote, fills, utterance, language) if quote.worth >= worth else ():
             text = f'{utterance.subject}: "{in_quotes(utterance.text[start:stop])}"'
             said = (utterance.subject, QUOTED, code, start, stop)
             facts.append(FactDraft(text, STATEMENT, kind_of(STATEMENT), *said, slot=slot))
@@ -185,7 +185,7 @@ def _draft(one: SlotMention, code: str) -> FactDraft:
     return FactDraft(one.text, one.type, kind_of(one.type), one.subject, *said, one.slot)
 
 
-def _beside(
+def _unfilled_parts(
     quote: Quotation, fills: Sequence[SlotMention], utterance: Utterance, language: pack.Language | None
 ) -> Iterator[tuple[int, int, Slot | None]]:
     """Return the parts of a quotation that are facts besides its slots: all of it, or clauses that no slot fills.
@@ -205,7 +205,7 @@ def _beside(
             language.patterns[name].search(text, start, stop) for name in ("of_speaker", "wish", "of_life")
         )
         own = own or (language.lasting is not None and language.lasting.search(text, start, stop))
-        if own if not inside else not _covered(start, stop, inside):
+        if own if not inside else not _is_covered(start, stop, inside):
             yield start, stop, slot and replace(slot, modality=Modality.HOLDS)
 
 
@@ -225,8 +225,8 @@ def _parts(
             yield gap.end(), end, True
 
 
-def _covered(start: int, stop: int, fills: Sequence[SlotMention]) -> bool:
-    covered = sum(min(stop, end) - max(start, begin) for begin, end in _merged(fills))
+def _is_covered(start: int, stop: int, fills: Sequence[SlotMention]) -> bool:
+    covered = sum(min(stop, end) - max(start, begin) for begin, end in _merge_spans(fills))
     return covered >= COVERED * (stop - start)
 
 
@@ -234,7 +234,7 @@ def _may_change(slot: Slot) -> bool:
     return not slot.many and slot.modality is not Modality.ENDED
 
 
-def _merged(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
+def _merge_spans(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
     reached = -1
     for one in sorted(fills, key=lambda one: one.start):
         if one.stop > reached:
@@ -243,7 +243,7 @@ def _merged(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
 
 
 RECIPE = "rules/12"
-MESSAGES_BEFORE = 3  # messages that may be needed to understand one
+LOOKBACK = 3  # messages that may be needed to understand one
 MAX_FACTS_PER_MESSAGE = 256  # more are a paste, and each is applied with the user's row locked
 UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}  # speakers without a name
 
@@ -336,7 +336,7 @@ class RuleExtractor:
             if not message.text or message.role not in self.trust.roles or message.role not in LEVELS:
                 continue
             utterance = replace(_utterance(message), role=Role.USER)  # assistants and tools are read as persons are
-            before = [_utterance(one) for one in batch.messages[max(0, place - MESSAGES_BEFORE) : place]]
+            before = [_utterance(one) for one in batch.messages[max(0, place - LOOKBACK) : place]]
             found = extract(utterance, before, types=types)
             first = {(one.subject, one.text): one for one in reversed(found)}  # each where it is said first
             for one in islice(reversed(first.values()), MAX_FACTS_PER_MESSAGE):

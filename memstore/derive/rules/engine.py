@@ -88,7 +88,7 @@ def _meant(
     if moved is None and not lang.patterns["corrects"].search(text):
         return []
     tokens = list(_TOKEN.finditer(utterance.clean_text, sentence.start, sentence.stop))
-    found = moved or lang.patterns["meant"].match(_spelled(tokens, sentence, lang).text)
+    found = moved or lang.patterns["meant"].match(_spell_out(tokens, sentence, lang).text)
     if not found or sentence.asks:
         return []
     value, date = found["v"].strip(), lang.patterns["date_value"]
@@ -140,11 +140,11 @@ class _Reader:
     def read(self) -> list[SlotMention]:
         """Return what the sentence fills."""
         warns = self._has("caution", self.utterance.clean_text, self.sentence.start, self.sentence.stop)
-        self.spelled = _spelled(self.tokens, self.sentence, self.lang)
+        self.spelled = _spell_out(self.tokens, self.sentence, self.lang)
         if self._has("unmeant", self.spelled.text):
             return []
         # "Not in Berlin but in Bonn" is read as "in Bonn".
-        self.text = self.lang.patterns["contrast"].sub(_left, self.spelled.text)
+        self.text = self.lang.patterns["contrast"].sub(_remaining_verb, self.spelled.text)
         self.turned = self.corrects = self.text != self.spelled.text
         self.lower = _CAPITALS.search(self.utterance.text) is None  # who types no capitals names with none
         if self._clauses():
@@ -163,7 +163,7 @@ class _Reader:
         for number, (start, _) in enumerate(spans):
             if start <= reached:
                 continue
-            begin = self._led_in(start)
+            begin = self._skip_lead_in(start)
             stop = next((end for _, end in spans[number:] if end > begin), len(self.text))
             if patterns["conditional"].match(self.text, begin) or patterns["conditional"].match(self.text, start):
                 self.found = [one for one in self.found if slot_of(one.slot.attribute).firm]
@@ -187,7 +187,7 @@ class _Reader:
         is_tag = self.lang.patterns["tag"].fullmatch(self.text[spans[-1][0] :].strip(" ?!."))
         return spans[: -2 if is_tag else -1]
 
-    def _led_in(self, start: int) -> int:
+    def _skip_lead_in(self, start: int) -> int:
         """Return where a clause begins behind "Well, last week"; "Sorry, …" corrects what was said."""
         found = self.lang.patterns["lead"].match(self.text, start)
         if found is None:
@@ -211,10 +211,10 @@ class _Reader:
         clause = _Clause(start, begin, words[:MAX_CLAUSE_LENGTH], self.subject or self.me)
         taken: set[str] = set()
         if own is not None or self._goes_on(start, clause.words):
-            self._keep(self._ruled("say", clause, taken))
-        self._keep(self._owned(start, begin, taken))
-        for place in sorted({start, self._led_in(start)}):
-            self._keep(self._ruled("any", self._at(place, start), taken))
+            self._keep(self._apply_rules("say", clause, taken))
+        self._keep(self._read_possessives(start, begin, taken))
+        for place in sorted({start, self._skip_lead_in(start)}):
+            self._keep(self._apply_rules("any", self._at(place, start), taken))
         return clause
 
     def _goes_on(self, start: int, words: str) -> bool:
@@ -230,13 +230,13 @@ class _Reader:
     def _at(self, place: int, start: int, subject: Subject | None = None) -> _Clause:
         return _Clause(start, place, self.text[place : place + MAX_CLAUSE_LENGTH], subject or self.me)
 
-    def _owned(self, start: int, begin: int, taken: set[str]) -> Iterator[SlotMention]:
+    def _read_possessives(self, start: int, begin: int, taken: set[str]) -> Iterator[SlotMention]:
         """Return what "my name is …" and "my sister's name is …" fill."""
-        own = self.lang.patterns["own"].match(self.text, start if begin <= start else self._led_in(start))
+        own = self.lang.patterns["own"].match(self.text, start if begin <= start else self._skip_lead_in(start))
         if own:
             which = self.lang.patterns["which"].match(self.text, own.end())
             whose = self._who(own) if own.groupdict().get("kin") else self.me
-            yield from self._ruled("my", self._at(which.end() if which else own.end(), start, whose), taken)
+            yield from self._apply_rules("my", self._at(which.end() if which else own.end(), start, whose), taken)
 
     def _keep(self, more: Iterator[SlotMention]) -> None:
         """Keep what is filled: of a slot of one value the first, and no words that others have within them."""
@@ -276,7 +276,7 @@ class _Reader:
         """Return what "…, my daughter is" says of her, by the words before."""
         words = self.lang.patterns["negation"].sub(" ", self.predicate).strip()
         clause = _Clause(start, start, self._in_first_person(words), self.subject or self.me)
-        yield from self._ruled("say", clause, set())
+        yield from self._apply_rules("say", clause, set())
 
     def _in_first_person(self, words: str) -> str:
         """Return "live in Rome" for "lives in Rome", as the rules write it."""
@@ -286,7 +286,7 @@ class _Reader:
         return f"{words[:begin]}{self.lang.third.get(first.casefold(), first)}{blank}{rest}"
 
     # Rules. ---------------------------------------------------------------------------------------------------------
-    def _ruled(self, form: str, clause: _Clause, taken: set[str]) -> Iterator[SlotMention]:
+    def _apply_rules(self, form: str, clause: _Clause, taken: set[str]) -> Iterator[SlotMention]:
         """Return what the rules of a form find at the beginning of a clause's words, of each slot the first."""
         whole = self._in_first_person(clause.words) if clause.subject.third else clause.words
         plain = self._without_times(whole)
@@ -298,7 +298,7 @@ class _Reader:
                 continue
             if self._has("unreal", self._clause_of(words, found.end())):
                 continue
-            several = list(self._caught(rule, found, clause))
+            several = list(self._fill(rule, found, clause))
             if several:
                 taken.add(rule.slot.name)
             yield from several
@@ -312,7 +312,7 @@ class _Reader:
         for rule in self.rules["anywhere"]:
             found = rule.pattern.search(f" {self.text}")
             if found and rule.slot.name not in self.known:
-                self._keep(self._caught(rule, found, self._at(found.start(), found.start())))
+                self._keep(self._fill(rule, found, self._at(found.start(), found.start())))
 
     def _clause_of(self, words: str, reached: int) -> str:
         """Return words up to where the clause ends in which something was found."""
@@ -325,7 +325,7 @@ class _Reader:
     def _without_times(self, words: str) -> str:
         return self.lang.patterns["time"].sub("", self._without_adverbs(words)).strip()
 
-    def _caught(self, rule: Rule, found: re.Match[str], clause: _Clause) -> Iterator[SlotMention]:
+    def _fill(self, rule: Rule, found: re.Match[str], clause: _Clause) -> Iterator[SlotMention]:
         """Return what a rule has caught, each thing of a list apart; nothing where it is no value of the slot."""
         caught = {name[0]: text for name, text in found.groupdict().items() if text}
         said = self._clause_of(self.text, clause.begin + found.end() - 1)[clause.start :]
@@ -336,14 +336,14 @@ class _Reader:
         subject = clause.subject
         if rule.beside and self.found:  # whom the sentence is about already
             subject = Subject(self.found[-1].subject, self.found[-1].subject, third=False)
-        things = [self._as_said(clause, found)] if "c" in caught else self._listed(caught.get("t", ""), rule)
+        things = [self._as_said(clause, found)] if "c" in caught else self._split_list(caught.get("t", ""), rule)
         things = [one for one in things if one and not rule.excludes(one)] or ([rule.thing] if rule.thing else [])
         value = rule.value or caught.get("v", "").replace(" 's", "'s")
         if (rule.catches & {"t", "c"} and not things) or ("v" in rule.catches and not self._fits(rule, value)):
             return
         if rule.about:
             subject, value = Subject(value, value, third=True), ""
-        denied = self._listed(caught.get("x", ""), rule) if rule.slot.many else []
+        denied = self._split_list(caught.get("x", ""), rule) if rule.slot.many else []
         whole = self.sentence.start, self.sentence.stop
         words = len(found[0]) if rule.form == "anywhere" else len(said)
         end = clause.begin - clause.start + len(found[0])
@@ -382,7 +382,7 @@ class _Reader:
         """Whether words are a name by their capitals; of who types none, a few may be one."""
         return words[0][0].isupper() or words[-1][0].isupper() or (self.lower and len(words) <= 3)
 
-    def _listed(self, raw: str, rule: Rule) -> list[str]:
+    def _split_list(self, raw: str, rule: Rule) -> list[str]:
         """Return the things of a list, without what is none."""
         parts = re.split(self.lang.data["joined"], raw) if rule.slot.many else [raw]
         things = [without_article(part, self.lang) for part in parts]
@@ -408,7 +408,7 @@ class _Reader:
         return [SlotMention(start, stop, filling, slot.type, me, render(slot, self.lang, me, "", words))]
 
 
-def _left(found: re.Match[str]) -> str:
+def _remaining_verb(found: re.Match[str]) -> str:
     """Return what is left of "not in Berlin but": nothing, or the verb of "do not live in Berlin but"."""
     verb = found.groupdict().get("verb")
     return f"{verb} " if verb else ""
@@ -433,7 +433,7 @@ def _words_of(tokens: Sequence[re.Match[str]], lang: Language) -> set[str]:
     return words | {lang.third[word] for word in words if word in lang.third}
 
 
-def _spelled(tokens: Sequence[re.Match[str]], sentence: Sentence, lang: Language) -> _Spelled:
+def _spell_out(tokens: Sequence[re.Match[str]], sentence: Sentence, lang: Language) -> _Spelled:
     """Write a sentence out: "I'm" is "I am", the "'s" of a noun a word of its own."""
     pieces, places, origins = list[str](), [], []
     length, last = 0, sentence.start

@@ -107,7 +107,7 @@ def fill(said: Reading, lang: Language) -> SlotMention:
             if rule.verbatim or thing == rule.thing
             else lang.patterns["plural"].sub("", thing.casefold())
         )
-        attribute = _planned(key, lang) if slot.name == "plan" else f"{slot.name}/{key}"
+        attribute = _plan_attribute(key, lang) if slot.name == "plan" else f"{slot.name}/{key}"
     many = slot.many or (slot.name in _BESIDE and bool(lang.patterns["also"].search(said.clause)))
     instead = lang.patterns["instead"].search(said.clause) is not None
     moves = rule.moves or (slot.name == "plan" and instead)
@@ -154,7 +154,7 @@ def without_article(words: str, lang: Language) -> str:
     return words
 
 
-def _planned(key: str, lang: Language) -> str:
+def _plan_attribute(key: str, lang: Language) -> str:
     """Return the attribute of an event: "dentist appointment" is appointment/dentist, "exam" is plan/exam."""
     appointment = lang.patterns["appointment"]
     if appointment.search(key):

@@ -80,11 +80,11 @@ class Utterance:
     @cached_property
     def clean_text(self) -> str:
         """The text with blanks for what its author does not say, every character in its place."""
-        text = _UNSAID.sub(_blanked, self.text).translate(_SIGNS)
+        text = _UNSAID.sub(_blank, self.text).translate(_SIGNS)
         if pasted := _PASTED.search(text):
             text = text[: pasted.start()].ljust(len(text))
         for quoted in (_QUOTED, _SINGLE):
-            text = quoted.sub(lambda found: f" {found[1]} " if _NICKNAME.fullmatch(found[1]) else _blanked(found), text)
+            text = quoted.sub(lambda found: f" {found[1]} " if _NICKNAME.fullmatch(found[1]) else _blank(found), text)
         return _ITEM.sub(
             lambda found: ("," if found.string[found.start() - 1] not in ":,;" else " ").ljust(len(found[0])), text
         )
@@ -145,7 +145,7 @@ def in_quotes(words: str) -> str:
     return " ".join(words.replace('"', "'").split())
 
 
-def _blanked(found: re.Match[str]) -> str:
+def _blank(found: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", found[0])
 
 
@@ -250,7 +250,7 @@ def quotations(
             found.append(Quotation(begin, stop, _worth(words, language, to_friend=to_friend)))
         last = sentence
     repeated = REPEATED if to_friend else REPEATED_TO_ASSISTANT
-    worths = _ranked([one.worth for one in found], repeated)
+    worths = _rank([one.worth for one in found], repeated)
     return [
         one._replace(worth=1.0 if type_of(utterance.clean_text[one.start : one.stop], types) else worth)
         for one, worth in zip(found, worths, strict=True)
@@ -358,7 +358,7 @@ def features(words: str, language: Language | None) -> Iterator[tuple[str, float
         yield from ((name, 1.0) for name, pattern in language.signs.items() if pattern.search(words))
 
 
-def _ranked(worths: Sequence[float], repeated: float) -> list[float]:
+def _rank(worths: Sequence[float], repeated: float) -> list[float]:
     """Return the worths of one message's sentences: the second-best counts less than the best."""
     order = sorted(range(len(worths)), key=lambda place: (-worths[place], place))
     result = [0.0] * len(worths)

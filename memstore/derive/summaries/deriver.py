@@ -307,12 +307,12 @@ async def _summarize(
     session = deriver.producer.start_session()
     if session is not None:
         async with database.admin_transaction() as scope:
-            session.meter.left = await llm_usage.left(scope, settings.llm_daily_tokens)
+            session.meter.left = await llm_usage.tokens_left(scope, settings.llm_daily_tokens)
     [summary] = await to_thread(lambda: list(deriver.producer.summarize([segment], session)))
     chunks = await to_thread(embed_summaries, [summary], dependencies)
     async with erasure.transaction_if_unchanged(database, user, epoch) as scope:
         if session is not None:
-            await llm_usage.answered(scope, make_request(segment, recipe).id)
+            await llm_usage.drop_answered(scope, make_request(segment, recipe).id)
         await deriver.save(scope, SummaryResult(segment.to_seq, [summary], chunks, 0, session))
         return await summaries.summary(scope, summary.id) or summary
 

@@ -87,7 +87,7 @@ class WhatsApp(Importer):
             )
         order = self.options.date_order or _find_order([header["date"] for _, header, _ in begun])
         if self.options.timezone is None:
-            raise InvalidInput("WhatsApp writes no time zone; say where its phone was, with --timezone Europe/Berlin")
+            raise InvalidInput("WhatsApp writes no time zone; give that of its phone, such as --timezone Europe/Berlin")
         if self.options.me not in speakers:
             some = ", ".join(printable(name) for name in list(speakers)[:20])
             why = (
@@ -171,7 +171,7 @@ def _find_order(dates: list[str]) -> DateOrder:
         possible = {order: days for order, days in possible.items() if days == sorted(days)}
     if len(possible) == 1:
         return next(iter(possible))
-    raise InvalidInput(f"its dates {why}; say how they are meant with --date-order dmy, mdy or ymd")
+    raise InvalidInput(f"its dates {why}; give --date-order dmy, mdy or ymd")
 
 
 def _parse_day(written: str, order: DateOrder) -> date | None:

@@ -193,4 +193,4 @@ def decode_cursor(cursor: str, kind: Any) -> Any:
             raise ValueError
         return TypeAdapter(kind).validate_python(position)
     except (ValueError, TypeError):
-        raise InvalidInput(f"cursor={cursor!r:.60} is none; give next_cursor of the page before, or none.") from None
+        raise InvalidInput(f"cursor={cursor!r:.60} is no cursor; give a page's next_cursor, or leave it out.") from None

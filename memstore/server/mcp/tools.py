@@ -217,10 +217,10 @@ async def add_memory(
         sources=[message.id for _, message in messages],
         quarantined=not memory.is_trusted,
     )
-    return _saved(fact)
+    return _describe_saved(fact)
 
 
-def _saved(fact: Fact, replaced: Fact | None = None) -> results.SavedMemory:
+def _describe_saved(fact: Fact, replaced: Fact | None = None) -> results.SavedMemory:
     return results.SavedMemory(
         memory=results.format_fact(fact),
         replaced=None if replaced is None or replaced.id == fact.id else results.shorten(results.FACT, replaced.id),
@@ -287,16 +287,16 @@ async def update_memory(
     columns |= {"valid_from": valid_from, "valid_to": valid_to}
     changes = {name: value for name, value in columns.items() if value is not None}
     if not changes:
-        raise InvalidInput(f"Nothing is to be different: give one of {', '.join(columns)}.")
+        raise InvalidInput(f"Nothing would change: give one of {', '.join(columns)}.")
     memory = current_memory.get()
     old = await memory.user.fact(await results.find_fact(memory.user, id))
     if memory.is_trusted:
-        return _saved(await memory.user.edit_fact(old, **changes), old)
+        return _describe_saved(await memory.user.edit_fact(old, **changes), old)
     if text in (None, old.text):
-        raise InvalidInput("Its user is to confirm what is different: give it as another text, such as since when.")
+        raise InvalidInput("The user has to confirm a change: give it as another text, such as one with a date.")
     # Confirmed, it supersedes the old one.
     columns = {name: getattr(old, name) for name in columns} | changes
-    return _saved(await memory.user.add_fact(**columns, sources=old.sources, quarantined=True))
+    return _describe_saved(await memory.user.add_fact(**columns, sources=old.sources, quarantined=True))
 
 
 async def delete_memory(id: FactId) -> results.SavedMemory:

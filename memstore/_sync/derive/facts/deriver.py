@@ -43,17 +43,11 @@ from memstore.derive.facts.reconcile import (
     reconcile,
     related_attributes,
 )
-from memstore.derive.facts.rule_extractor import (
-    MESSAGES_BEFORE,
-    ExtractedBatch,
-    ExtractedFact,
-    FactBatch,
-    RuleExtractor,
-)
+from memstore.derive.facts.rule_extractor import LOOKBACK, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact
 from memstore.store.rows import PendingWork, StaleWork
 
-NEAREST_FACTS = 3  # facts in other words that a new one is compared with
+NEAREST = 3  # facts in other words that a new one is compared with
 REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "recipe")
 
 
@@ -74,7 +68,7 @@ def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None, redo:
     attributes = related_attributes(new.slot)
     known = facts.known(
         scope, fact, attributes, new.spans[0], new.vector, model,
-        nearest=NEAREST_FACTS, aside=aside, alias=new.alias, named=new.ends,
+        nearest=NEAREST, aside=aside, alias=new.alias, named=new.ends,
     )  # fmt: skip
     if new.alias:  # whatever the user was called: one entity
         known = [_rename(one, new.alias, fact.subject) for one in known]
@@ -123,7 +117,7 @@ def _quarantine(scope: Transaction, new: ExtractedFact, known: Sequence[KnownFac
         return True
     if twin.fact.state == QUARANTINED:
         facts.add_sources(scope, [Source(twin.fact.id, span) for span in new.spans])
-        facts.said_at(scope, twin.fact.id, new.fact.occurred_at)
+        facts.note_first_said(scope, twin.fact.id, new.fact.occurred_at)
         _refresh(scope, new, twin)
     return False
 
@@ -138,7 +132,7 @@ def _reinforce(
     scope: Transaction, new: ExtractedFact, twin: KnownFact, others: Sequence[KnownFact], model: UUID | None
 ) -> None:
     """Let a known fact be said again. A superseded one may become true again: "I am back in Leeds"."""
-    facts.said_at(scope, twin.fact.id, new.fact.occurred_at)
+    facts.note_first_said(scope, twin.fact.id, new.fact.occurred_at)
     refreshed = _refresh(scope, new, twin)
     if twin.fact.state == "superseded" and twin.by_hand != "edited":
         executed = {"new", "supersedes", "conflict"}
@@ -173,7 +167,7 @@ def apply_manual_fact(scope: Transaction, new: ExtractedFact, stored: FactColumn
     is replaced by it and hands over its sources, as by an edit.
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
-    known = facts.known(scope, fact, related_attributes(new.slot), None, new.vector, model, nearest=NEAREST_FACTS)
+    known = facts.known(scope, fact, related_attributes(new.slot), None, new.vector, model, nearest=NEAREST)
     others = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
     replaced = [one for one in others if _says_no_more(new, one)]
     decision = reconcile(new, others, find_twin=False)
@@ -251,7 +245,7 @@ def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, model: 
         fact_history.change(scope, fact, "confirmed", actor=actor, state="active", **columns)
         facts.drop_sources(scope, fact.id)
         facts.add_sources(scope, [Source(fact.id, span) for span in new.spans])
-        facts.first_said(scope, [fact.id])
+        facts.recompute_first_said(scope, [fact.id])
         restore_fact_chunk(scope, new.fact, new.conversation_id, new.vector, model)
     elif fact.state != "active":
         fact_history.change(scope, fact, "restored", actor=actor, state="active", valid_to=None)
@@ -321,7 +315,7 @@ def _restore_spared(scope: Transaction, new: ExtractedFact, *, actor: str) -> No
 
 def supersede_again(scope: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
     """Undo what the retraction of a fact had reactivated, of those facts that are still as it left them."""
-    for done in fact_history.given_up(scope, fact_id, retracted_at):
+    for done in fact_history.reactivations(scope, fact_id, retracted_at):
         fact = facts.fact(scope, done.fact_id)
         if fact is not None and fact_history.is_as_left(done, fact):
             columns, action = fact_history.before(done), fact_history.step_back(done)
@@ -359,7 +353,7 @@ class FactDeriver:
 
     def _load_messages(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
         new = load_next_messages(scope, work, limit)
-        count = CONTEXT_MESSAGES if self.producer.uses_llm else MESSAGES_BEFORE
+        count = CONTEXT_MESSAGES if self.producer.uses_llm else LOOKBACK
         before = messages.newest(scope, work.conversation_id, limit=count, before=work.done_seq + 1)
         read, to_seq = new.messages, new.to_seq
         if self.producer.uses_llm:

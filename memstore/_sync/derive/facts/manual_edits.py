@@ -73,7 +73,7 @@ def check_fact(new: NewFact) -> None:
     """Raise `InvalidInput` for a fact that cannot be stored as it was entered."""
     check_text(new.text, "the text of a fact")
     if not new.text.strip():
-        raise InvalidInput(f"text={new.text!r:.60} says nothing; give a sentence that stands for itself.")
+        raise InvalidInput(f"text={new.text!r:.60} is empty; give a whole sentence.")
     check_name(new.subject, "subject")
     for name in ("attribute", "value"):
         if getattr(new, name) is not None:
@@ -116,7 +116,7 @@ def merge_columns(fact: Fact, new: Mapping[str, Any]) -> NewFact:
     return replace(NewFact(**kept), **new)
 
 
-def _parsed(new: NewFact) -> NewFact:
+def _with_slot(new: NewFact) -> NewFact:
     """Return a fact with the slot that its words fill, where nobody has named one."""
     if new.attribute is not None or new.value is not None:
         return new
@@ -146,7 +146,7 @@ def _columns(user_id: UUID, new: NewFact, state: str = "active") -> FactColumns:
     )
 
 
-def _entered(resources: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
+def _as_extracted(resources: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
     """Return a fact by hand as one that is extracted; nobody has done anything to others knowing less than this."""
     ended = fact.valid_to is not None and fact.valid_to <= fact.occurred_at
     return ExtractedFact(
@@ -167,7 +167,7 @@ def add_fact(database: Database, resources: Dependencies, user_name: str, new: N
     user_id = ids.user_id(user_name)
 
     def add(resources: Dependencies) -> Fact:
-        entered = _entered(resources, _columns(user_id, _parsed(new)), new.sources)
+        entered = _as_extracted(resources, _columns(user_id, _with_slot(new)), new.sources)
         fact = entered.fact
         with database.user_transaction(user_id) as scope:
             messages.make_user(scope, user_name)
@@ -191,7 +191,7 @@ def add_fact(database: Database, resources: Dependencies, user_name: str, new: N
 def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
     """Store a fact that waits until a person confirms it; return the one with the same words where it is known."""
     user_id = ids.user_id(user_name)
-    fact = _columns(user_id, _parsed(new), QUARANTINED)
+    fact = _columns(user_id, _with_slot(new), QUARANTINED)
     with database.user_transaction(user_id) as scope:
         messages.make_user(scope, user_name)
         chunks.lock_user(scope)
@@ -214,7 +214,7 @@ def confirm_fact(database: Database, resources: Dependencies, user_id: UUID, fac
     def confirm(resources: Dependencies) -> Fact:
         with database.user_transaction(user_id) as scope:
             proposed = _fact(scope, fact_id)
-        entered = _entered(resources, proposed)
+        entered = _as_extracted(resources, proposed)
         with database.user_transaction(user_id) as scope:
             chunks.lock_user(scope)
             fact = _fact(scope, fact_id)
@@ -247,7 +247,8 @@ def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: F
 
     def edit(resources: Dependencies) -> Fact:
         # A slot that is taken away is not read from words that stay.
-        entered = _entered(resources, _columns(user_id, new if new.text == was.text else _parsed(new)))
+        proposed = _columns(user_id, new if new.text == was.text else _with_slot(new))
+        entered = _as_extracted(resources, proposed)
         edited = entered.fact
         with database.user_transaction(user_id) as scope:
             chunks.lock_user(scope)

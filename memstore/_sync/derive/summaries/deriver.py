@@ -307,12 +307,12 @@ def _summarize(
     session = deriver.producer.start_session()
     if session is not None:
         with database.admin_transaction() as scope:
-            session.meter.left = llm_usage.left(scope, settings.llm_daily_tokens)
+            session.meter.left = llm_usage.tokens_left(scope, settings.llm_daily_tokens)
     [summary] = (lambda: list(deriver.producer.summarize([segment], session)))()
     chunks = embed_summaries([summary], dependencies)
     with erasure.transaction_if_unchanged(database, user, epoch) as scope:
         if session is not None:
-            llm_usage.answered(scope, make_request(segment, recipe).id)
+            llm_usage.drop_answered(scope, make_request(segment, recipe).id)
         deriver.save(scope, SummaryResult(segment.to_seq, [summary], chunks, 0, session))
         return summaries.summary(scope, summary.id) or summary
 
