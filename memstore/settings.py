@@ -85,7 +85,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="MEMSTORE_", frozen=True, extra="forbid")
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        """Yield what is printed of the settings: a URL without the part that may hold a password."""
+        """Yield the settings for printing: a URL without the part that may hold a password."""
         for name, value in super().__repr_args__():
             yield name, _SECRET.sub("…", value) if name == "database_url" else value
 
@@ -162,7 +162,7 @@ class Settings(BaseSettings):
     server_stop_seconds: float = Field(20.0, ge=0, le=DAY)  # how long requests may go on once it is to stop
 
     def price_of(self, deriver: str) -> tuple[float, float] | None:
-        """Return what a million tokens of a deriver's prompts and answers cost; None where that is not set."""
+        """Return the prices of a million tokens of a deriver's prompts and answers; None if not set."""
         return self.facts_price if deriver == "facts" else self.summary_price
 
     @classmethod
@@ -174,13 +174,13 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read what is given, then the environment, then the file."""
+        """Read given options, then the environment, then the file."""
         return init_settings, env_settings, InitSettingsSource(settings_cls, read_file())
 
 
 @dataclass(frozen=True, slots=True)
 class SettingInfo:
-    """An option, what it is set to, and where that was said: "given", a variable, a file, or "default"."""
+    """An option, its value, and the source of that: "given", a variable, a file, or "default"."""
 
     name: str
     value: Any
@@ -224,7 +224,7 @@ def describe() -> list[SettingInfo]:
 
 
 def source_of(name: str, value: Any) -> str:
-    """Return an option with this value as messages name it: with the variable or the file that says so, if any."""
+    """Return an option with this value for messages: with the variable or the file that sets it, if any."""
     option = next(info for info in describe() if info.name == name)
     return f"{name if option.value != value else _with_source(name, option.source)}={value!r:.60}"
 
@@ -243,7 +243,7 @@ def _with_source(name: str, source: str) -> str:
 
 
 def _check_names(names: Iterable[str], complaint: str, known: Mapping[str, str] | None = None) -> None:
-    """Refuse a name that is none of ours, and say which one it is nearly, or which there are."""
+    """Refuse an unknown name, and suggest a similar one, or list all."""
     known = known or {name: name for name in Settings.model_fields}
     for name in names:
         if name not in known:
@@ -253,7 +253,7 @@ def _check_names(names: Iterable[str], complaint: str, known: Mapping[str, str] 
 
 
 def file_path() -> Path | None:
-    """Return where the settings file is, or would be; None where `MEMSTORE_CONFIG` is set to nothing."""
+    """Return the path of the settings file, existing or not; None if `MEMSTORE_CONFIG` is empty."""
     config = os.environ.get(CONFIG)
     if config is None:
         return user_config_path("memstore", appauthor=False) / "memstore.toml"
@@ -261,7 +261,7 @@ def file_path() -> Path | None:
 
 
 def read_file() -> dict[str, Any]:
-    """Return what the settings file says; nothing where there is none. Raises `ConfigurationError` for no TOML.
+    """Return the values of the settings file; {} without one. Raises `ConfigurationError` for no TOML.
 
     A file that `MEMSTORE_CONFIG` names must be there: the default would silently be another database.
     """

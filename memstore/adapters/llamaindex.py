@@ -42,7 +42,7 @@ class MemstoreChatStore(AsyncDBChatStore):
         limit: Optional[int] = None,  # noqa: UP045
         offset: Optional[int] = None,  # noqa: UP045
     ) -> list[ChatMessage]:
-        """Return messages in order; those of a status, or all with None."""
+        """Return messages in order, of one status, or all."""
         rows = (await self._stored(key, status))[offset or 0 :]
         return [to_chat(row) for row in (rows if limit is None else rows[:limit])]
 
@@ -62,7 +62,7 @@ class MemstoreChatStore(AsyncDBChatStore):
                 await self._archive(key, added)
 
     async def set_messages(self, key: str, messages: list[ChatMessage], status: MessageStatus = ACTIVE) -> None:
-        """Erase what there is, of any status, and put these in its place."""
+        """Replace all messages, of any status, by these."""
         await self.delete_messages(key)
         await self.add_messages(key, messages, status)
 
@@ -103,7 +103,7 @@ class MemstoreChatStore(AsyncDBChatStore):
         return [(first, last) for first, last in ((info.settings if info else {}).get(KEY) or {}).get("archived", ())]
 
     async def _archive(self, key: str, messages: Sequence[Message]) -> None:
-        """Note numbers of messages as runs: as a rule there is one."""
+        """Record numbers of messages as runs, of which there is mostly one."""
         runs = sorted([*await self._archived_runs(key), *((row.seq, row.seq) for row in messages)])
         joined: list[Run] = []
         for first, last in runs:
@@ -127,7 +127,7 @@ class MemstoreChatStore(AsyncDBChatStore):
 class MemstoreMemoryBlock(BaseMemoryBlock[str]):
     """What is remembered about the newest question: facts, summaries and messages, at most `max_tokens` of them.
 
-    What leaves the short-term queue is kept by the chat store.
+    The chat store keeps messages that leave the short-term queue.
     """
 
     name: str = "memory"
@@ -155,7 +155,7 @@ class MemstoreMemoryBlock(BaseMemoryBlock[str]):
 
 
 def fit(texts: Sequence[str], max_tokens: int) -> str:
-    """Return as many of the first texts as have at most so many tokens, counted as they stand together."""
+    """Return the first texts that fit into the tokens, counted together."""
     kept = [*texts]
     while kept and _count_tokens("\n\n".join(kept)) > max_tokens:
         kept.pop()
@@ -172,7 +172,7 @@ def to_message(chat: ChatMessage) -> Json:
 
 
 def to_chat(message: Message) -> ChatMessage:
-    """Return a stored message as it came, or what was said elsewhere."""
+    """Return a stored message as it came, or one of another application."""
     if KEY in message.meta:
         return ChatMessage.model_validate(message.meta[KEY])
     return ChatMessage(role=MessageRole(message.role), content=message.text or "")

@@ -32,7 +32,7 @@ class MemstoreSession:
     """A `Session`: the conversation named `session_id` of a user, from a blocking or an async store.
 
     Over a blocking store it may be used in any event loop. `clear_session` begins a new stretch: the session is empty,
-    and what was said stays recalled until `forget`, or `user.erase`, erases it. `pop_item` erases.
+    and its messages are still recalled until `forget`, or `user.erase`, erases them. `pop_item` erases.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class MemstoreSession:
             await maybe_await(self.conversation.add_many, [to_message(item) for item in items])
 
     async def pop_item(self) -> Any | None:
-        """Erase the newest item, with all that was derived of it, and give it; None where there is none."""
+        """Erase the newest item, with all that was derived from it, and return it; None if there is none."""
         while newest := await maybe_await(self.conversation.get_recent, 1):
             certificate = await maybe_await(self.conversation.user.erase_message, newest[0])
             if certificate.counts.get("messages"):  # else somebody else has popped it
@@ -70,7 +70,7 @@ class MemstoreSession:
         await maybe_await(self.conversation.clear)
 
     async def forget(self) -> Any:
-        """Erase the session with all that was derived of it; give the certificate."""
+        """Erase the session with all that was derived from it; return the certificate."""
         return await maybe_await(self.conversation.erase)
 
 
@@ -101,7 +101,7 @@ def memory_callback(session: MemstoreSession, *, budget: int, **options: Any) ->
 
 
 def to_message(item: Json) -> Json:
-    """Return an item of the Responses API as a message: what it says as text, the rest of it as metadata."""
+    """Return an item of the Responses API as a message: its words as text, the rest as metadata."""
     message = _message(item)
     if message is None or not _is_storable(item) or len(_items(message)) != 1:
         return _opaque(item, message)
@@ -141,7 +141,7 @@ def _is_storable(item: Json) -> bool:
 
 
 def _message(item: Json) -> Json | None:
-    """Return an item as a message; None for what is none: reasoning, calls of hosted tools, …"""
+    """Return an item as a message; None for other items: reasoning, calls of hosted tools, …"""
     kind = item.get("type", "message")
     if kind == CALL:
         function = {"name": item.get("name"), "arguments": item.get("arguments")}

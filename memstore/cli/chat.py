@@ -105,7 +105,7 @@ class _Paused(BaseException):
 
 @dataclass(slots=True)
 class _Session:
-    """Answers in one conversation, within a window of tokens, and derives what was said.
+    """Answers in one conversation, within a window of tokens, and derives its messages.
 
     `budget` bounds prompt and answer together, by default by the model's window; `reserve` bounds the answer.
     """
@@ -127,8 +127,8 @@ class _Session:
     def talk(self) -> None:
         """Answer each line, and derive in a thread between them; on a pipe, before the next one.
 
-        A model that facts or summaries are asked of is asked after a silence or some turns, and hung up on where the
-        next line comes first: a server that answers one at a time is free for the answer.
+        If a chat model makes facts or summaries, it is asked after a silence or some turns. The next line cancels that
+        call, so that a server that answers one call at a time is free for the answer.
         """
         at_terminal, all_answered = sys.stdin.isatty() and sys.stdout.isatty(), True
         with ThreadPoolExecutor(1, "memstore-derive") as background:
@@ -170,7 +170,7 @@ class _Session:
         return [model for model in models if isinstance(model, ServedChatModel)]
 
     def _pause(self) -> None:
-        """Stop the derivation, at once where a model is asked for it."""
+        """Stop the derivation, and cancel its call of a model."""
         self.paused, self.pauses = True, self.pauses + 1
         if self.timer is not None:
             self.timer.cancel()

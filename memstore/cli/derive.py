@@ -45,11 +45,11 @@ def derive(
         typer.Option(help="Make anew what another recipe made; or missing vectors."),
     ] = None,
 ) -> None:
-    """Embed, summarize and extract facts from what is pending.
+    """Embed, summarize and extract facts from pending messages.
 
-    Where that fails for a conversation, the others are done, the exit code is 1, and the next run tries it again;
-    memstore --verbose derive shows the tracebacks. Where a chat model is away, or has used up its day's tokens, what is
-    for it waits and is no failure; stderr says so.
+    If a conversation fails, the others go on, the exit code is 1, and the next run tries again; memstore --verbose
+    derive shows the tracebacks. If a chat model is away, or the day's tokens are used up, its messages wait. That is no
+    failure; stderr says so.
     """
     with open_store() as store:
         with show_progress("loading") as line:
@@ -123,7 +123,7 @@ def plan(
     user: OnlyUserOption = None,
     only: OnlyOption = None,
 ) -> None:
-    """Say what is pending, and about what it costs in calls and tokens of chat models, and in time.
+    """Show what is pending, and its estimated cost: calls and tokens of chat models, and time.
 
     Nobody is asked and nothing is written. Rates are those that this store has measured: of calls so far, else assumed;
     of time by those calls and by its earlier backfills, else unknown. Costs are shown where the settings have a price.
@@ -157,7 +157,7 @@ def run(
     detach: DetachFlag = False,
     concurrency: ConcurrencyOption = 4,
 ) -> None:
-    """Derive all that is pending, here and by the workers that there are. Stopped or killed, it goes on with resume.
+    """Derive all pending messages, here and by running workers. Stopped or killed, it goes on with resume.
 
     The exit code is 1 where it did not come to its end, or something in it failed.
     """

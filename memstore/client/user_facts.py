@@ -26,7 +26,7 @@ ANY_STATE = "all"
 
 
 class AsyncUserFacts:
-    """What a user's scope offers for facts."""
+    """The calls of a user's scope for facts."""
 
     id: UUID
     name: str

@@ -182,7 +182,7 @@ class CallMeter:
         return began
 
     def end(self, began: float, call: Usage) -> None:
-        """Record what a call has cost that began then."""
+        """Record the cost of a call that began then."""
         with self._lock:
             self._asked.remove(began)
             if self.left is not None:
@@ -218,7 +218,7 @@ def usage_of(
     began: float,
     price: tuple[float, float] | None = None,
 ) -> Usage:
-    """Return what a call cost that began then and was answered now, also with what is of no use."""
+    """Return the cost of a call that began then and was answered now, also if the answer cannot be used."""
     prompt, completion = answer.prompt_tokens, answer.completion_tokens
     cost = price and (prompt * price[0] + completion * price[1]) / 1e6
     return Usage(call.deriver, call.model, answer.calls, prompt, completion, time.monotonic() - began, cost)
@@ -266,7 +266,7 @@ class LLMSession:
             self.meter.end(began, call)
 
     def reject(self, request: LLMRequest, error: str, payload: str) -> None:
-        """Record an answer that cannot be used, or what of it cannot."""
+        """Record an answer, or a part of one, that cannot be used."""
         self.invalid_responses.append(
             InvalidResponse.model_construct(
                 id=request.id,

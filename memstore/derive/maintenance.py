@@ -21,7 +21,7 @@ from memstore.store.postings import Reach
 
 
 async def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
-    """Remove what is older than it may be kept, and keep the indexes of users with very many chunks."""
+    """Erase expired rows, and maintain the indexes of users with very many chunks."""
     for user in users:
         await apply_retention(database, user, settings)
         await maintain_indexes(database, user)
@@ -57,7 +57,7 @@ async def list_unindexed_users(database: Database) -> list[str]:
 
 
 async def build_indexes(database: Database) -> list[str]:
-    """Make what is missing for every user with very many chunks; return those for whom this login may not."""
+    """Build the missing indexes of all users with very many chunks; return users for whom this login may not."""
     async with database.admin_transaction() as scope:
         users = await postings.large(scope, database.max_chunks)
     return [user.name for user in users if not await maintain_indexes(database, user.id)]

@@ -51,7 +51,7 @@ class ContentPart:
 
     @property
     def placeholder(self) -> str:
-        """The text that stands for it in a format that has no place for it."""
+        """The text that replaces it in a format without such parts."""
         name = self.url or self.text or self.raw.get("type") or "?"
         label = self.kind if self.kind in ("image", "file") else str(self.raw.get("type") or "part")
         return f"[{label}]" if name == label else f"[{label}: {' '.join(str(name).split())}]"
@@ -135,7 +135,7 @@ class PartKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
-    """A part of a context as a message of OpenAI's; `stored` is the stored message that it is, if it is one."""
+    """A part of a context as a message in OpenAI's shape; `stored` is the stored message behind it, if any."""
 
     kind: PartKind
     message: Json
@@ -252,9 +252,9 @@ class OtherAssistantMessage(Message):
 
 
 def name_speakers(parts: Iterable[PromptPart], *, users: bool) -> Iterator[PromptPart]:
-    """Yield the parts with the speaker before what another assistant said, and of `users` before what any user said.
+    """Yield the parts with the speaker before messages of other assistants, and with `users` before those of users.
 
-    An assistant's words must not pass for the user's. A model that sees its own words marked begins to write marks.
+    An assistant's words must not pass for the user's. A model whose own words have such names begins to write them.
     """
     for part in parts:
         is_named = users or isinstance(part.stored, OtherAssistantMessage)
@@ -342,7 +342,7 @@ def summaries_text(summaries: Sequence[Summary]) -> str:
 
 
 def pinned_facts_text(facts: Sequence[Hit]) -> str:
-    """Return facts that hold whatever is asked, the oldest first; "" for none."""
+    """Return pinned facts, which stand in every context, the oldest first; "" without any."""
     return _fence("standing", [fact_line(fact) for fact in sorted(facts, key=_order)])
 
 
@@ -374,7 +374,7 @@ def _fence(name: str, lines: Sequence[str]) -> str:
 
 
 def indent(text: str) -> str:
-    """Return a text whose lines each say whose they are, all indented alike."""
+    """Return a text with all lines indented alike."""
     return INDENT + f"\n{INDENT}".join(escape_control_tokens(text).strip().splitlines())
 
 
@@ -406,7 +406,7 @@ def _order(hit: Hit) -> tuple[datetime, UUID, int, str]:
 
 
 def _speaker(hit: Hit) -> str:
-    """Return who said a hit: anybody by name, where that cannot pass for a role."""
+    """Return the speaker of a hit: by name, unless the name could pass for a role."""
     if hit.tier == Tier.SUMMARIES or not hit.speaker:
         return "summary" if hit.tier == Tier.SUMMARIES else "?"
     role = hit.role or Role.USER

@@ -54,7 +54,7 @@ class _Batch(NamedTuple):
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads a file into batches, in a thread of its own: it shares nothing with what stores them."""
+    """Reads a file into batches, in a thread of its own; it shares nothing with the code that stores them."""
 
     user: str | None
     max_bytes: int
@@ -67,7 +67,7 @@ class _Reader:
         self.read += size
 
     def batches(self, found: Iterator[ImportItem]) -> Iterator[_Batch]:
-        """Yield the messages of each user together, as far as they stand near each other; at the end what is left."""
+        """Yield the messages of each user together, as far as they are near each other; at the end the rest."""
         held: dict[UUID, list[_Item]] = {}
         count = characters = 0
         for one in found:
@@ -119,7 +119,7 @@ async def import_file(
     untrusted: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> ImportReport:
-    """Store the messages of a file; `user` owns those for which the file names nobody.
+    """Store the messages of a file; those without a user in the file are given to `user`.
 
     A second import adds nothing: messages are known by their external ids. A known one with other content is skipped.
     No fact rests on `untrusted` messages alone. `progress` is called with the bytes read so far and those of the file.

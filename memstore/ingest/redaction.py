@@ -116,7 +116,7 @@ _BINARY = re.compile(
 
 
 class Secret(NamedTuple):
-    """Where a secret stands, in characters, and of which kind it is."""
+    """The place of a secret, in characters, and its kind."""
 
     start: int
     stop: int
@@ -124,13 +124,13 @@ class Secret(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """What stands in its place."""
+        """The text that replaces it."""
         return f"[masked {self.kind}]"
 
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Replaces secrets by marks; one without detectors returns what it is passed.
+    """Replaces secrets by marks; without detectors it returns texts as they are.
 
     Everything that is stored because somebody gave it passes through here: messages (`redact_message`), text
     (`redact`), JSON (`redact_json`), and names that ids follow from (`reject_secret_names`).
@@ -155,7 +155,7 @@ class Redactor:
         return text and _replace(text, self.find(text), counts)
 
     def redact_json(self, value: T, counts: Counter[str] | None = None) -> T:
-        """Return JSON with secrets marked in its texts, numbers and names; a name may tell that its value is one."""
+        """Return JSON with secrets marked in its texts, numbers and names; a name may show that its value is one."""
         redacted: T = self._walk(value, Counter() if counts is None else counts, "") if self.detectors else value
         return redacted
 
@@ -237,7 +237,7 @@ KEEP_ALL = Redactor({})
 
 
 def redactor_for(settings: Settings) -> Redactor:
-    """Return what redacts all that is stored: `KEEP_ALL` without `mask_secrets`. Raises `ProviderMissing`."""
+    """Return the redactor of the settings: `KEEP_ALL` without `mask_secrets`. Raises `ProviderMissing`."""
     return _load(frozenset(settings.mask_kinds)) if settings.mask_secrets else KEEP_ALL
 
 

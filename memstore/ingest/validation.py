@@ -70,7 +70,7 @@ Moment = Annotated[UtcTime, BeforeValidator(_refuse_number)]
 
 
 class NewMessage(BaseModel):
-    """A message as the application gives it: the keys of memstore-jsonl, the documented pivot."""
+    """A message of an application: the keys of memstore-jsonl, the documented pivot."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -137,7 +137,7 @@ def check_name(name: object, kind: str) -> None:
 
 
 def check_text(text: object, what: str) -> None:
-    """Raise `InvalidInput` for what is no text, or holds what neither Postgres nor UTF-8 can."""
+    """Raise `InvalidInput` for anything but a text, and for characters that Postgres or UTF-8 cannot hold."""
     if not isinstance(text, str):
         raise InvalidInput(f"{what} is a text, not {text!r:.60}.")
     if (not text.isascii() or "\0" in text) and (found := INVALID_CHARS.search(text)):
@@ -146,7 +146,7 @@ def check_text(text: object, what: str) -> None:
 
 
 def check_json(value: object, what: str) -> int:
-    """Return how many bytes JSON has; raise `InvalidInput` for what is none, or holds what Postgres cannot."""
+    """Return the bytes of JSON; raise `InvalidInput` for anything else, or characters that Postgres cannot store."""
     if is_deep(value):
         raise InvalidInput(f"{what} is nested deeper than {MAX_JSON_DEPTH} levels; make it flatter.")
     try:
@@ -179,20 +179,20 @@ def _reasons(error: ValidationError) -> Iterator[str]:
 
 
 def check_choice(name: str, value: str | None, known: Sequence[str]) -> None:
-    """Raise `InvalidInput` for what is neither None nor one of the known words."""
+    """Raise `InvalidInput` unless it is None or one of the known words."""
     if value is not None and value not in known:
         raise InvalidInput(f"{name}={value!r}: give one of {', '.join(known)}.")
 
 
 def check_names(**names: str | None) -> None:
-    """Raise `InvalidInput` for a name that cannot be one; None is not given."""
+    """Raise `InvalidInput` for an invalid name; None is allowed."""
     for kind, name in names.items():
         if name is not None:
             check_name(name, kind)
 
 
 def check_query(query: str, min_score: object = None) -> None:
-    """Raise `InvalidInput` for a query that is no text, or blank, and for a least score that is no number."""
+    """Raise `InvalidInput` for a query that is no text or blank, and for a minimum score that is no number."""
     check_text(query, "the query")
     if not query.strip():
         raise InvalidInput(f"query={query!r:.60} is empty; give a question, or some words of a message.")
@@ -207,7 +207,7 @@ def check_number(value: int, name: str, least: int = 1, most: int = MOST_ROWS) -
 
 
 def check_object(value: Json | None, name: str) -> None:
-    """Raise `InvalidInput` for what is no JSON object; None is allowed."""
+    """Raise `InvalidInput` unless it is a JSON object or None."""
     if value is not None and not isinstance(value, dict):
         raise InvalidInput(f"{name}={value!r:.60}: give a dict.")
     check_json(value, name)
@@ -276,7 +276,7 @@ LONGEST_KEPT = 100_000.0
 
 
 def validate_days(value: object) -> float | None:
-    """Return for how many days messages are kept, 0 for ever; raise `InvalidInput` for what is no such number."""
+    """Return for how many days messages are kept, 0 for ever; raise `InvalidInput` for anything else."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_KEPT:
@@ -311,7 +311,7 @@ FactTypeName = Annotated[str, Field(pattern=rf"^{_TYPE_NAME.pattern}$")]
 
 
 def validate_fact_types(value: object) -> Json | None:
-    """Return fact types of one's own as they are kept; raise `InvalidInput` for what cannot be one."""
+    """Return fact types of one's own as they are stored; raise `InvalidInput` for invalid ones."""
     if value is None:
         return None
     check_json(value, "fact_types")
@@ -335,7 +335,7 @@ def validate_fact_types(value: object) -> Json | None:
 
 
 def validate_fact_instructions(value: object) -> str | None:
-    """Return instructions for facts as they are kept; raise `InvalidInput` for what cannot be some."""
+    """Return instructions for facts as they are stored; raise `InvalidInput` for anything but a short text."""
     if value is None:
         return None
     check_text(value, "fact_instructions")

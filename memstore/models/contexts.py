@@ -51,7 +51,7 @@ class Section:
 
 
 class Reason(StrEnum):
-    """Why a candidate is not in a context, or not as it was said. A closed set: programs may rely on it."""
+    """Why a candidate is not in a context, or not word for word. A closed set: programs may rely on it."""
 
     # Each comment names the module of memstore.context that decides it.
     OVER_BUDGET = "over budget"  # selection.Selection.why_not; of turns layout._older_turns and candidates._unread
@@ -67,7 +67,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether one candidate is in a context, and why not, or why not as it was said.
+    """Whether one candidate is in a context, and why not, or why not word for word.
 
     `tokens` are what it was expected to add; `parts` what each signal adds to its score; `seqs` the first and last
     message that it is or stands for; `others` the ids of a turn's further messages, of the fact that superseded it, or
@@ -100,7 +100,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """What one strategy did to a conversation: about its tokens before and after, and how many turns it took."""
+    """The effect of one strategy: about the tokens of the conversation before and after, and how many turns it took."""
 
     strategy: str
     tokens_before: int
@@ -217,7 +217,7 @@ class ProfileLine:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What is known of a subject, as `text` of at most so many tokens; its receipt is not kept."""
+    """A subject's facts as a `text` within a budget of tokens; its receipt is not stored."""
 
     subject: str
     lines: tuple[ProfileLine, ...]
@@ -256,7 +256,7 @@ def _preview(decision: Decision) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """How full a context or a conversation is.
+    """The size of a context or a conversation.
 
     Of a context: its tokens, the conversation's messages that it has word for word, and in `roles` how many messages
     each role has in it. Of a conversation: tokens and messages since it was last cleared, and all that are stored.
@@ -370,5 +370,5 @@ def as_json(value: Any, **options: Any) -> Json:
 
 @cache
 def adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    """Return what reads and writes a dataclass as JSON."""
+    """Return an adapter that reads and writes a dataclass as JSON."""
     return TypeAdapter(kind)

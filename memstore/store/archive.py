@@ -28,12 +28,12 @@ Wanted = dict[str, Any]  # `with_chunks`: read items with their chunks; `model_i
 
 
 async def freeze(scope: Transaction) -> None:
-    """Have all that is read from here on be of one moment; before anything is read."""
+    """Make all following reads see one moment; to be called before the first read."""
     await scope.run(SQL["snapshot"])
 
 
 async def owner(scope: Transaction) -> Owner | None:
-    """Return the user of the scope; None where nobody has made it."""
+    """Return the user of the scope; None if it does not exist."""
     return await scope.one(SQL["owner"], Owner)
 
 
@@ -91,7 +91,7 @@ def _item(build: Any, row: dict[str, Any]) -> ItemRow:
 
 
 async def add_user(scope: Transaction, name: str, settings: Json, created_at: datetime) -> None:
-    """Make a user, where it is not there."""
+    """Make a user, unless it exists."""
     await scope.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
 
 
@@ -101,7 +101,7 @@ async def add_conversation(
     watermarks: Mapping[str, tuple[int, str | None]],
     setting_changes: Iterable[Json],
 ) -> None:
-    """Make a conversation with its watermarks, those that are not given at 0, and what its settings were."""
+    """Make a conversation with its watermarks, by default 0, and its earlier settings."""
     place = {"conversation_id": conversation.id}
     await scope.run(SQL["add_conversation"], **vars(conversation))
     marks = {deriver: watermarks.get(deriver, (0, None)) for deriver in DERIVERS}
@@ -121,7 +121,7 @@ async def last_with_chunks(scope: Transaction, conversation: UUID) -> int:
 
 
 async def add_messages(scope: Transaction, new: Sequence[Message]) -> None:
-    """Store messages of one conversation under their numbers, which are free; nothing is pending by it yet."""
+    """Store messages of one conversation under their free numbers; they are not pending yet."""
     place, last = new[0].conversation_id, max(message.seq for message in new)
     first, tokens = min(message.seq for message in new), sum(message.tokens for message in new)
     scope.happened(EventType.MESSAGE_ADDED, place, from_seq=first, to_seq=last, tokens=tokens)
@@ -130,7 +130,7 @@ async def add_messages(scope: Transaction, new: Sequence[Message]) -> None:
 
 
 async def make_pending(scope: Transaction) -> None:
-    """Have derivers take up what came in above the watermarks."""
+    """Make imported messages above the watermarks pending."""
     await scope.run(SQL["pend"])
 
 

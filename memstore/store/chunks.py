@@ -43,7 +43,7 @@ class Model:
 
 
 def model_id(embedder: Embedder | None) -> UUID:
-    """Return the id under which the vectors of an embedder are kept, and what has none without one."""
+    """Return the id of an embedder's vectors; None without an embedder."""
     return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
 
 
@@ -56,12 +56,12 @@ async def read_models(scope: Transaction) -> list[Model]:
 
 
 def active_model(known: Sequence[Model]) -> Model | None:
-    """Return the one that serves; None for a user who has no vectors yet."""
+    """Return the active one; None for a user without vectors."""
     return next((one for one in known if one.state == ACTIVE), None)
 
 
 async def lock_user(scope: Transaction) -> None:
-    """Let no other writer of this user's chunks or facts in until the transaction ends."""
+    """Lock the user's chunks and facts against other writers until the transaction ends."""
     await scope.run(SQL["lock"])
 
 
@@ -203,7 +203,7 @@ async def read_neighbourhood(
 async def filter_chunks(
     scope: Transaction, filters: Filters, *, keys: Sequence[ChunkKey] = (), numbers: Sequence[int] = ()
 ) -> list[tuple[int, ChunkKey]]:
-    """Return number and name of those of some chunks, named or numbered, that a filter lets through; in any order."""
+    """Return number and name of those of some chunks, named or numbered, that pass a filter; in any order."""
     names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk_index for key in keys]}
     rows = await scope.tuples(SQL["shown"], **names, numbers=list(numbers), **filters.values())
     return [(number, ChunkKey(item_id, index)) for number, item_id, index in rows]
@@ -212,7 +212,7 @@ async def filter_chunks(
 async def nearest(
     scope: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int
 ) -> dict[ChunkKey, float]:
-    """Return the cosines of the chunks nearest to a vector of length 1: exact, over all that the filter shows."""
+    """Return the cosines of the chunks nearest to a vector of length 1: exact, over all that pass the filter."""
     values = {"query": query, "model_id": model, "limit": limit}
     if filters.everything:
         rows = await scope.tuples(SQL["nearest"], **values)
@@ -222,7 +222,7 @@ async def nearest(
 
 
 async def corpus_as_of(scope: Transaction, as_of: datetime) -> tuple[int, int]:
-    """Return how many chunks there were at a moment, and how long they were in all."""
+    """Return the number of chunks at a moment, and their length in all."""
     (row,) = await scope.tuples(SQL["corpus_as_of"], as_of=as_of)
     return row[0], row[1]
 
@@ -275,7 +275,7 @@ TEXTS_WITH_OUTDATED = TEXTS | {Tier.MESSAGES: SQL["messages_marked"], Tier.SUMMA
 async def load_texts(
     scope: Transaction, found: Sequence[Chunk], as_of: datetime | None = None, *, mark_outdated: bool = False
 ) -> dict[UUID, ItemText]:
-    """Return what the items of chunks say; items that are gone, or facts that were not active, are left out.
+    """Return the texts of the items of chunks, without removed items and facts that were not active.
 
     With `mark_outdated` messages and summaries say whether a fact from them is superseded.
     """

@@ -29,7 +29,7 @@ ALONE = "none"  # else the root joins whatever was distributed by a uuid before
 
 @dataclass(frozen=True, slots=True)
 class Distributed:
-    """What was done, in Citus' terms: tables distributed by user, and reference tables, which each node has."""
+    """The result, in Citus' terms: tables distributed by user, and reference tables, which each node has."""
 
     distributed: tuple[str, ...]
     reference: tuple[str, ...]

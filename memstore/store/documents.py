@@ -38,7 +38,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which documents: below a namespace, as the conditions have it, a page of them; those `expired` are left out."""
+    """A page of the documents below a namespace that meet the conditions, without `expired` ones."""
 
     prefix: Sequence[str] = ()
     conditions: Sequence[Condition] = ()
@@ -66,7 +66,7 @@ class Written:
 
 
 class Lacking(NamedTuple):
-    """A text of a document that an embedder has no vector of: None, and the value, where it is all of that."""
+    """A text of a document without a vector of an embedder; None for the whole value."""
 
     id: UUID
     path: str
@@ -75,7 +75,7 @@ class Lacking(NamedTuple):
 
 
 async def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
-    """Store documents, each once, in place of those of their names; their vectors are of this model."""
+    """Store documents, replacing those of the same names; their vectors are of this model."""
     rows: list[dict[str, Any]] = []
     for one in new:
         id = ids.document_id(scope.user_id, one.namespace, one.key)
@@ -91,17 +91,17 @@ async def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
 
 
 async def lacking_texts(scope: Transaction, model: UUID, *, limit: int) -> list[Lacking]:
-    """Return texts that the serving embedder has a vector of and this one has not."""
+    """Return texts with a vector of the active embedder and none of this one."""
     return await scope.all(SQL["lacking"], Lacking, model_id=model, limit=limit)
 
 
 async def count_lacking(scope: Transaction, model: UUID) -> int:
-    """Return how many there are."""
+    """Return how many texts lack one."""
     return await scope.value(SQL["count_lacking"], int, model_id=model) or 0
 
 
 async def add_vectors(scope: Transaction, made: Sequence[tuple[Lacking, Vectors]], model: UUID) -> int:
-    """Store vectors of texts that stand there as they were read; return how many."""
+    """Store vectors of texts that are still as they were read; return how many."""
     ids = sorted({one.id for one, _ in made})
     await lock(scope, ids)  # nobody writes them meanwhile
     there = {(one.id, one.path): one for one in await scope.all(SQL["still_lacking"], Lacking, model_id=model, ids=ids)}
@@ -125,19 +125,19 @@ async def remove(scope: Transaction, ids: Sequence[UUID]) -> int:
 
 
 async def expire(scope: Transaction) -> int:
-    """Remove the documents whose time is over; return how many."""
+    """Remove expired documents; return how many."""
     return await scope.run(SQL["expire"])
 
 
 async def refresh(scope: Transaction, found: Iterable[Document], *, expired: bool = False) -> None:
-    """Have documents that were read live on for as long as when they were written."""
+    """Renew the time to live of documents that were read."""
     living = [ids.document_id(scope.user_id, one.namespace, one.key) for one in found if one.expires_at is not None]
     if living:
         await scope.run(SQL["refresh"], ids=living, expired=expired)
 
 
 async def lock(scope: Transaction, ids: Sequence[UUID]) -> list[Document]:
-    """Return those of these documents that there are; nobody else changes them until the transaction ends."""
+    """Return these documents, locked until the transaction ends; missing ones are left out."""
     return await scope.all(SQL["lock"], _document, ids=list(ids))
 
 

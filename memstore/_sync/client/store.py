@@ -151,9 +151,9 @@ class MemoryStore:
         progress: Progress | None = None,
         on_call: OnCall | None = None,
     ) -> DeriveReport:
-        """Embed, summarize and extract facts from what is pending, here and now; of every user or of one.
+        """Embed, summarize and extract facts from pending messages, here and now, of every user or of one.
 
-        With `redo="facts"` or `"summaries"` what another recipe made is made anew too, each conversation's in one
+        With `redo="facts"` or `"summaries"` rows by other recipes are made anew too, each conversation's in one
         transaction; manual changes of facts stay. With `redo="vectors"` chunks without a vector are embedded.
 
         `progress(deriver, done, total)` counts messages; `on_call` gets a `CallProgress` as each call of a chat model
@@ -291,7 +291,7 @@ class MemoryStore:
         )
 
     def verify_erasure(self, certificate: Certificate) -> ScanResult:
-        """Search every table for what a certificate names, and return where it still stands."""
+        """Search every table for the ids of a certificate, and return where they still are."""
         from memstore._sync.derive.erasure import verify_certificate
 
         return verify_certificate(self._database, certificate)
@@ -308,7 +308,7 @@ class MemoryStore:
         return sum([apply_retention(self._database, ids.user_id(name), self.settings) for name in names])
 
     def stats(self, *, user: str | None = None) -> dict[str, int]:
-        """Return how much is stored, of every user or of one."""
+        """Return how many rows are stored, of every user or of one."""
         check_names(user=user)
         names = [user] if user is not None else [name for name in self.users()]
         total = Counter(dict.fromkeys(COUNTED, 0))

@@ -38,7 +38,7 @@ VACUUM = (
 
 @dataclass(frozen=True, slots=True)
 class ErasureTarget:
-    """What is to be erased: `ids` are messages or facts, `before` says until when messages were said."""
+    """The target of an erasure: `ids` are messages or facts; messages said until `before` go."""
 
     scope: ErasureScope
     user_id: UUID
@@ -133,7 +133,7 @@ def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
 
 
 def _find_with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID]:
-    """Return those of these facts that there are, and what they were before people edited them."""
+    """Return the stored ones of these facts, and their versions before edits."""
     facts = erasure.known_facts(scope, ids)
     while former := erasure.edited_into(scope, facts) if facts else []:
         facts += former
@@ -149,7 +149,7 @@ def _check_known(scope: Transaction, target: ErasureTarget, known: set[UUID]) ->
 
 
 def _make_tombstones(scope: Transaction, items: Sequence[UUID], unnamed: Sequence[UUID]) -> set[bytes]:
-    """Return the tombstones of what is removed: of its ids, and of the content of messages without an external id."""
+    """Return the tombstones of removed rows: of their ids, and of the content of messages without an external id."""
     key = tombstones.key(scope)
     contents = erasure.unnamed_messages(scope, unnamed) if unnamed else []
     return (
@@ -177,7 +177,7 @@ ACTOR = "erasure"
 
 @dataclass(slots=True)
 class Removal:
-    """What was removed so far: rows by table, ids, and how many conversations each deriver looks at once more."""
+    """Removals so far: rows by table, ids, and how many conversations each deriver looks at again."""
 
     counts: Counter[str] = field(default_factory=Counter)
     again: Counter[str] = field(default_factory=Counter)
@@ -264,7 +264,7 @@ def _remove_quotes(scope: Transaction, doomed: Sequence[MessageToDelete], remova
 def _find_facts_read_with(
     scope: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[Run]]
 ) -> list[UUID]:
-    """Return the facts of the next messages that have words of these, which the extractor read before them."""
+    """Return facts of the next messages that have words of these: the extractor read these before them."""
     following = [
         fact
         for conversation, own in runs.items()

@@ -22,7 +22,7 @@ from memstore.store.errors import ConcurrentUpdate
 
 
 def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
-    """Remove what is older than it may be kept, and keep the indexes of users with very many chunks."""
+    """Erase expired rows, and maintain the indexes of users with very many chunks."""
     for user in users:
         apply_retention(database, user, settings)
         maintain_indexes(database, user)
@@ -58,7 +58,7 @@ def list_unindexed_users(database: Database) -> list[str]:
 
 
 def build_indexes(database: Database) -> list[str]:
-    """Make what is missing for every user with very many chunks; return those for whom this login may not."""
+    """Build the missing indexes of all users with very many chunks; return users for whom this login may not."""
     with database.admin_transaction() as scope:
         users = postings.large(scope, database.max_chunks)
     return [user.name for user in users if not maintain_indexes(database, user.id)]

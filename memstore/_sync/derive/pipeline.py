@@ -47,7 +47,7 @@ USER_STATE = (erasure.VERSION, chunks.MODELS)
 
 
 class Result(Protocol):
-    """What a deriver computed of the messages up to `to_seq`, and the calls of a chat model for it if any.
+    """A deriver's result for the messages up to `to_seq`, with its calls of a chat model if any.
 
     `recipe` is None where it is the deriver's. At `closes_at` there is something to do even if no message comes.
     """
@@ -73,24 +73,24 @@ class Deriver(Protocol):
 
     @property
     def producer(self) -> Producer:
-        """How it makes them."""
+        """The producer of the rows."""
 
     def load(self, scope: Transaction, work: PendingWork, limit: int) -> Any:
-        """Return what is needed to compute the next `limit` messages."""
+        """Return the batch of the next `limit` messages."""
 
     def compute(self, batches: Sequence[Any]) -> Sequence[Any]:
         """Return the result for each batch, without the database. Raises `ModelUnavailable` if a model is away."""
 
     def save(self, scope: Transaction, result: Any) -> dict[str, int]:
-        """Store it; return how many rows of each kind were new.
+        """Store a result; return how many rows of each kind were new.
 
-        For `invalid_responses`, unusable responses of a model, something was made by another recipe.
+        With `invalid_responses`, unusable ones of a model, a part was made by another recipe.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class DeriveScope:
-    """What is to be derived: of one user, one conversation, by some derivers only; by default everything."""
+    """The work of a run: of one user, one conversation, by some derivers only; by default everything."""
 
     user: UUID | None = None
     conversation: UUID | None = None
@@ -322,7 +322,7 @@ def read_recipe(deriver: Deriver) -> str:
 
 
 def _record_llm_usage(database: Database, work: PendingWork, results: Sequence[Any]) -> None:
-    """Store what dropped answers cost: they count for the day's tokens all the same."""
+    """Store the cost of dropped answers, which counts for the day's tokens all the same."""
     if sessions := [result.llm_session for result in results if result.llm_session]:
         with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as scope:
             if scope.first != [None]:  # an erased user counts for nobody
@@ -370,7 +370,7 @@ def _rebuild_outdated(database: Database, deriver: Any, only: DeriveScope, run: 
 
 
 def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str, run: RunState) -> None:
-    """Compute what a conversation has anew, batch by batch, and replace it in one transaction."""
+    """Compute a conversation's rows anew, batch by batch, and replace them in one transaction."""
     results: list[Any] = []
     try:
         done_seq = 0

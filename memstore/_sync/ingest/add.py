@@ -93,9 +93,9 @@ def store_new(
     on_conflict: OnConflict = "skip",
     mostly_known: bool = False,
 ) -> Partition:
-    """Store those of a user's rows that are not known, all or none; return what was new.
+    """Store the new ones of a user's rows, all or none; return them.
 
-    Where most are known, those are looked for first, and not counted. Raises `Conflict` and `Erased` with
+    If most are known, known ones are looked up first, and not counted. Raises `Conflict` and `Erased` with
     `on_conflict="error"`; else known rows with other content stay as they are, and erased ones are left out.
     """
     user, named = rows[0].user_id, _ids_by_name(rows)
@@ -142,7 +142,7 @@ class Partition(NamedTuple):
 def partition(
     rows: Sequence[Message], known: Mapping[UUID, Message], erased: frozenset[UUID] = frozenset()
 ) -> Partition:
-    """Tell new rows from known ones and erased ones; a row that comes twice is new once."""
+    """Part rows into new, known and erased ones; a row that comes twice is new once."""
     stored = dict(known)
     new: list[Message] = []
     conflicts: dict[int, Message] = {}
@@ -158,7 +158,7 @@ def partition(
 
 
 def describe_conflict(known: Message) -> str:
-    """Say which message is known with other content."""
+    """Return a sentence that names a message known with other content."""
     where = f"message {known.seq}" if known.seq else "a message before it"
     return f"external_id {known.external_id!r} is known with other content ({where})."
 
@@ -245,7 +245,7 @@ def _content_key(message: Message) -> tuple[object, ...]:
 
 
 class _Tombstones(Exception):
-    """Messages that were erased are among those to be stored: its argument are their ids."""
+    """Raised if some of the messages were erased: its argument are their ids."""
 
 
 def _number_and_store(
@@ -267,7 +267,7 @@ def _number_and_store(
 
 
 def make_conversations(scope: Transaction, conversations: Sequence[ConversationRef]) -> None:
-    """Make the user of these conversations, the conversations and their watermarks, those that are not there."""
+    """Make the user of these conversations, the conversations and their watermarks, where missing."""
     build = Conversation.model_construct
     made = [build(id=one.id, name=one.name, title=one.title, channel=one.channel) for one in conversations]
     store.make_conversations(scope, made, user_name=conversations[0].user_name, derivers=DERIVERS)

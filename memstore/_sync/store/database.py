@@ -47,7 +47,7 @@ SQL = statements("database")
 
 @dataclass(frozen=True, slots=True)
 class Read(Generic[T]):
-    """A statement that reads, and what its rows are to the caller; the user's id is added when it is sent."""
+    """A statement that reads, and the function that builds its result; the user's id is added when it is sent."""
 
     statement: LiteralString
     values: Mapping[str, Any]
@@ -80,7 +80,7 @@ class Transaction:
         self.first: list[Any] = []  # the results of the reads that the transaction was opened with
 
     def happened(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
-        """Say what happens here: it is kept in the outbox with this transaction."""
+        """Record an event, which is stored in the outbox with this transaction."""
         self.events.append(Event(self.user_id, kind, conversation_id, body))
 
     def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
@@ -209,7 +209,7 @@ class Transaction:
 
 
 def row_builder(model: type[M]) -> Callable[..., M]:
-    """Return what makes a model from all its columns, unchecked: in a fifth of `model_construct`'s time."""
+    """Return a function that builds a model of all its columns, unchecked, in a fifth of `model_construct`'s time."""
     names = set(model.model_fields)
 
     def build(**values: Any) -> M:
@@ -268,7 +268,7 @@ class Database:
         )
 
     def open(self) -> None:
-        """Connect, or raise what is wrong with the server."""
+        """Connect. Raises an error that says what is wrong with the server."""
         self.capabilities = capabilities(self.url)
         able = self.capabilities
         self._confinement = {"role": able.role or "", "schema": able.schema, "vectors": able.vectors}
@@ -302,7 +302,7 @@ class Database:
 
     @contextmanager
     def admin_transaction(self) -> Iterator[Transaction]:
-        """Open a transaction that sees who there is and what is pending, and nothing that was said."""
+        """Open a transaction that sees users and pending work, and no content."""
         with self._transaction(self._confining(SQL["operator"]), UUID(int=0)) as transaction:
             yield transaction
 
@@ -312,7 +312,7 @@ class Database:
 
     @contextmanager
     def owner_transaction(self) -> Iterator[Connection[Any]]:
-        """Open a transaction as the login itself, that sees what the operator sees: for what the app role may not."""
+        """Open a transaction as the login itself, with the operator's view: for what the app role may not do."""
         with self.raw_connection() as connection, connection.transaction():
             for setting in (SQL["path"], SQL["operator"]):  # each by itself, for Citus
                 connection.execute(setting, self._confinement)
@@ -320,7 +320,7 @@ class Database:
 
     @contextmanager
     def raw_connection(self) -> Iterator[Connection[Any]]:
-        """Open a connection as the login itself, in no transaction: for what cannot be done in one. It reads no rows.
+        """Open a connection as the login itself, for statements that cannot run in a transaction. It reads no rows.
 
         Behind a pooler each statement may reach another session, and a setting or a lock stays behind there. Statements
         are sent as text, in Postgres' simple protocol: after the other one a transaction keeps its last statement's

@@ -39,7 +39,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which documents: below a namespace, as the conditions have it, a page of them; those `expired` are left out."""
+    """A page of the documents below a namespace that meet the conditions, without `expired` ones."""
 
     prefix: Sequence[str] = ()
     conditions: Sequence[Condition] = ()
@@ -67,7 +67,7 @@ class Written:
 
 
 class Lacking(NamedTuple):
-    """A text of a document that an embedder has no vector of: None, and the value, where it is all of that."""
+    """A text of a document without a vector of an embedder; None for the whole value."""
 
     id: UUID
     path: str
@@ -76,7 +76,7 @@ class Lacking(NamedTuple):
 
 
 def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
-    """Store documents, each once, in place of those of their names; their vectors are of this model."""
+    """Store documents, replacing those of the same names; their vectors are of this model."""
     rows: list[dict[str, Any]] = []
     for one in new:
         id = ids.document_id(scope.user_id, one.namespace, one.key)
@@ -92,17 +92,17 @@ def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
 
 
 def lacking_texts(scope: Transaction, model: UUID, *, limit: int) -> list[Lacking]:
-    """Return texts that the serving embedder has a vector of and this one has not."""
+    """Return texts with a vector of the active embedder and none of this one."""
     return scope.all(SQL["lacking"], Lacking, model_id=model, limit=limit)
 
 
 def count_lacking(scope: Transaction, model: UUID) -> int:
-    """Return how many there are."""
+    """Return how many texts lack one."""
     return scope.value(SQL["count_lacking"], int, model_id=model) or 0
 
 
 def add_vectors(scope: Transaction, made: Sequence[tuple[Lacking, Vectors]], model: UUID) -> int:
-    """Store vectors of texts that stand there as they were read; return how many."""
+    """Store vectors of texts that are still as they were read; return how many."""
     ids = sorted({one.id for one, _ in made})
     lock(scope, ids)  # nobody writes them meanwhile
     there = {(one.id, one.path): one for one in scope.all(SQL["still_lacking"], Lacking, model_id=model, ids=ids)}
@@ -126,19 +126,19 @@ def remove(scope: Transaction, ids: Sequence[UUID]) -> int:
 
 
 def expire(scope: Transaction) -> int:
-    """Remove the documents whose time is over; return how many."""
+    """Remove expired documents; return how many."""
     return scope.run(SQL["expire"])
 
 
 def refresh(scope: Transaction, found: Iterable[Document], *, expired: bool = False) -> None:
-    """Have documents that were read live on for as long as when they were written."""
+    """Renew the time to live of documents that were read."""
     living = [ids.document_id(scope.user_id, one.namespace, one.key) for one in found if one.expires_at is not None]
     if living:
         scope.run(SQL["refresh"], ids=living, expired=expired)
 
 
 def lock(scope: Transaction, ids: Sequence[UUID]) -> list[Document]:
-    """Return those of these documents that there are; nobody else changes them until the transaction ends."""
+    """Return these documents, locked until the transaction ends; missing ones are left out."""
     return scope.all(SQL["lock"], _document, ids=list(ids))
 
 

@@ -38,7 +38,7 @@ NO_NAMES = KIN | PARTNERS | {"the", "user", "assistant"}  # words of subjects by
 
 
 class RelatedSubjects(NamedTuple):
-    """Where else facts may stand that a new one has to do with: of these subjects, with this name in their text."""
+    """Where to look for other facts that concern a new one: those of these subjects, with this name in their text."""
 
     subjects: list[str]
     name: str
@@ -71,7 +71,7 @@ def same_subjects(fact: FactColumns, known: Iterable[FactColumns]) -> set[str]:
 
 
 def is_same_entity(known: FactColumns, fact: FactColumns, subjects: set[str]) -> bool:
-    """Whether a known fact is about whom a new one is about; `subjects` are its `same_subjects`."""
+    """Whether a known fact is about the subject of a new one; `subjects` are its `same_subjects`."""
     name, other = _name(fact), _name(known)
     if known.subject.casefold() == fact.subject.casefold():
         return name is None or other is None or name == other
@@ -81,7 +81,7 @@ def is_same_entity(known: FactColumns, fact: FactColumns, subjects: set[str]) ->
 def ends_relationship(later: FactColumns, earlier: FactColumns, known: Iterable[FactColumns]) -> bool:
     """Whether the later fact ends what another subject was: a husband by a divorce, a cat by its death.
 
-    A pet is not meant for sure where one of the kin among the `known` has its name.
+    It is not surely a pet if a relative among the `known` has its name.
     """
     if later.attribute == LIFE:
         name = _name(later)
@@ -96,7 +96,7 @@ def ends_relationship(later: FactColumns, earlier: FactColumns, known: Iterable[
 
 
 def is_another_pet(attribute: str, text: str, earlier: str) -> bool:
-    """Whether a pet of the kind that `attribute` tells has another name than the one in an earlier text."""
+    """Whether a pet (its kind is in `attribute`) has another name than in an earlier text."""
     kind, name = attribute.rpartition("/")[2], _find_called_name(earlier)
     match = re.search(rf"(?<!\w)(?i:{re.escape(kind)}) ({_NAME})(?!\w)", text)
     return name is not None and match is not None and match[1] != name
@@ -182,12 +182,12 @@ def name_user(subject: str, user: str) -> str:
 
 
 def owner_of(subject: str) -> str:
-    """Return whose kin or thing a subject is, or the subject, in small letters."""
+    """Return the owner of a subject ("Alice" of "Alice's cat"), or the subject, in small letters."""
     return subject.partition("'s ")[0].casefold()
 
 
 def may_mean(known: str, subject: str, text: str) -> bool:
-    """Whether what is said of a subject may be about a known one: of one owner, or named in it."""
+    """Whether a statement about a subject may be about a known one: of one owner, or named in it."""
     names = set(re.findall(r"[^\W\d_]{3,}", known.rpartition("'s ")[2].casefold())) - NO_NAMES
     return owner_of(known) == owner_of(subject) or any(
         re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", f"{subject} {text}", re.IGNORECASE) for name in names
@@ -195,7 +195,7 @@ def may_mean(known: str, subject: str, text: str) -> bool:
 
 
 def find_introduction(name: str, text: str) -> re.Match[str] | None:
-    """Return where somebody says that this is their name, which is the first group."""
+    """Return the match of "my name is …"; its first group is the name."""
     return re.search(_INTRODUCTION.format(re.escape(name)), text, re.IGNORECASE)
 
 
@@ -212,7 +212,7 @@ def choose_known(
 ) -> list[RememberedFact]:
     """Return the known facts that a segment has most to do with, the nearest first.
 
-    What always holds comes first, and what may change of people who are named; then what is nearest in meaning.
+    Lasting facts come first, and changeable ones about people who are named; then those nearest in meaning.
     """
     said = " ".join(texts).casefold()
     asked = [vector / (np.linalg.norm(vector) or 1) for vector in vectors if vector is not None]

@@ -94,7 +94,7 @@ _PART_OF_HOUR = re.compile(r"\b(?:half|quarter|halb|(?:drei)?viertel|y media|y c
 
 
 class Token(NamedTuple):
-    """A word of a text as quotes are compared, and where it stands."""
+    """A word of a text in the form in which quotes are compared, and its place."""
 
     key: str
     start: int
@@ -116,7 +116,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What speaks against a fact: one that `is_refused` is not stored, any other waits to be confirmed."""
+    """A doubt about a fact: if it `is_refused` it is not stored, else it waits to be confirmed."""
 
     why: str
     is_refused: bool = False
@@ -215,7 +215,7 @@ def _find_nearly(words: Sequence[Token], wanted: Sequence[str]) -> tuple[int, in
 
 
 def _exact_parts(keys: Sequence[str]) -> list[str]:
-    """Return what no typing error is: the numbers, and how often something is denied."""
+    """Return the parts that no typing error explains: numbers, and how often something is denied."""
     denied = sum(is_denied(key) or key.endswith("nt") for key in keys)
     return [*(key for key in keys if key[0].isdigit()), f"denied {denied}"]
 
@@ -233,7 +233,7 @@ def find_doubt(
     *,
     has_slot: bool,
 ) -> Doubt | None:
-    """Return what speaks against a fact with these sources; None where nothing does.
+    """Return the doubt about a fact with these sources; None without one.
 
     `background` is what the model has read besides the messages `shown`, `trusted` whose words carry a fact.
     """
@@ -298,13 +298,13 @@ def _find_strange_number(text: str, said: Collection[str]) -> str | None:
 def find_basis(
     text: str, subject: str, spans: Sequence[Span], shown: Sequence[Passage], trusted: Collection[str]
 ) -> str:
-    """Return what carries a fact: the messages of those who are trusted, and questions to which they say yes."""
+    """Return the basis of a fact: messages of trusted speakers, and questions to which they say yes."""
     own = list(dict.fromkeys(span.passage for span in spans if span.passage.role in trusted))
     return "\n".join(each for one in own for each in (one.text, _find_answered(one, text, subject, shown)))
 
 
 def _find_answered(passage: Passage, text: str, subject: str, shown: Sequence[Passage]) -> str:
-    """Return the question before a message that says yes to it, where that carries a fact; else nothing."""
+    """Return the question before a message that says yes to it, if that can be the basis of a fact; else nothing."""
     place = next((place for place, each in enumerate(shown) if each is passage), 0)
     if not place or not _YES.match(passage.text) or is_denied(passage.text):
         return ""
@@ -337,7 +337,7 @@ def shares_word(text: str, quote: str, subject: str) -> bool:
 
 
 def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], trusted: Collection[str]) -> bool:
-    """Whether a message says again what is known: it could be a source of that, and has no other number."""
+    """Whether a message repeats a known fact: it could be a source of it, and has no other number."""
     others = any(each.isdigit() for each in text) and _find_strange_number(_DATE.sub(" ", span.text), _numbers(text))
     if others or span.passage.role not in trusted:
         return False
@@ -346,7 +346,7 @@ def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], t
 
 
 def names_time(basis: str) -> bool:
-    """Whether what carries a fact names a time, or how long something takes."""
+    """Whether the basis of a fact names a time or a duration."""
     return _TIME.search(basis) is not None
 
 
@@ -360,10 +360,10 @@ _TIME = re.compile(
 def may_end(
     known: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span], basis: str
 ) -> bool:
-    """Whether what is said speaks of what it is to end: of its slot, in its words, or as a denial of it.
+    """Whether a statement concerns the fact that it is to end: by its slot, its words, or a denial of it.
 
-    What keeps somebody from harm ends by two of these, and by a denial only where the `basis` denies, not the model
-    alone. `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted.
+    A fact that protects somebody ends by two of these, and by a denial only if the `basis` denies, not the model alone.
+    `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted.
     """
     old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
     root, _, key = old.partition("/")
@@ -418,7 +418,7 @@ def _denies(quote: str, text: str, subject: str) -> bool:
 
 
 def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passage]) -> bool:
-    """Whether a quote speaks of somebody else: another speaker of themselves, or the speaker of another person."""
+    """Whether a quote is about somebody else: another speaker, or another person."""
     words = [token.key for token in _tokens(span.text)]
     speaker, about = span.passage.speaker.casefold(), subject.casefold()
     speaks_of_self = any(word in _FIRST_KEYS for word in words)

@@ -93,7 +93,7 @@ class _Repeat(_Quote):
 
 
 class _Fact(BaseModel):
-    """A fact as the model writes it: first the words, then what follows from them."""
+    """A fact as the model writes it: first the words, then the columns that follow from them."""
 
     sources: list[_Quote]
     text: Annotated[str, AfterValidator(_not_blank)]
@@ -113,7 +113,7 @@ class _Facts(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ModelFact:
-    """A fact as a model found it: where it is said, which known facts it ends, and whether it waits to be confirmed."""
+    """A fact of a model, with its sources, the known facts that it ends, and whether it waits to be confirmed."""
 
     draft: FactDraft
     attribute: str | None
@@ -141,7 +141,7 @@ def recipe(model: ChatModel) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A segment to be asked about: the messages, those before it, what is known, the user's name, and what is wanted.
+    """A segment to be asked about: its messages, those before it, known facts, the user's name, and guidelines.
 
     `known` begins with what matters most. `trusted` are the roles that facts are taken from. Users and assistants are
     always shown; system prompts and the output of tools are kept from the model otherwise.
@@ -176,7 +176,7 @@ class Inquiry:
         return findings
 
     def _fit(self, system: str, model: ChatModel) -> Inquiry:
-        """Return the inquiry with less around the segment, where that would take more than half of the window."""
+        """Return the inquiry with fewer facts and earlier messages, if they would take more than half of the window."""
         own = self
         while own.known or own.before:
             chat = llm.make_chat(system, [], background=own._background())
@@ -276,7 +276,7 @@ class Inquiry:
             findings.facts.append(ModelFact(draft, attribute, value, spans, tuple(ends), doubt is not None))
 
     def _introduce(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
-        """Note the name of a user who has none, where the model calls somebody so who says that it is theirs."""
+        """Record the name of a user who has none, if the model uses a name that the user has given as theirs."""
         unnamed = () if self.user or findings.user else answer.facts[:MOST_FACTS]
         for name in dict.fromkeys(owner_of(fact.subject) for fact in unnamed):
             for passage in shown:
@@ -292,7 +292,7 @@ class Inquiry:
     def _may_end(
         self, one: RememberedFact, new: FactDraft, slot: str | None, spans: Sequence[Span], user: str, basis: str
     ) -> bool:
-        """Whether a fact may end a known one: said earlier, not of another speaker, and what this one speaks of."""
+        """Whether a fact may end a known one: it was said earlier, not by another speaker, and concerns the same."""
         known = one.fact.model_copy(update={"subject": name_user(one.fact.subject, user)})
         own = [span for span in spans if span.passage.role in self.trusted]
         speakers = {span.passage.speaker.casefold() for span in own}
@@ -320,7 +320,7 @@ def _draft(fact: _Fact, subject: str, said: datetime) -> FactDraft:
 def slot_of(fact: _Fact, subject: str) -> Slot | None:
     """Return the slot that the rules read in a fact's sentence, so that it meets theirs; else the model's own.
 
-    Where the rules read no more than yes or no, such as that somebody takes a medicine, the model's value says more.
+    If the rules read only yes or no, such as that somebody takes a medicine, the model's value says more.
     """
     read = parse_slot(fact.text, subject, language_of(fact.text))
     attribute, value = _attribute(fact.attribute), _tidy(fact.value or "")
@@ -402,7 +402,7 @@ class LLMExtractor:
     ) -> Iterator[ExtractedFact]:
         """Return each fact once for each message that says it: the first makes it, the others are further sources.
 
-        Where a trusted one says it, it is active, and rests on no paste.
+        If a trusted message says it, it is active, and pastes are no sources of it.
         """
         for known, span in findings.repeats:
             yield self._repeat_known(known.fact, span, messages[span.passage.item_id], known.vector)

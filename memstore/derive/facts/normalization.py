@@ -130,7 +130,7 @@ def parse_slot(text: str, subject: str, language: str) -> Slot | None:
 
 
 def slot_of_fact(fact: FactColumns) -> Slot | None:
-    """Return the slot of a stored fact: how its value holds is read from its text, else known of its attribute."""
+    """Return the slot of a stored fact: its kind of value is read from its text, else known by its attribute."""
     if fact.attribute is None or fact.value is None:
         return None
     read = parse_slot(fact.text, fact.subject, fact.language)
@@ -141,7 +141,7 @@ def slot_of_fact(fact: FactColumns) -> Slot | None:
 
 
 def _as_spoken(text: str, subject: str) -> str:
-    """Return a sentence as the rules read it: of somebody with a name, or in the speaker's own words."""
+    """Return a sentence as the rules read it: about a named person, or in the speaker's own words."""
     if text[: len(subject)].casefold() != subject.casefold():
         return text
     rest = text[len(subject) :]

@@ -53,7 +53,7 @@ class Successor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What is to be done with a new fact and with known ones.
+    """A decision about a new fact and known ones.
 
     `twin` says the same. `ended` are older values, which end at `begins_at`; where there is a `successor` the new value
     ends too. `contradicted` ones stay active.
@@ -80,7 +80,7 @@ class Resolution:
 def reconcile(
     new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | None = None, *, find_twin: bool = True
 ) -> Resolution:
-    """Decide what a new fact means for known ones: those of its slot, and those that are near in meaning.
+    """Decide about a new fact and known ones: those of its slot, and those near in meaning.
 
     `said_at` is when it was said last, where that is not only now.
     """
@@ -119,7 +119,7 @@ def reconcile(
 
 
 def _end_named(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
-    """Decide as if `new.ends` were empty; then end those of them, too, that were said earlier."""
+    """Decide as if `new.ends` were empty; then also end those of `new.ends` that were said earlier."""
     ends = [one for one in known if one.fact.id in new.ends and one.fact.state == "active" and one.last_said < said_at]
     others = [one for one in known if one not in ends]
     decision = reconcile(replace(new, ends=()), others, said_at, find_twin=find_twin)
@@ -175,7 +175,7 @@ def _is_by_model(fact: FactColumns) -> bool:
 
 
 def related_attributes(slot: Slot | None) -> list[str]:
-    """Return the attributes whose facts a slot has to do with: where somebody lives, in which country, no longer."""
+    """Return the attributes related to a slot: a residence also to the country, and to the former residence."""
     if slot is None:
         return []
     plain = slot.attribute.removeprefix(FORMER).removesuffix(COUNTRY)
@@ -198,7 +198,7 @@ def _decide_slot(
     begins_at: datetime,
     said_by_subject: bool,
 ) -> Resolution | None:
-    """Decide by the other values of the slot, and by facts of other subjects that end it, or that it ends."""
+    """Decide by other values of the slot, and by facts of other subjects that end it or that it ends."""
     active = [one for one in rivals if one.fact.state == "active"]
     of_theirs = bool(new.speaker) and all(f"{one.fact.subject}'s ".startswith(f"{new.speaker}'s ") for one in active)
     if active and not (said_by_subject or of_theirs):
@@ -298,7 +298,7 @@ _DAY = re.compile(r"^the | (?:at|um|à|a las)? ?\d{1,2}[:.]\d\d.*$", re.IGNORECA
 
 
 def implies_end(later: FactColumns, earlier: FactColumns) -> bool:
-    """Whether what is said later ends a value of another slot that was said earlier."""
+    """Whether a later statement ends an earlier value of another slot."""
     if later.attribute == "appointment/any" and (earlier.attribute or "").startswith("appointment/"):
         return has_name(f"from {_DAY.sub('', earlier.value or '')}", later.text)  # "it is moved from 21 May"
     if earlier.attribute == (later.attribute or "").replace("medication/", "dose/", 1) != later.attribute:
@@ -312,7 +312,7 @@ def _is_left(later: FactColumns, teaching: FactColumns) -> bool:
 
 
 def _is_divorced(later: FactColumns, partner: FactColumns) -> bool:
-    """Who divorces somebody may love another one by now."""
+    """Whether it is a divorce; who is divorced may love somebody else by now."""
     return later.value in PARTED and (has_name(partner.value, later.text) or bool(_MARRIED.search(partner.text)))
 
 

@@ -67,12 +67,12 @@ class TrustPolicy:
 
     @classmethod
     def of(cls, settings: Settings) -> TrustPolicy:
-        """Return what the settings say."""
+        """Return the policy of the settings."""
         roles = frozenset(settings.fact_roles)
         return cls(roles, roles & frozenset(settings.trusted_roles))
 
     def recipe(self, recipe: str) -> str:
-        """Return a recipe with the roles that facts are taken from, unless these are users alone, and who waits."""
+        """Return a recipe with the roles of facts, unless only users, and those that are not trusted."""
         if self.roles != {Role.USER}:
             recipe = f"{recipe} from {','.join(sorted(self.roles)) or 'nobody'}"
         if waiting := self.roles - self.trusted:
@@ -86,12 +86,12 @@ class TrustPolicy:
         return LEVELS[Role(message.role)]
 
     def is_trusted(self, message: Message, level: int) -> bool:
-        """Whether what a message says at this level is a fact at once."""
+        """Whether facts at this level are active at once."""
         return level > UNTRUSTED and message.role in self.trusted
 
 
 def _not_own(message: Message, start: int, stop: int) -> bool:
-    """Whether characters of a message touch what was pasted into it, or quoted line by line."""
+    """Whether characters of a message touch text that was pasted into it, or quoted line by line."""
     text = message.text or ""
     if not any(mark in text for mark in _MARKS):
         return False
@@ -140,7 +140,7 @@ def extract(
 ) -> list[FactDraft]:
     """Return the facts that a message says, in its order, each once; none for any role but "user".
 
-    `before` are up to three messages before it, the newest last: they say whom it is said to, and what "sorry, I meant
+    `before` are up to three messages before it, the newest last: they show to whom it is said, and what "sorry, I meant
     Tuesday" corrects. `worth` is the least that a quotation must be worth, from 0 to 1; a slot is a fact at any worth.
     `types` are types of one's own with the words by which a quotation, a plan or an event is one.
     """
@@ -161,9 +161,9 @@ def extract(
 
 
 def _read(utterance: Utterance, before: Sequence[Utterance], *, to_friend: bool) -> tuple[str, list[SlotMention]]:
-    """Return the language of a message, and what it fills.
+    """Return the language of a message, and the slots that it fills.
 
-    Of a word or two ("Fumo.") the language is that in which they fill a slot, if they do in one.
+    The language of a word or two ("Fumo.") is the one in which they fill a slot.
     """
     code = pack.language_of(utterance.text)
     short = code == "und" and len(utterance.text) < SHORT
@@ -190,7 +190,7 @@ def _unfilled_parts(
 ) -> Iterator[tuple[int, int, Slot | None]]:
     """Return the parts of a quotation that are facts besides its slots: all of it, or clauses that no slot fills.
 
-    Words that say what may change have the slot of that, so that no old sentence outlives it.
+    Words about a changeable value get its slot, so that no old sentence outlives it.
     """
     here = [one for one in fills if one.start < quote.stop and quote.start < one.stop]
     whole = (quote.start, quote.stop)
@@ -252,7 +252,7 @@ UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "T
 class FactBatch:
     """Messages to be read; the first `before` of them were read already. `to_seq` is the last one.
 
-    `known` is what a model is shown of the user's facts.
+    `known` are the user's facts that a model is shown.
     """
 
     to_seq: int
@@ -264,10 +264,10 @@ class FactBatch:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedFact:
-    """A fact that comes in: its columns, the slot that it fills, where it is said, and its vector.
+    """A new fact: its columns, the slot that it fills, its spans, and its vector.
 
-    Its state is "quarantined" where who says it is not trusted alone. `said_by_subject` is also true of what speakers
-    say of their own kin, pets and things. `learned_at` is when memstore learnt of it: later changes by hand were made
+    Its state is "quarantined" if its speaker is not trusted alone. `said_by_subject` is also true of what speakers say
+    of their own kin, pets and things. `learned_at` is when memstore learnt of it: later changes by hand were made
     knowing that. An extracted fact has one span; one that a person enters has several, or none.
     """
 
@@ -315,7 +315,7 @@ class RuleExtractor:
         return self.trust.recipe(RECIPE)
 
     def recipe_under(self, guidelines: Guidelines) -> str:
-        """Return the recipe with the words by which types of one's own are known."""
+        """Return the recipe with the hash of the words of types of one's own."""
         return mark_recipe(self.recipe, guidelines.rule_text)
 
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:

@@ -98,7 +98,7 @@ class TreeImporter(Importer):
 
 
 def _active_branch(nodes: Mapping[str, Node], current: str | None) -> tuple[list[str], str | None]:
-    """Return the messages up to the current one, or to the newest that none follows; and a parent that is missing."""
+    """Return the messages up to the current one, or to the newest leaf; and a missing parent, if any."""
     if current not in nodes:
         followed = {node.parent for node in nodes.values()}
         leaves = (key for key in reversed([*nodes]) if key not in followed)
@@ -119,7 +119,7 @@ class ChatGPT(TreeImporter):
 
     @staticmethod
     def rate_head(head: bytes) -> float:
-        """Return 0.9 for a list of trees, less where only the names of things fit."""
+        """Return 0.9 for a list of trees, less if only some keys fit."""
         keys = find_keys(head) if head.startswith(b"[") else set()
         if "mapping" in keys and "chat_messages" not in keys:
             return 0.9
@@ -184,7 +184,7 @@ def _part_text(part: Any) -> str:
 
 
 def _visible(reference: re.Match[str]) -> str:
-    """Return what a reader sees of a reference: a thing's or a link's name, and of a citation nothing."""
+    """Return the visible text of a reference: the name of a thing or a link, nothing of a citation."""
     space, kind, fields = reference.groups()
     if kind == "entity":
         try:

@@ -56,7 +56,7 @@ class Claude(TreeImporter):
 
 
 def _attached(message: dict[str, Any]) -> Iterator[str]:
-    """Yield what was attached: its text under its name, or its name alone."""
+    """Yield attachments: the text under the file's name, or the name alone."""
     names = set()
     for file in [*(message.get("attachments") or ()), *(message.get("files") or ())]:
         name, content = file.get("file_name"), file.get("extracted_content")

@@ -59,7 +59,7 @@ class ImportProblem:
 
 
 def printable(text: str, longest: int = 60) -> str:
-    """Return a text on one line, not too long, with nothing that a terminal obeys."""
+    """Return a text on one short line, without control characters."""
     short = text if len(text) <= longest else text[: longest - 1] + "…"
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in short)
 
@@ -136,7 +136,7 @@ def read_files(
 ) -> Iterator[T | ImportProblem]:
     """Yield what `read` yields of the file, or of each file in a zip or folder whose name is wanted.
 
-    What keeps one from being opened is reported, with `advice`.
+    A file that cannot be opened is reported, with `advice`.
     """
     where = ""
     try:
@@ -155,7 +155,7 @@ def read_files(
 
 
 def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
-    """Return the first bytes of the first wanted file, without its BOM; none where there is none or it is broken."""
+    """Return the first bytes of the first wanted file, without its BOM; b"" without one, or if it is broken."""
     with suppress(*READ_ERRORS):
         for _, _, open_one in _files(path, wanted, lambda _: None):
             with open_one() as stream:
@@ -281,7 +281,7 @@ class _Window:
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape").decode
 
     def find(self, pattern: re.Pattern[str]) -> str:
-        """Go to the next character that the pattern finds, and return it; nothing at the end."""
+        """Go to the next match of the pattern, and return its character; "" at the end."""
         while (found := pattern.search(self.text, self.at)) is None:
             self._go(max(len(self.text) - 1, self.at))  # a line's end may be the last that is held
             if not self._more():
@@ -291,7 +291,7 @@ class _Window:
         return found[0]
 
     def value(self) -> Any:
-        """Return the value that begins here, and go behind it; raise `InvalidInput` for what is none."""
+        """Return the value that begins here, and go behind it; raise `InvalidInput` if none does."""
         while True:
             try:
                 value, end = _DECODER.raw_decode(self.text, self.at)

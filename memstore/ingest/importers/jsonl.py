@@ -34,7 +34,7 @@ class Jsonl(Importer):
 
     @classmethod
     def sniff(cls, path: Path) -> float:
-        """Return 1 for a head with a message, less where its keys are not all there, a little for the name alone."""
+        """Return 1 for a head with a message, less if keys are missing, a little for the file's name alone."""
         head = first_head(path, cls.files)
         keys = find_keys(head) if head.startswith(b"{") else set()
         if {"conversation", "role"} <= keys:
@@ -44,7 +44,7 @@ class Jsonl(Importer):
         return 0.2 if path.is_file() and path.name.lower().endswith(SUFFIXES) else 0.0
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
-        """Yield each line's message, and each line that holds none with the reason; blank lines are nothing."""
+        """Yield each line's message, or the reason why it has none; blank lines are skipped."""
         for number, line in numbered_lines(file.stream.readline, LONGEST_LINE):
             where = f"{file.where}, line {number}"
             if line is None:

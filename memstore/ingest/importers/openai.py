@@ -41,7 +41,7 @@ _KINDS = {
 
 
 def content_text(content: Any) -> tuple[str, list[IgnoredContent]]:
-    """Return the text of a content, which is a text, a list of texts and parts, or nothing; and what of it is ignored.
+    """Return the text of a content (a text, a list of texts and parts, or nothing), and its ignored parts.
 
     An image is "[image]". Raises `InvalidInput` for what is no content.
     """
@@ -67,7 +67,7 @@ def _parts(content: list[Any]) -> Iterator[str | IgnoredContent]:
 
 
 def convert_message(role: str, given: dict[str, Any], external_id: str) -> Iterator[Message | IgnoredContent]:
-    """Yield a message without its time, unless it says nothing; and what of it is ignored.
+    """Yield a message without its time, unless it is empty, and its ignored parts.
 
     `given` has `content` (a text or parts), `name`, `tool_calls` as OpenAI or LangChain write them, `tool_call_id`.
     """

@@ -51,7 +51,7 @@ class Slack(Importer):
         return 0.9 if any(_USERS.fullmatch(name) or _CHANNELS.fullmatch(name) for name in names) else 0.3
 
     def read(self) -> Iterator[ImportItem]:
-        """Yield what was said in each channel, in the order of time."""
+        """Yield the messages of each channel, in the order of time."""
         names, on_read = list_names(self.path), self.options.on_read
         for files, convert in ((_USERS, self._add_person), (_CHANNELS, self._add_channel)):
             if any(files.fullmatch(name) for name in names):
@@ -76,7 +76,7 @@ class Slack(Importer):
         yield from ()
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
-        """Yield what was said on a day in a channel, in the order of time."""
+        """Yield the messages of a day in a channel, in the order of time."""
         folder = Path(file.name).parent.name or file.name
         channel, title = self._channels.get(folder, (folder, f"#{folder}"))
         records: list[Record] = []

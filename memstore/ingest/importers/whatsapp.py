@@ -63,7 +63,7 @@ class WhatsApp(Importer):
         return 0.8 if any(_header(line) for line in lines) else 0.0
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
-        """Yield what was said in a chat, which is held as a whole: how it is written shows in all of it only."""
+        """Yield the messages of a chat. It is held as a whole: only all of it shows how its dates are written."""
         begun: list[
             tuple[int, re.Match[str], list[str]]
         ] = []  # the number and the beginning of a message, and its lines
@@ -143,7 +143,7 @@ def _speaker(spoken: re.Match[str]) -> str:
 
 
 def _is_notice(spoken: re.Match[str]) -> bool:
-    """Return whether a line with a name before it is what WhatsApp itself says: an iPhone marks it."""
+    """Return whether a line with a name before it is WhatsApp's own: an iPhone marks it."""
     text = spoken["text"] or ""
     marked = text.startswith("\u200e") and not (_OMITTED.fullmatch(text) or _ATTACHED.search(text))
     return marked and not _DELETED.fullmatch(text)
@@ -161,7 +161,7 @@ def _shown_time(header: re.Match[str], order: DateOrder) -> datetime | None:
 
 
 def _find_order(dates: list[str]) -> DateOrder:
-    """Return in which order all these dates are written; raise `InvalidInput` where two remain, or none."""
+    """Return the order of day, month and year in all these dates; raise `InvalidInput` if several fit, or none."""
     read: dict[DateOrder, list[date | None]] = {
         order: [_parse_day(written, order) for written in dates] for order in get_args(DateOrder)
     }

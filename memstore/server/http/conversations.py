@@ -77,7 +77,7 @@ class ConversationEdit(StrictModel):
 
 
 class ConversationParams(PageParams):
-    """Which conversations are asked for."""
+    """The filter and page of conversations."""
 
     channel: str | None = None
 
@@ -124,7 +124,7 @@ class NewMessages(StrictModel):
 
 
 class MessageParams(PageParams):
-    """Which messages are asked for."""
+    """The filter and page of messages."""
 
     from_seq: int = Field(1, ge=1, le=MAX_SEQ)
     role: list[Role] | None = None

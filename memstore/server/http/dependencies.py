@@ -65,7 +65,7 @@ class StrictModel(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: `user_id` is the only user whose memory is open, None for the operator."""
+    """The holder of the token: `user_id` is the only user whose memory is open, None for the operator."""
 
     user_id: UUID | None
     user_name: str | None = None
@@ -85,7 +85,7 @@ class Authenticator:
         self._tokens, self._allow_local = tokens, allow_local
 
     async def find(self, token_hash: bytes | None) -> Principal | None:
-        """Return whom a token lets in, None for nobody."""
+        """Return the principal of a token; None for an invalid one."""
         try:
             if token_hash is None:
                 self._allow_local = self._allow_local and not await self._tokens.exist()
@@ -109,7 +109,7 @@ async def get_store(request: Request) -> AsyncMemoryStore:
 
 
 async def get_principal(request: Request) -> Principal:
-    """Return who asks; raise a 401 problem where no token lets them in."""
+    """Return the principal of the request; raise a 401 problem without a valid token."""
     principal: Principal | None = await request.app.state.authenticator.find(await bearer_token(request))
     if principal is None:
         detail = (
@@ -163,17 +163,17 @@ class Page(BaseModel, Generic[T]):
 
 
 class PageParams(StrictModel):
-    """Which page is asked for."""
+    """The page of a list: its limit and cursor."""
 
     cursor: str | None = Field(None, min_length=1, description="`next_cursor` of the page before")
     limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
 
     def position(self, kind: Any) -> Any:
-        """Return where the page before ended, as values of these types; None for the first page."""
+        """Return the end of the page before, as values of these types; None for the first page."""
         return None if self.cursor is None else decode_cursor(self.cursor, kind)
 
     def page(self, rows: Sequence[T], position: Callable[[T], Sequence[Any]]) -> Page[T]:
-        """Return a page of rows, of which there is one more than the limit where another page follows."""
+        """Return a page of rows; one row more than the limit means that another page follows."""
         items = list(rows[: self.limit])
         cursor = encode_cursor(position(items[-1])) if len(rows) > self.limit else None
         return Page.model_construct(items=items, next_cursor=cursor)

@@ -62,7 +62,7 @@ class Memory(Result):
 
 
 class MemoryDetail(Memory):
-    """One memory: of a fact the messages that say it, of a message what was said before and after."""
+    """One memory: a fact with its source messages, a message with those before and after."""
 
     sources: list[Memory] = []
     around: list[Memory] = []
@@ -70,7 +70,7 @@ class MemoryDetail(Memory):
 
 
 class Memories(Result):
-    """What a search found, the best first, or some of the facts, the latest first."""
+    """Hits of a search, the best first, or facts, the latest first."""
 
     memories: list[Memory]
     next_cursor: Annotated[str | None, Field(description="Of the next page of a list; absent on the last.")] = None
@@ -78,7 +78,7 @@ class Memories(Result):
 
 
 class SavedMemory(Result):
-    """A fact that was added, changed or deleted, and the id of the one whose place it took."""
+    """A fact that was added, changed or deleted, and the id of the one that it replaced."""
 
     memory: Memory
     replaced: str | None = None
@@ -197,7 +197,7 @@ def message_id(conversation: str, seq: int) -> str:
 
 
 def parse(id: str) -> tuple[str, str]:
-    """Return the kind of an id and what follows it; without a kind it is a message where it has a #, else a fact."""
+    """Return the kind of an id and the rest of it; without a kind an id with a # is a message, others are facts."""
     kind, colon, rest = id.strip().partition(":")
     if colon and kind in (FACT, MESSAGE, SUMMARY):
         return kind, rest

@@ -100,7 +100,7 @@ class MemoryServer(MCPServer[None]):
 
 
 def _describe_guidelines(settings: Settings) -> str:
-    """Return what the store's settings want of facts, for the model that remembers some."""
+    """Return the store's guidelines for facts, for the model that adds some."""
     wanted = Guidelines.of((settings.fact_instructions, settings.fact_types))
     instructions = f"\n\nWhat to remember: {wanted.instructions}" if wanted.instructions else ""
     return instructions + (f"\n\nFurther types of a fact:\n{wanted.type_lines}" if wanted.types else "")

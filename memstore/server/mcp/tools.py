@@ -86,7 +86,7 @@ class BackgroundDeriver:
         self._seen: set[str] = set()
 
     def notify_write(self, user: str) -> None:
-        """Schedule a user who has something to derive."""
+        """Schedule a user with pending messages."""
         self._due[user] = time.monotonic() + QUIET_SECONDS
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="memstore-derive")
@@ -137,7 +137,7 @@ class UserMemory:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether what a model remembers holds before a person has confirmed it."""
+        """Whether facts by a model are active before a person confirms them."""
         return self.store.settings.mcp_memories == "active"
 
 
@@ -171,7 +171,7 @@ async def search_memories(
 
 
 async def _note_pending(memory: UserMemory, *, is_empty: bool) -> str | None:
-    """Return what is stored and not searchable yet; of an empty result, whether anything is stored at all."""
+    """Return a note about messages that are not searchable yet; for an empty result, whether anything is stored."""
     if memory.background.is_pending(memory.user.name):
         return "Some messages were remembered just now and are not searchable yet: search again in a few seconds."
     if not is_empty:

@@ -148,7 +148,7 @@ def _reinforce(
 
 
 def _refresh(scope: Transaction, new: ExtractedFact, twin: KnownFact) -> bool:
-    """Let the same statement be what this recipe makes of it, unless somebody has had a hand in it."""
+    """Update the same statement to this recipe's columns, unless a person has changed it."""
     same = twin.fact.id == new.fact.id
     if not same or twin.by_hand is not None or twin.fact.recipe in (HAND, new.fact.recipe):
         return False
@@ -264,7 +264,7 @@ def _supersede(
 
 
 def reapply(scope: Transaction, fact: FactColumns, *, actor: str) -> None:
-    """Let a fact that was restored end again where a later value of its slot is active."""
+    """End a restored fact again if a later value of its slot is active."""
     stored, successor = facts.fact(scope, fact.id), _find_successor(scope, fact)
     if stored is not None and stored.state == "active" and successor is not None:
         _supersede(scope, stored, successor.id, successor.begins_at, actor)
@@ -314,7 +314,7 @@ def _restore_spared(scope: Transaction, new: ExtractedFact, *, actor: str) -> No
 
 
 def supersede_again(scope: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
-    """Undo what the retraction of a fact had reactivated, of those facts that are still as it left them."""
+    """Undo the reactivations by a retraction, of facts that were not changed since."""
     for done in fact_history.reactivations(scope, fact_id, retracted_at):
         fact = facts.fact(scope, done.fact_id)
         if fact is not None and fact_history.is_as_left(done, fact):
@@ -365,7 +365,7 @@ class FactDeriver:
         return FactBatch(to_seq, [*reversed(before), *read], len(before), guidelines)
 
     def _guidelines(self, scope: Transaction, conversation: UUID | None = None) -> list[Guidelines]:
-        """Return what is wanted in a conversation; by default in each of the user's, once."""
+        """Return the guidelines of a conversation; by default those of all the user's conversations, each once."""
         own = messages.fact_settings(scope, conversation)
         return [Guidelines.of(self._store_level, row[:2], row[2:]) for row in own]
 
@@ -374,7 +374,7 @@ class FactDeriver:
         return {HAND, *map(self.producer.recipe_under, self._guidelines(scope, conversation))}
 
     def stale_work(self, scope: Transaction, recipe: str) -> list[StaleWork]:
-        """Return the conversations of the user whose facts are by another recipe than is theirs now."""
+        """Return the user's conversations whose facts are by an outdated recipe."""
         usual = self.producer.recipe_under(Guidelines.of(self._store_level))
         works = watermarks.stale_work(scope, self.name, usual)
         return [work for work in works if work.recipe not in self._recipes(scope, work.conversation_id)]
@@ -388,7 +388,7 @@ class FactDeriver:
         return self._write(scope, [made], None)
 
     def reload(self, scope: Transaction, work: PendingWork, limit: int, made: Sequence[ExtractedBatch]) -> FactBatch:
-        """Return the next messages, as `load` does, and of what is known what others say and what was made so far."""
+        """Return the next messages, as `load` does, with facts of other conversations, and those made so far."""
         batch = self._load_messages(scope, work, limit)
         if not self.producer.uses_llm or len(batch.messages) == batch.before:
             return batch

@@ -90,9 +90,9 @@ def check_fact(new: NewFact) -> None:
 
 
 def redact_fact(new: NewFact, redactor: Redactor) -> NewFact:
-    """Return a fact with its secrets marked: those of its text also where they stand alone as its value.
+    """Return a fact with its secrets marked; those of its text are marked in its value too.
 
-    The attribute alone may tell that the value is one, as "password" does.
+    The attribute alone may show that the value is one, as "password" does.
     """
     value = new.value
     for secret in redactor.find(new.text):
@@ -117,7 +117,7 @@ def merge_columns(fact: Fact, new: Mapping[str, Any]) -> NewFact:
 
 
 def _with_slot(new: NewFact) -> NewFact:
-    """Return a fact with the slot that its words fill, where nobody has named one."""
+    """Return a fact with the slot that its words fill, unless one is given."""
     if new.attribute is not None or new.value is not None:
         return new
     slot = parse_slot(new.text, new.subject, new.language)
@@ -147,7 +147,7 @@ def _columns(user_id: UUID, new: NewFact, state: str = "active") -> FactColumns:
 
 
 def _as_extracted(resources: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
-    """Return a fact by hand as one that is extracted; nobody has done anything to others knowing less than this."""
+    """Return a fact by hand as an extracted one, learned after all changes by hand."""
     ended = fact.valid_to is not None and fact.valid_to <= fact.occurred_at
     return ExtractedFact(
         fact,
@@ -189,7 +189,7 @@ def add_fact(database: Database, resources: Dependencies, user_name: str, new: N
 
 
 def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
-    """Store a fact that waits until a person confirms it; return the one with the same words where it is known."""
+    """Store a fact that waits until a person confirms it; return a known one with the same words instead."""
     user_id = ids.user_id(user_name)
     fact = _columns(user_id, _with_slot(new), QUARANTINED)
     with database.user_transaction(user_id) as scope:
@@ -239,7 +239,7 @@ def check_active(fact: Fact) -> None:
 
 
 def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: Fact, new: NewFact) -> Fact:
-    """Put another fact, with the same sources, in the place of an active one; only its columns where the words stay.
+    """Replace an active fact by another with the same sources; if the words stay, change only its columns.
 
     `was` is the fact as it was read: raises `Conflict` where somebody has changed it since, and where there is a fact
     with the new words.
@@ -272,7 +272,7 @@ def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: F
 
 
 def _replace(scope: Transaction, resources: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
-    """Put a fact in the place of another one, with its time and sources; return that change."""
+    """Replace a fact by another with its time and sources; return the change."""
     edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
     if facts.fact(scope, edited.fact.id) is not None:
         raise Conflict(f"There is a fact {edited.fact.text!r}. Nothing was done: retract this one, and add that again.")
@@ -290,7 +290,7 @@ def _replace(scope: Transaction, resources: Dependencies, old: Fact, entered: Ex
 
 
 def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
-    """Take a fact back: it is no longer recalled, and saying it again does not bring it back.
+    """Retract a fact: it is no longer recalled, even if it is said again.
 
     The facts that it superseded are active again.
     """
@@ -304,10 +304,10 @@ def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
 
 
 def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
-    """Set what a change did back to what was before, exactly; return the change that did so.
+    """Undo a change exactly; return the change that did so.
 
-    The fact that an edit had put in the place of another is retracted. Raises `Conflict` for an undo, and where one of
-    the facts was changed again since; nothing is done then.
+    The fact that had replaced another by an edit is retracted. Raises `Conflict` for an undo, and where one of the
+    facts was changed again since; nothing is done then.
     """
     with database.user_transaction(user_id) as scope:
         chunks.lock_user(scope)
@@ -336,7 +336,7 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
 
 
 def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:
-    """Return the life of a fact, from when it was added to what was done to it last."""
+    """Return all changes of a fact, from its addition on."""
     with database.user_transaction(user_id) as scope:
         return fact_history.life(scope, _fact(scope, fact_id))
 
