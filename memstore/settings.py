@@ -1,8 +1,8 @@
 """All configuration, and the only reader of memstore's variables.
 
 Every option is a keyword of `memstore.open(settings=Settings(…))`, a `MEMSTORE_…` variable and a key of the settings
-file, all of the same name. The first of these that has it wins, then the default. The file is where `MEMSTORE_CONFIG`
-says, else `memstore.toml` in the user's folder for configuration; with `MEMSTORE_CONFIG` set to nothing there is none.
+file, all of the same name. The first of these that has it wins, then the default. The file is `MEMSTORE_CONFIG`, else
+`memstore.toml` in the user's folder for configuration; with an empty `MEMSTORE_CONFIG` there is none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Spans and metrics of what memstore does, for OpenTelemetry: numbers only.
 
-No text, no name and no id is ever an attribute, and of an error its class alone, for its message may quote. Who wants
-to see them sets up an SDK, and with that imports OpenTelemetry's API: where nobody has, nothing of it is imported.
+No text, no name and no id is ever an attribute, and of an error its class alone, for its message may quote. An
+application that sets up an SDK imports OpenTelemetry's API; without that, nothing of it is imported.
 """
 
 from __future__ import annotations

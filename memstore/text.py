@@ -1,7 +1,7 @@
-"""Text as memstore may store, show and send it: characters, days, and the fences around what is remembered.
+"""Text as memstore stores, shows and sends it: characters, days, and the fences around memories.
 
-The fences tell what a context had put into a prompt from what somebody said. Data for a chat model stands on lines of
-JSON instead, which no text can break out of.
+The fences separate text that a context put into a prompt from what somebody said. Data for a chat model stands on lines
+of JSON instead, which no text can break out of.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
     store.put(("memories", "alice"), "diet", {"text": "is allergic to peanuts"})
     store.search(("memories", "alice"), query="what may she eat?")
 
-A namespace says whose memory it is: `user` is that name, or a function that gives it. Row-level security keeps users
-apart whatever a namespace says, so a search never reaches beyond the user whom its prefix names. Items are found by
-the store's own embedder; every item below the prefix is compared, and numbers are compared as numbers.
+`user` is the name of the memory's user, or a function that returns it for a namespace. Row-level security keeps users
+apart whatever a namespace says, so a search never reaches beyond the user whom its prefix names. Items are found by the
+store's own embedder; every item below the prefix is compared, and numbers are compared as numbers.
 """
 
 from __future__ import annotations

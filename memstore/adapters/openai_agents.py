@@ -1,12 +1,12 @@
-"""Sessions of the OpenAI Agents SDK, kept as conversations, and a budget for what of them a model is shown.
+"""Sessions of the OpenAI Agents SDK, stored as conversations, and a token budget for the model's input.
 
     user = memstore.open().user("alice")
     session = MemstoreSession("lisbon", user)
     shown = RunConfig(session_input_callback=memory_callback(session, budget=4000))
     await Runner.run(agent, "What should I avoid eating?", session=session, run_config=shown)
 
-A session gives back exactly what was put in. What is in it is derived and recalled like any other conversation, in
-every session of the user: `memory_callback` puts facts, summaries and what was said elsewhere into the model's input.
+A session returns items exactly as they were added. They are derived and recalled like any other conversation, in every
+session of the user: `memory_callback` puts facts, summaries and messages of other sessions into the model's input.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
     result = await agent.run("What should I avoid eating?", conversation=conversation)
     await store.save(result)
 
-What was said becomes messages of memstore's conversation of that name too, so that it is derived and recalled.
+Questions and answers also become messages of memstore's conversation of that name, to be derived and recalled.
 """
 
 from __future__ import annotations

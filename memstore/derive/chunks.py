@@ -1,6 +1,6 @@
 """The deriver of chunks: every message becomes one chunk, or several overlapping ones if it is long.
 
-They are embedded by the embedder that is active for the user; another process may change it meanwhile.
+They are embedded by the user's active embedder, which another process may change meanwhile.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Erasure: one transaction through every table, its certificate, and the search for what may be left.
+"""Erasure: one transaction through every table, its certificate, and the search for remains.
 
 All or nothing: killed in the middle, nothing was done. Done twice, the second time there is nothing left to do, and its
 certificate says so. A process that read before it and writes after it is refused (`transaction_if_unchanged`).
 
-With messages go summaries, facts, chunks, and what quotes or names them. A derived fact is removed if no other message
-says it, if its words are of a message that is removed, or if such a message said it last and it ended others: what was
-said in between may hold. If others say it, it is derived again from those. What people entered by hand stays, without
-that source; what they edited a derived fact to be is removed with it. Facts that a removed one had superseded hold
-again.
+With messages go summaries, facts, chunks, and rows that quote or name them. A derived fact is removed if no other
+message says it, if its words are of a removed message, or if such a message said it last and it had ended others:
+values said in between may hold. If others say it, it is derived again from those. Facts entered by hand stay, without
+that source; an edited fact is removed with the derived one. Facts that a removed one had superseded hold again.
 """
 
 from __future__ import annotations

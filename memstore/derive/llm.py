@@ -1,6 +1,6 @@
-"""What derivers that ask a chat model share: prompts, messages fenced as data, texts split to fit, and what it cost.
+"""Shared by derivers that ask a chat model: prompts, messages fenced as data, texts split to fit, and costs.
 
-A message goes to the model as a line of JSON, out of which no text can break.
+A message goes to the model as a line of JSON, which no text can break out of.
 """
 
 from __future__ import annotations

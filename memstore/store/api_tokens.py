@@ -1,4 +1,7 @@
-"""Tokens of the servers, by their hashes. The operator's rows: whose a token is must be found before it is known."""
+"""Tokens of the servers, by their hashes.
+
+They are the operator's rows: a token is looked up before its user is known.
+"""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Tables with rows of users are distributed by `user_id`, all colocated, so that every statement of a scope, foreign keys
 and transactions are of one node. The key of tombstones is copied to each. The operator's tables (tokens, backfills, the
-schema's revision) stay on the coordinator, as does the queue: workers ask there. What Citus refuses neither the schema
-nor a statement has: tests hold it.
+schema's revision) stay on the coordinator, as does the queue: workers ask there. Tests check that neither the schema
+nor a statement has anything that Citus refuses.
 """
 
 from __future__ import annotations

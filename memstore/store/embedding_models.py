@@ -1,9 +1,9 @@
-"""Which embedder a user is found by, and how another takes its place: their vectors are never mixed.
+"""The embedders of users: one is active, another may replace it; their vectors are never mixed.
 
-Each user has one that serves: questions are embedded by it, and what is new. Vectors of another are made beside its own
-(building), and in one transaction the two change places; the one that served is retired, and kept until it is cleaned
-away: to migrate back is to make what came since. The database decides, not the embedder that a store was opened with,
-so running processes go on as well.
+A user's active embedder embeds questions and new chunks. Vectors of another are made meanwhile (building), and one
+transaction switches the two. The former one is retired, and its vectors are kept until they are cleaned, so that a
+migration back only makes those of later chunks. The database decides, not the embedder that a store was opened with, so
+running processes go on as well.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Erasure: who may write while one goes on, what it removes, its certificates, and whether anything is left.
+"""Erasure: its locks, its deletions, its certificates, and the search for remains.
 
 An erasure locks in this order: the user's row against derivers, then the conversations against new messages, then the
-user's row against everybody. Each of the others holds one of these and waits for no other, or for a moment; for what is
-left of deadlocks the erasure gives way and begins again, for it is the one that can wait.
+user's row against everybody. Other writers hold one of these and wait for no other, or for a moment. If a deadlock
+happens all the same, the erasure gives way and begins again, since it can wait.
 
 Children go before their parents, so that each table's rows are counted and no foreign key finds any left. Remains are
 searched as the login itself, beyond any user's scope.

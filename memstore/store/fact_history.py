@@ -1,4 +1,4 @@
-"""The log of what was done to facts: who changed which columns, so that each step can be undone and any past seen."""
+"""The log of changes of facts: who changed which columns, so that each change can be undone and any past state seen."""
 
 from __future__ import annotations
 

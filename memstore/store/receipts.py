@@ -1,6 +1,6 @@
-"""What happened: receipts of contexts, and the outbox of events for readers that were not subscribed.
+"""Receipts of contexts, and the outbox of events for readers that were not subscribed.
 
-A receipt's body has ids, tokens and reasons; `texts` are what stands nowhere else.
+A receipt's body has ids, tokens and reasons; `texts` are those that are stored nowhere else.
 """
 
 from __future__ import annotations

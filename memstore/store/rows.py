@@ -1,4 +1,4 @@
-"""Rows that the async code and its blocking twin share: what waits for derivers, and what exports and imports carry."""
+"""Rows that the async code and its blocking twin share: pending work of derivers, and rows of exports and imports."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """How a conversation is compressed: for `conversation.update(strategies=…)` and `context(strategy=…)`.
 
-A strategy of one's own is a frozen class with `name` and `run`, as `Strategy` says; see
-docs/reference/strategies.md. base: turns, blocks, and the view that strategies compress · buffers: those that tell
-turns in fewer words. Here are those that leave turns out (the old ones, or those that the question does not ask for),
-strategies by name, and lists of them as JSON. Pure, with no model.
+A strategy of one's own is a frozen class with `name` and `run`, as `Strategy` says; see docs/reference/strategies.md.
+base: turns, blocks, and the view that strategies compress · buffers: strategies that shorten turns. Here are those that
+leave turns out (old ones, or those unrelated to the question), strategies by name, and lists of them as JSON. Pure,
+with no model.
 """
 
 from __future__ import annotations

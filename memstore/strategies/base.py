@@ -1,13 +1,13 @@
-"""What strategies make: views of a conversation, in which turns stand whole or under blocks. Pure.
+"""Views of a conversation, which strategies make: turns are whole, or replaced by blocks. Pure.
 
 Messages never change, so a strategy makes a view of them. Every message is in one place: in a turn, under one block, or
-among what was dropped. What holds for every strategy is held here:
+among what was dropped. This module enforces the rules of every strategy:
 
 - protected turns are never touched: instructions, the newest turns, the question, results that wait for their answer;
 - a call of tools and its results stay together, for strategies take turns;
 - a turn belongs to the first strategy that takes it: a later one may take a block whole into a larger one, which is
   made from the messages again and not from the block's text, but never cuts it open or leaves it out;
-- nothing grows: a block that would be no shorter than what it stands for is not put in.
+- nothing grows: a block that is no shorter than its turns is not put in.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Strategies that tell turns in fewer words: calls of tools, goals that are done, and the older part of a conversation
-that grows too large, within an allotted room. Pure.
+"""Strategies that shorten turns: calls of tools, goals that are done, and the older part of a conversation. Pure.
 
 A boundary that moved with every turn would spoil a model's cached prefix every time; one that is kept in a row would
 make a context depend on when it was asked for. So the growth of the conversation is played again, turn by turn: when

@@ -2,8 +2,8 @@
 """The lexical leg of users with very many chunks: which chunks have a term, without reading the chunks.
 
 Postings are rows of `term_postings`, one for a term in a run of up to `RUN` chunks, made by the derivers behind what
-they add. Chunks that came since are read as they are: recall never waits for postings, and misses nothing without them.
-An ordinary table with an ordinary key, because row-level security keeps a GIN index over `terms` from ever being used:
+they add. Later chunks are read themselves: recall never waits for postings, and misses nothing without them. An
+ordinary table with an ordinary key, because row-level security keeps a GIN index over `terms` from ever being used:
 `&&` is not leakproof. 500,000 chunks of 16 words have 95 MB of postings, and ingest pays nothing for them.
 """
 

@@ -1,6 +1,6 @@
-"""The facts deriver: what speakers assert about themselves and their world, applied to what is known.
+"""The deriver of facts: statements of speakers about themselves and their world, reconciled with known facts.
 
-Instructions are never read, nor what a context had put into a message, nor what assistants and tools say unless the
+It never reads instructions or text that a context had put into a message, and reads assistants and tools only if the
 setting `fact_roles` names them. Facts by speakers who are not trusted alone are quarantined. `reconcile` decides about
 a new fact; this module carries that out, and logs every change of a fact. The value that was said last is active,
 whichever conversation is derived first.

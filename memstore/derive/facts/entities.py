@@ -1,7 +1,7 @@
-"""Whom facts are about: who is the same, by name and by kinship. Pure.
+"""The subjects of facts: which names are one person or thing, by name and by kinship. Pure.
 
-"Lily" may be "Alice's daughter Lily", and "Momo" her cat. A bare name is somebody's kin only where one kin of that name
-is known: of a daughter and a friend called Lily neither is meant for sure. Whose kin have names that differ are two.
+"Lily" may be "Alice's daughter Lily", and "Momo" her cat. A bare name is a relative only if one relative of that name
+is known: with a daughter and a friend called Lily, neither is sure. Relatives with different names are two.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Whether what a chat model says is grounded in the messages that it cites. Pure.
 
-A model may invent a fact; it cannot invent its source. Each quote must stand in a message, but for the slips of one who
-copies: quotation marks, dashes, case, punctuation, a corrected typing error, a left out middle, a wrong number of the
-message. Then the sentence is compared with its quotes: surely wrong ones are refused, possibly wrong ones are doubted.
+A model may invent a fact; it cannot invent its source. Each quote must stand in a message, but for slips of copying:
+quotation marks, dashes, case, punctuation, a corrected typing error, a left out middle, a wrong number of the message.
+Then the sentence is compared with its quotes: surely wrong ones are refused, possibly wrong ones are doubted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Facts by a chat model: a segment of a conversation at a time, shown with what is known and what was said before it.
+"""Facts by a chat model: it reads a segment of a conversation with known facts and the messages before it.
 
-The model says what is new, what is said again, and which known facts end. Facts that `grounding` refuses are kept with
-the reason, as invalid responses are. A segment whose answer is of no use is asked about in halves; what cannot be used
-in the end is recorded, and asked again by `--redo`.
+The model names new facts, known facts that are said again, and known facts that end. Facts that `grounding` refuses are
+kept with the reason, as invalid responses are. A segment whose answer cannot be used is asked about in halves; if that
+fails too, the answer is recorded, and `--redo` asks again.
 """
 
 from __future__ import annotations

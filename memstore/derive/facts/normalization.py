@@ -1,4 +1,4 @@
-"""What the sentence of a fact says: its content words, and the slot that it fills. Pure.
+"""The content words of a fact's sentence, and the slot that it fills. Pure.
 
 Cosines cannot tell "prefers tea over coffee" from "prefers coffee over tea" (0.997), nor a left arm from a right one
 (0.990). So two statements are one only if their content words agree: function words and fillers left out, numbers as

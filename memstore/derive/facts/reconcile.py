@@ -1,4 +1,4 @@
-"""What a new fact means for the known ones: arithmetic on texts, slots and times, without a store or a clock.
+"""Decides what a new fact does to known ones, by texts, slots and times, without a store or a clock.
 
 | decision | when | what becomes of the others |
 |---|---|---|

@@ -2,9 +2,8 @@
 
     message -> what its author asserts (utterances.py) -> clauses -> subject and predicate -> rules -> slots (slots.py)
 
-A clause is read from its subject on, and what stands before that must be known to lead in ("Well, last week I …"): so
-what others say, what is asked or only supposed fits no rule. A value that was never said does more harm than one that
-was missed.
+A clause is read from its subject on, and words before that must be a known lead-in ("Well, last week I …"). So words of
+others, questions and suppositions fit no rule. A value that was never said does more harm than one that was missed.
 """
 
 from __future__ import annotations

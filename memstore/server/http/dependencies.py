@@ -1,8 +1,8 @@
-"""What routes share: who asks (a bearer token says whose memory is open), types of values, keyset pagination.
+"""Dependencies of routes: authentication by bearer token, types of values, keyset pagination.
 
-A token that is unknown, has expired or was revoked is answered like none, and another token's user like one who does
-not exist. Dependencies are async, though nothing waits: FastAPI would run each plain function in a thread. A cursor
-says after which row the page ended, not how many rows were before: inserts and deletes move nothing.
+Unknown, expired and revoked tokens are answered like a missing one, and another token's user like a missing user.
+Dependencies are async, though nothing waits: FastAPI would run each plain function in a thread. A cursor says after
+which row the page ended, not how many rows were before: inserts and deletes move nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tools return to a model: short, structured, with times in UTC; and ids that a model can repeat.
+"""Results of tools for a model: short, structured, with times in UTC, and ids that a model can repeat.
 
 fact:3f2a91c4       how the id begins, 4 digits or more; ids of facts and summaries are as good as random
 summary:9ac01f22

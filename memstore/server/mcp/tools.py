@@ -1,6 +1,6 @@
 """The eight tools. A model reads the docstring of each, and the descriptions of its arguments.
 
-Whose memory is meant is no argument: nothing that a model reads can lead it into another user's memory.
+The user is no argument, so that nothing that a model reads can lead it into another user's memory.
 """
 
 from __future__ import annotations
