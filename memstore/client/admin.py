@@ -18,7 +18,7 @@ from memstore.models import ApiToken, EmbeddingStatus, MigrationReport
 from memstore.providers import Embedder, load_embedder, load_stored_embedder
 from memstore.settings import Settings
 from memstore.store import api_tokens
-from memstore.store.api_tokens import Holder
+from memstore.store.api_tokens import TokenHolder
 
 TOKEN_PREFIX = "mst_"  # nosec B105  # by which people, and scanners of repositories, know one
 TOKEN_BYTES = 32
@@ -71,7 +71,7 @@ class AsyncTokens:
             raise NotFound(f"There is no token {id}; memstore token list shows them.")
         return revoked
 
-    async def holder(self, token_hash: bytes) -> Holder | None:
+    async def holder(self, token_hash: bytes) -> TokenHolder | None:
         """Return whom the token of this SHA-256 lets in; None if it is unknown, expired or revoked."""
         async with self._database.admin_transaction() as scope:
             return await api_tokens.holder(scope, token_hash)

@@ -17,7 +17,7 @@ from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, ch
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
 from memstore.store import chunks, documents, embedding_models, erasure, messages
-from memstore.store.documents import ANY_DEPTH, Condition, Distance, Match, Wanted, Written
+from memstore.store.documents import ANY_DEPTH, Condition, Distance, DocumentQuery, DocumentWrite, Match
 from memstore.store.embedding_models import ModelChanged
 
 WHOLE = "$"  # the path of all of a value
@@ -152,7 +152,7 @@ class AsyncDocuments:
         check_number(limit, "limit")
         check_number(offset, "offset", 0, MOST_OFFSET)
         _check_labels(prefix)
-        wanted = Wanted([*prefix], _parse_conditions(where or {}), limit, offset, expired)
+        wanted = DocumentQuery([*prefix], _parse_conditions(where or {}), limit, offset, expired)
         if query is not None:
             check_text(query, "the query")
         embedder = await self._load_serving_embedder() if query and query.strip() else None
@@ -212,9 +212,11 @@ class AsyncDocuments:
             own if model is None else await to_thread(self._runtime.load_embedder_by_name, model.name, model.dimensions)
         )
 
-    async def _embed(self, new: Sequence[NewDocument]) -> tuple[list[Written], Embedder | None]:
+    async def _embed(self, new: Sequence[NewDocument]) -> tuple[list[DocumentWrite], Embedder | None]:
         """Return documents with the vectors of their texts, embedded at once, and the embedder of these."""
-        written = [Written(tuple(document.namespace), document.key, document.value, document.ttl) for document in new]
+        written = [
+            DocumentWrite(tuple(document.namespace), document.key, document.value, document.ttl) for document in new
+        ]
         texts = [_texts_of(document) for document in new]
         flat = [text for by_path in texts for text in by_path.values()]
         embedder = await self._load_serving_embedder() if flat else None

@@ -283,9 +283,9 @@ async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: 
                 "after": step.tokens_after,
                 "saved": step.saved,
             }
-            scope.happened(EventType.SUMMARIZATION_COMPLETED, receipt.conversation_id, receipt=id, **body)
+            scope.record_event(EventType.SUMMARIZATION_COMPLETED, receipt.conversation_id, receipt=id, **body)
         body = {"budget": receipt.budget, "tokens": receipt.tokens, "sections": dict(receipt.sections)}
-        scope.happened(EventType.CONTEXT_ASSEMBLED, receipt.conversation_id, receipt=id, **body)
+        scope.record_event(EventType.CONTEXT_ASSEMBLED, receipt.conversation_id, receipt=id, **body)
         if resolved.request.keep:
             await receipts.add(scope, receipt)
     return receipt

@@ -84,7 +84,7 @@ async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Ce
         if not is_user and not certificate.is_empty:  # of a user the outbox is gone
             # Not even ids of what is gone: the certificate has them.
             body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
-            scope.happened(EventType.ERASED, None, **body)
+            scope.record_event(EventType.ERASED, None, **body)
     for model in models:
         await vector_indexes.drop(database, target.user_id, model)
     return certificate

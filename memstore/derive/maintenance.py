@@ -17,7 +17,7 @@ from memstore.store import chunks, erasure, postings, vector_indexes
 from memstore.store.chunks import Model
 from memstore.store.database import Database
 from memstore.store.errors import ConcurrentUpdate
-from memstore.store.postings import Reach
+from memstore.store.postings import PostingReach
 
 
 async def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
@@ -86,7 +86,7 @@ async def maintain_indexes(database: Database, user: UUID) -> bool:
     return await vector_indexes.build(database, user, unindexed.id, unindexed.dimensions, reach.chunks)
 
 
-async def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
+async def _add_postings(database: Database, user: UUID, reach: PostingReach) -> None:
     after = reach.posted
     while reach.last_chunk - after >= postings.MIN_POSTED_AT_ONCE:
         async with database.user_transaction(user) as scope:

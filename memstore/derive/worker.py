@@ -180,8 +180,8 @@ class Worker:
         one, refused = call.usage, self.made["refused"]
         if call.has_ended:
             numbers = (one.calls, one.prompt_tokens, one.completion_tokens, one.tokens_per_second, refused)
-            told = "%s by %s: %d calls, %d tokens in, %d out, %.1f a second; refused: %d"
-            logger.info(told, one.deriver, one.model, *numbers)
+            template = "%s by %s: %d calls, %d tokens in, %d out, %.1f a second; refused: %d"
+            logger.info(template, one.deriver, one.model, *numbers)
         self._on_call(replace(call, refused=refused))
 
     async def _derive(self, context: JobContext, user: str, conversation: str) -> None:

@@ -179,7 +179,7 @@ class _Restore:
         if problem is not None:
             self.report.add_problem(ImportProblem(where, problem))
         async with self.database.user_transaction(line.user_id) as scope:
-            known = [told async for told in archive.read_conversations(scope, line.id)]
+            known = [conversation async for conversation in archive.read_conversations(scope, line.id)]
             if not known and await erasure.last_erasure(scope, line.id) is not None:
                 self.declared = None  # where a message comes that was not erased, it is made by its name alone
                 return

@@ -210,6 +210,6 @@ def _definition(tool: Mapping[str, Any]) -> Json:
     function = tool.get("function")
     if isinstance(function, Mapping):
         schema = function.get("parameters") or {"type": "object"}
-        told = {"description": str(function["description"])} if function.get("description") else {}
-        return {"name": name_of(tool)} | told | {"input_schema": schema}
+        description = {"description": str(function["description"])} if function.get("description") else {}
+        return {"name": name_of(tool)} | description | {"input_schema": schema}
     return dict(tool) if "type" in tool else {"input_schema": {"type": "object"}} | dict(tool)

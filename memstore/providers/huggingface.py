@@ -268,8 +268,8 @@ def _alternate(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         text = str(message.get("content") or "")
         if message.get("role") == "tool":
             text = f"{describe_result(names.get(message.get('tool_call_id')) or message.get('name'))}\n{text}"
-        told = [describe_call(name_of(call), as_json(raw_arguments(call) or {})) for call in calls]
-        content = "\n".join(filter(None, [text, *told])) if told else text
+        call_lines = [describe_call(name_of(call), as_json(raw_arguments(call) or {})) for call in calls]
+        content = "\n".join(filter(None, [text, *call_lines])) if call_lines else text
         role = "assistant" if message.get("role") == "assistant" else "user"
         if not joined and role == "assistant":
             joined.append({"role": "user", "content": ""})

@@ -92,7 +92,7 @@ class OllamaServer:
         with self._client(model, seconds) as client:
             answer = dict(client._request(dict, "GET" if body is None else "POST", path, json=body))
         if "error" in answer:
-            _raise_told(model, str(answer["error"]))
+            _raise_reported(model, str(answer["error"]))
         return answer
 
     def stream(self, path: str, model: str, body: Json, seconds: float) -> Generator[Json, None, None]:
@@ -134,7 +134,7 @@ class OllamaServer:
                 except (ProviderError, TransientError) as refusal:
                     raise refusal from None  # the server's answer may repeat the key
             if isinstance(error, ollama.ResponseError):  # a line of a stream
-                _raise_told(model, error.error)
+                _raise_reported(model, error.error)
             raise TransientError(f"its answer is not JSON ({type(error).__name__})") from error
 
     def _refuse(self, model: str, response: httpx.Response, why: str) -> NoReturn:
@@ -150,9 +150,9 @@ class OllamaServer:
         raise ProviderError(f"{self.service} refuses the request ({code}): {why}")
 
 
-def _raise_told(model: str, told: str) -> NoReturn:
+def _raise_reported(model: str, reported: str) -> NoReturn:
     """Raise what an error within an answer says."""
-    why = _without_key(told)
+    why = _without_key(reported)
     raise_if_too_long(model, why)
     raise TransientError(why[:300]) from None
 

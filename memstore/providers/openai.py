@@ -59,7 +59,7 @@ def load(model: str, settings: Settings) -> ServedChatModel:
     return ServedChatModel(
         OpenAIChat(_require_model(model), server),
         window=settings.openai_context_tokens,
-        untold_window=LOCAL_WINDOW if server.is_local else WINDOW,
+        default_window=LOCAL_WINDOW if server.is_local else WINDOW,
         timeout=settings.openai_timeout_seconds,
         timeout_setting="MEMSTORE_OPENAI_TIMEOUT_SECONDS",
     )
@@ -124,7 +124,7 @@ class OpenAIServer:
         if not isinstance(answer, dict):
             raise TransientError(f"its answer is no JSON object ({type(answer).__name__})")
         if answer.get("error"):
-            self._raise_told(model, answer["error"])
+            self._raise_reported(model, answer["error"])
         return answer
 
     def stream(self, path: str, model: str, body: Json, seconds: float) -> Generator[Json, None, None]:
@@ -168,7 +168,7 @@ class OpenAIServer:
         except openai.APIConnectionError as error:
             raise TransientError(self._without_key(f"{error} {error.__cause__ or ''}".strip())) from None
         except openai.APIError as error:  # within a stream
-            self._raise_told(model, error.body or str(error))
+            self._raise_reported(model, error.body or str(error))
         except (openai.OpenAIError, ValueError, RecursionError) as error:
             raise TransientError(f"its answer is not JSON ({type(error).__name__})") from None
 
@@ -194,9 +194,9 @@ class OpenAIServer:
             raise TransientError(f"{code} {why}", retry_after(error.response.headers.get("retry-after")))
         raise _Refused(f"{self.service} refuses the request ({code}): {why}")
 
-    def _raise_told(self, model: str, told: object) -> NoReturn:
+    def _raise_reported(self, model: str, reported: object) -> NoReturn:
         """Raise what an error within an answer says: proxies send those with a status of 200."""
-        why = self._without_key(_message_of({"error": told}) or str(told))[:300]
+        why = self._without_key(_message_of({"error": reported}) or str(reported))[:300]
         raise_if_too_long(model, why)
         raise TransientError(why)
 
@@ -323,8 +323,8 @@ class OpenAIChat:
             named = {"name": "answer", "schema": schema, "strict": True}
             return body | {"response_format": {"type": "json_schema", "json_schema": named}}
         first, *others = request.messages
-        told = f"{first['content']}\n\nThe schema of the JSON object: {json.dumps(schema)}"
-        body["messages"] = [{**first, "content": told}, *others]
+        instructions = f"{first['content']}\n\nThe schema of the JSON object: {json.dumps(schema)}"
+        body["messages"] = [{**first, "content": instructions}, *others]
         if self._shape == "text":
             return body
         shape = {"type": "json_object"} | ({"schema": schema} if self._shape == "json_object_with_schema" else {})
@@ -361,8 +361,8 @@ def window_of(listing: object, model: str) -> int | None:
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict) and entry.get("id") == model:
             meta = entry.get("meta")
-            told = [*(count_in(entry, key) for key in _WINDOWS), count_in(meta, "n_ctx")]
-            return next((tokens for tokens in told if tokens), None)
+            windows = [*(count_in(entry, key) for key in _WINDOWS), count_in(meta, "n_ctx")]
+            return next((tokens for tokens in windows if tokens), None)
     return None
 
 

@@ -162,7 +162,7 @@ class ServedChatModel:
 
     `timeout` are the seconds for one answer with all its retries (of a streamed one the longest silence), `backoff` the
     first pause before a retry. `window` are the tokens of prompt and answer together that are not exceeded; None takes
-    the server's, else `untold_window`. `complete` takes twice `timeout` at most. The length of a prompt is estimated
+    the server's, else `default_window`. `complete` takes twice `timeout` at most. The length of a prompt is estimated
     from the server's counts of earlier ones.
     """
 
@@ -171,14 +171,14 @@ class ServedChatModel:
         endpoint: ChatEndpoint,
         *,
         window: int | None,
-        untold_window: int = 8192,
+        default_window: int = 8192,
         timeout: float,
         timeout_setting: str,
         backoff: float = 0.5,
     ) -> None:
         self._endpoint = endpoint
         self._window = window
-        self._untold_window = untold_window
+        self._default_window = default_window
         self._timeout = timeout
         self._timeout_setting = timeout_setting
         self._backoff = backoff
@@ -204,9 +204,9 @@ class ServedChatModel:
     @property
     def context_tokens(self) -> int:
         """The window that is really had: the setting's, or what the server tells or shows where that is less."""
-        told = self._info.context_tokens
-        window = self._window or told or self._untold_window
-        return min(window, told or window, self._given or window)
+        server_window = self._info.context_tokens
+        window = self._window or server_window or self._default_window
+        return min(window, server_window or window, self._given or window)
 
     @property
     def _info(self) -> ModelInfo:

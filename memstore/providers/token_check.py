@@ -36,8 +36,8 @@ def counter_for(model: str) -> str:
 
 @lru_cache(maxsize=256)  # once for each name
 def _warn_of_unknown(model: str) -> None:
-    told = "no counter knows the model %r: its tokens are estimated as %g times those of o200k_base, so less fits"
-    logger.warning(told, model, FACTOR)
+    template = "no counter knows the model %r: its tokens are estimated as %g times those of o200k_base, so less fits"
+    logger.warning(template, model, FACTOR)
 
 
 def estimate(messages: Chat, *, counter: TokenCounter | str | None = None, tools: Sequence[Json] = ()) -> Count:

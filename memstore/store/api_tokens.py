@@ -15,7 +15,7 @@ from memstore.store.sql import statements
 SQL = statements("api_tokens")
 
 
-class Holder(NamedTuple):
+class TokenHolder(NamedTuple):
     """A valid token, and the user whose memory it opens; None is the operator, who may ask for everybody's."""
 
     id: UUID
@@ -39,9 +39,9 @@ async def add(
     return token
 
 
-async def holder(scope: Transaction, hash: bytes) -> Holder | None:
+async def holder(scope: Transaction, hash: bytes) -> TokenHolder | None:
     """Return the holder of the token with this hash; None if it is unknown, expired or revoked."""
-    return await scope.one(SQL["holder"], Holder, hash=hash)
+    return await scope.one(SQL["holder"], TokenHolder, hash=hash)
 
 
 async def exist(scope: Transaction) -> bool:

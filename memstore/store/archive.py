@@ -124,7 +124,7 @@ async def add_messages(scope: Transaction, new: Sequence[Message]) -> None:
     """Store messages of one conversation under their free numbers; they are not pending yet."""
     place, last = new[0].conversation_id, max(message.seq for message in new)
     first, tokens = min(message.seq for message in new), sum(message.tokens for message in new)
-    scope.happened(EventType.MESSAGE_ADDED, place, from_seq=first, to_seq=last, tokens=tokens)
+    scope.record_event(EventType.MESSAGE_ADDED, place, from_seq=first, to_seq=last, tokens=tokens)
     await scope.run_many(messages.SQL["add_message"], [messages.row_of(message) for message in new])
     await scope.run(SQL["reach"], id=place, last_seq=last)
 

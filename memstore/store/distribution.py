@@ -28,14 +28,14 @@ ALONE = "none"  # else the root joins whatever was distributed by a uuid before
 
 
 @dataclass(frozen=True, slots=True)
-class Distributed:
+class DistributedTables:
     """The result, in Citus' terms: tables distributed by user, and reference tables, which each node has."""
 
     distributed: tuple[str, ...]
     reference: tuple[str, ...]
 
 
-def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Distributed:
+def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> DistributedTables:
     """Turn memstore's tables into Citus' in one transaction, rows included; distributed tables stay as they are.
 
     Run it on the coordinator with the URL of the tables' owner, after `CREATE EXTENSION citus` and `citus_add_node`.
@@ -48,7 +48,7 @@ def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Di
         if tables:
             _distribute_all(connection, tables, progress)
     distributed = tuple(name for name, by_user, _ in tables if by_user)
-    return Distributed(distributed, tuple(name for name, by_user, _ in tables if not by_user))
+    return DistributedTables(distributed, tuple(name for name, by_user, _ in tables if not by_user))
 
 
 def is_distributed(url: str) -> bool:

@@ -37,7 +37,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DocumentQuery:
     """A page of the documents below a namespace that meet the conditions, without `expired` ones."""
 
     prefix: Sequence[str] = ()
@@ -54,7 +54,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class DocumentWrite:
     """A document to be stored, with the vectors of its texts by path."""
 
     namespace: Namespace
@@ -65,7 +65,7 @@ class Written:
     texts: dict[str, str] = field(default_factory=dict)  # that these are of, but for that of all of the value
 
 
-class Lacking(NamedTuple):
+class MissingVector(NamedTuple):
     """A text of a document without a vector of an embedder; None for the whole value."""
 
     id: UUID
@@ -74,7 +74,7 @@ class Lacking(NamedTuple):
     value: Json | None
 
 
-async def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
+async def put(scope: Transaction, new: Sequence[DocumentWrite], model: UUID) -> None:
     """Store documents, replacing those of the same names; their vectors are of this model."""
     rows: list[dict[str, Any]] = []
     for one in new:
@@ -90,9 +90,9 @@ async def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
     await scope.run_many(SQL["add_vector"], vectors)
 
 
-async def lacking_texts(scope: Transaction, model: UUID, *, limit: int) -> list[Lacking]:
+async def lacking_texts(scope: Transaction, model: UUID, *, limit: int) -> list[MissingVector]:
     """Return texts with a vector of the active embedder and none of this one."""
-    return await scope.all(SQL["lacking"], Lacking, model_id=model, limit=limit)
+    return await scope.all(SQL["lacking"], MissingVector, model_id=model, limit=limit)
 
 
 async def count_lacking(scope: Transaction, model: UUID) -> int:
@@ -100,11 +100,13 @@ async def count_lacking(scope: Transaction, model: UUID) -> int:
     return await scope.value(SQL["count_lacking"], int, model_id=model) or 0
 
 
-async def add_vectors(scope: Transaction, made: Sequence[tuple[Lacking, Vectors]], model: UUID) -> int:
+async def add_vectors(scope: Transaction, made: Sequence[tuple[MissingVector, Vectors]], model: UUID) -> int:
     """Store vectors of texts that are still as they were read; return how many."""
     ids = sorted({one.id for one, _ in made})
     await lock(scope, ids)  # nobody writes them meanwhile
-    there = {(one.id, one.path): one for one in await scope.all(SQL["still_lacking"], Lacking, model_id=model, ids=ids)}
+    there = {
+        (one.id, one.path): one for one in await scope.all(SQL["still_lacking"], MissingVector, model_id=model, ids=ids)
+    }
     rows = [
         {"id": one.id, "path": one.path, "model_id": model, "embedding": vector, "text": one.text}
         for one, vector in made
@@ -146,13 +148,13 @@ async def documents(scope: Transaction, ids: Sequence[UUID], *, expired: bool = 
     return await scope.all(SQL["documents"], _document, ids=list(ids), expired=expired)
 
 
-async def latest(scope: Transaction, wanted: Wanted) -> list[Document]:
+async def latest(scope: Transaction, wanted: DocumentQuery) -> list[Document]:
     """Return documents, the latest change first."""
     return await scope.all(SQL["latest"], _document, **wanted.values)
 
 
 async def nearest(
-    scope: Transaction, wanted: Wanted, question: Vectors, model: UUID, distance: Distance
+    scope: Transaction, wanted: DocumentQuery, question: Vectors, model: UUID, distance: Distance
 ) -> list[Document]:
     """Return documents that have vectors of this model, the nearest first; a document is as near as its nearest text.
 

@@ -322,16 +322,16 @@ async def trim(scope: Transaction, *, events: datetime, receipts: datetime) -> N
     await scope.run_together([*old, (documents.SQL["expire"], [{}])])
 
 
-class Expired(NamedTuple):
+class ExpiredMessages(NamedTuple):
     """A conversation with messages that were said before a moment, until which its rule keeps none."""
 
     conversation_id: UUID
     before: datetime
 
 
-async def expired_conversations(scope: Transaction, days: float) -> list[Expired]:
+async def expired_conversations(scope: Transaction, days: float) -> list[ExpiredMessages]:
     """Return a user's conversations with messages older than they are kept; `days` is the store's rule, 0 for ever."""
-    return await scope.all(SQL["expired"], Expired, days=days)
+    return await scope.all(SQL["expired"], ExpiredMessages, days=days)
 
 
 async def keep_user_settings(scope: Transaction, user_settings: Json) -> None:

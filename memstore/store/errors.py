@@ -51,7 +51,7 @@ def translate_errors(url: str) -> Iterator[None]:
 
 def translate(error: Exception, url: str) -> DatabaseError:
     """Return what an error of the driver is called in memstore."""
-    place, told = describe_url(url), str(error).strip().partition("\n")[0] or type(error).__name__
+    place, reason = describe_url(url), str(error).strip().partition("\n")[0] or type(error).__name__
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
     if isinstance(error, PoolClosed):
         return DatabaseError("This store is closed; open it again.")
@@ -61,7 +61,7 @@ def translate(error: Exception, url: str) -> DatabaseError:
         )
     if isinstance(error, psycopg.OperationalError | PoolTimeout) and (state is None or state.startswith(CONNECTION)):
         return DatabaseUnreachable(
-            f"{place} does not answer: {told}. Start it or correct the URL (MEMSTORE_DATABASE_URL); memstore never "
+            f"{place} does not answer: {reason}. Start it or correct the URL (MEMSTORE_DATABASE_URL); memstore never "
             "falls back to another database."
         )
     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
@@ -74,7 +74,7 @@ def translate(error: Exception, url: str) -> DatabaseError:
         hint = hint or (
             "This login was granted less: memstore db grant LOGIN --role app (or loader, reader, admin), by the owner."
         )
-    return DatabaseError(f"{place} refused: {told}. {hint}".rstrip())
+    return DatabaseError(f"{place} refused: {reason}. {hint}".rstrip())
 
 
 def check_readable(url: str) -> None:

@@ -31,7 +31,7 @@ class Source:
 
 
 # Sources that were taken back, as facts and messages, and when each was recorded.
-Taken = Mapping[tuple[UUID, UUID], datetime]
+TakenSources = Mapping[tuple[UUID, UUID], datetime]
 
 
 async def add(scope: Transaction, fact: FactColumns) -> datetime | None:
@@ -174,7 +174,7 @@ async def drop_sources(scope: Transaction, fact: UUID) -> None:
 
 async def take_back(
     scope: Transaction, conversation: UUID, *, but: Iterable[Source], waiting: Collection[UUID] = ()
-) -> Taken:
+) -> TakenSources:
     """Remove a conversation's sources but these; return the removed ones. Sources by hand stay.
 
     Those of the facts that are `waiting` stay where these are quarantined already, those of others where they are not.

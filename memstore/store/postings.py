@@ -102,7 +102,7 @@ def _join(parts: Sequence[Postings]) -> Postings:
     return Postings(*(np.concatenate([getattr(part, name) for part in parts]) for name in Postings.__slots__))
 
 
-class Reach(NamedTuple):
+class PostingReach(NamedTuple):
     """How many chunks a user has, the highest number of one, and how far postings reach."""
 
     chunks: int
@@ -110,12 +110,12 @@ class Reach(NamedTuple):
     posted: int
 
 
-async def reach(scope: Transaction) -> Reach:
+async def reach(scope: Transaction) -> PostingReach:
     """Return how far a user's postings reach."""
-    return await scope.one(SQL["reach"], Reach) or Reach(0, 0, 0)
+    return await scope.one(SQL["reach"], PostingReach) or PostingReach(0, 0, 0)
 
 
-class Unposted(NamedTuple):
+class PostingBacklog(NamedTuple):
     """A user with very many chunks, and how many of them no postings tell of."""
 
     id: UUID
@@ -124,12 +124,12 @@ class Unposted(NamedTuple):
     unposted: int
 
 
-async def large(scope: Transaction, most: int) -> list[Unposted]:
+async def large(scope: Transaction, most: int) -> list[PostingBacklog]:
     """Return the users with more than `most` chunks; needs the operator's scope."""
-    return await scope.all(SQL["large"], Unposted, most=most)
+    return await scope.all(SQL["large"], PostingBacklog, most=most)
 
 
-class Indexed(NamedTuple):
+class IndexedChunk(NamedTuple):
     """What postings tell of a chunk: its number, its length, its terms and how often it has each."""
 
     number: int
@@ -142,13 +142,13 @@ class Run(NamedTuple):
     """A run of chunks, those that come after a number."""
 
     after: int
-    chunks: Sequence[Indexed]
+    chunks: Sequence[IndexedChunk]
 
 
 async def next_run(scope: Transaction, after: int) -> Run:
     """Return the next chunks that no postings tell of: at most `RUN`."""
     rows = await scope.binary(SQL["unposted"], after=after, limit=RUN)
-    return Run(after, [Indexed(*row) for row in rows])
+    return Run(after, [IndexedChunk(*row) for row in rows])
 
 
 def pack(run: Run) -> list[dict[str, object]]:

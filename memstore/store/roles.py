@@ -33,7 +33,7 @@ NAMES = tuple(role.removeprefix(PREFIX) for role in ROLES)
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class RoleGrant:
     """A login that was granted a role; `confined` where it can be no more than that, whatever it runs."""
 
     login: str
@@ -41,7 +41,7 @@ class Granted:
     confined: bool
 
 
-def grant(url: str, login: str, role: str) -> Granted:
+def grant(url: str, login: str, role: str) -> RoleGrant:
     """Grant a role to a login that there is; run with the URL of the tables' owner. To grant it again changes nothing.
 
     Raises `InvalidInput` for a role that there is not; `DatabaseError` where there are no tables or no such login, or
@@ -66,7 +66,7 @@ def grant(url: str, login: str, role: str) -> Granted:
             except InsufficientPrivilege:
                 granting = f"GRANT {name} TO {_quoted(login)}"
                 raise _by_hand(url, f"does not let this login grant {name}", granting) from None
-    return Granted(login, role, not (ignores_policies or owns_tables))
+    return RoleGrant(login, role, not (ignores_policies or owns_tables))
 
 
 def _by_hand(url: str, what: str, statement: str) -> DatabaseError:

@@ -61,7 +61,7 @@ async def talked(store: AsyncMemoryStore, name: str = "c", times: int = 6) -> No
     await store.derive()
 
 
-async def reach(store: AsyncMemoryStore) -> postings.Reach:
+async def reach(store: AsyncMemoryStore) -> postings.PostingReach:
     async with store._database.user_transaction(store.user("alice").id) as scope:
         return await postings.reach(scope)
 

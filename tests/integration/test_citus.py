@@ -108,7 +108,7 @@ def test_an_upgrade_distributes_what_is_new(owned: str) -> None:
             connection.execute(f"grant select, insert, update, delete on {table} to memstore_app")
     told = script("db", "upgrade", "-d", owned)
     assert (told.code, "documents is distributed" in told.err) == (0, True)
-    assert distribution.distribute(owned) == distribution.Distributed((), ())
+    assert distribution.distribute(owned) == distribution.DistributedTables((), ())
     with memstore.open(owned, settings=SETTINGS) as store:
         store.user("alice").documents().put(("notes",), "new", {"text": "tea"})
 

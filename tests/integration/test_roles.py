@@ -14,7 +14,7 @@ from psycopg.errors import InsufficientPrivilege
 import memstore
 from memstore.errors import DatabaseError, InvalidInput
 from memstore.store import migrations, roles
-from memstore.store.roles import Granted
+from memstore.store.roles import RoleGrant
 from tests.integration.test_isolation import ALICE, BOB, SETTINGS, TABLES, counts, fill, owners, say
 
 Make = Callable[..., str]
@@ -39,7 +39,7 @@ def granted(filled: str, new_role: Make, login: Make) -> Callable[[str], str]:
     def of(role: str) -> str:
         if role not in made:
             name = new_role()
-            assert roles.grant(filled, name, role) == Granted(name, role, True)
+            assert roles.grant(filled, name, role) == RoleGrant(name, role, True)
             made[role] = login(filled, name)
         return made[role]
 
@@ -186,7 +186,7 @@ def test_an_owner_who_may_make_roles_needs_no_superuser(
     extended(server_url, url, login)
     migrations.prepare(url, upgrade_old=False)
     for role in roles.NAMES:
-        assert roles.grant(url, application, role) == Granted(application, role, True)
+        assert roles.grant(url, application, role) == RoleGrant(application, role, True)
     with memstore.open(login(url, application), settings=SETTINGS) as store:
         store.user("alice").conversation("c").add("user", "I live in Porto.")
         assert store.derive().failed == ()

@@ -12,7 +12,7 @@ from uuid import UUID
 from memstore import ids
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.store import api_tokens
-from memstore._sync.store.api_tokens import Holder
+from memstore._sync.store.api_tokens import TokenHolder
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import check_names
@@ -71,7 +71,7 @@ class Tokens:
             raise NotFound(f"There is no token {id}; memstore token list shows them.")
         return revoked
 
-    def holder(self, token_hash: bytes) -> Holder | None:
+    def holder(self, token_hash: bytes) -> TokenHolder | None:
         """Return whom the token of this SHA-256 lets in; None if it is unknown, expired or revoked."""
         with self._database.admin_transaction() as scope:
             return api_tokens.holder(scope, token_hash)

@@ -12,7 +12,7 @@ from memstore import ids
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.derive.chunks import document_text
 from memstore._sync.store import chunks, documents, embedding_models, erasure, messages
-from memstore._sync.store.documents import ANY_DEPTH, Condition, Distance, Match, Wanted, Written
+from memstore._sync.store.documents import ANY_DEPTH, Condition, Distance, DocumentQuery, DocumentWrite, Match
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
@@ -150,7 +150,7 @@ class Documents:
         check_number(limit, "limit")
         check_number(offset, "offset", 0, MOST_OFFSET)
         _check_labels(prefix)
-        wanted = Wanted([*prefix], _parse_conditions(where or {}), limit, offset, expired)
+        wanted = DocumentQuery([*prefix], _parse_conditions(where or {}), limit, offset, expired)
         if query is not None:
             check_text(query, "the query")
         embedder = self._load_serving_embedder() if query and query.strip() else None
@@ -208,9 +208,11 @@ class Documents:
         model = embedding_models.resolve(self._database, models, own)
         return own if model is None else self._runtime.load_embedder_by_name(model.name, model.dimensions)
 
-    def _embed(self, new: Sequence[NewDocument]) -> tuple[list[Written], Embedder | None]:
+    def _embed(self, new: Sequence[NewDocument]) -> tuple[list[DocumentWrite], Embedder | None]:
         """Return documents with the vectors of their texts, embedded at once, and the embedder of these."""
-        written = [Written(tuple(document.namespace), document.key, document.value, document.ttl) for document in new]
+        written = [
+            DocumentWrite(tuple(document.namespace), document.key, document.value, document.ttl) for document in new
+        ]
         texts = [_texts_of(document) for document in new]
         flat = [text for by_path in texts for text in by_path.values()]
         embedder = self._load_serving_embedder() if flat else None

@@ -231,8 +231,8 @@ def _fill_documents(
 
 
 def _embed_documents(
-    dependencies: Dependencies, lacking: Sequence[documents.Lacking]
-) -> list[tuple[documents.Lacking, Vectors]]:
+    dependencies: Dependencies, lacking: Sequence[documents.MissingVector]
+) -> list[tuple[documents.MissingVector, Vectors]]:
     texts = [document_text(text.value or {}) if text.text is None else text.text for text in lacking]
     vectors = zip(lacking, dependencies.embed(texts), strict=True)
     return [(text, vector) for text, vector in vectors if vector is not None]

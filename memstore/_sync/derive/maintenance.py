@@ -15,7 +15,7 @@ from memstore._sync.derive.erasure import ErasureTarget, erase
 from memstore._sync.store import chunks, erasure, postings, vector_indexes
 from memstore._sync.store.chunks import Model
 from memstore._sync.store.database import Database
-from memstore._sync.store.postings import Reach
+from memstore._sync.store.postings import PostingReach
 from memstore.models import ErasureScope
 from memstore.settings import Settings
 from memstore.store.errors import ConcurrentUpdate
@@ -87,7 +87,7 @@ def maintain_indexes(database: Database, user: UUID) -> bool:
     return vector_indexes.build(database, user, unindexed.id, unindexed.dimensions, reach.chunks)
 
 
-def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
+def _add_postings(database: Database, user: UUID, reach: PostingReach) -> None:
     after = reach.posted
     while reach.last_chunk - after >= postings.MIN_POSTED_AT_ONCE:
         with database.user_transaction(user) as scope:

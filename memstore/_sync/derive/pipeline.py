@@ -339,7 +339,7 @@ def record_failure(database: Database, work: PendingWork, recipe: str, error: Ex
         watermarks.fail(scope, work, type(error).__name__)
         if work.deriver == SummaryDeriver.name:
             body = {"strategy": recipe, "from_seq": work.done_seq + 1, "error": type(error).__name__}
-            scope.happened(EventType.SUMMARIZATION_FAILED, work.conversation_id, **body)
+            scope.record_event(EventType.SUMMARIZATION_FAILED, work.conversation_id, **body)
     logger.warning("%s failed in conversation %s", work.deriver, work.conversation_id, exc_info=error)
     run.failed.append(f"{work.deriver} of conversation {work.conversation_id}: {type(error).__name__}: {error}")
 

@@ -16,7 +16,7 @@ from memstore.store.sql import statements
 SQL = statements("api_tokens")
 
 
-class Holder(NamedTuple):
+class TokenHolder(NamedTuple):
     """A valid token, and the user whose memory it opens; None is the operator, who may ask for everybody's."""
 
     id: UUID
@@ -40,9 +40,9 @@ def add(
     return token
 
 
-def holder(scope: Transaction, hash: bytes) -> Holder | None:
+def holder(scope: Transaction, hash: bytes) -> TokenHolder | None:
     """Return the holder of the token with this hash; None if it is unknown, expired or revoked."""
-    return scope.one(SQL["holder"], Holder, hash=hash)
+    return scope.one(SQL["holder"], TokenHolder, hash=hash)
 
 
 def exist(scope: Transaction) -> bool:

@@ -79,7 +79,7 @@ class Transaction:
         self._outbox = outbox
         self.first: list[Any] = []  # the results of the reads that the transaction was opened with
 
-    def happened(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
+    def record_event(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
         """Record an event, which is stored in the outbox with this transaction."""
         self.events.append(Event(self.user_id, kind, conversation_id, body))
 

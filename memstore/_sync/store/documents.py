@@ -38,7 +38,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DocumentQuery:
     """A page of the documents below a namespace that meet the conditions, without `expired` ones."""
 
     prefix: Sequence[str] = ()
@@ -55,7 +55,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class DocumentWrite:
     """A document to be stored, with the vectors of its texts by path."""
 
     namespace: Namespace
@@ -66,7 +66,7 @@ class Written:
     texts: dict[str, str] = field(default_factory=dict)  # that these are of, but for that of all of the value
 
 
-class Lacking(NamedTuple):
+class MissingVector(NamedTuple):
     """A text of a document without a vector of an embedder; None for the whole value."""
 
     id: UUID
@@ -75,7 +75,7 @@ class Lacking(NamedTuple):
     value: Json | None
 
 
-def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
+def put(scope: Transaction, new: Sequence[DocumentWrite], model: UUID) -> None:
     """Store documents, replacing those of the same names; their vectors are of this model."""
     rows: list[dict[str, Any]] = []
     for one in new:
@@ -91,9 +91,9 @@ def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
     scope.run_many(SQL["add_vector"], vectors)
 
 
-def lacking_texts(scope: Transaction, model: UUID, *, limit: int) -> list[Lacking]:
+def lacking_texts(scope: Transaction, model: UUID, *, limit: int) -> list[MissingVector]:
     """Return texts with a vector of the active embedder and none of this one."""
-    return scope.all(SQL["lacking"], Lacking, model_id=model, limit=limit)
+    return scope.all(SQL["lacking"], MissingVector, model_id=model, limit=limit)
 
 
 def count_lacking(scope: Transaction, model: UUID) -> int:
@@ -101,11 +101,11 @@ def count_lacking(scope: Transaction, model: UUID) -> int:
     return scope.value(SQL["count_lacking"], int, model_id=model) or 0
 
 
-def add_vectors(scope: Transaction, made: Sequence[tuple[Lacking, Vectors]], model: UUID) -> int:
+def add_vectors(scope: Transaction, made: Sequence[tuple[MissingVector, Vectors]], model: UUID) -> int:
     """Store vectors of texts that are still as they were read; return how many."""
     ids = sorted({one.id for one, _ in made})
     lock(scope, ids)  # nobody writes them meanwhile
-    there = {(one.id, one.path): one for one in scope.all(SQL["still_lacking"], Lacking, model_id=model, ids=ids)}
+    there = {(one.id, one.path): one for one in scope.all(SQL["still_lacking"], MissingVector, model_id=model, ids=ids)}
     rows = [
         {"id": one.id, "path": one.path, "model_id": model, "embedding": vector, "text": one.text}
         for one, vector in made
@@ -147,12 +147,14 @@ def documents(scope: Transaction, ids: Sequence[UUID], *, expired: bool = False)
     return scope.all(SQL["documents"], _document, ids=list(ids), expired=expired)
 
 
-def latest(scope: Transaction, wanted: Wanted) -> list[Document]:
+def latest(scope: Transaction, wanted: DocumentQuery) -> list[Document]:
     """Return documents, the latest change first."""
     return scope.all(SQL["latest"], _document, **wanted.values)
 
 
-def nearest(scope: Transaction, wanted: Wanted, question: Vectors, model: UUID, distance: Distance) -> list[Document]:
+def nearest(
+    scope: Transaction, wanted: DocumentQuery, question: Vectors, model: UUID, distance: Distance
+) -> list[Document]:
     """Return documents that have vectors of this model, the nearest first; a document is as near as its nearest text.
 
     Scores: the cosine, the inner product, or the negative Euclidean distance.

@@ -21,15 +21,9 @@ SQL = statements("fact_history")
 FIXED = {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
 CHANGEABLE = tuple(name for name in FactColumns.model_fields if name not in FIXED)
 TIMES = ("valid_from", "valid_to", "expires_at")
-BACK = {
-    "active": "restored",
-    "superseded": "superseded",
-    "retracted": "retracted",
-    "quarantined": "quarantined",
-}
 
 
-class Past(NamedTuple):
+class PastState(NamedTuple):
     """A fact that does not hold: how it begins, and the one that took its place."""
 
     id: UUID
@@ -63,7 +57,7 @@ def change(
     row |= {"before": before, "after": logged_columns(fact), "undoes": undoes}
     [recorded_at] = scope.column(SQL["add_change"], **row, recorded_at=at)
     if action in ("superseded", "edited") and other is not None:
-        scope.happened(EventType.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), action=action)
+        scope.record_event(EventType.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), action=action)
     return FactChange(at=recorded_at, **row)
 
 
@@ -96,7 +90,8 @@ def reverse(scope: Transaction, done: FactChange, fact: FactColumns, *, actor: s
 
 def step_back(done: FactChange) -> str:
     """Return what it is called to set back what a change has changed."""
-    return BACK.get(str(done.changed.get("state")), "restored")
+    state = str(done.changed.get("state"))
+    return state if state in ("superseded", "retracted", "quarantined") else "restored"
 
 
 def of_id(scope: Transaction, id: UUID) -> FactChange | None:
@@ -114,9 +109,9 @@ def reactivations(scope: Transaction, other: UUID, at: datetime) -> list[FactCha
     return scope.all(SQL["given_up"], FactChange, other_id=other, at=at)
 
 
-def past(scope: Transaction, facts: Sequence[UUID], as_of: datetime | None, most: int) -> dict[UUID, Past]:
+def past(scope: Transaction, facts: Sequence[UUID], as_of: datetime | None, most: int) -> dict[UUID, PastState]:
     """Return of facts that do not hold their first characters, and which ones took their places by then."""
-    rows = scope.all(SQL["past"], Past, fact_ids=list(facts), as_of=as_of, most=most)
+    rows = scope.all(SQL["past"], PastState, fact_ids=list(facts), as_of=as_of, most=most)
     return {one.id: one for one in rows}
 
 

@@ -134,7 +134,7 @@ def add(scope: Transaction, messages: Sequence[Message]) -> None:
         places.setdefault(message.conversation_id, []).append(message)
     for place, said in places.items():
         numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
-        scope.happened(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
+        scope.record_event(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
     new = (SQL["add_message"], [row_of(message) for message in messages])
     scope.run_together([new, _raise_watermarks(places)])
 

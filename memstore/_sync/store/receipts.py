@@ -73,7 +73,7 @@ def _add_previews(scope: Transaction, receipts: Sequence[Receipt]) -> list[Recei
 def _preview(
     decisions: Iterable[Decision], texts: Mapping[str, str], says: Mapping[tuple[UUID, int], tuple[str | None, str]]
 ) -> tuple[Decision, ...]:
-    told = []
+    shown = []
     own = Counter[str]()  # texts of the user's own sections, which are named in their order
     for one in decisions:
         row = None if one.id is None else says.get((one.id, one.start))
@@ -85,8 +85,8 @@ def _preview(
         elif one.kind == "text" and one.reason is None:  # items left out were not sent
             text = texts.get(f"<{one.section}> {own[one.section]}", "")
             own[one.section] += 1
-        told.append(replace(one, preview=text[:SAYS]))
-    return tuple(told)
+        shown.append(replace(one, preview=text[:SAYS]))
+    return tuple(shown)
 
 
 HORIZON: Read[int] = Read(SQL["horizon"], {}, lambda rows: int(rows[0][0]))

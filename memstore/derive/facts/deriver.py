@@ -34,7 +34,7 @@ from memstore.derive.facts.rule_extractor import LOOKBACK, ExtractedBatch, Extra
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact
 from memstore.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, tombstones, watermarks
 from memstore.store.database import Transaction
-from memstore.store.facts import Source, Taken
+from memstore.store.facts import Source, TakenSources
 from memstore.store.rows import PendingWork, StaleWork
 
 NEAREST = 3  # facts in other words that a new one is compared with
@@ -44,7 +44,7 @@ REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "re
 class Redo(NamedTuple):
     """The sources that a redo took back, which are recorded as they were, and the recipes that are not made anew."""
 
-    taken: Taken
+    taken: TakenSources
     recipes: Collection[str]
 
 

@@ -368,16 +368,16 @@ def may_end(
     old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
     root, _, key = old.partition("/")
     words = " ".join([text, *(span.text for span in spans)])
-    told = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
+    stated = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
     is_ended, guards = _is_negative(text), known.type == "constraint" or root in _GUARDS
     is_same = old not in _VAGUE and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
-    is_same = is_same or (is_ended and now in _UNTOLD and any(_is_akin(root, word) for word in told))
+    is_same = is_same or (is_ended and now in _UNTOLD and any(_is_akin(root, word) for word in stated))
     # Another's name says enough to end what they plan, or what is known of them: "Inès and I broke up".
     by_name = not guards and (known.subject != subject or known.type in ("goal", "plan"))
     idle = {*_IDLE, NOT, *content_words(subject.partition("'s ")[0] if by_name else f"{known.subject} {subject}")}
     own = key if guards and key else f"{known.subject} {_DATE.sub(' ', known.text)} {known.value}"
     own_words = {word for word in content_words(own) if not (word[0].isdigit() or _is_akin(word, root))}
-    is_named = any(_is_akin(_plain(word), other) for word in own_words - idle for other in told - idle)
+    is_named = any(_is_akin(_plain(word), other) for word in own_words - idle for other in stated - idle)
     if guards:
         return is_same + is_named + (is_ended and _is_negative(basis)) > 1
     return is_same or is_named or (is_ended and old in _UNTOLD)
@@ -408,10 +408,10 @@ def _denies(quote: str, text: str, subject: str) -> bool:
     for clause in _CLAUSE.split(_IDLE_DENIAL.sub(" ", quote)):
         words = content_words(clause)
         if words[-1:] == (NOT,):
-            told = {word for word in words[:-1] if word not in _HOLLOW and word not in own}
-            if told and {word for word in said if any(_is_akin(_plain(word), each) for each in told)}:
+            denied = {word for word in words[:-1] if word not in _HOLLOW and word not in own}
+            if denied and {word for word in said if any(_is_akin(_plain(word), each) for each in denied)}:
                 # "No nuts, I'm allergic": the quote has the rest of the text as well.
-                rest = {word for word in content_words(quote) if word != NOT} - told
+                rest = {word for word in content_words(quote) if word != NOT} - denied
                 if not {word for word in said if any(_is_akin(_plain(word), each) for each in rest)}:
                     return True
     return False

@@ -390,9 +390,9 @@ class LLMExtractor:
         invalid = len(session.invalid_responses)
         if findings.refusals:
             whys = [why for why, _ in findings.refusals]
-            told = "; ".join(f"{whys.count(why)} because {why}" for why in dict.fromkeys(whys))
+            reasons = "; ".join(f"{whys.count(why)} because {why}" for why in dict.fromkeys(whys))
             said = "[" + ",".join(each.model_dump_json(exclude_defaults=True) for _, each in findings.refusals) + "]"
-            session.reject(replace(request, part="refused"), f"Not believed: {told}.", said)
+            session.reject(replace(request, part="refused"), f"Not believed: {reasons}.", said)
         facts = list(self._facts(findings, {each.id: each for each in segment}, recipe, user or findings.user))
         to_seq = batch.to_seq if findings.read_to is None else findings.read_to
         return ExtractedBatch(to_seq, recipe, facts, session, invalid, len(findings.refusals))

@@ -322,10 +322,10 @@ class _Compiler:
         """Return words of which every match has one, as few and as rare as may be; None if unknown."""
         every: set[str] = set()
         for branch in nodes:
-            told = [found for node in branch if (found := self._sure_words(node)) is not None]
-            if not told:
+            sure = [found for node in branch if (found := self._sure_words(node)) is not None]
+            if not sure:
                 return None
-            every |= min(told, key=lambda words: sum(50 if word in self._common else 1 for word in words))
+            every |= min(sure, key=lambda words: sum(50 if word in self._common else 1 for word in words))
         return frozenset(every)
 
     def _sure_words(self, node: _Node) -> frozenset[str] | None:

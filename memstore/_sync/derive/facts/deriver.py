@@ -27,7 +27,7 @@ from memstore._sync.store import (
     watermarks,
 )
 from memstore._sync.store.database import Transaction
-from memstore._sync.store.facts import Source, Taken
+from memstore._sync.store.facts import Source, TakenSources
 from memstore.derive.chunking import split_segments
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.facts.entities import related_subjects
@@ -54,7 +54,7 @@ REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "re
 class Redo(NamedTuple):
     """The sources that a redo took back, which are recorded as they were, and the recipes that are not made anew."""
 
-    taken: Taken
+    taken: TakenSources
     recipes: Collection[str]
 
 
