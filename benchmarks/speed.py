@@ -320,7 +320,7 @@ def crowd(store: memstore.MemoryStore) -> ConversationScope:
     from memstore._sync.derive.pipeline import DeriveScope, derive
 
     scope = store.user("isolated").conversation("life")
-    resources = store._runtime.resources()
+    resources = store._runtime.load_dependencies()
     people = [(f"neighbour-{n}", UNITS // NEIGHBOURS) for n in range(NEIGHBOURS)] + [("isolated", UNITS)]
     for seed, (name, count) in enumerate(people):
         user = store.user(name)

@@ -179,7 +179,8 @@ class AsyncConversationScope:
         It is made now and stored; the same range is never summarized twice by the same recipe. `recall` finds it like
         any other; contexts use levels 1 and above, which cover each message once.
         """
-        return await summarize(self._database, await self._runtime.resources(), self.user.id, self.id, from_seq, to_seq)
+        dependencies = await self._runtime.load_dependencies()
+        return await summarize(self._database, dependencies, self.user.id, self.id, from_seq, to_seq)
 
     async def info(self) -> Conversation | None:
         """Return title, channel, settings and size; None before the first message."""

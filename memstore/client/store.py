@@ -164,10 +164,10 @@ class AsyncMemoryStore:
         check_choice("redo", redo, REBUILDABLE)
         part = DeriveScope(ids.user_id(user) if user is not None else None)
         with operation_span("derive") as span:
-            resources = await self._runtime.resources()
+            dependencies = await self._runtime.load_dependencies()
             watch = progress or _ignore
             report = await derive(
-                self._database, resources, part, redo=redo, progress=watch, on_call=on_call or _ignore
+                self._database, dependencies, part, redo=redo, progress=watch, on_call=on_call or _ignore
             )
             span.set(**{name: getattr(report, name) for name in ("messages", "chunks", "summaries", "facts")})
             span.set(failed=len(report.failed))

@@ -35,8 +35,8 @@ class WorkingStore(AsyncMemoryStore):
     async def worker(self, concurrency: int, *, only: UUID | None = None, on_call: OnCall = lambda _: None) -> Worker:
         """Return a worker on this store, after making the queue's tables; the login must own the others."""
         await to_thread(queue.prepare_queue, self.url)
-        resources = await self._runtime.resources()
-        return Worker(self._database, resources, concurrency=concurrency, only=only, on_call=on_call)
+        dependencies = await self._runtime.load_dependencies()
+        return Worker(self._database, dependencies, concurrency=concurrency, only=only, on_call=on_call)
 
     async def work_until_done(
         self, backfill: UUID, show: ShowStatus, *, concurrency: int = 4, on_call: OnCall = lambda _: None

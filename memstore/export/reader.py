@@ -319,16 +319,16 @@ def _chunks(row: Row, line: ItemLine, dimensions: int | None) -> list[ChunkRow]:
     return chunks
 
 
-def hash_chunks(entries: Sequence[Entry[Any]], resources: Dependencies | None) -> dict[UUID, list[NewChunk]]:
-    """Return the chunks of items to be stored, with their own vectors, or with new ones that `resources` make."""
+def hash_chunks(entries: Sequence[Entry[Any]], dependencies: Dependencies | None) -> dict[UUID, list[NewChunk]]:
+    """Return the chunks of items to be stored, with their own vectors, or with new ones that `dependencies` make."""
     chunks = [(one.row, kept) for one in entries for kept in one.chunks]
     texts = []
     for row, kept in chunks:
         text = (row.text or "")[kept.chunk.start : kept.chunk.stop]
         texts.append(speaker_prefixed(kept.chunk.speaker or "", text) if isinstance(row, Message) else text)
     vectors: Sequence[Vectors | None] = [kept.vector for _, kept in chunks]
-    if resources is not None:
-        vectors = resources.embed(texts)
+    if dependencies is not None:
+        vectors = dependencies.embed(texts)
     hashed: dict[UUID, list[NewChunk]] = {}
     for (row, kept), text, vector in zip(chunks, texts, vectors, strict=True):
         tags = row.tags if isinstance(row, Message) else ()

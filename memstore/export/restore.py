@@ -66,7 +66,7 @@ NO_SOURCE = "a message that says it is not there: {}; derive facts anew where it
 
 async def restore(
     database: Database,
-    resources: Callable[[], Dependencies],
+    dependencies: Callable[[], Dependencies],
     source: Path | IO[bytes],
     *,
     max_message_bytes: int,
@@ -78,10 +78,10 @@ async def restore(
     """Store what an export holds; a line that cannot be stored is reported, and the rest is.
 
     Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none.
-    `resources` are asked for where chunks come. `progress` is called with the bytes read so far and those of the file;
-    of a stream nobody knows them. Raises `InvalidInput` for what is no export.
+    `dependencies` are loaded when chunks come. `progress` is called with the bytes read so far and those of the file,
+    but not for a stream. Raises `InvalidInput` for what is no export.
     """
-    running = _Restore(database, resources, EntryBuilder(max_message_bytes, redactor, counter))
+    running = _Restore(database, dependencies, EntryBuilder(max_message_bytes, redactor, counter))
     report = running.report
     size = size_of(source) if isinstance(source, Path) else 0
     name = source.name if isinstance(source, Path) else "the export"
@@ -110,7 +110,7 @@ class _Restore:
     """
 
     database: Database
-    resources: Callable[[], Dependencies]
+    dependencies: Callable[[], Dependencies]
     builder: EntryBuilder
     report: ImportReport = field(default_factory=lambda: ImportReport(APPLICATION_NAME))
     read: int = 0  # bytes, as they lie on disk
@@ -340,18 +340,18 @@ class _Restore:
                 await add(scope, [one.item for one in new])
             return new
 
-        async def store_with(resources: Dependencies) -> int:
+        async def store_with(dependencies: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
-            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == model_id(resources.embedder)
-            hashed = await to_thread(hash_chunks, fresh, None if fits else resources)
+            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == model_id(dependencies.embedder)
+            hashed = await to_thread(hash_chunks, fresh, None if fits else dependencies)
             async with self.database.user_transaction(self.user_id) as scope:
                 new = await write(scope)
                 if added := [chunk for one in new for chunk in hashed.get(one.row.id, ())]:
-                    await chunks.add(scope, added, await embedding_models.lock_active(scope, resources.embedder))
+                    await chunks.add(scope, added, await embedding_models.lock_active(scope, dependencies.embedder))
             return len(new)
 
         if any(one.chunks for one in fresh):
-            resources = await to_thread(self.resources)
-            return await run_with_active_embedder(self.database, resources, self.user_id, store_with)
+            dependencies = await to_thread(self.dependencies)
+            return await run_with_active_embedder(self.database, dependencies, self.user_id, store_with)
         async with self.database.user_transaction(self.user_id) as scope:
             return len(await write(scope))

@@ -124,7 +124,7 @@ async def store_new(
                 count_tokens(found.new, counter)  # those that were removed since they were looked for
                 await _number_and_store(scope, conversations, found.new)
                 return found
-        except _Tombstones as more:  # nothing was stored, and no conversation was made for them alone
+        except _ErasedMessages as more:  # nothing was stored, and no conversation was made for them alone
             if on_conflict == "error":
                 raise Erased(tuple(number for number, row in enumerate(rows, 1) if row.id in more.args[0])) from None
             erased |= more.args[0]
@@ -248,7 +248,7 @@ def _content_key(message: Message) -> tuple[object, ...]:
     return message.role, message.name, as_stored(message.content), as_stored(message.tool_calls), message.tool_call_id
 
 
-class _Tombstones(Exception):
+class _ErasedMessages(Exception):
     """Raised if some of the messages were erased: its argument are their ids."""
 
 
@@ -262,7 +262,7 @@ async def _number_and_store(
         numbers |= await store.take_numbers(scope, {id: counts[id] for id in missing})
     # With the conversations locked: nothing of them is erased from here on.
     if erased := await tombstones.erased_messages(scope, rows):
-        raise _Tombstones(erased)
+        raise _ErasedMessages(erased)
     last = {id: taken.last_seq - counts[id] for id, taken in numbers.items()}
     for row in rows:
         last[row.conversation_id] += 1

@@ -179,7 +179,8 @@ class ConversationScope:
         It is made now and stored; the same range is never summarized twice by the same recipe. `recall` finds it like
         any other; contexts use levels 1 and above, which cover each message once.
         """
-        return summarize(self._database, self._runtime.resources(), self.user.id, self.id, from_seq, to_seq)
+        dependencies = self._runtime.load_dependencies()
+        return summarize(self._database, dependencies, self.user.id, self.id, from_seq, to_seq)
 
     def info(self) -> Conversation | None:
         """Return title, channel, settings and size; None before the first message."""

@@ -93,8 +93,8 @@ class Runtime:
             self._reranker = load_reranker(self.settings.reranker, self.settings)
         return self._reranker
 
-    def resources(self) -> Dependencies:
-        """Return what derivers work with."""
+    def load_dependencies(self) -> Dependencies:
+        """Return the dependencies of derivers, with the embedder loaded."""
         embedder = self.load_embedder()
         return Dependencies(
             self.counter, embedder, self.settings, *self.chat_models, load_by_name=self.load_embedder_by_name

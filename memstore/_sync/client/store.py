@@ -165,9 +165,9 @@ class MemoryStore:
         check_choice("redo", redo, REBUILDABLE)
         part = DeriveScope(ids.user_id(user) if user is not None else None)
         with operation_span("derive") as span:
-            resources = self._runtime.resources()
+            dependencies = self._runtime.load_dependencies()
             watch = progress or _ignore
-            report = derive(self._database, resources, part, redo=redo, progress=watch, on_call=on_call or _ignore)
+            report = derive(self._database, dependencies, part, redo=redo, progress=watch, on_call=on_call or _ignore)
             span.set(**{name: getattr(report, name) for name in ("messages", "chunks", "summaries", "facts")})
             span.set(failed=len(report.failed))
         return report

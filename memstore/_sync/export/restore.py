@@ -57,7 +57,7 @@ NO_SOURCE = "a message that says it is not there: {}; derive facts anew where it
 
 def restore(
     database: Database,
-    resources: Callable[[], Dependencies],
+    dependencies: Callable[[], Dependencies],
     source: Path | IO[bytes],
     *,
     max_message_bytes: int,
@@ -69,10 +69,10 @@ def restore(
     """Store what an export holds; a line that cannot be stored is reported, and the rest is.
 
     Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none.
-    `resources` are asked for where chunks come. `progress` is called with the bytes read so far and those of the file;
-    of a stream nobody knows them. Raises `InvalidInput` for what is no export.
+    `dependencies` are loaded when chunks come. `progress` is called with the bytes read so far and those of the file,
+    but not for a stream. Raises `InvalidInput` for what is no export.
     """
-    running = _Restore(database, resources, EntryBuilder(max_message_bytes, redactor, counter))
+    running = _Restore(database, dependencies, EntryBuilder(max_message_bytes, redactor, counter))
     report = running.report
     size = size_of(source) if isinstance(source, Path) else 0
     name = source.name if isinstance(source, Path) else "the export"
@@ -101,7 +101,7 @@ class _Restore:
     """
 
     database: Database
-    resources: Callable[[], Dependencies]
+    dependencies: Callable[[], Dependencies]
     builder: EntryBuilder
     report: ImportReport = field(default_factory=lambda: ImportReport(APPLICATION_NAME))
     read: int = 0  # bytes, as they lie on disk
@@ -331,18 +331,18 @@ class _Restore:
                 add(scope, [one.item for one in new])
             return new
 
-        def store_with(resources: Dependencies) -> int:
+        def store_with(dependencies: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
-            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == model_id(resources.embedder)
-            hashed = hash_chunks(fresh, None if fits else resources)
+            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == model_id(dependencies.embedder)
+            hashed = hash_chunks(fresh, None if fits else dependencies)
             with self.database.user_transaction(self.user_id) as scope:
                 new = write(scope)
                 if added := [chunk for one in new for chunk in hashed.get(one.row.id, ())]:
-                    chunks.add(scope, added, embedding_models.lock_active(scope, resources.embedder))
+                    chunks.add(scope, added, embedding_models.lock_active(scope, dependencies.embedder))
             return len(new)
 
         if any(one.chunks for one in fresh):
-            resources = self.resources()
-            return run_with_active_embedder(self.database, resources, self.user_id, store_with)
+            dependencies = self.dependencies()
+            return run_with_active_embedder(self.database, dependencies, self.user_id, store_with)
         with self.database.user_transaction(self.user_id) as scope:
             return len(write(scope))

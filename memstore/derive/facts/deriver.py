@@ -331,11 +331,11 @@ class FactDeriver:
 
     name = "facts"
 
-    def __init__(self, resources: Dependencies) -> None:
-        self.dependencies = resources
-        model, settings = resources.facts_model, resources.settings
+    def __init__(self, dependencies: Dependencies) -> None:
+        self.dependencies = dependencies
+        model, settings = dependencies.facts_model, dependencies.settings
         self._store_level = settings.fact_instructions, settings.fact_types
-        self.producer: FactExtractor = RuleExtractor(resources) if model is None else LLMExtractor(resources, model)
+        self.producer: FactExtractor = LLMExtractor(dependencies, model) if model else RuleExtractor(dependencies)
 
     async def load(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
         """Return the next messages, and those just before them; for a model a segment, with what is known by then."""

@@ -47,7 +47,6 @@ _PRONOUNS = _THIRD | word_set(
     "i i'm i've my we we're our they their you your it its his her hers ich mein meine wir unser unsere ihr ihre sein"
     " seine du dein deine es je j'ai mon ma mes nous notre ils elles leur son sa yo mi nosotros su sus ellos ellas"
 )
-_CONTRACTED = re.compile(rf"n[{_APOSTROPHES}]t$|^cannot$")
 _IDLE_DENIAL = re.compile(
     r"\b(?:not (?:only|just|to mention)|nicht (?:nur|bloß)|(?:do not|don['’]t|nicht) (?:forget|worry|vergessen)"
     r"|no (?:problem|worries|doubt|thanks)|why not|can['’]t wait|keine sorge|pas seulement|no solo)\b",

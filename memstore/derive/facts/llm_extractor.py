@@ -350,9 +350,9 @@ class LLMExtractor:
     batch_size = MOST_MESSAGES
     uses_llm = True
 
-    def __init__(self, resources: Dependencies, model: ChatModel) -> None:
-        self.resources, self.model = resources, model
-        self.trust = TrustPolicy.of(resources.settings)
+    def __init__(self, dependencies: Dependencies, model: ChatModel) -> None:
+        self.dependencies, self.model = dependencies, model
+        self.trust = TrustPolicy.of(dependencies.settings)
 
     @property
     def recipe(self) -> str:
@@ -368,7 +368,7 @@ class LLMExtractor:
         return [self._extract(batch, self.recipe_under(batch.guidelines)) for batch in batches]
 
     def _extract(self, batch: FactBatch, recipe: str) -> ExtractedBatch:
-        session = self.resources.start_session(self.model, "facts")
+        session = self.dependencies.start_session(self.model, "facts")
         try:
             return self._ask(batch, recipe, session)
         except Exception as error:  # whatever it is goes on, with the calls that were paid for
@@ -383,7 +383,7 @@ class LLMExtractor:
         texts = [each.text for each in segment if each.role in self.trust.roles and each.text and each.text.strip()]
         if not texts:
             return ExtractedBatch(batch.to_seq, recipe, [], session)
-        known = choose_known(batch.known, texts, self.resources.embed(texts) if batch.known else ())
+        known = choose_known(batch.known, texts, self.dependencies.embed(texts) if batch.known else ())
         user = find_user_name(read, batch.known)
         request = LLMRequest(segment[0].conversation_id, "facts", segment[0].seq, segment[-1].seq, recipe)
         findings = Inquiry(segment, before, known, user, self.trust.roles, batch.guidelines).run(session, request)
@@ -406,7 +406,7 @@ class LLMExtractor:
         """
         for known, span in findings.repeats:
             yield self._repeat_known(known.fact, span, messages[span.passage.item_id], known.vector)
-        vectors = self.resources.embed([found.draft.text for found in findings.facts])
+        vectors = self.dependencies.embed([found.draft.text for found in findings.facts])
         for found, vector in zip(findings.facts, vectors, strict=True):
             made = [
                 to_fact(_at(found.draft, span), messages[span.passage.item_id], vector, recipe, self.trust)

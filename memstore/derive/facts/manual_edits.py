@@ -146,7 +146,7 @@ def _columns(user_id: UUID, new: NewFact, state: str = "active") -> FactColumns:
     )
 
 
-def _as_extracted(resources: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
+def _as_extracted(dependencies: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
     """Return a fact by hand as an extracted one, learned after all changes by hand."""
     ended = fact.valid_to is not None and fact.valid_to <= fact.occurred_at
     return ExtractedFact(
@@ -155,25 +155,25 @@ def _as_extracted(resources: Dependencies, fact: FactColumns, sources: Sequence[
         said_by_subject=True,
         learned_at=datetime.max.replace(tzinfo=UTC),
         spans=tuple(FactSpan(id, None, None, BY_HAND) for id in sources),
-        vector=resources.embed([fact.text])[0],
+        vector=dependencies.embed([fact.text])[0],
     )
 
 
 # -- enter, confirm, edit
 
 
-async def add_fact(database: Database, resources: Dependencies, user_name: str, new: NewFact) -> Fact:
+async def add_fact(database: Database, dependencies: Dependencies, user_name: str, new: NewFact) -> Fact:
     """Store a fact that recall finds at once. One with the same words is edited to be this one, and active again."""
     user_id = ids.user_id(user_name)
 
-    async def add(resources: Dependencies) -> Fact:
-        entered = await to_thread(_as_extracted, resources, _columns(user_id, _with_slot(new)), new.sources)
+    async def add(dependencies: Dependencies) -> Fact:
+        entered = await to_thread(_as_extracted, dependencies, _columns(user_id, _with_slot(new)), new.sources)
         fact = entered.fact
         async with database.user_transaction(user_id) as scope:
             await messages.make_user(scope, user_name)
             await chunks.lock_user(scope)
             await _check_sources(scope, new.sources)
-            model = await embedding_models.lock_active(scope, resources.embedder)
+            model = await embedding_models.lock_active(scope, dependencies.embedder)
             known = await facts.fact(scope, fact.id)
             if known is not None:
                 was_hidden = known.state in (QUARANTINED, "retracted")
@@ -185,7 +185,7 @@ async def add_fact(database: Database, resources: Dependencies, user_name: str, 
             await apply_manual_fact(scope, entered, known, model)
             return await _fact(scope, fact.id)
 
-    return await run_with_active_embedder(database, resources, user_id, add)
+    return await run_with_active_embedder(database, dependencies, user_id, add)
 
 
 async def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
@@ -205,21 +205,21 @@ async def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact
         return await _fact(scope, fact.id)
 
 
-async def confirm_fact(database: Database, resources: Dependencies, user_id: UUID, fact_id: UUID) -> Fact:
+async def confirm_fact(database: Database, dependencies: Dependencies, user_id: UUID, fact_id: UUID) -> Fact:
     """Make a quarantined fact active; one that is active stays as it is.
 
     It supersedes older values of its slot, and contradictions are logged. Raises `Conflict` in any other state.
     """
 
-    async def confirm(resources: Dependencies) -> Fact:
+    async def confirm(dependencies: Dependencies) -> Fact:
         async with database.user_transaction(user_id) as scope:
             proposed = await _fact(scope, fact_id)
-        entered = await to_thread(_as_extracted, resources, proposed)
+        entered = await to_thread(_as_extracted, dependencies, proposed)
         async with database.user_transaction(user_id) as scope:
             await chunks.lock_user(scope)
             fact = await _fact(scope, fact_id)
             if fact.state == QUARANTINED:
-                model = await embedding_models.lock_active(scope, resources.embedder)
+                model = await embedding_models.lock_active(scope, dependencies.embedder)
                 await fact_history.change(scope, fact, "confirmed", actor=HAND, state="active")
                 await restore_fact_chunk(scope, entered.fact, None, entered.vector, model)
                 await apply_manual_fact(scope, entered, fact, model)
@@ -227,7 +227,7 @@ async def confirm_fact(database: Database, resources: Dependencies, user_id: UUI
                 check_active(fact)
             return await _fact(scope, fact_id)
 
-    return await run_with_active_embedder(database, resources, user_id, confirm)
+    return await run_with_active_embedder(database, dependencies, user_id, confirm)
 
 
 def check_active(fact: Fact) -> None:
@@ -238,17 +238,17 @@ def check_active(fact: Fact) -> None:
         raise Conflict(f"The fact {fact.text!r} is {fact.state}, not active. Nothing was done: undo that first.")
 
 
-async def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: Fact, new: NewFact) -> Fact:
+async def edit_fact(database: Database, dependencies: Dependencies, user_id: UUID, was: Fact, new: NewFact) -> Fact:
     """Replace an active fact by another with the same sources; if the words stay, change only its columns.
 
     `was` is the fact as it was read: raises `Conflict` where somebody has changed it since, and where there is a fact
     with the new words.
     """
 
-    async def edit(resources: Dependencies) -> Fact:
+    async def edit(dependencies: Dependencies) -> Fact:
         # A slot that is taken away is not read from words that stay.
         proposed = _columns(user_id, new if new.text == was.text else _with_slot(new))
-        entered = await to_thread(_as_extracted, resources, proposed)
+        entered = await to_thread(_as_extracted, dependencies, proposed)
         edited = entered.fact
         async with database.user_transaction(user_id) as scope:
             await chunks.lock_user(scope)
@@ -260,7 +260,7 @@ async def edit_fact(database: Database, resources: Dependencies, user_id: UUID, 
                 columns = {name: getattr(edited, name) for name in EDITED} | {"recipe": HAND}
                 done = await fact_history.change(scope, old, "edited", actor=HAND, **columns)
             else:
-                done = await _replace(scope, resources, old, entered)
+                done = await _replace(scope, dependencies, old, entered)
             if (was.subject, was.attribute) != (edited.subject, edited.attribute):
                 await reactivate_superseded(scope, old.id, done.at)
             stored = await _fact(scope, edited.id)
@@ -268,16 +268,16 @@ async def edit_fact(database: Database, resources: Dependencies, user_id: UUID, 
                 await apply_edited_slot(scope, entered, stored)
             return stored
 
-    return await run_with_active_embedder(database, resources, user_id, edit)
+    return await run_with_active_embedder(database, dependencies, user_id, edit)
 
 
-async def _replace(scope: Transaction, resources: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
+async def _replace(scope: Transaction, dependencies: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
     """Replace a fact by another with its time and sources; return the change."""
     edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
     if await facts.fact(scope, edited.fact.id) is not None:
         raise Conflict(f"There is a fact {edited.fact.text!r}. Nothing was done: retract this one, and add that again.")
     done = await fact_history.change(scope, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
-    model = await embedding_models.lock_active(scope, resources.embedder)
+    model = await embedding_models.lock_active(scope, dependencies.embedder)
     await facts.add(scope, edited.fact)
     await add_fact_chunk(scope, edited.fact, None, edited.vector, model)
     # The messages stand behind it still; which of their characters say it is not known of the new words.

@@ -305,9 +305,9 @@ class RuleExtractor:
     batch_size = 512  # enough for the encoder to sort them by length
     uses_llm = False
 
-    def __init__(self, resources: Dependencies) -> None:
-        self.resources = resources
-        self.trust = TrustPolicy.of(resources.settings)
+    def __init__(self, dependencies: Dependencies) -> None:
+        self.dependencies = dependencies
+        self.trust = TrustPolicy.of(dependencies.settings)
 
     @property
     def recipe(self) -> str:
@@ -321,7 +321,7 @@ class RuleExtractor:
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Return the facts of each batch; texts of all batches go to the encoder together."""
         read = [list(self._read(batch)) for batch in batches]
-        vectors = iter(self.resources.embed([draft.text for drafts in read for _, draft in drafts]))
+        vectors = iter(self.dependencies.embed([draft.text for drafts in read for _, draft in drafts]))
         extracted = []
         for batch, drafts in zip(batches, read, strict=True):
             recipe = self.recipe_under(batch.guidelines)

@@ -146,7 +146,7 @@ def _columns(user_id: UUID, new: NewFact, state: str = "active") -> FactColumns:
     )
 
 
-def _as_extracted(resources: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
+def _as_extracted(dependencies: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
     """Return a fact by hand as an extracted one, learned after all changes by hand."""
     ended = fact.valid_to is not None and fact.valid_to <= fact.occurred_at
     return ExtractedFact(
@@ -155,25 +155,25 @@ def _as_extracted(resources: Dependencies, fact: FactColumns, sources: Sequence[
         said_by_subject=True,
         learned_at=datetime.max.replace(tzinfo=UTC),
         spans=tuple(FactSpan(id, None, None, BY_HAND) for id in sources),
-        vector=resources.embed([fact.text])[0],
+        vector=dependencies.embed([fact.text])[0],
     )
 
 
 # -- enter, confirm, edit
 
 
-def add_fact(database: Database, resources: Dependencies, user_name: str, new: NewFact) -> Fact:
+def add_fact(database: Database, dependencies: Dependencies, user_name: str, new: NewFact) -> Fact:
     """Store a fact that recall finds at once. One with the same words is edited to be this one, and active again."""
     user_id = ids.user_id(user_name)
 
-    def add(resources: Dependencies) -> Fact:
-        entered = _as_extracted(resources, _columns(user_id, _with_slot(new)), new.sources)
+    def add(dependencies: Dependencies) -> Fact:
+        entered = _as_extracted(dependencies, _columns(user_id, _with_slot(new)), new.sources)
         fact = entered.fact
         with database.user_transaction(user_id) as scope:
             messages.make_user(scope, user_name)
             chunks.lock_user(scope)
             _check_sources(scope, new.sources)
-            model = embedding_models.lock_active(scope, resources.embedder)
+            model = embedding_models.lock_active(scope, dependencies.embedder)
             known = facts.fact(scope, fact.id)
             if known is not None:
                 was_hidden = known.state in (QUARANTINED, "retracted")
@@ -185,7 +185,7 @@ def add_fact(database: Database, resources: Dependencies, user_name: str, new: N
             apply_manual_fact(scope, entered, known, model)
             return _fact(scope, fact.id)
 
-    return run_with_active_embedder(database, resources, user_id, add)
+    return run_with_active_embedder(database, dependencies, user_id, add)
 
 
 def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
@@ -205,21 +205,21 @@ def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
         return _fact(scope, fact.id)
 
 
-def confirm_fact(database: Database, resources: Dependencies, user_id: UUID, fact_id: UUID) -> Fact:
+def confirm_fact(database: Database, dependencies: Dependencies, user_id: UUID, fact_id: UUID) -> Fact:
     """Make a quarantined fact active; one that is active stays as it is.
 
     It supersedes older values of its slot, and contradictions are logged. Raises `Conflict` in any other state.
     """
 
-    def confirm(resources: Dependencies) -> Fact:
+    def confirm(dependencies: Dependencies) -> Fact:
         with database.user_transaction(user_id) as scope:
             proposed = _fact(scope, fact_id)
-        entered = _as_extracted(resources, proposed)
+        entered = _as_extracted(dependencies, proposed)
         with database.user_transaction(user_id) as scope:
             chunks.lock_user(scope)
             fact = _fact(scope, fact_id)
             if fact.state == QUARANTINED:
-                model = embedding_models.lock_active(scope, resources.embedder)
+                model = embedding_models.lock_active(scope, dependencies.embedder)
                 fact_history.change(scope, fact, "confirmed", actor=HAND, state="active")
                 restore_fact_chunk(scope, entered.fact, None, entered.vector, model)
                 apply_manual_fact(scope, entered, fact, model)
@@ -227,7 +227,7 @@ def confirm_fact(database: Database, resources: Dependencies, user_id: UUID, fac
                 check_active(fact)
             return _fact(scope, fact_id)
 
-    return run_with_active_embedder(database, resources, user_id, confirm)
+    return run_with_active_embedder(database, dependencies, user_id, confirm)
 
 
 def check_active(fact: Fact) -> None:
@@ -238,17 +238,17 @@ def check_active(fact: Fact) -> None:
         raise Conflict(f"The fact {fact.text!r} is {fact.state}, not active. Nothing was done: undo that first.")
 
 
-def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: Fact, new: NewFact) -> Fact:
+def edit_fact(database: Database, dependencies: Dependencies, user_id: UUID, was: Fact, new: NewFact) -> Fact:
     """Replace an active fact by another with the same sources; if the words stay, change only its columns.
 
     `was` is the fact as it was read: raises `Conflict` where somebody has changed it since, and where there is a fact
     with the new words.
     """
 
-    def edit(resources: Dependencies) -> Fact:
+    def edit(dependencies: Dependencies) -> Fact:
         # A slot that is taken away is not read from words that stay.
         proposed = _columns(user_id, new if new.text == was.text else _with_slot(new))
-        entered = _as_extracted(resources, proposed)
+        entered = _as_extracted(dependencies, proposed)
         edited = entered.fact
         with database.user_transaction(user_id) as scope:
             chunks.lock_user(scope)
@@ -260,7 +260,7 @@ def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: F
                 columns = {name: getattr(edited, name) for name in EDITED} | {"recipe": HAND}
                 done = fact_history.change(scope, old, "edited", actor=HAND, **columns)
             else:
-                done = _replace(scope, resources, old, entered)
+                done = _replace(scope, dependencies, old, entered)
             if (was.subject, was.attribute) != (edited.subject, edited.attribute):
                 reactivate_superseded(scope, old.id, done.at)
             stored = _fact(scope, edited.id)
@@ -268,16 +268,16 @@ def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: F
                 apply_edited_slot(scope, entered, stored)
             return stored
 
-    return run_with_active_embedder(database, resources, user_id, edit)
+    return run_with_active_embedder(database, dependencies, user_id, edit)
 
 
-def _replace(scope: Transaction, resources: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
+def _replace(scope: Transaction, dependencies: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
     """Replace a fact by another with its time and sources; return the change."""
     edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
     if facts.fact(scope, edited.fact.id) is not None:
         raise Conflict(f"There is a fact {edited.fact.text!r}. Nothing was done: retract this one, and add that again.")
     done = fact_history.change(scope, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
-    model = embedding_models.lock_active(scope, resources.embedder)
+    model = embedding_models.lock_active(scope, dependencies.embedder)
     facts.add(scope, edited.fact)
     add_fact_chunk(scope, edited.fact, None, edited.vector, model)
     # The messages stand behind it still; which of their characters say it is not known of the new words.
