@@ -1,8 +1,8 @@
 """Tool calls and their results in a sentence or two: which tool, with what, and what came of it. Pure.
 
-A result is cut into snippets: fields of JSON, rows, lines, sentences. Kept are those that one would look for: errors,
-totals, what comes first and last, what is unlike the rest, what shares words with the request, and what others name by
-an id or a number. Snippets are verbatim, so that what is kept can be found; what is dropped is counted.
+A result is cut into snippets: fields of JSON, rows, lines, sentences. Some are kept: errors, totals, the first and the
+last, unusual ones, those that share words with the request, and those that others name by an id or a number. Snippets
+are verbatim, so that recall finds them; dropped ones are counted.
 """
 
 from __future__ import annotations

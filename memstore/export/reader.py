@@ -62,14 +62,14 @@ from memstore.store.tokenize import hash_terms
 
 BATCH = 500  # lines that are stored together
 BATCH_BYTES = 8 * 1024 * 1024
-VECTORS = 8  # times as long as a message is what is written of it with its vectors, at most
-AGAIN = "what stands before was taken in; import the whole export again, and the rest is added"
+VECTORS = 8  # an exported message with its vectors is at most so many times as long
+AGAIN = "the lines before were imported; import the whole export again, and the rest is added"
 CUT_OFF = f"the export is cut off: its last line is not there; {AGAIN}"
-CHANGED = "the export was changed after it was written: its SHA-256 is another one; what could be read was taken in"
-BEHIND = "what follows the last line of the export was not read; import it by itself"
+CHANGED = "the export was changed after it was written: its SHA-256 differs; all readable lines were imported"
+BEHIND = "lines after the last line of the export were not read; import them by themselves"
 NOT_MASKED = (
-    "it holds what looks like a secret, which this store masks before it stores anything, and what was derived of it "
-    "is in the file: memstore export --no-derived writes messages alone, which are masked as they come in"
+    "it seems to hold a secret, which this store masks before storing, and rows derived from it are in the file: "
+    "memstore export --no-derived writes messages alone, which are masked when they are imported"
 )
 NOT_COMPARED = {"recorded_at", "tokens", "counter"}
 VECTOR_TOLERANCE = 1e-3  # how far from 1 the length of a vector may be
@@ -343,4 +343,4 @@ def describe_difference(stored: Message, given: Message) -> str | None:
     names = [name for name in names if getattr(stored, name) != getattr(given, name)]
     if not names:
         return None
-    return f"the message is known with another {', another '.join(names)}; what is stored stays as it is"
+    return f"the message is known with another {', another '.join(names)}; the stored one stays as it is"

@@ -60,7 +60,7 @@ from memstore.store.watermarks import DERIVERS
 
 APPLICATION_NAME = "memstore"
 OTHERS = "lines of other users"
-TAKEN = "number {} of the conversation is another message here; what is stored stays as it is"
+TAKEN = "number {} of the conversation is another message here; the stored one stays as it is"
 NO_SOURCE = "a message that says it is not there: {}; derive facts anew where it is missing for good"
 
 
@@ -75,7 +75,7 @@ async def restore(
     only: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ImportReport:
-    """Store what an export holds; a line that cannot be stored is reported, and the rest is.
+    """Store the lines of an export; a line that cannot be stored is reported, and the rest is stored.
 
     Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none.
     `dependencies` are loaded when chunks come. `progress` is called with the bytes read so far and those of the file,
@@ -103,7 +103,7 @@ async def restore(
 
 @dataclass(slots=True)
 class _Restore:
-    """A restore while it runs: whose lines come, and what it did so far.
+    """The state of a restore: the user whose lines come, and the results so far.
 
     `declared` is the conversation whose line was read last, `new` the last one that was never here. Of those in
     `diverged` the store has derived rows of its own.
@@ -129,7 +129,7 @@ class _Restore:
         self.read += size
 
     async def take(self, batch: list[LocatedLine]) -> None:
-        """Store what is new of lines of one kind."""
+        """Store the new ones of some lines of one kind."""
         first = batch[0].line
         if first.user != self.user:
             await self.end_user()
@@ -154,9 +154,9 @@ class _Restore:
             await self._items(batch, first)
 
     async def end_user(self) -> None:
-        """Have derivers take up what of a user's messages came in above the watermarks.
+        """Make imported messages of the user above the watermarks pending.
 
-        Only now: facts that are derived meanwhile would be settled without those that the file has.
+        Only now: facts derived earlier would be reconciled without those of the file.
         """
         if self.user is not None:
             async with self.database.user_transaction(self.user_id) as scope:

@@ -31,7 +31,7 @@ class ConversationKey(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """What waits for a deriver: messages, in how many conversations, and in how many of them it went wrong so far."""
+    """Pending work of a deriver: messages, conversations, and how many of these have failed so far."""
 
     deriver: str
     messages: int
@@ -40,7 +40,7 @@ class Backlog(NamedTuple):
 
 
 class PendingMessages(NamedTuple):
-    """What waits for a deriver: conversations, messages, their tokens, and the segments that these are read in."""
+    """Pending work of a deriver: conversations, messages, their tokens, and the segments in which they are read."""
 
     deriver: str
     conversations: int
@@ -71,7 +71,7 @@ async def pending_work(
 
 
 async def in_order(scope: Transaction, works: Sequence[W]) -> list[W]:
-    """Return works of the user by when their next messages were said; what is made anew begins with its first one."""
+    """Return works of the user by the time of their next messages; stale ones begin with their first message."""
     done = [0 if isinstance(work, StaleWork) else work.done_seq for work in works]
     rows = await scope.tuples(SQL["next_said"], conversations=[work.conversation_id for work in works], done=done)
     places = dict(rows)  # where all is erased there is none
@@ -79,7 +79,7 @@ async def in_order(scope: Transaction, works: Sequence[W]) -> list[W]:
 
 
 async def lagging_work(scope: Transaction, user: UUID, conversation: UUID) -> list[LaggingWork]:
-    """Return what is pending in a conversation, in the order in which derivers work; in the operator's scope."""
+    """Return the pending work of a conversation, in the order of derivers; in the operator's scope."""
     found = await scope.all(SQL["behind"], LaggingWork, user=user, conversation_id=conversation)
     return sorted(found, key=lambda one: DERIVERS.index(one.deriver))
 
@@ -102,7 +102,7 @@ async def unfinished(
 
 
 async def assign(scope: Transaction, backfill: UUID, derivers: Sequence[str], *, unlike: Collection[UUID]) -> int:
-    """Assign what is pending of the user, and of none of those, to a backfill; return of how many watermarks."""
+    """Assign the user's pending conversations, except those `unlike`, to a backfill; return how many watermarks."""
     return await scope.run(SQL["assign"], backfill=backfill, derivers=list(derivers), unlike=list(unlike))
 
 

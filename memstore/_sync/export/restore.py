@@ -51,7 +51,7 @@ from memstore.store.rows import FactWithHistory
 
 APPLICATION_NAME = "memstore"
 OTHERS = "lines of other users"
-TAKEN = "number {} of the conversation is another message here; what is stored stays as it is"
+TAKEN = "number {} of the conversation is another message here; the stored one stays as it is"
 NO_SOURCE = "a message that says it is not there: {}; derive facts anew where it is missing for good"
 
 
@@ -66,7 +66,7 @@ def restore(
     only: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ImportReport:
-    """Store what an export holds; a line that cannot be stored is reported, and the rest is.
+    """Store the lines of an export; a line that cannot be stored is reported, and the rest is stored.
 
     Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none.
     `dependencies` are loaded when chunks come. `progress` is called with the bytes read so far and those of the file,
@@ -94,7 +94,7 @@ def restore(
 
 @dataclass(slots=True)
 class _Restore:
-    """A restore while it runs: whose lines come, and what it did so far.
+    """The state of a restore: the user whose lines come, and the results so far.
 
     `declared` is the conversation whose line was read last, `new` the last one that was never here. Of those in
     `diverged` the store has derived rows of its own.
@@ -120,7 +120,7 @@ class _Restore:
         self.read += size
 
     def take(self, batch: list[LocatedLine]) -> None:
-        """Store what is new of lines of one kind."""
+        """Store the new ones of some lines of one kind."""
         first = batch[0].line
         if first.user != self.user:
             self.end_user()
@@ -145,9 +145,9 @@ class _Restore:
             self._items(batch, first)
 
     def end_user(self) -> None:
-        """Have derivers take up what of a user's messages came in above the watermarks.
+        """Make imported messages of the user above the watermarks pending.
 
-        Only now: facts that are derived meanwhile would be settled without those that the file has.
+        Only now: facts derived earlier would be reconciled without those of the file.
         """
         if self.user is not None:
             with self.database.user_transaction(self.user_id) as scope:

@@ -38,7 +38,7 @@ _TOKEN = re.compile(r"[^\W_]+(?:['-][^\W_]+)*|\S")
 
 
 class _Clause(NamedTuple):
-    """What is said of somebody, or of nobody yet."""
+    """A clause about somebody, or without a subject yet."""
 
     start: int  # in the sentence as it is spelled out
     begin: int  # of the words, behind what leads in and the subject
@@ -63,7 +63,7 @@ class _Spelled(NamedTuple):
 def extract_slots(
     utterance: Utterance, code: str, before: Sequence[Utterance] = (), *, to_friend: bool = False
 ) -> list[SlotMention]:
-    """Return what a message fills, in its order; what is asked of a friend is no wish for an assistant's answers.
+    """Return the slots that a message fills, in its order. A request to a friend is no wish for an assistant's answers.
 
     "Sorry, I meant Tuesday" fills the slot that the speaker filled last, in this message or in those `before` it.
     """
@@ -230,7 +230,7 @@ class _Reader:
         return _Clause(start, place, self.text[place : place + MAX_CLAUSE_LENGTH], subject or self.me)
 
     def _read_possessives(self, start: int, begin: int, taken: set[str]) -> Iterator[SlotMention]:
-        """Return what "my name is …" and "my sister's name is …" fill."""
+        """Return the slots that "my name is …" and "my sister's name is …" fill."""
         own = self.lang.patterns["own"].match(self.text, start if begin <= start else self._skip_lead_in(start))
         if own:
             which = self.lang.patterns["which"].match(self.text, own.end())
@@ -286,7 +286,7 @@ class _Reader:
 
     # Rules. ---------------------------------------------------------------------------------------------------------
     def _apply_rules(self, form: str, clause: _Clause, taken: set[str]) -> Iterator[SlotMention]:
-        """Return what the rules of a form find at the beginning of a clause's words, of each slot the first."""
+        """Return the matches of a form's rules at the beginning of a clause's words, the first of each slot."""
         whole = self._in_first_person(clause.words) if clause.subject.third else clause.words
         plain = self._without_times(whole)
         for rule in self.rules[form]:
@@ -325,7 +325,7 @@ class _Reader:
         return self.lang.patterns["time"].sub("", self._without_adverbs(words)).strip()
 
     def _fill(self, rule: Rule, found: re.Match[str], clause: _Clause) -> Iterator[SlotMention]:
-        """Return what a rule has caught, each thing of a list apart; nothing where it is no value of the slot."""
+        """Return the match of a rule as slots, one for each thing of a list; nothing for an invalid value."""
         caught = {name[0]: text for name, text in found.groupdict().items() if text}
         said = self._clause_of(self.text, clause.begin + found.end() - 1)[clause.start :]
         about = f"{self.opening} {self.text[clause.start : clause.begin]} {clause.words[: found.end() + 40]}"
@@ -382,7 +382,7 @@ class _Reader:
         return words[0][0].isupper() or words[-1][0].isupper() or (self.lower and len(words) <= 3)
 
     def _split_list(self, raw: str, rule: Rule) -> list[str]:
-        """Return the things of a list, without what is none."""
+        """Return the things of a list, without invalid ones."""
         parts = re.split(self.lang.data["joined"], raw) if rule.slot.many else [raw]
         things = [without_article(part, self.lang) for part in parts]
         no_value, free = self.lang.patterns["no_value"], not rule.listed_things
@@ -408,7 +408,7 @@ class _Reader:
 
 
 def _remaining_verb(found: re.Match[str]) -> str:
-    """Return what is left of "not in Berlin but": nothing, or the verb of "do not live in Berlin but"."""
+    """Return the rest of "not in Berlin but": nothing, or the verb of "do not live in Berlin but"."""
     verb = found.groupdict().get("verb")
     return f"{verb} " if verb else ""
 

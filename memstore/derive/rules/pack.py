@@ -4,7 +4,7 @@ A rule says how a slot is filled. Its patterns are what stands behind the subjec
 
     say = ["live (in|near) {V}"]           I live in Porto, my sister lives in Porto, moved to Porto
     my  = ["(new )?home is in {V}"]        my home is in Porto, my sister's home is in Porto
-    any = ["call me {V}"]                  where a clause begins, whoever its subject is
+    any = ["call me {V}"]                  where a clause begins, with any subject
     anywhere = ["my (<loved>) {V:name}"]   wherever it stands
 
 | in a pattern | stands for |

@@ -1,10 +1,10 @@
 """The base of importers: their class, the items that they yield, options, times and ids.
 
-To add a format, write a module with a subclass of `Importer` that has a `name`, `advice` what to do about a damaged
-file, tells by `rate_head` how surely a file is of it, and makes records of JSON values in `convert`; list it in
-`memstore.ingest.importers`. docs/reference/importing.md has an example. `convert` reads a format as its exports are
-written; what it raises of `UNEXPECTED` for another is reported as an `ImportProblem`. What is no JSON overrides
-`read_file`; what must be sorted first, `read`.
+To add a format, write a subclass of `Importer` with a `name`, `advice` about damaged files, `rate_head`, which says how
+surely a file is of the format, and `convert`, which makes records of JSON values. List it in
+`memstore.ingest.importers`; docs/reference/importing.md has an example. Errors of the kinds in `UNEXPECTED` that
+`convert` raises are reported as an `ImportProblem`. A format that is not JSON overrides `read_file`, one that must be
+sorted first `read`.
 """
 
 from __future__ import annotations

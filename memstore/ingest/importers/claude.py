@@ -1,9 +1,9 @@
 """The export of Claude: its zip, its folder, or a `conversations.json` out of it.
 
-Exports of before 2025 name no parents: each message follows the one before it. A message says what the texts of its
-`content` say, or without any its `text`; what was attached to it follows, under the file's name, for one human message
-in ten is nothing else. Thoughts, calls of tools (artifacts are such) and their results are ignored and counted, and so
-are empty messages; projects and users are not read.
+Exports of before 2025 name no parents: each message follows the one before it. A message has the texts of its
+`content`, or without any its `text`. Attachments follow under the file's name, since one human message in ten is
+nothing else. Thoughts, calls of tools (artifacts are such) and their results are ignored and counted, and so are empty
+messages; projects and users are not read.
 """
 
 from __future__ import annotations

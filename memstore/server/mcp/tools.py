@@ -157,7 +157,7 @@ async def search_memories(
 ) -> results.Memories:
     """Search the user's long-term memory by meaning and by words; the best matches come first.
 
-    Use it before you answer anything that may depend on what the user has told before: their life, preferences, plans,
+    Use it before you answer anything that may depend on what the user has said before: their life, preferences, plans,
     people, earlier work, "as I said". Results are facts (short, lasting), messages (word for word) and summaries. There
     is always something nearest: judge by the texts whether any answers, as results alone do not mean that something
     about it is remembered. None at all means that nothing is stored, or nothing that the filters let through.
