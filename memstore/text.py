@@ -16,6 +16,7 @@ from typing import Any
 # JSON can escape both, and Postgres holds neither, in a text or in jsonb.
 INVALID_CHARS = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
+TEXT_PARTS = ("text", "input_text", "output_text")  # kinds of content parts that are texts
 
 
 MAX_JSON_DEPTH = 100  # levels of JSON: far above anything written on purpose, far below Python's own limit

@@ -35,6 +35,7 @@ from memstore.ingest.validation import (
     to_utc,
 )
 from memstore.models import (
+    INSTRUCTION_ROLES,
     Certificate,
     Context,
     Conversation,
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
 
 MOST_LEVELS = 100  # of summaries: each stands for several below it
 MOST_INSTRUCTIONS = 500  # messages at the beginning that `prune` looks at
-INSTRUCTIONS = (Role.SYSTEM, Role.DEVELOPER)
 
 
 class AsyncConversationScope:
@@ -362,7 +362,7 @@ class AsyncConversationScope:
             cleared = await self._cleared_seq(scope)
             oldest = await messages.messages(scope, self.id, from_seq=cleared + 1, limit=MOST_INSTRUCTIONS)
             newest = await messages.newest(scope, self.id, limit=min(max_tokens, MOST_ROWS))  # each has a token or more
-        opening = list(takewhile(lambda message: message.role in INSTRUCTIONS, oldest))
+        opening = list(takewhile(lambda message: message.role in INSTRUCTION_ROLES, oldest))
         after = opening[-1].seq if opening else cleared
         rest = [message for message in reversed(newest) if message.seq > after]
         return await to_thread(_fit, opening, rest, max_tokens, self._runtime.counter)

@@ -25,13 +25,12 @@ from memstore.formats.parts import (
     name_speakers,
     plain_text,
 )
-from memstore.models import Json, Role
+from memstore.models import INSTRUCTION_ROLES, Json, Role
 from memstore.tool_calls import arguments_of, name_of, stored_call
 
 OPENING = "[Here the conversation opens.]"  # a user has the first word, whatever the window begins with
 NOTHING = "[An empty message.]"  # blank texts are refused, and the question must be there
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
-_ABOVE = {Role.SYSTEM, Role.DEVELOPER}
 _ORDER = (PartKind.SYSTEM, PartKind.MESSAGE, PartKind.STATIC_SECTION, PartKind.PINNED_FACTS, PartKind.SUMMARIES)
 
 
@@ -67,7 +66,7 @@ class Anthropic:
 
 
 def _is_above(part: PromptPart) -> bool:
-    return part.kind in _ORDER and part.role in _ABOVE
+    return part.kind in _ORDER and part.role in INSTRUCTION_ROLES
 
 
 def _alternate(parts: Iterable[PromptPart]) -> list[Json]:

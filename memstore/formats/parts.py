@@ -23,13 +23,13 @@ from uuid import UUID
 
 from memstore.models import Hit, Json, Message, Role, Summary, Tier
 from memstore.strategies.base import Block, Entry
-from memstore.text import escape_control_tokens, fence, format_day
+from memstore.text import TEXT_PARTS, escape_control_tokens, fence, format_day
 
 # What a message contains
 
 
 _DATA = re.compile(r"data:([\w.+/-]+)(?:;[^,;]*)*;base64,(.*)", re.DOTALL)
-_TEXTS = ("text", "input_text", "output_text", "refusal")
+_TEXTS = (*TEXT_PARTS, "refusal")
 _FILES = ("file", "input_file", "document")
 _IMAGES = ("image_url", "input_image", "image")
 _THOUGHTS = ("thinking", "redacted_thinking")

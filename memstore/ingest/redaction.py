@@ -18,11 +18,10 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from memstore.errors import InvalidInput
-from memstore.ingest.validation import TEXT_PARTS
 from memstore.models import Json, Message
 from memstore.plugins import require_extra
 from memstore.settings import Settings
-from memstore.text import INVALID_CHARS, read_json
+from memstore.text import INVALID_CHARS, TEXT_PARTS, read_json
 
 T = TypeVar("T")
 Text = TypeVar("Text", str, str | None)

@@ -28,7 +28,7 @@ from pydantic import (
 
 from memstore.errors import InvalidInput
 from memstore.models import FACT_TYPES, Context, Fact, FactChange, Json, Message, Receipt, Role
-from memstore.text import INVALID_CHARS, MAX_JSON_DEPTH, is_deep
+from memstore.text import INVALID_CHARS, MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 
 # In metadata: where anything but TRUSTED stands there, no fact rests on the message alone; a slip of the pen is safe.
 TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
@@ -101,7 +101,6 @@ class NewMessage(BaseModel):
 
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)  # made once: `dumps` makes one for each value
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON escapes it
-TEXT_PARTS = {"text", "input_text", "output_text"}
 TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occurred_at")]
 
 

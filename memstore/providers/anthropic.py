@@ -19,9 +19,9 @@ from memstore.errors import InvalidInput, ModelUnavailable, ProviderError, Provi
 from memstore.plugins import require_extra
 from memstore.providers import Count
 from memstore.providers.connections import Retries, TransientError, is_local, retry_after
-from memstore.providers.tiktoken import TEXT_PARTS, CountCache, EstimatedCounter, as_json
+from memstore.providers.tiktoken import CountCache, EstimatedCounter, as_json
 from memstore.settings import ANTHROPIC, Settings
-from memstore.text import replace_surrogates
+from memstore.text import TEXT_PARTS, replace_surrogates
 from memstore.tool_calls import arguments_of, name_of
 
 with require_extra("anthropic", "anthropic"):

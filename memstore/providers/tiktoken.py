@@ -34,10 +34,9 @@ import tiktoken.model
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import Count
 from memstore.settings import Settings
-from memstore.text import MAX_JSON_DEPTH, is_deep
+from memstore.text import MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 
 DEFAULT = "o200k_base"
-TEXT_PARTS = ("text", "input_text", "output_text")
 MAX_COUNTS = 60_000  # of 150 bytes each; then all are forgotten
 
 # OpenAI's published chat rule, the same for every model since gpt-3.5-turbo-0613 ("How to count tokens with tiktoken"

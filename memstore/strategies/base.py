@@ -22,14 +22,13 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from memstore.errors import InvalidInput
-from memstore.models import Compression, Fact, Message, Role, Summary
+from memstore.models import INSTRUCTION_ROLES, Compression, Fact, Message, Role, Summary
 from memstore.providers import TokenCounter
 
 PROTECTED = 4  # the newest turns, which are never compressed
 MESSAGE = 4  # tokens of a message besides its content, about
 FENCE = 24  # tokens around blocks that stand together, about
 MAX_OPTION_VALUE = 1_000_000  # turns or tokens in an option
-INSTRUCTIONS = frozenset({Role.SYSTEM, Role.DEVELOPER})
 S = TypeVar("S", bound=Any)  # a summary, or its outline
 
 
@@ -251,7 +250,7 @@ def view_of(
 
     The newest turns are protected, and those whose first numbers are in `keep`.
     """
-    instructions = {turn.first_seq for turn in turns if turn.messages[0].role in INSTRUCTIONS}
+    instructions = {turn.first_seq for turn in turns if turn.messages[0].role in INSTRUCTION_ROLES}
     return ConversationView(
         entries=tuple(turns),
         room=room,
