@@ -103,7 +103,6 @@ class MemstoreChatStore(AsyncDBChatStore):
         return [(first, last) for first, last in ((info.settings if info else {}).get(KEY) or {}).get("archived", ())]
 
     async def _archive(self, key: str, messages: Sequence[Message]) -> None:
-        """Record numbers of messages as runs, of which there is mostly one."""
         runs = sorted([*await self._archived_runs(key), *((row.seq, row.seq) for row in messages)])
         joined: list[Run] = []
         for first, last in runs:

@@ -170,7 +170,6 @@ class _Session:
         return [model for model in models if isinstance(model, ServedChatModel)]
 
     def _pause(self) -> None:
-        """Stop the derivation, and cancel its call of a model."""
         self.paused, self.pauses = True, self.pauses + 1
         if self.timer is not None:
             self.timer.cancel()

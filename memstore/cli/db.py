@@ -138,7 +138,6 @@ def _target() -> str:
 
 @contextmanager
 def _url() -> Iterator[str]:
-    """Yield the URL of the database, with an embedded one running meanwhile."""
     from memstore.store.embedded import embedded_folder, is_embedded
     from memstore.store.embedded.server import EmbeddedServer
     from memstore.store.errors import normalize_dsn

@@ -74,7 +74,6 @@ async def _count_missing(scope: Transaction, model: UUID) -> int:
 async def _move(
     database: Database, dependencies: Dependencies, user: UUID, model: Model, advance: Callable[[int], None]
 ) -> None:
-    """Make a user's missing vectors, and then the model active."""
     while True:
         await _fill_chunks(database, dependencies, user, model.id, advance)
         await _fill_documents(database, dependencies, user, model.id, advance)

@@ -250,7 +250,6 @@ async def _derive_again(scope: Transaction, conversation: UUID, deriver: str, to
 
 
 async def _remove_quotes(scope: Transaction, doomed: Sequence[MessageToDelete], removal: Removal) -> None:
-    """Remove receipts, responses of models and events that quote messages or name items."""
     receipts = await erasure.remove_receipts(scope, [*removal.messages, *removal.items])
     first_messages = {message.conversation_id: message for message in reversed(doomed)}
     for conversation, first in first_messages.items():

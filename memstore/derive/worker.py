@@ -290,7 +290,6 @@ class Worker:
         await enqueue_pending(self._database, only=self._only)
 
     async def _take_up(self, manager: JobManager, job: Job) -> None:
-        """Have another worker do a dead worker's job."""
         if job.task_name in (SWEEP_TASK, MAINTENANCE_TASK):  # a retry would meet the lock of the next one
             await manager.finish_job(job, status=Status.FAILED, delete_job=True)
         elif job.attempts + 1 >= self._settings.worker_attempts:  # it may be what kills the workers

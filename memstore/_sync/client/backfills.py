@@ -176,7 +176,6 @@ def _add_calls(
     price: tuple[float, float] | None,
     counter: TokenCounter,
 ) -> DeriverPlan:
-    """Return the plan of a deriver that asks a chat model."""
     from memstore.derive.llm import load_prompt
 
     calls = _count_calls(pending)

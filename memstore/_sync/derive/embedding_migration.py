@@ -72,7 +72,6 @@ def _count_missing(scope: Transaction, model: UUID) -> int:
 def _move(
     database: Database, dependencies: Dependencies, user: UUID, model: Model, advance: Callable[[int], None]
 ) -> None:
-    """Make a user's missing vectors, and then the model active."""
     while True:
         _fill_chunks(database, dependencies, user, model.id, advance)
         _fill_documents(database, dependencies, user, model.id, advance)

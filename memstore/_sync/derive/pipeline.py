@@ -12,7 +12,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from itertools import accumulate, groupby
 from threading import Event as Flag, Lock
@@ -29,7 +28,7 @@ from memstore._sync.store import chunks, erasure, llm_usage, messages, watermark
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.dependencies import Dependencies, Producer
-from memstore.derive.llm import CallMeter, CallsLost, LLMSession
+from memstore.derive.llm import CallMeter, CallsLost
 from memstore.errors import DatabaseUnreachable, EmbedderMismatch, InvalidInput, ModelUnavailable, ProviderMissing
 from memstore.models import QUARANTINED, CallProgress, DeriveReport, Event, EventType
 from memstore.store.errors import ConcurrentUpdate
@@ -46,21 +45,11 @@ REBUILDABLE = ("facts", "summaries", VECTORS)
 USER_STATE = (erasure.VERSION, chunks.MODELS)
 
 
-class Result(Protocol):
-    """A deriver's result for the messages up to `to_seq`, with its calls of a chat model if any.
-
-    `recipe` is None where it is the deriver's. At `closes_at` there is something to do even if no message comes.
-    """
-
-    to_seq: int
-    llm_session: LLMSession | None
-    recipe: str | None
-    closes_at: datetime | None
-
-
 class Deriver(Protocol):
     """Makes rows of one kind from messages: loads batches, computes a result for each, and saves it.
 
+    A result has `to_seq`, the last message that it covers; `llm_session`, its calls of a chat model if any; `recipe`,
+    None where it is the deriver's; and `closes_at`, when there is something to do even if no message comes.
     Derivers of summaries and facts also have `stale_work`, the conversations of a user that are to be made anew;
     `reload`, which loads as if nothing were stored of a conversation but some results; and `replace`, which replaces
     all rows of a conversation by results.

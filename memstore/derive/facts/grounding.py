@@ -164,7 +164,6 @@ def find_quote(text: str, quote: str, speaker: str = "") -> tuple[int, int] | No
 
 
 def _is_joined(pair: str) -> bool:
-    """Whether two neighbours are of one word."""
     return len(pair) == 2 and all(each.isdigit() or each.lower() != each.upper() for each in pair)
 
 
@@ -261,7 +260,6 @@ def find_doubt(
 
 
 def _numbers(text: str) -> set[str]:
-    """Return the numbers of a text, in digits alone."""
     keys = [token.key for token in _tokens(text)]
     found = {_NUMBER_WORDS.get(key, key.lstrip("0") or "0") for key in keys if key[0].isdigit() or key in _NUMBER_WORDS}
     values = [int(_NUMBER_WORDS.get(key, 0)) for key in keys if key not in ("y", "et", "and", "und")]

@@ -382,7 +382,6 @@ class _Reader:
         return words[0][0].isupper() or words[-1][0].isupper() or (self.lower and len(words) <= 3)
 
     def _split_list(self, raw: str, rule: Rule) -> list[str]:
-        """Return the things of a list, without invalid ones."""
         parts = re.split(self.lang.data["joined"], raw) if rule.slot.many else [raw]
         things = [without_article(part, self.lang) for part in parts]
         no_value, free = self.lang.patterns["no_value"], not rule.listed_things

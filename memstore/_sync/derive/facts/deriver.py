@@ -123,7 +123,6 @@ def _quarantine(scope: Transaction, new: ExtractedFact, known: Sequence[KnownFac
 
 
 def _same_statement(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:
-    """Return the same statement, or its edited version."""
     exact = next((one for one in known if one.fact.id == new.fact.id), None)
     return exact or next((one for one in known if one.same_words), None)
 

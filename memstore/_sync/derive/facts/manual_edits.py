@@ -272,7 +272,6 @@ def edit_fact(database: Database, dependencies: Dependencies, user_id: UUID, was
 
 
 def _replace(scope: Transaction, dependencies: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
-    """Replace a fact by another with its time and sources; return the change."""
     edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
     if facts.fact(scope, edited.fact.id) is not None:
         raise Conflict(f"There is a fact {edited.fact.text!r}. Nothing was done: retract this one, and add that again.")
