@@ -24,7 +24,7 @@ from memstore.models import Hit, Json, Message
 from memstore.providers.token_check import estimate
 from memstore.text import replace_invalid_chars
 
-KEY = "llama_index"  # of a message's metadata, and of a conversation's settings: what is archived
+META_KEY = "llama_index"  # of a message's metadata, and of a conversation's settings: what is archived
 ROLES = {"function": "tool", "chatbot": "assistant", "model": "assistant"}  # that memstore calls otherwise
 ACTIVE, ARCHIVED = MessageStatus.ACTIVE, MessageStatus.ARCHIVED
 Run = tuple[int, int]
@@ -100,7 +100,9 @@ class MemstoreChatStore(AsyncDBChatStore):
 
     async def _archived_runs(self, key: str) -> list[Run]:
         info = await maybe_await(self.user.conversation(key).info)
-        return [(first, last) for first, last in ((info.settings if info else {}).get(KEY) or {}).get("archived", ())]
+        return [
+            (first, last) for first, last in ((info.settings if info else {}).get(META_KEY) or {}).get("archived", ())
+        ]
 
     async def _archive(self, key: str, messages: Sequence[Message]) -> None:
         runs = sorted([*await self._archived_runs(key), *((row.seq, row.seq) for row in messages)])
@@ -111,7 +113,7 @@ class MemstoreChatStore(AsyncDBChatStore):
             else:
                 joined.append((first, last))
         await maybe_await(
-            self.user.conversation(key).update, settings={KEY: {"archived": [list(run) for run in joined]}}
+            self.user.conversation(key).update, settings={META_KEY: {"archived": [list(run) for run in joined]}}
         )
 
     async def _erase(self, key: str, messages: Sequence[Message]) -> list[ChatMessage]:
@@ -166,14 +168,14 @@ def to_message(chat: ChatMessage) -> Json:
     role = str(getattr(chat.role, "value", chat.role))
     message: Json = {"role": ROLES.get(role, role), "content": replace_invalid_chars(chat.content or "")}
     if ChatMessage(role=chat.role, content=message["content"]) != chat:
-        message["metadata"] = {KEY: chat.model_dump(mode="json")}
+        message["metadata"] = {META_KEY: chat.model_dump(mode="json")}
     return message
 
 
 def to_chat(message: Message) -> ChatMessage:
     """Return a stored message as it came, or one of another application."""
-    if KEY in message.meta:
-        return ChatMessage.model_validate(message.meta[KEY])
+    if META_KEY in message.meta:
+        return ChatMessage.model_validate(message.meta[META_KEY])
     return ChatMessage(role=MessageRole(message.role), content=message.text or "")
 
 

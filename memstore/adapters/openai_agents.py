@@ -23,7 +23,7 @@ from memstore.models import Json, Message, Role
 from memstore.providers.token_check import estimate
 from memstore.text import INVALID_CHARS, replace_invalid_chars
 
-KEY = "openai_agents"  # of a message's metadata: what its role, text and calls do not say
+META_KEY = "openai_agents"  # of a message's metadata: what its role, text and calls do not say
 CALL, RESULT = "function_call", "function_call_output"
 Callback = Callable[[list[Json], list[Json]], Coroutine[Any, Any, list[Json]]]
 
@@ -109,12 +109,12 @@ def to_message(item: Json) -> Json:
     if any(key not in item or item[key] != value for key, value in back.items()):
         return _opaque(item, message)
     more = {key: value for key, value in item.items() if key not in back}
-    return message | {"metadata": {KEY: {"more": more}} if more else {}}
+    return message | {"metadata": {META_KEY: {"more": more}} if more else {}}
 
 
 def to_items(message: Message) -> list[Json]:
     """Return a stored message as items: one, but for messages with several calls that no session has stored."""
-    kept = message.meta.get(KEY, {})
+    kept = message.meta.get(META_KEY, {})
     if "item" in kept:
         item = kept["item"]
         return [json.loads(item) if isinstance(item, str) else item]
@@ -132,7 +132,7 @@ def _opaque(item: Json, made: Json | None) -> Json:
     }
     if made is not None and made["role"] == "tool":
         plain["tool_call_id"] = replace_invalid_chars(str(made["tool_call_id"]))
-    return plain | {"metadata": {KEY: {"item": item if _is_storable(item) else json.dumps(item)}}}
+    return plain | {"metadata": {META_KEY: {"item": item if _is_storable(item) else json.dumps(item)}}}
 
 
 def _is_storable(item: Json) -> bool:

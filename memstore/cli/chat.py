@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from memstore.providers.services import RawAnswer, ServedChatModel
     from memstore.settings import Settings
 
-CONVERSATION = "chat"
+DEFAULT_CONVERSATION = "chat"
 PROMPT = "> "
 TURNS, SILENCE = 6, 20.0  # after so many turns, or seconds without one, a model is asked for facts
 MAX_MARGIN = 4  # at most the window's fourth part is kept free because the server counts otherwise
@@ -55,7 +55,7 @@ _COMMAND = re.compile(r"/[a-z]*(?!\S)")  # not a path, and not what stands in a 
 def chat(
     user: UserOption,
     model: Annotated[str, name_option("The model: openai:NAME, or as ollama list shows it.", "--model", "-m")],
-    conversation: ConversationOption = CONVERSATION,
+    conversation: ConversationOption = DEFAULT_CONVERSATION,
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
     budget: Annotated[
         int | None,

@@ -15,14 +15,14 @@ from memstore.cli.output import echo, echo_hint, print_context, show_progress
 from memstore.cli.recall import print_facts, print_hits
 
 USER, CONVERSATION = "alice", "lisbon"
-QUESTION = "What am I allergic to, and when do we fly to Lisbon?"
+DEMO_QUESTION = "What am I allergic to, and when do we fly to Lisbon?"
 BUDGET = 1200
 SYSTEM = "You are a travel assistant. Use what you remember of Alice."
 FACTS_SHOWN, HITS_SHOWN = 6, 5  # shown
 
 
 def demo(
-    question: Annotated[str, typer.Argument(help="What to ask the sample history.")] = QUESTION,
+    question: Annotated[str, typer.Argument(help="What to ask the sample history.")] = DEMO_QUESTION,
     budget: Annotated[int, option("N", "Tokens for the context.", "--budget", "-b", min=1)] = BUDGET,
 ) -> None:
     """Show the whole story on a sample history.

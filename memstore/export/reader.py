@@ -62,7 +62,7 @@ from memstore.store.tokenize import hash_terms
 
 BATCH = 500  # lines that are stored together
 BATCH_BYTES = 8 * 1024 * 1024
-VECTORS = 8  # an exported message with its vectors is at most so many times as long
+VECTOR_FACTOR = 8  # an exported message with its vectors is at most so many times as long
 AGAIN = "the lines before were imported; import the whole export again, and the rest is added"
 CUT_OFF = f"the export is cut off: its last line is not there; {AGAIN}"
 CHANGED = "the export was changed after it was written: its SHA-256 differs; all readable lines were imported"
@@ -127,7 +127,7 @@ def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> 
         present = stream.readline(size)
         return present
 
-    longest = LONGEST_LINE + VECTORS * max_message_bytes
+    longest = LONGEST_LINE + VECTOR_FACTOR * max_message_bytes
     try:
         for number, data in numbered_lines(readline, longest):
             where = f"{name}, line {number}"

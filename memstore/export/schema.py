@@ -30,7 +30,7 @@ from memstore.ingest.validation import FactTypeName, NewMessage, UtcTime, check_
 from memstore.models import LONGEST_TTL, NORMAL, Conversation, FactColumns, FactKind, Importance, Json, Message, Summary
 from memstore.providers import Vectors
 
-FORMAT, VERSION = "memstore-export", 1
+FORMAT, FORMAT_VERSION = "memstore-export", 1
 HEADER, FOOTER = "export", "end"
 
 R = TypeVar("R", bound=SQLModel)
@@ -69,10 +69,10 @@ class Header(_Schema):
     @field_validator("version")
     @classmethod
     def _check_version(cls, version: int) -> int:
-        if version != VERSION:
+        if version != FORMAT_VERSION:
             raise ValueError(
-                f"the export is of version {version}, and this memstore reads version {VERSION}; install the memstore "
-                "that wrote it, or a newer one"
+                f"the export is of version {version}, and this memstore reads version {FORMAT_VERSION}; install the "
+                "memstore that wrote it, or a newer one"
             )
         return version
 

@@ -30,7 +30,7 @@ from memstore.text import replace_surrogates
 
 R = TypeVar("R")
 
-TRIES = 4
+MAX_TRIES = 4
 BATCH = 32  # texts to a request
 
 
@@ -81,7 +81,7 @@ class Retries:
     def pause(self, attempt: int, failure: TransientError, end: float) -> None:
         """Wait for the next attempt; raise `ModelUnavailable` where there is none, or not before the end."""
         wait = self.backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.5) if failure.wait is None else failure.wait
-        if attempt == TRIES or time.monotonic() + wait >= end:
+        if attempt == MAX_TRIES or time.monotonic() + wait >= end:
             raise ModelUnavailable(f"{self.service} is away: {failure}") from failure
         time.sleep(wait)
 

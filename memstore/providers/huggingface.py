@@ -30,7 +30,7 @@ from memstore.settings import Settings
 from memstore.text import replace_surrogates
 from memstore.tool_calls import describe_call, describe_result, name_of, raw_arguments
 
-TOKENIZER, CONFIG, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
+TOKENIZER, CONFIG_FILE, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 TODAY = datetime(2024, 7, 26)  # the default of Llama 3's templates where they are given no date
 _FIRST = '"prepend_scheme":"first"'
 
@@ -54,7 +54,7 @@ class TokenizerCounter:
     """
 
     def __init__(self, file: Path, folder: Path) -> None:
-        config = _config(folder / CONFIG)
+        config = _config(folder / CONFIG_FILE)
         templates = _templates(config, folder)
         variables = {key: text for key, value in config.items() if (text := _token(value)) and key.endswith("_token")}
         source = _read(file)
@@ -170,7 +170,7 @@ def _templates(config: Mapping[str, Any], folder: Path) -> dict[str, str]:
     value = config.get("chat_template") or []
     named = {"default": value} if isinstance(value, str) else {entry["name"]: entry["template"] for entry in value}
     if "default" not in named:
-        raise ProviderMissing(f"{folder} has no chat template: put the model's {TEMPLATE} or {CONFIG} there.")
+        raise ProviderMissing(f"{folder} has no chat template: put the model's {TEMPLATE} or {CONFIG_FILE} there.")
     return named
 
 

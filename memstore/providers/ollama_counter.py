@@ -28,7 +28,7 @@ SLOW_TIMEOUT = 30.0  # seconds: a verbose /api/show has 10 MB, rendering loads t
 CHECK_AFTER = 60.0  # seconds for which a model is taken to be the one that it was
 RETRY_AFTER = 30.0  # seconds for which a server that did not answer is not asked again
 
-PREFIX = "tokenizer.ggml."
+KEY_PREFIX = "tokenizer.ggml."
 UNKNOWN, CONTROL, USER_DEFINED = 2, 3, 4  # of tokenizer.ggml.token_type
 
 
@@ -195,7 +195,7 @@ WHOLE_WORDS = {"llama-bpe", "tekken"}  # take a word that is in the vocabulary a
 
 def build_vocabulary(info: Mapping[str, Any]) -> Vocabulary | None:
     """Return the tokenizer of a model by its "model_info"; None if that has none, or one of another kind."""
-    gguf = {key.removeprefix(PREFIX): value for key, value in info.items() if key.startswith(PREFIX)}
+    gguf = {key.removeprefix(KEY_PREFIX): value for key, value in info.items() if key.startswith(KEY_PREFIX)}
     tokens = gguf.get("tokens")
     if not isinstance(tokens, list) or not tokens:
         return None

@@ -48,7 +48,7 @@ REPLY = 3
 # Definitions of tools are rendered by the server in a form that OpenAI does not publish. Their compact JSON, with so
 # many for all of them, for each object in it and for each value of an enum, is more than the cookbook's formula (which
 # has 3 for each such value) and than the form that others have found.
-TOOLS = 16
+TOOLS_OVERHEAD = 16
 PER_OBJECT = 3
 PER_CHOICE = 3
 
@@ -137,7 +137,7 @@ class TiktokenCounter:
     def _count_tools(self, tools: Sequence[Mapping[str, Any]]) -> int:
         written = [as_json(tool) for tool in tools]
         more = PER_CHOICE * _choices(tools) + PER_OBJECT * sum(each.count("{") for each in written)
-        return TOOLS + more + sum(map(self.count, written))
+        return TOOLS_OVERHEAD + more + sum(map(self.count, written))
 
 
 def _choices(schema: object) -> int:

@@ -17,7 +17,7 @@ from babel import Locale
 from numpy.typing import NDArray
 
 from memstore.providers import Vectors
-from memstore.store.user_index import EPOCH, NEIGHBOURS, Rows, UserIndex
+from memstore.store.user_index import NEIGHBOURS, POSTGRES_EPOCH, Rows, UserIndex
 
 Floats = NDArray[np.float64]
 Posting = tuple[float, Rows, Floats]  # of a term: its weight, the chunks that have it, how often each has it
@@ -172,7 +172,7 @@ def date(index: UserIndex, text: str) -> Floats:
     dates = named_dates(text)
     if not dates:
         return scores
-    days = np.datetime64(EPOCH.replace(tzinfo=None), "D") + index.times // MICROSECONDS_A_DAY
+    days = np.datetime64(POSTGRES_EPOCH.replace(tzinfo=None), "D") + index.times // MICROSECONDS_A_DAY
     months = days.astype("M8[M]")
     years, months_of_year = months.astype(np.int64) // 12 + 1970, months.astype(np.int64) % 12 + 1
     days_of_month = (days - months.astype("M8[D]")).astype(np.int64) + 1

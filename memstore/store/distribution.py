@@ -20,9 +20,9 @@ from memstore.store import migrations
 from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
 
-DATABASE = statements("database")
+DATABASE_SQL = statements("database")
 SQL = statements("distribution")
-ROOT = "users"
+ROOT_TABLE = "users"
 Table = tuple[str, bool, bool]  # its name, whether its rows are of users, whether its policies bind the owner too
 ALONE = "none"  # else the root joins whatever was distributed by a uuid before
 
@@ -43,7 +43,7 @@ def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Di
     or no newest schema.
     """
     with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
-        connection.execute(DATABASE["migration_lock"])
+        connection.execute(DATABASE_SQL["migration_lock"])
         tables = _check(connection, url)
         if tables:
             _distribute_all(connection, tables, progress)
@@ -54,7 +54,7 @@ def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Di
 def is_distributed(url: str) -> bool:
     """Return whether memstore's tables were distributed."""
     with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
-        return ROOT in (_distributed(connection) or ())
+        return ROOT_TABLE in (_distributed(connection) or ())
 
 
 def _distributed(connection: psycopg.Connection[Any]) -> set[str] | None:
@@ -102,7 +102,7 @@ def _distribute(connection: psycopg.Connection[Any], name: str, by_user: bool, f
     if forced:
         connection.execute(Composable(SQL["unforced"]).format(table=table))
     if by_user:
-        connection.execute(SQL["distribute"], {"table": name, "with": ALONE if name == ROOT else ROOT})
+        connection.execute(SQL["distribute"], {"table": name, "with": ALONE if name == ROOT_TABLE else ROOT_TABLE})
     else:
         connection.execute(SQL["refer"], {"table": name})
     if forced:

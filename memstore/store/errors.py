@@ -11,7 +11,7 @@ from psycopg_pool import PoolClosed, PoolTimeout
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 
 DRIVER_ERRORS = (psycopg.Error, PoolTimeout)
-CONNECTION = ("08", "28", "3D", "53", "57P")  # states of errors that are about the connection
+LOST_STATES = ("08", "28", "3D", "53", "57P")  # states of errors that are about the connection
 SCHEMES = ("postgresql://", "postgres://")
 
 
@@ -59,7 +59,7 @@ def translate(error: Exception, url: str) -> DatabaseError:
         return DatabaseError(
             f"The disk of {place} is full. Nothing of this call was stored: free some space, then repeat it."
         )
-    if isinstance(error, psycopg.OperationalError | PoolTimeout) and (state is None or state.startswith(CONNECTION)):
+    if isinstance(error, psycopg.OperationalError | PoolTimeout) and (state is None or state.startswith(LOST_STATES)):
         return DatabaseUnreachable(
             f"{place} does not answer: {reason}. Start it or correct the URL (MEMSTORE_DATABASE_URL); memstore never "
             "falls back to another database."

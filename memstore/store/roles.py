@@ -28,8 +28,8 @@ SQL = statements("roles")
 # A login becomes, in each transaction, the first of these roles that it was granted.
 ROLES = ("memstore_app", "memstore_loader", "memstore_reader", "memstore_admin")
 READING = ("memstore_reader", "memstore_admin")
-PREFIX = "memstore_"
-NAMES = tuple(role.removeprefix(PREFIX) for role in ROLES)
+ROLE_PREFIX = "memstore_"
+ROLE_NAMES = tuple(role.removeprefix(ROLE_PREFIX) for role in ROLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ def grant(url: str, login: str, role: str) -> RoleGrant:
     Raises `InvalidInput` for a role that there is not; `DatabaseError` where there are no tables or no such login, or
     where this login may not, with what an administrator is to run.
     """
-    if role not in NAMES:
-        raise InvalidInput(f"role={role!r} is none of {', '.join(NAMES)}.")
+    if role not in ROLE_NAMES:
+        raise InvalidInput(f"role={role!r} is none of {', '.join(ROLE_NAMES)}.")
     if migrations.status(url).revision is None:
         raise DatabaseError(f"{describe_url(url)} has no tables yet. Run: memstore db upgrade")
-    name = PREFIX + role
+    name = ROLE_PREFIX + role
     with translate_errors(url), psycopg.connect(url, connect_timeout=10, autocommit=True) as connection:
         connection.execute(SQL["rights"])
         [state] = connection.execute(SQL["login_state"], {"login": login, "role": name}).fetchall()

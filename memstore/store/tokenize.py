@@ -20,7 +20,7 @@ import Stemmer
 
 MAX_TERM_LENGTH = 200  # characters of a term: longer ones (data, not words) meet by their beginning
 MAX_FREQUENCY = 32_767  # a frequency is a smallint
-QUESTION = "?"  # a term that no word is: of texts that end with a question
+QUESTION_TERM = "?"  # a term that no word is: of texts that end with a question
 _ENDS_OF_QUESTIONS = ("?", "？", "؟")
 
 
@@ -125,7 +125,7 @@ def hash_terms(text: str, user_id: UUID) -> tuple[list[int], list[int]]:
     for term, count in terms(text).items():
         frequencies[_hash(term, keyed)] += count
     if text.rstrip().endswith(_ENDS_OF_QUESTIONS):
-        frequencies[_hash(QUESTION, keyed)] = 1
+        frequencies[_hash(QUESTION_TERM, keyed)] = 1
     hashes = sorted(frequencies)
     return hashes, [min(frequencies[each], MAX_FREQUENCY) for each in hashes]
 

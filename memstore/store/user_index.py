@@ -40,7 +40,7 @@ SCANNED = 0.1  # if at most this share of the terms is unsorted, it is scanned (
 FRAMES = 4000  # bytes that even a user with three chunks takes in addition, measured
 ROWS_AT_ONCE = 4096
 OVERLAP = timedelta(minutes=2)  # a transaction records the time at which it began, and is seen when it has ended
-EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds
+POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds
 TIERS, ROLES = tuple(Tier), tuple(Role)
 MESSAGES, USER, ASSISTANT = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1, ROLES.index(Role.ASSISTANT) + 1
 # A chunk as the statement `arrays` sends it. Of tiers and roles, 1 is the first of TIERS or ROLES, 0 is none.
@@ -50,9 +50,9 @@ SENT = [
     *(("tier", ">i2"), ("role", ">i2"), ("terms", ">i4"), ("embedded", ">i4"), ("recorded", ">i8")),
 ]
 # With `name`, which is item and chunk once more: a string that sorts as they do.
-FORMATS = {"name": "S20", **dict(SENT)}
+FIELD_FORMATS = {"name": "S20", **dict(SENT)}
 OFFSETS = [0, *accumulate((np.dtype(kind).itemsize for _, kind in SENT[:-1]), initial=0)]
-RECORD = np.dtype({"names": [*FORMATS], "formats": [*FORMATS.values()], "offsets": OFFSETS})
+RECORD = np.dtype({"names": [*FIELD_FORMATS], "formats": [*FIELD_FORMATS.values()], "offsets": OFFSETS})
 NO_ID = bytes(16)
 
 
@@ -290,7 +290,7 @@ class UserIndex:
                 self.speakers[row],
                 start,
                 stop,
-                EPOCH + timedelta(microseconds=at),
+                POSTGRES_EPOCH + timedelta(microseconds=at),
             )
             for row, item, index, tier, place, seq, role, start, stop, at in columns
         ]
@@ -369,7 +369,7 @@ class UserIndex:
 
 
 def _microseconds(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(microseconds=1)
+    return (moment - POSTGRES_EPOCH) // timedelta(microseconds=1)
 
 
 def _merge_blocks(blocks: Sequence[Vectors]) -> tuple[Vectors, ...]:

@@ -87,7 +87,7 @@ def _score(view: ConversationView, turn: Turn) -> float:
     return max(view.relevance.get(message.id, 0.0) for message in turn.messages)
 
 
-KNOWN: dict[str, type[Any]] = {
+STRATEGY_KINDS: dict[str, type[Any]] = {
     kind.name: kind for kind in (SlidingWindow, SummaryBuffer, Hierarchical, ToolCalls, Threshold, GoalBatch, Semantic)
 }
 # A strategy, its name, its name and options as JSON, or a list of these.
@@ -122,7 +122,7 @@ def describe_strategies(strategies: Iterable[Strategy]) -> list[Json]:
 
 
 def _is_known(strategy: Strategy) -> bool:
-    return type(strategy) is KNOWN.get(strategy.name)
+    return type(strategy) is STRATEGY_KINDS.get(strategy.name)
 
 
 def _get_strategy(one: object) -> Strategy:
@@ -134,7 +134,7 @@ def _get_strategy(one: object) -> Strategy:
         raise InvalidInput(
             f"{one!r} is no strategy: give a name, a strategy, or a name with options; {_known_names()}."
         )
-    kind = KNOWN.get(str(one.get("strategy")))
+    kind = STRATEGY_KINDS.get(str(one.get("strategy")))
     if kind is None:
         raise InvalidInput(f"The strategy {one.get('strategy')!r} is unknown; {_known_names()}.")
     options = {key: value for key, value in one.items() if key != "strategy"}
@@ -150,4 +150,4 @@ def _is_strategy(one: object) -> TypeGuard[Strategy]:
 
 
 def _known_names() -> str:
-    return f"known are {', '.join(sorted(KNOWN))}"
+    return f"known are {', '.join(sorted(STRATEGY_KINDS))}"

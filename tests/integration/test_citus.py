@@ -78,7 +78,7 @@ def test_an_owner_makes_fills_distributes_and_grants(owned: str, new_role: Make,
     distribution.distribute(owned)
     assert [_state(owned, user) for user in ("alice", "bob")] == before
     granted = {}
-    for role in roles.NAMES:
+    for role in roles.ROLE_NAMES:
         name = new_role()
         assert roles.grant(owned, name, role).confined
         granted[role] = login(owned, name)

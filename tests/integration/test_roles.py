@@ -46,7 +46,7 @@ def granted(filled: str, new_role: Make, login: Make) -> Callable[[str], str]:
     return of
 
 
-@pytest.mark.parametrize("role", roles.NAMES)
+@pytest.mark.parametrize("role", roles.ROLE_NAMES)
 def test_a_store_steps_down_to_its_role(granted: Callable[[str], str], role: str) -> None:
     with memstore.open(granted(role), settings=SETTINGS) as store:
         assert store.role == role
@@ -185,7 +185,7 @@ def test_an_owner_who_may_make_roles_needs_no_superuser(
     url = login(new_database(owner=owner), owner)
     extended(server_url, url, login)
     migrations.prepare(url, upgrade_old=False)
-    for role in roles.NAMES:
+    for role in roles.ROLE_NAMES:
         assert roles.grant(url, application, role) == RoleGrant(application, role, True)
     with memstore.open(login(url, application), settings=SETTINGS) as store:
         store.user("alice").conversation("c").add("user", "I live in Porto.")
@@ -207,7 +207,7 @@ def test_an_owner_without_any_right_is_told_what_an_administrator_has_to_run(
     with psycopg.connect(server_url, autocommit=True) as administrator:
         for call in (
             lambda: migrations.prepare(url, upgrade_old=False),
-            *(lambda role=role: roles.grant(url, application, role) for role in roles.NAMES),
+            *(lambda role=role: roles.grant(url, application, role) for role in roles.ROLE_NAMES),
         ):
             for _ in range(5):
                 try:

@@ -62,7 +62,7 @@ def then(*behaviours: Behaviour) -> Behaviour:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedOllama]:
-    monkeypatch.setattr(connections, "TRIES", 2)
+    monkeypatch.setattr(connections, "MAX_TRIES", 2)
     with ScriptedOllama() as server:
         server.instead[PATH] = counting(size)
         yield server

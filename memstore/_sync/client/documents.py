@@ -20,7 +20,7 @@ from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, ch
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
 
-WHOLE = "$"  # the path of all of a value
+WHOLE_VALUE = "$"  # the path of all of a value
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
 DocumentKey = tuple[Sequence[str], str]  # namespace and key
 IsUnchanged = Callable[[Mapping[tuple[Namespace, str], Document]], bool]
@@ -237,7 +237,7 @@ def _check_new(document: NewDocument) -> None:
 
 
 def _texts_of(document: NewDocument) -> dict[str, str]:
-    texts = {WHOLE: document_text(document.value)} if document.texts is None else document.texts
+    texts = {WHOLE_VALUE: document_text(document.value)} if document.texts is None else document.texts
     return {path: text for path, text in texts.items() if text.strip()}
 
 

@@ -66,7 +66,7 @@ def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -
         except _RolledBack as rolled_back:
             return rolled_back.certificate
         except DatabaseError as error:
-            if not erasure.is_blocked(error) or tries == erasure.TRIES:
+            if not erasure.is_blocked(error) or tries == erasure.LOCK_TRIES:
                 raise
     database.cache.forget(target.user_id)
     if target.scope in (ErasureScope.USER, ErasureScope.CONVERSATION):

@@ -31,8 +31,8 @@ from memstore.errors import InvalidInput
 from memstore.export.schema import (
     FOOTER,
     FORMAT,
+    FORMAT_VERSION,
     HEADER,
-    VERSION,
     ConversationLine,
     FactLine,
     MessageLine,
@@ -68,7 +68,7 @@ def write_export(
     """
     with _open_target(target) as out:
         lines = _LineWriter(out)
-        header = {"format": FORMAT, "version": VERSION, "memstore": version("memstore")}
+        header = {"format": FORMAT, "version": FORMAT_VERSION, "memstore": version("memstore")}
         header |= {"exported_at": datetime.now(UTC), "derived": derived, "vectors": derived}
         lines.write(HEADER, header)
         export = _UserExport(lines, derived, progress)

@@ -45,7 +45,7 @@ OF_CONVERSATION = {
     "derivations": SQL["conversation_derivations"],
     "conversations": SQL["conversation_conversations"],
 }
-TRIES = 100  # of 0.4 seconds
+LOCK_TRIES = 100  # of 0.4 seconds
 
 
 class UserVersion(NamedTuple):

@@ -43,7 +43,7 @@ from memstore.derive.facts.grounding import (
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
-    CONFIDENCE,
+    RULE_CONFIDENCE,
     UNTRUSTED,
     ExtractedBatch,
     ExtractedFact,
@@ -313,7 +313,7 @@ def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:
 def _draft(fact: _Fact, subject: str, said: datetime) -> FactDraft:
     begins, ends = llm.read_day(fact.valid_from, said), llm.read_day(fact.valid_to, said)
     ends = ends if ends and not (begins and ends <= begins) else None
-    columns = (_tidy(fact.text), fact.type, kind_of(fact.type), subject, CONFIDENCE, language_of(fact.text))
+    columns = (_tidy(fact.text), fact.type, kind_of(fact.type), subject, RULE_CONFIDENCE, language_of(fact.text))
     return FactDraft(*columns, 0, 0, begins, ends, slot_of(fact, subject))
 
 

@@ -101,7 +101,7 @@ def _not_own(message: Message, start: int, stop: int) -> bool:
 
 __all__ = ["THRESHOLD", "FactDraft", "Utterance", "extract"]
 
-CONFIDENCE, QUOTED = 0.9, 0.6
+RULE_CONFIDENCE, QUOTED = 0.9, 0.6
 COVERED = 0.7  # share of a quotation that fills slots, from which on only the slots are kept
 STATEMENT = "statement"
 LOOSE = (STATEMENT, "plan", "event")  # types that give way to one's own; the others hold always
@@ -181,7 +181,7 @@ def _to_friend(utterance: Utterance, before: Sequence[Utterance]) -> bool:
 
 
 def _draft(one: SlotMention, code: str) -> FactDraft:
-    said = (CONFIDENCE, code, one.start, one.stop, one.valid_from, one.valid_to)
+    said = (RULE_CONFIDENCE, code, one.start, one.stop, one.valid_from, one.valid_to)
     return FactDraft(one.text, one.type, kind_of(one.type), one.subject, *said, one.slot)
 
 

@@ -16,7 +16,7 @@ from .chatgpt import Node, TreeImporter
 from .files import find_keys
 from .openai import content_text
 
-ROOT = "00000000-0000-4000-8000-000000000000"  # the parent of a first message
+ROOT_ID = "00000000-0000-4000-8000-000000000000"  # the parent of a first message
 ROLES = {"human": "user", "assistant": "assistant"}
 
 
@@ -38,7 +38,7 @@ class Claude(TreeImporter):
         for message in conversation["chat_messages"]:
             key, parent = message["uuid"], message.get("parent_message_uuid", before)
             time = time_or_none(message.get("created_at"))
-            nodes.setdefault(key, Node(None if parent == ROOT else parent, time, message))
+            nodes.setdefault(key, Node(None if parent == ROOT_ID else parent, time, message))
             before = key
         return nodes
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 OnRead = Callable[[int], None]  # called with how many bytes were read since, as they lie on disk
 
-HEAD = 64 * 1024
+HEAD_BYTES = 64 * 1024
 CHUNK = 256 * 1024
 LONGEST_LINE = 16 * 1024 * 1024  # bytes
 # Bytes of one value. Real conversations have some megabytes at most; in memory a character takes up to 4 bytes.
@@ -103,7 +103,7 @@ def open_file(path: Path, on_read: OnRead = lambda _: None) -> Iterator[io.Buffe
             yield unpacked
 
 
-def read_head(path: Path, size: int = HEAD) -> bytes:
+def read_head(path: Path, size: int = HEAD_BYTES) -> bytes:
     """Return the first bytes of a file, unpacked: fewer where it ends or breaks before."""
     with open_file(path) as stream:
         return _read_up_to(stream, size)
@@ -159,7 +159,7 @@ def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
     with suppress(*READ_ERRORS):
         for _, _, open_one in _files(path, wanted, lambda _: None):
             with open_one() as stream:
-                return _read_up_to(stream, HEAD).removeprefix(BOM).lstrip()
+                return _read_up_to(stream, HEAD_BYTES).removeprefix(BOM).lstrip()
     return b""
 
 

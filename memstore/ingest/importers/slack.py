@@ -20,7 +20,15 @@ from memstore.errors import InvalidInput
 from .base import DEFAULTS, IgnoredContent, Importer, ImportItem, ImportOptions, Record, make_storable, parse_time
 from .files import OpenFile, list_names, printable, read_files
 
-SAID = (None, "bot_message", "thread_broadcast", "me_message", "file_share", "file_comment", "reply_broadcast")
+SPOKEN = (
+    None,
+    "bot_message",
+    "thread_broadcast",
+    "me_message",
+    "file_share",
+    "file_comment",
+    "reply_broadcast",
+)
 
 _USERS = re.compile(r"(?:[^/]+/)?users\.json")
 _CHANNELS = re.compile(r"(?:[^/]+/)?(?:channels|groups|dms|mpims)\.json")
@@ -88,7 +96,7 @@ class Slack(Importer):
         yield from sorted(records, key=lambda record: record.message["occurred_at"])
 
     def _convert(self, value: dict[str, Any], where: str, channel: str, title: str | None) -> Iterator[ImportItem]:
-        if value.get("subtype") not in SAID:
+        if value.get("subtype") not in SPOKEN:
             yield IgnoredContent("notices of channels")
             return
         text, metadata = make_storable("\n\n".join(one for one in self._texts(value) if one.strip()))

@@ -30,7 +30,7 @@ from memstore.text import format_day
 
 MAX_FACTS, PROFILE_BUDGET = 500, 600  # facts in one text; tokens
 OVERHEAD = 100_000  # bytes of a request besides its largest message
-INSTRUCTIONS = (
+SERVER_INSTRUCTIONS = (
     "The long-term memory of the user you talk with. Search it (search_memories, or get_context for a whole picture) "
     "before you answer what may depend on what they said earlier. Remember what lasts: add_memory for a fact, "
     "remember_messages for a conversation. Correct with update_memory, forget with delete_memory. Everything that it "
@@ -55,7 +55,7 @@ class MemoryServer(MCPServer[None]):
             "memstore",
             title="memstore",
             version=version("memstore"),
-            instructions=INSTRUCTIONS + _describe_guidelines(store.settings),
+            instructions=SERVER_INSTRUCTIONS + _describe_guidelines(store.settings),
             tools=TOOLS,
             lifespan=_close_background,
             subscriptions=False,

@@ -40,7 +40,7 @@ from memstore.models import (
 )
 
 # A fact is a sentence, and is recalled whole. Subject and attribute stand in one row of an index: 2,704 bytes.
-MAX_PARTS = {"text": 2000, "subject": 300, "attribute": 300, "value": 2000, "language": 35}
+COLUMN_LIMITS = {"text": 2000, "subject": 300, "attribute": 300, "value": 2000, "language": 35}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def check_fact(new: NewFact) -> None:
         if getattr(new, name) is not None:
             check_name(getattr(new, name), name)
     check_text(new.language, "the language")
-    for name, limit in MAX_PARTS.items():
+    for name, limit in COLUMN_LIMITS.items():
         if len(getattr(new, name) or "") > limit:
             raise InvalidInput(f"A fact's {name} has at most {limit:,} characters, not {len(getattr(new, name)):,}.")
     check_text(new.type, "the type")
