@@ -21,6 +21,7 @@ from memstore.formats.parts import Format
 from memstore.ingest.add import ConversationRef
 from memstore.ingest.validation import (
     OWN_SETTINGS,
+    When,
     check_choice,
     check_name,
     check_names,
@@ -98,9 +99,9 @@ class AsyncUserScope(AsyncUserFacts):
         conversation: str | None = None,
         roles: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        as_of: datetime | None = None,
+        since: When | None = None,
+        until: When | None = None,
+        as_of: When | None = None,
         min_score: float | None = None,
         viewer: str | None = None,
         visibility: Rule | str | None = None,

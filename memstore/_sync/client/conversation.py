@@ -29,6 +29,7 @@ from memstore.formats import get_format
 from memstore.formats.parts import Format
 from memstore.ingest.validation import (
     MOST_ROWS,
+    When,
     check_choice,
     check_names,
     check_number,
@@ -78,6 +79,9 @@ class ConversationScope:
         self._place = place
         self._runtime = user._runtime
         self._database = user._database
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} of {self.user.name!r}>"
 
     def add(
         self,
@@ -142,8 +146,8 @@ class ConversationScope:
         roles: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
         metadata: Json | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: When | None = None,
+        until: When | None = None,
         limit: int | None = None,
     ) -> list[Message]:
         """Return messages in order. All tags and metadata must match; `since` is inclusive, `until` is not."""
@@ -236,7 +240,7 @@ class ConversationScope:
         sections: Sections = (),
         viewer: str | None = None,
         visibility: Rule | str | None = None,
-        as_of: datetime | None = None,
+        as_of: When | None = None,
         model: str | None = None,
         tools: Sequence[Json] = (),
         format: str | Format = "openai",

@@ -25,6 +25,7 @@ from memstore.errors import InvalidInput, NotFound
 from memstore.formats.parts import Format
 from memstore.ingest.validation import (
     OWN_SETTINGS,
+    When,
     check_choice,
     check_name,
     check_names,
@@ -96,9 +97,9 @@ class UserScope(UserFacts):
         conversation: str | None = None,
         roles: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        as_of: datetime | None = None,
+        since: When | None = None,
+        until: When | None = None,
+        as_of: When | None = None,
         min_score: float | None = None,
         viewer: str | None = None,
         visibility: Rule | str | None = None,
