@@ -36,6 +36,7 @@ from memstore.text import quantify
 
 if TYPE_CHECKING:
     from memstore import Context, ConversationScope, MemoryStore
+    from memstore.formats import FormatName
     from memstore.providers.services import RawAnswer, ServedChatModel
     from memstore.settings import Settings
 
@@ -321,7 +322,7 @@ def _piped_lines() -> Iterator[str]:
     return map(str.strip, sys.stdin)
 
 
-def _format(model: str) -> str:
+def _format(model: str) -> FormatName:
     return "ollama" if model.startswith("ollama:") else "openai"
 
 

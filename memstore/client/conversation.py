@@ -21,7 +21,7 @@ from memstore.context.request import (
 )
 from memstore.context.visibility import Rule
 from memstore.derive.summaries.deriver import summarize
-from memstore.formats import get_format
+from memstore.formats import FormatName, get_format
 from memstore.formats.parts import Format
 from memstore.ingest.add import ConversationRef, MessageInput, OnConflict, add_many, make_conversations
 from memstore.ingest.validation import (
@@ -44,6 +44,7 @@ from memstore.models import (
     Message,
     Receipt,
     Role,
+    RoleName,
     Statistics,
     Summary,
 )
@@ -85,7 +86,7 @@ class AsyncConversationScope:
 
     async def add(
         self,
-        role: str,
+        role: Role | RoleName,
         content: str | list[Json] | None = None,
         *,
         name: str | None = None,
@@ -243,7 +244,7 @@ class AsyncConversationScope:
         as_of: When | None = None,
         model: str | None = None,
         tools: Sequence[Json] = (),
-        format: str | Format = "openai",
+        format: FormatName | Format = "openai",
     ) -> Context:
         """Return chat messages for the question with what is remembered, in at most `budget` tokens.
 
@@ -335,7 +336,7 @@ class AsyncConversationScope:
             newest = await messages.newest(scope, self.id, limit=n) if n else []
         return [message for message in reversed(newest) if message.seq > cleared]
 
-    async def by_role(self, role: str) -> list[Message]:
+    async def by_role(self, role: Role | RoleName) -> list[Message]:
         """Return those of a role: user, assistant, tool, system or developer."""
         check_choice("role", role, tuple(Role))
         return await self._since_cleared([role])

@@ -6,11 +6,15 @@ import inspect
 import re
 import subprocess
 import sys
+from typing import get_args
 
 import psycopg
 import pytest
 
 import memstore
+from memstore import ConversationScope
+from memstore.formats import FORMATS, FormatName
+from memstore.models import Role, RoleName
 from memstore.store import errors
 
 HEAVY = (
@@ -102,3 +106,10 @@ def test_stores_and_scopes_say_what_they_are_of(url: str) -> None:
         talk = store.user("alice").conversation("lisbon")
         assert re.fullmatch(r"<MemoryStore the database '\w+' at .+>", repr(store))
         assert (repr(talk.user), repr(talk)) == ("<UserScope 'alice'>", "<ConversationScope 'lisbon' of 'alice'>")
+
+
+def test_type_checkers_know_the_words_that_are_taken() -> None:
+    """Strings of modules whose annotations are not evaluated."""
+    add, context = (inspect.signature(one).parameters for one in (ConversationScope.add, ConversationScope.context))
+    assert (add["role"].annotation, set(get_args(RoleName))) == ("Role | RoleName", {role.value for role in Role})
+    assert (context["format"].annotation, set(get_args(FormatName))) == ("FormatName | Format", set(FORMATS))

@@ -25,7 +25,7 @@ from memstore._sync.ingest.add import ConversationRef, MessageInput, OnConflict,
 from memstore._sync.store import messages, receipts, summaries
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.messages import LAST
-from memstore.formats import get_format
+from memstore.formats import FormatName, get_format
 from memstore.formats.parts import Format
 from memstore.ingest.validation import (
     MOST_ROWS,
@@ -47,6 +47,7 @@ from memstore.models import (
     Message,
     Receipt,
     Role,
+    RoleName,
     Statistics,
     Summary,
 )
@@ -85,7 +86,7 @@ class ConversationScope:
 
     def add(
         self,
-        role: str,
+        role: Role | RoleName,
         content: str | list[Json] | None = None,
         *,
         name: str | None = None,
@@ -243,7 +244,7 @@ class ConversationScope:
         as_of: When | None = None,
         model: str | None = None,
         tools: Sequence[Json] = (),
-        format: str | Format = "openai",
+        format: FormatName | Format = "openai",
     ) -> Context:
         """Return chat messages for the question with what is remembered, in at most `budget` tokens.
 
@@ -335,7 +336,7 @@ class ConversationScope:
             newest = messages.newest(scope, self.id, limit=n) if n else []
         return [message for message in reversed(newest) if message.seq > cleared]
 
-    def by_role(self, role: str) -> list[Message]:
+    def by_role(self, role: Role | RoleName) -> list[Message]:
         """Return those of a role: user, assistant, tool, system or developer."""
         check_choice("role", role, tuple(Role))
         return self._since_cleared([role])
