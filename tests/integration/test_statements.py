@@ -483,7 +483,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("facts", "pinned_facts", {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None}),
         ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
         ("fact_history", "changes", {"fact_id": some[0]}),
-        ("fact_history", "said_facts", {"message_ids": some}),
+        ("fact_history", "said_facts", {"message_ids": some, "as_of": None}),
         ("fact_history", "successors", {"fact_ids": some, "as_of": None}),
         ("messages", "newest_messages", place | {"before": 2**62, "limit": 10, "role": "user", "as_of": None}),
         ("messages", "said_at", {"conversation_ids": [place["conversation_id"]] * 20, "seqs": [*range(20)]}),

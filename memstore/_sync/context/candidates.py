@@ -280,7 +280,7 @@ def _recall(
     *rows, said_facts, said_before = scope.all_together(
         [
             *chunks.read_texts([one.chunk for one in every], as_of, mark_outdated=asks_what_holds(query.text)),
-            fact_history.said_facts([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES]),
+            fact_history.said_facts([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES], as_of),
             messages.read_before([one.chunk for one in chosen[1] if _may_lean(one.chunk)]),
         ]
     )
@@ -323,7 +323,7 @@ def _mark_outdated(
 ) -> tuple[list[Hit], list[Hit]]:
     """Return the hits, with a mark where they hold no longer, and those that are left out for it."""
     visibility, as_of, asks = resolved.visibility, resolved.request.as_of, asks_what_holds(query.text)
-    over = {one.fact_id for one in said_facts if not one.holds or as_of is not None}
+    over = {one.fact_id for one in said_facts if not one.holds}
     replaced = last_of_each(said_facts, fact_history.successors(scope, over, as_of) if over else ())
     if visibility.is_active:
         seen = set(visibility.fact_ids(scope, [one.fact_id for ends in replaced.values() for one in ends]))

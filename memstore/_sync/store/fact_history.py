@@ -115,9 +115,9 @@ def past(scope: Transaction, facts: Sequence[UUID], as_of: datetime | None, most
     return {one.id: one for one in rows}
 
 
-def said_facts(messages: Sequence[UUID]) -> Read[list[SaidFact]]:
-    """Return a read of the facts that messages say, but for quotations that hold."""
-    return read_all(SQL["said_facts"], SaidFact, message_ids=list(messages))
+def said_facts(messages: Sequence[UUID], as_of: datetime | None) -> Read[list[SaidFact]]:
+    """Return a read of the facts that messages said by then, but for quotations that held."""
+    return read_all(SQL["said_facts"], SaidFact, message_ids=list(messages), as_of=as_of)
 
 
 def successors(scope: Transaction, facts: Iterable[UUID], as_of: datetime | None) -> list[FactStep]:
