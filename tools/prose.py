@@ -24,7 +24,7 @@ WORDS = 30
 
 PATTERNS = {
     "whoever": re.compile(r"\b(?:whoever|whomever|whosoever)\b", re.I),
-    "of whom": re.compile(r"\b(?:of|to|for|by|from|with) whom\b", re.I),
+    "of whom": re.compile(r"\bof whom\b", re.I),
     "whence": re.compile(r"\b(?:whence|whither|thence)\b", re.I),
     "beside": re.compile(r"\bbeside\b", re.I),
     "told": re.compile(r"\btold\b(?! apart)", re.I),
@@ -39,7 +39,9 @@ ENTRY_CALLS = {"option", "Option", "Argument", "Field", "Typer", "echo_hint"}  #
 EXCEPTIONS: list[tuple[str, str, str]] = []
 
 FENCE = re.compile(r"^( *)(?:```|~~~).*?^\1(?:```|~~~) *$", re.M | re.S)
-COMMENT = re.compile(r"<!-- (figures|commands|tools|suites)\b.*?(?:<!-- /\w+ -->|<!-- end of \w+ -->|\Z)|<!--.*?-->", re.S)
+COMMENT = re.compile(
+    r"<!-- (figures|commands|tools|calls|suites)\b.*?(?:<!-- /\w+ -->|<!-- end of \w+ -->|\Z)|<!--.*?-->", re.S
+)
 BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |\||#|>))")
 SENTENCE = re.compile(r"(?<=[.!?])[\"')*_”’]*\s+(?=[\"'(*_`“‘]*[^\W_a-z])")
 
