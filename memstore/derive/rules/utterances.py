@@ -4,8 +4,8 @@ Left out is code, quoted text, "translate this: …" with what follows, and a pa
 were …"). Every character that stays keeps its place.
 
 A logistic sum of features says what a sentence is worth as a fact, from 0 to 1. The weights were fitted on
-LoCoMo's dev half (does a gold fact say the same?) and rounded (docs/reference/facts.md). Nothing is rewritten: what
-begins with an "it" or a "they" takes the sentence before it, or is left out.
+LoCoMo's dev half (does a gold fact say the same?) and rounded (docs/reference/measurements.md). Nothing is
+rewritten: what begins with an "it" or a "they" takes the sentence before it, or is left out.
 """
 
 from __future__ import annotations
