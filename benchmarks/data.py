@@ -40,7 +40,7 @@ class Question:
 
 
 def file(folder: Path, name: str) -> Path:
-    """Give `NAME.jsonl` or `NAME.jsonl.gz` of a folder. Raises Missing."""
+    """Return `NAME.jsonl` or `NAME.jsonl.gz` of a folder. Raises Missing."""
     for ending in (".jsonl", ".jsonl.gz"):
         if (found := folder / f"{name}{ending}").is_file():
             return found
@@ -48,14 +48,14 @@ def file(folder: Path, name: str) -> Path:
 
 
 def objects(path: Path) -> Iterator[dict[str, Any]]:
-    """Give the objects of a file, one a line."""
+    """Return the objects of a file, one a line."""
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
 
 
 def questions(folder: Path, name: str) -> list[Question]:
-    """Give the questions of a data set that have evidence; without it nothing is to be found."""
+    """Return the questions of a data set that have evidence; without it nothing is to be found."""
     return [
         Question(one["user"], one["question"], one["category"], frozenset(map(str, one["evidence"])))
         for one in objects(file(folder, f"{name}-questions"))

@@ -87,7 +87,7 @@ def seeded(url: str, name: str, messages: int) -> None:
 
 
 def cpu(url: str) -> float:
-    """Give the seconds of CPU that this process and the server's have taken so far (Linux)."""
+    """Return the seconds of CPU that this process and the server's have taken so far (Linux)."""
     with psycopg.connect(url) as connection:
         asked = connection.execute("select pid from pg_stat_activity where backend_type = 'client backend'")
         pids = [pid for (pid,) in asked if pid != connection.info.backend_pid]

@@ -73,7 +73,7 @@ def setting(of: Setting) -> Iterator[None]:
 
 
 def common_prefix(before: Sequence[Json], after: Sequence[Json], counter: TokenCounter) -> int:
-    """Give the tokens of the messages with which both begin."""
+    """Return the tokens of the messages with which both begin."""
     tokens = 0
     for one, other in zip(before, after, strict=False):
         if one != other:
@@ -123,7 +123,7 @@ def ask(conversation: ConversationScope, asked: Sequence[Json], figures: Figures
 
 
 def table(results: dict[str, Figures], budget: int) -> Table:
-    """Give a row for each setting, in percent."""
+    """Return a row for each setting, in percent."""
     columns = ("", "stable: median", "mean", "anew", "evidence", "facts too", "used: median", "least")
     rows: list[list[Cell]] = []
     for name, one in results.items():
@@ -165,7 +165,7 @@ def tables(
     history: Sequence[Json],
     asked: Sequence[Json],
 ) -> Iterator[Table]:
-    """Give the figures of each budget, each in a store of its own."""
+    """Return the figures of each budget, each in a store of its own."""
     for budget in options.budget:
         results = {name: Figures() for name in settings}
         with (

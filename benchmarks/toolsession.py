@@ -523,7 +523,7 @@ SCENES: tuple[Callable[[Session], None], ...] = (
 
 
 def drawn(seed: int, messages: int) -> Session:
-    """Give a session of at least so many messages; about 250 have 60,000 tokens."""
+    """Return a session of at least so many messages; about 250 have 60,000 tokens."""
     session = Session(Random(seed))
     while len(session.messages) < messages:
         scenes = list(SCENES)

@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "AGENTS.md", "docs/**/*.md", "examples/**/*.md", "skills/**/*.md")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "AGENTS.md",
+    "docs/**/*.md",
+    "examples/**/*.md",
+    "skills/**/*.md",
+)
 MODULES = ("memstore/**/*.py", "schema/**/*.py", "tools/*.py", "benchmarks/*.py")
 SHORT_PAGES = re.compile(r"README\.md|docs/(how-to|tutorial|cookbook)/|docs/index\.md")  # sentences of 30 words at most
 WORDS = 30
