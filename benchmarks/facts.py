@@ -207,7 +207,7 @@ def _of_speaker(sentence: str) -> bool:
 
 
 def said_as_it_was(messages: list[Message], kept: Callable[[str], bool], *, longest: bool = False) -> list[Told]:
-    """Return the sentences of messages that are `kept`, photos left out; only the longest of each message if so asked."""
+    """Return the sentences of messages that are `kept`, without photos; with `longest` only one of each message."""
     found = []
     for one in messages:
         text = PHOTO.sub("", one.said.text).strip()
