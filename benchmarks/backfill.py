@@ -9,9 +9,10 @@ import     messages a second of `import`, against COPY of the rows that it made;
 backfill   messages a second of a worker with `-c`, all derivers, against the bare encoder on the texts that it was
            asked for, in one call; goal: at least 0.85
 
-COPY has everything done for it: rows checked, counted and numbered, terms cut and hashed. What a process loads once is
-loaded before. Beside the seconds stand those of the processors, this process and the server together: on a machine that
-others use they tell more. With --rounds the median one of several is shown, each into databases of its own.
+COPY has everything done for it: rows checked, counted and numbered, terms cut and hashed. Data that a
+process loads once is loaded before. Seconds are also shown as those of the processors, of this process and the server
+together: on a machine that others use they say more. With --rounds the median one of several is shown, each into
+databases of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What memstore is measured beside: rankings that take no memory system, and floors that take no question.
+"""The baselines: rankings that need no memory system, and floors that need no question.
 
 Each gives rows of a corpus, the best first.
 """

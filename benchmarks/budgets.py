@@ -6,7 +6,7 @@
     benchmarks/budgets.py --from docs/reference/figures/budgets.json      the tables of an earlier run
 
 Peers are installed at pinned versions into environments of their own under --cache, and each system runs in a process
-of its own (benchmarks/peers). A peer that cannot be installed is skipped, with the reason. What each gives back is
+of its own (benchmarks/peers). A peer that cannot be installed is skipped, with the reason. Every result is
 counted here, by OpenAI's published chat rule over o200k_base (benchmarks/peers/measure.py).
 """
 

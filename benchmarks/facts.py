@@ -11,7 +11,7 @@
 | @500, @1000 | evidence recall of a context of facts alone, by cosine and BM25, all questions but adversarial ones |
 
 Above stand the floors: what the speakers said, taken over as "Speaker: sentence". Below is a row for each operating
-point of quotations, and for the chosen one a row for each conversation; what fills slots is in all of them. No store is
+point of quotations, and for the chosen one a row for each conversation; slots are in all of them. No store is
 needed, and the same data gives the same figures. The last table says how fast the rules read. How near the words of a
 fact are to those of a gold fact is not measured: gold facts are written in the third person, which rewards a form.
 

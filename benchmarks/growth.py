@@ -1,8 +1,9 @@
-"""Latency beside the peers as one user's memory grows: the same made-up chunks for all, the same vectors looked up.
+"""Latency of all systems as one user's memory grows: the same made-up chunks for all, the same vectors looked up.
 
 Each peer takes a user's first chunks by its own calls. The rest is copied into its tables as it stores them itself, by
-the example of the first, and its HNSW indexes are made anew as it defines them: thousands of calls take hours, and what
-is timed is the same. Peers without such tables are given all by their calls, and only sizes for which that is bearable.
+the example of the first, and its HNSW indexes are made anew as it defines them: thousands of calls take hours, and the
+timed part is the same. Peers without such tables get everything by their calls, and only sizes for which that is
+bearable.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One conversation of 5.8 million tokens (a prefix of BEAM's 10M): taken in, derived, and asked, in one process.
 
-What each step took, how much of that in the encoder, and how much memory, stands beside the store; a run that is cut
-off goes on where it was.
+The time of each step, the part of the encoder, and the memory are kept with the store; a run that is cut off goes on
+where it was.
 """
 
 from __future__ import annotations

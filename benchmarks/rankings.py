@@ -23,7 +23,7 @@ def _nobody(question: Question) -> Iterable[tuple[str, Sequence[int]]]:
 
 
 class Rankings:
-    """The systems over the users of one store; what is made of a user is made once."""
+    """The systems over the users of one store; each user is derived once."""
 
     def __init__(self, store: MemoryStore, embedder: Embedder) -> None:
         self.store, self.embedder = store, embedder

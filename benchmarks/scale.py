@@ -1,4 +1,4 @@
-"""Recall as one user's memory grows: how long it takes beside the least it could take, and how much it finds.
+"""Recall as one user's memory grows: how long it takes compared with the least it could take, and how much it finds.
 
 The floor is to embed the question and run one bare statement, an exact kNN over the user's vectors. Rounds of the two
 sides take turns on one machine: read the ratios. Users are made up (`scale_data.py`): vectors in clusters, words by

@@ -1,7 +1,8 @@
 """Made-up users of any size for `run.py scale`: vectors in clusters, words as frequent as in life, loaded by COPY.
 
-Nothing here means anything; what it has of real memories is what speed and approximate search depend on: how vectors
-lie, how frequencies of words fall (Zipf and Mandelbrot), how long messages are, and users mixed in the tables. One
+Nothing here means anything. It resembles real memories in the properties on which speed and approximate search depend:
+how vectors lie, how frequencies of words fall (Zipf and Mandelbrot), how long messages are, and users mixed in the
+tables. One
 thing is harder than in life: topics are at random, so a graph of many vectors cannot be walked from one to another, and
 an index that tries few candidates finds all or nothing of a topic (NOTES.md has what that makes of it).
 """
@@ -55,7 +56,7 @@ class Made:
 
     @cached_property
     def centres(self) -> Vectors:
-        """What the messages are about: a topic for every 200 of them, and at least 20."""
+        """The topics of the messages: one for every 200 of them, and at least 20."""
         drawn = np.random.default_rng([self.seed, 1]).normal(size=(max(20, self.chunks // 200), DIMENSIONS))
         return _chunk(drawn)
 

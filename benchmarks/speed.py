@@ -8,8 +8,8 @@ adds       single and batch adds a second, against bare psycopg doing the same w
 embedding  messages embedded and stored a second, against the embedder alone on the same texts; goal: at least 0.85
 context    context(), warm, of users with 1,000, 10,000 and 100,000 messages, against embedding the question and one
            statement for each tier (kNN, newest messages, outlines of summaries, standing facts), which tokenizes
-           nothing; p50 and p99; goal: at 10,000 a median of at most 1.5 times. `--messages` chooses the sizes. What was
-           loaded before is kept out of garbage collection for both
+           nothing; p50 and p99; goal: at 10,000 a median of at most 1.5 times. `--messages` chooses the sizes. Loaded
+           data is kept out of garbage collection for both
 rls        recall() and context() of a user with 20,000 chunks among 20 others, confined to the app role and policies,
            against the same as a superuser whom no policy holds; goal: at most 1.15 times. Held in the process, searched
            in the database (postings and an index), and read anew; with an embedder without a model, which hides nothing
@@ -198,7 +198,7 @@ def embedding(store: memstore.MemoryStore, rounds: int) -> None:
 
 
 class Filling:
-    """The store's embedder for questions, and for documents vectors without a model: what they mean is not measured."""
+    """The store's embedder for questions, and for documents vectors without a model: their meaning is not measured."""
 
     def __init__(self, real: Embedder) -> None:
         self._real, self._hashing = real, HashingEmbedder(real.dimensions)

@@ -6,7 +6,7 @@
 
 A client adds a message, recalls, asks for a context and lists, each time of a user drawn anew; one in fifty rounds
 derives, the first of them soon. Every second the memory of all processes of the server is read: its own, and those of
-its Postgres. It warms up first, until most users were met; what is told of growth is of the time after that. With
+its Postgres. It warms up first, until most users were met; figures of growth are of the time after that. With
 `--arrays 4` users' arrays, which grow with what is stored, have reached their bound by then. It ends with 1 where a
 request failed, or where the last quarter has more than 1.05 times the memory of the second one.
 """
@@ -43,7 +43,7 @@ FLAT = 1.05
 class Sample:
     """A look at the server: seconds and requests so far; megabytes of its own, of its Postgres, and of both.
 
-    What processes of Postgres share is for the most part its cache of the tables (shared_buffers), which fills.
+    Memory that processes of Postgres share is mostly its cache of the tables (shared_buffers), which fills.
     """
 
     seconds: float

@@ -4,7 +4,7 @@ Three kinds of work alternate (code, research, travel) in a dozen scenes: test l
 files, pages, tables, bookings, errors, calls in parallel and without ids. Most tokens are noise, as in real sessions.
 A question's evidence is a string that somebody would ask for afterwards: in the user's words, in a call's arguments, in
 what the assistant said, or in a result. Half of what results mean is never said again by anybody. The hardest kind is
-"aside": it stands in a result beside what was wanted, and nobody had it in mind when the tool was called.
+"aside": it is in a result but was not wanted, and nobody had it in mind when the tool was called.
 """
 
 # ruff: noqa: E501, SIM905

@@ -1,6 +1,6 @@
 """An embedder that keeps what it made in a file: encoding is what costs, and a second run encodes nothing.
 
-The same embedder serves memstore and everything that is measured beside it, so no system has better vectors.
+The same embedder serves memstore and every system that it is compared with, so no system has better vectors.
 """
 
 from __future__ import annotations
