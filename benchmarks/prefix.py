@@ -11,7 +11,7 @@ which are in the context (as recent turns or hits; `facts too`: or as a fact tha
 questions apart. `used` is the part of the budget that is used, of the contexts of those questions.
 
 Compared with the defaults are the same packing with a window that begins anew at every turn ("no steps"), and one in
-which the answers to the question keep their full weight at every budget ("full weight, no steps"), which bounds the loss.
+which the answers to the question keep their full weight at every budget ("full weight, no steps"), to bound the loss.
 `--curve` adds the points in between.
 
 The data is not part of memstore: see benchmarks/data.py; BEAM (ICLR 2026, CC BY-SA 4.0) as `beam-100K-dev.jsonl.gz`.
