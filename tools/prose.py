@@ -40,7 +40,7 @@ PATTERNS = {
     # "What is left out is noted." A question ends with "?", a label has no full stop.
     "what … is": re.compile(r"(?:^|[.;:] |, (?:and|but) )what\b(?: [^\s?.;:]+){1,14}? (?:is|are|was|were)\b", re.I),
 }
-GIVE = re.compile(r"Gives?\b")
+GIVE = re.compile(r"Gives?\b(?!.*\bback\b)")
 ENTRY_CALLS = {"option", "Option", "Argument", "Field", "Typer", "echo_hint"}  # their strings are read by users
 
 # (path, words of the sentence, why it stands)
