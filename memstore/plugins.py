@@ -37,4 +37,6 @@ def require_extra(extra: str, *modules: str) -> Iterator[None]:
 
 def missing_extra(module: str, extra: str) -> ProviderMissing:
     """Return the error that says which extra brings a module."""
-    return ProviderMissing(f"{module} is not installed: `pip install '.[{extra}]'`, in memstore's folder, brings it.")
+    return ProviderMissing(
+        f"{module} is not installed: `pip install 'memstore-llm[{extra}]'` brings it (in a clone: '.[{extra}]')."
+    )

@@ -64,7 +64,7 @@ async def prepared(store: AsyncMemoryStore) -> Receipt:
 async def pages(store: AsyncMemoryStore, receipt: Receipt) -> dict[str, tuple[str, int]]:
     """Return the pages by the names of their pictures, and how high each picture is."""
     alice = store.user("alice")
-    past = next(one for one in await alice.fact_page(state="superseded") if "flight" in one.text)
+    past = next(one for one in await alice.facts(state="superseded") if "flight" in one.text)
     gone = (await alice.erasures())[0]
     of = "/ui/users/alice"
     return {
@@ -73,6 +73,7 @@ async def pages(store: AsyncMemoryStore, receipt: Receipt) -> dict[str, tuple[st
         "context": (f"{of}/contexts/{receipt.id}", 1000),
         "recall": (f"{of}/recall?{urlencode({'q': 'Who looks after the cat?'})}", 900),
         "fact": (f"{of}/facts/{past.id}", 900),
+        "relations": (f"{of}/relations", 960),
         "certificate": (f"{of}/erasures/{gone.id}", 900),
     }
 
@@ -101,7 +102,7 @@ async def take(folder: Path, settings: dict[str, Any]) -> None:
                             await page.goto(path, wait_until="load")
                             await page.screenshot(path=folder / f"{name}-{scheme}.png")
                 async with opened(base, viewport=NARROW, color_scheme="light") as page:
-                    for name in ("overview", "context", "recall"):
+                    for name in ("overview", "context", "recall", "relations"):
                         await page.goto(shown[name][0], wait_until="load")
                         await page.screenshot(path=folder / f"{name}-phone.png")
 

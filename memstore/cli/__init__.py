@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from memstore._version import __version__
 from memstore.cli import (
     chat,
     db,
@@ -39,7 +40,7 @@ app = typer.Typer(
 command(app, takes_database=False)(demo.demo)
 for function in (  # in the order of --help
     import_export.import_, import_export.export, derive.derive, derive.worker, derive.jobs, server.serve,
-    recall.recall, recall.context, chat.chat, recall.facts, recall.profile, server.mcp, recall.users,
+    recall.recall, recall.context, chat.chat, recall.facts, recall.profile, server.mcp, server.hook, recall.users,
     recall.conversations, erase.erase, erase.erasures, erase.verify_erasure, doctor.stats, doctor.doctor,
 ):  # fmt: skip
     command(app, function.__name__.strip("_").replace("_", "-"))(function)
@@ -52,9 +53,7 @@ app.add_typer(db.app, name="db")
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        print(f"memstore {version('memstore')}")
+        print(f"memstore {__version__}")
         raise typer.Exit
 
 

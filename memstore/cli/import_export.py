@@ -35,7 +35,7 @@ def import_(
     ] = None,
     untrusted: Annotated[bool, flag("--untrusted", "Facts that only it says wait to be confirmed.")] = False,
 ) -> None:
-    """Take history in: memstore-jsonl, or an export of ChatGPT, Claude, Gemini, OpenAI, LangChain, Slack, WhatsApp…
+    """Take history in: memstore-jsonl, an export of ChatGPT, Claude, Slack …, or sessions of Claude Code and Codex.
 
     What memstore export wrote comes in as it was, with what was made of it, for the users that it names.
 

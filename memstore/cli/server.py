@@ -69,6 +69,34 @@ def mcp(user: UserOption) -> None:
     asyncio.run(serve_stdio(user, common.database))
 
 
+def hook(
+    user: UserOption,
+    budget: Annotated[int, typer.Option("--budget", "-b", min=200, max=2000, metavar="N", help="Of a context.")] = 1000,
+    exclude: Annotated[
+        list[Path] | None, option("FOLDER", "Leave out sessions in this project; may be repeated.")
+    ] = None,
+    event: Annotated[str | None, typer.Argument(help="JSON, as Codex's notify gives it; else stdin has it.")] = None,
+    serve: Annotated[bool, typer.Option("--serve", hidden=True, help="Be the process in the background.")] = False,
+) -> None:
+    """Be a hook of Claude Code or Codex: store each turn, and give each prompt the memory of other sessions.
+
+    It reads a hook's JSON and prints a hook's JSON. Errors go to stderr, with the exit code 0. A process in the
+    background has the store open, stores and derives; it ends after an hour without a hook.
+
+    docs/how-to/coding-agents.md has the settings to paste.
+    """
+    import asyncio
+
+    if serve:
+        from memstore.server.hook import serve as run
+
+        asyncio.run(run(user, common.database, budget=budget, exclude=exclude or ()))
+    else:
+        from memstore.hook import main
+
+        main(sys.argv[sys.argv.index("hook") + 1 :])
+
+
 def _stdio_entry(user: str, database: str | None) -> Json:
     """Return how a client starts this program: it has neither this PATH nor this environment."""
     script = Path(sys.executable).with_name("memstore")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from importlib.metadata import version
+from functools import partial
 from itertools import groupby
 from uuid import UUID
 
 from memstore import ids
 from memstore._compat import run_both, to_thread
+from memstore._version import __version__
 from memstore.context.candidates import (
     ConversationHistory,
     collect_candidates,
@@ -45,7 +45,6 @@ COMPRESSED_WEIGHTS = (
 )
 # Added to the budget that was found to be needed, try by try: nothing at first, as the least of them is wanted.
 STEPS = (*[0] * 8, *(2**n for n in range(10)))
-installed_version = cache(version)  # reads a file
 
 
 async def build_context(
@@ -261,7 +260,7 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
         receipt,
         included=included,
         arguments={name: value for name, value in arguments.items() if value is not None},
-        models={**models, "memstore": installed_version("memstore")},
+        models={**models, "memstore": __version__},
         hints=(f"secrets in what was asked were masked before it was sent: {masked}",) if masked else (),
         conversation_id=request.conversation_id,
     )

@@ -5,16 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from itertools import islice
 from uuid import UUID
 
-from memstore.context.items import TIGHT, Candidates
+from memstore.context.items import TIGHT, Candidates, is_quotation
 from memstore.context.layout import PREVIEW
 from memstore.context.request import ResolvedRequest
+from memstore.context.utterances import (
+    LONGEST as LONGEST_LEANING,
+    answers,
+    is_question,
+    leaned_on,
+    leans,
+    only_comments,
+    says_nothing,
+)
 from memstore.context.visibility import as_seen_by
 from memstore.models import UNIMPORTANT, Chunk, Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
 from memstore.search.ranking import Candidate, best_of_each
 from memstore.search.recall import DEPTH, Query, make_hit, rank_candidates, to_hits
+from memstore.search.signals import asks_for_list
 from memstore.store import chunks, fact_history, facts, messages, summaries
 from memstore.store.chunks import Filters, IndexVersion
 from memstore.store.database import Transaction
@@ -36,6 +47,8 @@ FACTS = 40  # offered to selection
 # Hits are offered for so many tokens of what recent turns leave, of which they have half of a budget where there are
 # enough of them: to read, count and compare a hit takes as long as a recent turn.
 A_HIT, FEWEST_HITS = 30, 40
+AT_ONCE = timedelta(hours=4)  # what was said longer before is of another sitting
+COMMENT = 0.08  # what a hit loses that only comments on what another said, where several things are asked for
 VIEWED_DEPTH = 1000  # candidates of a leg, where a viewer sees some of them only
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
 
@@ -243,24 +256,91 @@ async def _recall(
         for candidates, most in ((best_of_each(ranking.of(Tier.FACTS)), FACTS), (best_of_each(said), count))
     ]
     every = [one for candidates in chosen for one in candidates]
-    texts = await chunks.load_texts(scope, [one.chunk for one in every], as_of, marked=resolved.budget < TIGHT)
+    reads = chunks.read_texts([one.chunk for one in every], as_of, marked=resolved.budget < TIGHT)
+    before = messages.read_before([one.chunk for one in chosen[1] if _may_lean(one.chunk)])
+    *read, said_before = await scope.all_together([*reads, before])
+    texts = {one.id: one for rows in read for one in rows}
     facts, hits = (
         [make_hit(one, texts[one.chunk.item_id]) for one in candidates if one.chunk.item_id in texts]
         for candidates in chosen
     )
     # A question about a time asks for what held then.
     outdated = [hit for hit in hits if texts[hit.id].is_outdated and not hit.parts.get("date")]
+    past = {hit.id for hit in outdated}
+    said_before = [message for message in said_before if message.id not in past]
+    hits, leads, empty = await _complete([hit for hit in hits if hit.id not in past], said_before, scope, resolved)
     gone, scores = await _superseded(scope, [one for one in every if one.chunk.item_id not in texts], resolved)
     facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
-    # A fact that is a message in its own words says nothing beside the message.
-    offered = {hit.id for hit in hits}
-    quoted = [f for f in facts if f.text.startswith(f'{f.speaker}: "') and offered.issuperset(f.sources)]
+    # A fact that is a message in its own words says nothing beside the message. Where several things are asked for, it
+    # stands in place of a message that does not fit.
+    gathers, offered = asks_for_list(query.text), {hit.id for hit in hits}
+    quoted = [] if gathers else [one for one in facts if is_quotation(one) and offered.issuperset(one.sources)]
     unimportant = [fact for fact in facts if fact.importance == UNIMPORTANT]
+    if gathers:
+        hits = sorted(map(_score_comment, hits), key=lambda hit: -hit.score)
     return Candidates(
         pinned=history.pinned,
         facts=[fact for fact in facts if fact not in quoted and fact not in unimportant],
-        hits=[hit for hit in hits if hit not in outdated],
-        left_out=[*gone, *map(_unimportant, unimportant), *map(_outdated, outdated)],
+        hits=hits,
+        leads=leads,
+        gathers=gathers,
+        left_out=[*gone, *map(_unimportant, unimportant), *map(_outdated, outdated), *map(_says_nothing, empty)],
+    )
+
+
+def _may_lean(chunk: Chunk) -> bool:
+    """Whether a chunk is short enough to lean on what was said before, or to say nothing."""
+    return chunk.tier == Tier.MESSAGES and chunk.start == 0 and chunk.stop <= LONGEST_LEANING
+
+
+async def _complete(
+    hits: Sequence[Hit], said_before: Sequence[Message], scope: Transaction, resolved: ResolvedRequest
+) -> tuple[list[Hit], dict[UUID, Hit], list[Hit]]:
+    """Return the hits that say something, what these lean on by their ids, and the hits that say nothing."""
+    names = {word for hit in hits for word in (hit.speaker or "").casefold().split()}
+    before: dict[tuple[UUID | None, int | None], Message] = {
+        (one.conversation_id, one.seq + 1): one for one in said_before
+    }
+    short = [hit for hit in hits if hit.tier == Tier.MESSAGES and hit.start == 0 and len(hit.text) <= LONGEST_LEANING]
+    leads = {
+        hit.id: lead
+        for hit in short
+        if (message := before.get((hit.conversation_id, hit.seq))) and (lead := _lead(message, hit, names))
+    }
+    if resolved.visibility.is_active and leads:
+        visible = {hit.id for hit in await resolved.visibility.hits(scope, [*leads.values()])}
+        leads = {id: lead for id, lead in leads.items() if lead.id in visible}
+    answering = {id for id, lead in leads.items() if is_question(lead.text)}
+    empty = [hit for hit in short if says_nothing(hit.text, names) and not (hit.id in answering and answers(hit.text))]
+    return [hit for hit in hits if hit not in empty], leads, empty
+
+
+def _score_comment(hit: Hit) -> Hit:
+    if hit.tier != Tier.MESSAGES or not only_comments(hit.text):
+        return hit
+    return replace(hit, score=round(hit.score - COMMENT, 6), parts={**hit.parts, "comment": -COMMENT})
+
+
+def _lead(message: Message, hit: Hit, names: Collection[str]) -> Hit | None:
+    text = message.text or ""
+    if hit.occurred_at - message.occurred_at > AT_ONCE or not leans(hit.text):
+        return None
+    span = leaned_on(text, hit.text, names)
+    if span is None:
+        return None
+    start, stop = span
+    return replace(
+        hit,
+        id=message.id,
+        text=text[start:stop],
+        score=0.0,
+        parts={},
+        sources=(message.id,),
+        occurred_at=message.occurred_at,
+        seq=message.seq,
+        role=message.role,
+        speaker=message.name or message.role,
+        start=start,
     )
 
 
@@ -293,6 +373,11 @@ def _unimportant(fact: Hit) -> Decision:
 def _outdated(hit: Hit) -> Decision:
     about = ("hits", str(hit.tier), hit.id, 0, Reason.SUPERSEDED, hit.score, hit.parts)
     return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:PREVIEW])
+
+
+def _says_nothing(hit: Hit) -> Decision:
+    about = ("hits", str(hit.tier), hit.id, 0, Reason.SAYS_NOTHING, hit.score, hit.parts)
+    return Decision(*about, preview=hit.text[:PREVIEW])
 
 
 def _with_score(fact: Hit, score: float) -> Hit:

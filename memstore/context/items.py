@@ -10,7 +10,7 @@ import math
 import re
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -104,6 +104,7 @@ class Candidates:
     `pinned` are facts that are in whatever is asked, as far as they fit; `facts` has those too that answer to the
     question. `sections` are the user's limits and texts. Turns may be blocks that strategies made of them, and
     `compressed` is what those did; turns are `static` where another question would have made the same of them.
+    `leads` are what hits lean on, by the ids of those; a question that `gathers` asks for several things.
     `question` is the message to be answered, with its number where it is one of the conversation's; `ending` are the
     turns after it that must be there too: results of tools that the model waits for. `left_out` are decisions taken.
     """
@@ -117,6 +118,8 @@ class Candidates:
     pinned: Sequence[Hit] = ()
     facts: Sequence[Hit] = ()
     hits: Sequence[Hit] = ()
+    leads: Mapping[UUID, Hit] = field(default_factory=dict)
+    gathers: bool = False
     sections: Sequence[Section] = ()
     left_out: Sequence[Decision] = ()
     compressed: Sequence[Compression] = ()
@@ -155,7 +158,8 @@ class ContextItem:
     """Something that may go into a section; `tokens` is what it is expected to add, below its headers.
 
     A turn `shows` messages; a summary begins at `first_seq`, as a turn does. `pinned` is in whatever is asked, as far
-    as it fits; `sources` are the messages that it was made from. `note` is for the receipt.
+    as it fits; `sources` are the messages that it was made from. `note` is for the receipt. A hit comes with its
+    `lead`, which is what was said before that it leans on.
     """
 
     section: str
@@ -171,6 +175,7 @@ class ContextItem:
     pinned: bool = False
     sources: tuple[UUID, ...] = ()
     under: tuple[SectionHeader, ...] = ()
+    lead: ContextItem | None = None
 
     @cached_property
     def rows(self) -> list[str]:
@@ -197,6 +202,11 @@ def _words(text: str) -> list[str]:
     """
     words = text.casefold().encode("utf-8", "surrogatepass").translate(_ASCII).decode("utf-8", "surrogatepass")
     return (words if text.isascii() else _OTHERS.sub(" ", words)).split()
+
+
+def is_quotation(fact: Hit) -> bool:
+    """Whether a fact is a sentence of a message in its own words."""
+    return fact.text.startswith(f'{fact.speaker}: "')
 
 
 class ItemFactory:
@@ -239,16 +249,17 @@ class ItemFactory:
             for text in section.texts
         ]
 
-    def hits(self, hits: Sequence[Hit]) -> list[ContextItem]:
-        """Return items for hits, each under its day."""
-        items = []
-        for hit in hits:
-            day = f"[{format_day(hit.occurred_at)}]"
-            if day not in self._days:
-                self._days[day] = SectionHeader(day, self._line(day))
-            tokens, under = self._line(hit_line(hit)), (*self._hits, self._days[day])
-            items.append(ContextItem(HITS, hit.tier, hit.id, tokens, hit, hit.text, hit.score, under=under))
-        return items
+    def hits(self, hits: Sequence[Hit], leads: Mapping[UUID, Hit] | None = None) -> list[ContextItem]:
+        """Return items for hits, each under its day, with what it leans on."""
+        return [self._hit(hit, None if leads is None else leads.get(hit.id)) for hit in hits]
+
+    def _hit(self, hit: Hit, lead: Hit | None = None, note: str = "") -> ContextItem:
+        day = f"[{format_day(hit.occurred_at)}]"
+        if day not in self._days:
+            self._days[day] = SectionHeader(day, self._line(day))
+        about = (HITS, hit.tier, hit.id, self._line(hit_line(hit)), hit, hit.text, hit.score)
+        before = None if lead is None else self._hit(lead, note="what the next hit leans on")
+        return ContextItem(*about, note=note, under=(*self._hits, self._days[day]), lead=before)
 
     def _fact(self, fact: Hit, under: tuple[SectionHeader, ...], *, pinned: bool = False) -> ContextItem:
         about = (FACTS, "fact", fact.id, self._line(fact_line(fact)), fact, fact.text, fact.score)

@@ -20,11 +20,13 @@ from memstore.context.items import (
     HITS,
     RECENT,
     SUMMARIES,
+    WHOLE,
     BudgetSpec,
     Candidates,
     ContextItem,
     ItemFactory,
     allowances,
+    merge_sections,
 )
 from memstore.context.selection import (
     Selection,
@@ -37,7 +39,7 @@ from memstore.context.selection import (
 from memstore.errors import BudgetTooSmall
 from memstore.formats import OPENAI, as_openai, memory_messages, turn_messages
 from memstore.formats.parts import CustomSection, Format, PartKind, PromptContent, RenderedPrompt
-from memstore.models import Context, Decision, Hit, Json, Reason, Receipt, Summary, Tier
+from memstore.models import Context, Decision, Hit, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Count, TokenCounter
 from memstore.strategies.base import Block, Turn
 
@@ -55,6 +57,10 @@ RENDERER = 4  # another number gives other bytes of the same items
 LISTED = 24  # of what was left out, the best of each section; the others are counted by reason
 PREVIEW = 160  # characters of what an item says
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+# Where several things are asked for: hits, then facts from other messages, which are the shortest quotations of them.
+# In a small context they are worth more than most of the latest turns.
+GATHERING = (Section(HITS, priority=1),)
+SMALL_GATHERING = (Section(RECENT, weight=0.05), Section(FACTS, weight=0.25), Section(HITS, weight=0.55, priority=1))
 ATTEMPTS = 3  # to use what the estimates were too high by, or to take out what they were too low by
 
 
@@ -90,13 +96,17 @@ class Layout:
         self.static = [section.name for section in own if section.steady]  # at the start of the context
         _, bare = self._written(self._content({}))
         self.room = target.most - bare  # for what is chosen
-        self.plan = allowances(sections, max(0, self.base))
+        self.moves_window = candidates.gathers and self.base < WHOLE
+        if candidates.gathers:
+            sections = merge_sections(SMALL_GATHERING if self.moves_window else GATHERING, sections)
+        self.sections = sections
+        self.plan = allowances(self.sections, max(0, self.base))
         self.factory = factory = ItemFactory(target.counter)
         self.items: dict[str, list[ContextItem]] = {section.name: factory.texts(section) for section in own} | {
             SUMMARIES: factory.summaries(candidates.summaries),
             RECENT: factory.turns(candidates.turns),
             FACTS: factory.facts(candidates.pinned, candidates.facts),
-            HITS: factory.hits(candidates.hits),
+            HITS: factory.hits(candidates.hits, candidates.leads),
         }
         summary_tokens = summary_tokens or sum(item.tokens for item in self.items[SUMMARIES])
         self.summary_tokens = min(summary_tokens, self.plan[SUMMARIES].share)
@@ -105,7 +115,9 @@ class Layout:
     def _select_static(self) -> Selection:
         items, plan = self.items, self.plan
         self._check(required_items(items, plan))
-        return select_static(items, plan, self.static, self.base, self.base - self.room, self.summary_tokens)
+        selection = select_static(items, plan, self.static, self.base, self.base - self.room, self.summary_tokens)
+        selection.is_static = selection.is_static and not self.moves_window
+        return selection
 
     @property
     def shown_from(self) -> int:
@@ -147,7 +159,7 @@ class Layout:
         if self.tokens.kind != "server" or counted <= 0:
             return self.room - (counted - estimated)
         rate = estimated / counted  # estimates of another tokenizer's are wrong by a factor
-        self.plan = allowances(self.candidates.sections, max(0, int(self.base * rate)))
+        self.plan = allowances(self.sections, max(0, int(self.base * rate)))
         return int(self.room * rate)
 
     def _build(self) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from uuid import UUID
 
@@ -28,6 +28,7 @@ from memstore.context.items import (
     Allowance,
     ContextItem,
     SectionHeader,
+    is_quotation,
 )
 from memstore.models import ALWAYS, Reason
 
@@ -62,17 +63,29 @@ class Selection:
         self.chosen: dict[str, list[ContextItem]] = {section: [] for section in WEIGHTS}
         self.tokens = 0
         self.shown: set[UUID] = set()
+        self._hits: dict[UUID | None, str] = {}  # what is in of each message
+        self._leads: dict[UUID | None, ContextItem] = {}  # what hits that are in lean on
         self.oldest = math.inf
         self._inside: set[ContextItem] = set()
         self._taken = Counter[str]()
         self._headers = defaultdict[str, set[SectionHeader]](set)  # of each section; "" has them all
         self._rows: set[str] = set()
         self._unread: list[ContextItem] = []  # whose rows are not among those yet: most selections compare nothing
-        for item in items:
+        for item in sorted(items, key=lambda item: item.section != RECENT):  # these show what hits lean on
             self.add(item)
 
     def add(self, item: ContextItem) -> None:
-        """Choose an item."""
+        """Choose an item, and what it leans on before it."""
+        if lead := self._missing_lead(item):
+            self._leads[lead.id] = lead
+            self._put(lead)
+        self._put(item)
+        if item.section == HITS:
+            self._hits[item.id] = item.text
+            if self._is_led_by(item):
+                self.chosen[HITS].remove(self._leads.pop(item.id))
+
+    def _put(self, item: ContextItem) -> None:
         self.tokens += self.cost(item)
         self._taken[item.section] += self.cost(item, item.section)
         self.chosen.setdefault(item.section, []).append(item)
@@ -86,11 +99,36 @@ class Selection:
 
     def remove(self, *items: ContextItem) -> None:
         """Take chosen items out again."""
-        self._choose([one for chosen in self.chosen.values() for one in chosen if one not in items])
+        self._choose([one for one in self._chosen() if one not in items])
+
+    def _chosen(self, *sections: str) -> Iterator[ContextItem]:
+        """Yield what is chosen, of all or of some sections, but for leads: these come and go with their hits."""
+        for section in sections or self.chosen:
+            yield from (one for one in self.chosen.get(section, ()) if self._leads.get(one.id) is not one)
 
     def cost(self, item: ContextItem, section: str = "") -> int:
         """Return what the item would add now, to all or to its section: itself, and the headers that are not there."""
-        return item.tokens + sum(header.tokens for header in item.under if header not in self._headers[section])
+        headers = self._headers[section]
+        tokens = item.tokens + sum(header.tokens for header in item.under if header not in headers)
+        if lead := self._missing_lead(item):
+            tokens += lead.tokens + sum(
+                one.tokens for one in lead.under if one not in headers and one not in item.under
+            )
+        if self._is_led_by(item):
+            tokens -= self._leads[item.id].tokens
+        return tokens
+
+    def _missing_lead(self, item: ContextItem) -> ContextItem | None:
+        """Return what an item leans on, where neither the recent turns nor a hit shows it."""
+        lead = item.lead
+        if lead is None or lead.id in self.shown or lead.id in self._leads or lead.text in self._hits.get(lead.id, ""):
+            return None
+        return lead
+
+    def _is_led_by(self, item: ContextItem) -> bool:
+        """Whether a sentence of the item is in, since a hit leans on it."""
+        lead = self._leads.get(item.id) if item.section == HITS else None
+        return lead is not None and lead is not item and lead.text in item.text
 
     def taken(self, section: str) -> int:
         """Return what a section's items take, with their headers."""
@@ -105,9 +143,11 @@ class Selection:
         return item.section == HITS and item.id in self.shown
 
     def is_said(self, item: ContextItem) -> bool:
-        """Whether what is chosen has the same fact, as a standing one, or the words of the hit."""
+        """Whether what is chosen has the same fact, as a standing one, the message that it quotes, or a hit's words."""
         if item.section == FACTS:
-            return any(one.id == item.id for one in self.chosen[FACTS])
+            if any(one.id == item.id for one in self.chosen[FACTS]):
+                return True
+            return not item.pinned and self._hits.keys() >= {*item.sources} and is_quotation(item.content)
         if item.section != HITS:
             return False
         for one in self._unread:
@@ -144,7 +184,7 @@ class Selection:
         order = (HITS, FACTS, *custom, SUMMARIES, RECENT) if section is None else (section,)
         for pinned in (False, True):
             for name in order:
-                spare = [one for one in self.chosen.get(name, ()) if one.pinned == pinned and one not in self.required]
+                spare = [one for one in self._chosen(name) if one.pinned == pinned and one not in self.required]
                 if spare:
                     self.remove(spare[-1])
                     self.keep_required()

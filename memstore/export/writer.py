@@ -16,7 +16,6 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 from uuid import UUID
@@ -25,6 +24,7 @@ import numpy as np
 
 from memstore import ids
 from memstore._compat import to_thread
+from memstore._version import __version__
 from memstore.errors import InvalidInput
 from memstore.export.schema import (
     FOOTER,
@@ -68,7 +68,7 @@ async def write_export(
     """
     with _open_target(target) as out:
         lines = _LineWriter(out)
-        header = {"format": FORMAT, "version": VERSION, "memstore": version("memstore")}
+        header = {"format": FORMAT, "version": VERSION, "memstore": __version__}
         header |= {"exported_at": datetime.now(UTC), "derived": derived, "vectors": derived}
         await lines.write(HEADER, header)
         export = _UserExport(lines, derived, progress)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from memstore.models import Chunk, Tier
 from memstore.providers import Vectors
 from memstore.search import signals
-from memstore.search.signals import Corpus, Floats, asks_for_assistant_words, asks_for_overview
+from memstore.search.signals import Corpus, Floats, asks_for_assistant_words, asks_for_list, asks_for_overview
 from memstore.store.user_index import TIERS, Rows, UserIndex
 
 # Worth: the points of evidence recall that ranking loses without the signal, on the dev halves of LoCoMo and BEAM, mean
@@ -44,6 +44,8 @@ WEIGHTS: Mapping[str, float] = {
     # 100K; 0.6 to 0.8 are a plateau.
     "answers": 0.65,
 }
+# In place of those where several things are asked for: each is named by its own word, and not by that of the question.
+LIST_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "lexical": 0.38, "speaker": 0.3, "question": 0.2}
 ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
 BUILT_AT_ONCE = 20
 LATEST = 20
@@ -108,6 +110,7 @@ def rank(
     # the last bits of a sum, which depend on how a matrix is laid out, decide nothing.
     visible = np.arange(len(index)) if visible is None else visible
     around = signals.context_weight(index)
+    weights = LIST_WEIGHTS if asks_for_list(features.text) else WEIGHTS
     lexical, lexical_around = signals.lexical(index, features.terms, corpus, visible)
     values = {
         "lexical": (1 - around) * lexical,
@@ -116,7 +119,7 @@ def rank(
         "date": signals.date(index, features.text),
     }
     if features.vector is None:  # by words alone nearly all chunks are nothing to the question
-        visible = _matching(index, values, visible)
+        visible = _matching(index, values, visible, weights)
     asks_assistant = asks_for_assistant_words(features.text)
     values["role"] = np.zeros(len(index)) if asks_assistant else index.by_person
     values["brevity"] = signals.brevity(index)
@@ -127,8 +130,8 @@ def rank(
     if features.vector is not None:
         rough |= _semantic(index, signals.rough_cosines(index, features.vector), around, slice(None))
     if boosts_answers:
-        rough["answers"] = _answers(index, rough, slice(None))
-    best = rows = _best(index, _sum(rough), visible, depth)
+        rough["answers"] = _answers(index, rough, slice(None), weights)
+    best = rows = _best(index, _sum(rough, weights), visible, depth)
     if boosts_answers:
         rows = np.union1d(best, signals.answered_rows(index, best))
     exact = {name: of_all[rows] for name, of_all in values.items()}
@@ -138,14 +141,16 @@ def rank(
         cosines = signals.cosines(index, features.vector, np.flatnonzero(beside[:-1]))
         exact |= _semantic(index, cosines, around, rows)
     if boosts_answers:
-        exact["answers"] = _answers(index, exact, rows)
+        exact["answers"] = _answers(index, exact, rows, weights)
     chosen = np.isin(rows, best) if boosts_answers else slice(None)
-    parts = {name: np.round(WEIGHTS[name] * exact[name][chosen], 6) for name in WEIGHTS if name in exact}
+    parts = {name: np.round(weight * exact[name][chosen], 6) for name, weight in weights.items() if name in exact}
     return _ranking(index, rows[chosen], parts, depth)
 
 
-def _answers(index: UserIndex, values: Mapping[str, Floats], rows: Rows | slice) -> Floats:
-    return signals.answers(index, _sum(values) - WEIGHTS["role"] * values["role"], rows)
+def _answers(
+    index: UserIndex, values: Mapping[str, Floats], rows: Rows | slice, weights: Mapping[str, float]
+) -> Floats:
+    return signals.answers(index, _sum(values, weights) - weights["role"] * values["role"], rows)
 
 
 def _semantic(index: UserIndex, cosines: Floats, around: Floats, rows: Rows | slice) -> dict[str, Floats]:
@@ -156,17 +161,17 @@ def _semantic(index: UserIndex, cosines: Floats, around: Floats, rows: Rows | sl
     }
 
 
-def _sum(values: Mapping[str, Floats]) -> Floats:
-    """Return the scores: added in the order of `WEIGHTS`, so that every sum is rounded alike."""
-    first, *others = (WEIGHTS[name] * values[name] for name in WEIGHTS if name in values)
+def _sum(values: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
+    """Return the scores: added in the order of the weights, so that every sum is rounded alike."""
+    first, *others = (weight * values[name] for name, weight in weights.items() if name in values)
     total: Floats = sum(others, first)
     return total
 
 
-def _matching(index: UserIndex, values: Mapping[str, Floats], visible: Rows) -> Rows:
+def _matching(index: UserIndex, values: Mapping[str, Floats], visible: Rows, weights: Mapping[str, float]) -> Rows:
     """Return the rows that match anything, and some of what was said last, for questions that match nothing."""
     latest = visible[_order(index, visible, np.zeros(len(visible)))[:LATEST]]
-    return np.union1d(visible[_sum(values)[visible] > 0], latest)
+    return np.union1d(visible[_sum(values, weights)[visible] > 0], latest)
 
 
 def _best(index: UserIndex, scores: Floats, visible: Rows, depth: int) -> Rows:

@@ -247,6 +247,31 @@ _WORDS_OF_ASSISTANT = re.compile(
     r"|你[^。？！?]{0,10}(?:推荐|建议|说过|说的|提到|告诉)",
     re.IGNORECASE,
 )
+# A plural just behind "which"; a count; all of something, or what two share; and what somebody has done so far.
+_PLURAL = r"(?!(?:this|his|was|is|does|has|us|yes|always|\w*(?:ss|us|is))\b)[a-z]{3,}s"
+_LIST = re.compile(
+    rf"\b(?:what|which) (?:[\w+&/-]+ ){{0,3}}?(?:{_PLURAL}|people|children)\b"
+    r"(?= (?:has|have|had|do|does|did|are|were|is|was|can|could|will|would|might|should|in|of|at|for|with|on|[a-z]+ed)"
+    r"\b|[?]|$)"
+    rf"|\b(?:what|which|who) (?:are|were|all)\b(?: [\w'’.-]+){{1,4}}? {_PLURAL}\b"
+    r"|\b(?:what|which|where|who)(?: kinds?| types?| sorts?)?(?: of)?(?: [\w-]+){0,2} (?:has|have)\b"
+    r"|\bhow (?:many|often)\b|\b(?:kinds|types|sorts) of\b|\b(?:both|in common|altogether|so far)\b"
+    r"|\b(?:all|each|every) (?:of|the|my|his|her|their|our)\b|\b(?:list|name|enumerate) (?:all|every|some|my)\b"
+    r"|\bwie (?:viele|oft)\b|\bwelche [\w-]+(?<!ung)(?<!heit)(?<!keit)(?:[snr]|en|e)\b(?= (?:haben|hat|sind|waren)\b)"
+    r"|\bwelche [\w-]+(?<!ung)(?<!heit)(?<!keit)(?:s|n|er)\b|\bwas (?:alles|haben|hat)\b|\bwo überall\b"
+    r"|\b(?:beide[nrms]?|sämtliche[nrms]?|gemeinsam|insgesamt|bisher)\b|\bwas für \w+(?:s|n|er)\b"
+    r"|\balle[ns]? (?:die|der|den|mein|unser|sein|ihr)\w*\b|\b(?:liste|zähle?|nenne?)\b[^.?!]{0,60}\b(?:auf|alle)\b",
+    re.IGNORECASE,
+)
+
+
+def asks_for_list(question: str) -> bool:
+    """Return whether a question asks for several things or a count, by its form, in English or German.
+
+    >>> [asks_for_list(one) for one in ("Which cities did we visit?", "Wie viele Katzen hat Eva?", "Where is my bus?")]
+    [True, True, False]
+    """
+    return _LIST.search(question) is not None
 
 
 def asks_for_overview(question: str) -> bool:

@@ -64,7 +64,7 @@ def prepare(url: str, *, upgrade_old: bool) -> None:
     if found.revision is not None and found.revision > HEAD:
         raise SchemaTooNew(
             f"{describe_url(url)} has schema {found.revision}; this memstore knows up to {HEAD}. "
-            "Upgrade memstore: pip install -U memstore"
+            "Upgrade memstore: pip install -U memstore-llm"
         )
     if found.revision is not None and not upgrade_old:
         raise SchemaOutdated(

@@ -265,6 +265,8 @@ class UserIndex:
         there = places < len(self.embedded)
         there[there] = self.embedded[places[there]] == rows[there]
         places = places[there]
+        if len(self.vectors) == 1:
+            return there, self.vectors[0][places]
         found = np.empty((len(places), self.vectors[0].shape[1]), dtype=np.float32)
         start = 0
         for block in self.vectors:

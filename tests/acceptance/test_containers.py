@@ -6,11 +6,12 @@ import json
 import os
 import re
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,8 @@ from memstore.store.embedded.server import EmbeddedServer
 from tests.command_line import SCRIPT, environment
 from tests.conftest import with_database
 
-DOCKER = Path(__file__).parents[2] / "docker"
+ROOT = Path(__file__).parents[2]
+DOCKER, CHART = ROOT / "docker", ROOT / "deploy" / "helm" / "memstore"
 COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = [name for name, service in SERVICES.items() if service["image"] == "memstore"]
@@ -57,20 +59,28 @@ def variables(service: dict[str, Any], **places: str) -> dict[str, str]:
     return image | json.loads(text) | places
 
 
+def check_command(line: list[str]) -> None:
+    """Read a command line as memstore does."""
+    group, rest = typer.main.get_command(app), line
+    while isinstance(group, typer.core.TyperGroup):
+        _, command, rest = group.resolve_command(typer.Context(group), rest)
+        assert command is not None, line
+        group = command  # type: ignore[assignment]
+    group.make_context(line[0], list(rest))
+
+
+def check_settings(names: Iterable[str]) -> None:
+    own = {name.removeprefix("MEMSTORE_").lower() for name in names if name.startswith("MEMSTORE_")}
+    assert own - {"config"} <= set(Settings.model_fields)
+
+
 def test_services_run_commands_with_settings_that_there_are() -> None:
     assert OURS == ["schema", "worker", "server"]
-    parse = typer.main.get_command(app)
     for name in OURS:
-        own = {key.removeprefix("MEMSTORE_").lower() for key in variables(SERVICES[name]) if key[:8] == "MEMSTORE"}
-        assert own - {"config"} <= set(Settings.model_fields), name
+        check_settings(variables(SERVICES[name]))
         checked = SERVICES[name].get("healthcheck", {}).get("test", [])
         for line in [*commands(SERVICES[name]), *([checked[2:]] if checked else [])]:
-            group, rest = parse, line
-            while isinstance(group, typer.core.TyperGroup):
-                _, command, rest = group.resolve_command(typer.Context(group), rest)
-                assert command is not None, line
-                group = command  # type: ignore[assignment]
-            group.make_context(line[0], list(rest))
+            check_command(line)
 
 
 def test_nobody_is_root_or_open_to_others_and_no_version_floats() -> None:
@@ -81,6 +91,54 @@ def test_nobody_is_root_or_open_to_others_and_no_version_floats() -> None:
         assert "healthcheck" in service or name == "server"  # which has the image's
     for name in OURS:
         assert (SERVICES[name]["read_only"], SERVICES[name]["cap_drop"]) == (True, ["ALL"]), name
+
+
+def rendered(*options: str) -> subprocess.CompletedProcess[str]:
+    command = ["helm", "template", "prod", str(CHART), *options]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.skipif(shutil.which("helm") is None, reason="no helm here")
+def test_the_chart_runs_what_compose_runs_and_nobody_is_root() -> None:
+    urls = [f"--set=database.{login}Url=postgresql://{login}:p@db/memstore" for login in ("owner", "server")]
+    assert subprocess.run(["helm", "lint", "--strict", str(CHART), *urls], capture_output=True).returncode == 0
+    assert "Give database.ownerUrl" in rendered().stderr
+    assert "additional properties 'wokrer'" in rendered(*urls, "--set=wokrer.replicas=2").stderr
+    assert not [
+        one
+        for one in yaml.safe_load_all(rendered("--set=database.existingSecret=mine").stdout)
+        if one["kind"] == "Secret"
+    ]
+    made = rendered(*urls, "--set=server.hosts={a.example,b.example}", "--set=env.MEMSTORE_FACTS_MODEL=none")
+    resources = list(yaml.safe_load_all(made.stdout))
+    pods = {
+        one["metadata"]["labels"]["app.kubernetes.io/component"]: one["spec"]["template"]["spec"]
+        for one in resources
+        if one["kind"] in ("Deployment", "Job")
+    }
+    (secret,) = (one for one in resources if one["kind"] == "Secret")
+    assert set(pods) == {"server", "worker", "migration"}
+    for component, pod in pods.items():
+        (container,) = pod["containers"]
+        assert (pod["securityContext"]["runAsNonRoot"], pod["securityContext"]["runAsUser"]) == (True, 10001)
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        check_settings(one["name"] for one in container["env"])
+        for key in (one["valueFrom"]["secretKeyRef"] for one in container["env"] if "valueFrom" in one):
+            login = "server" if component == "server" else "owner"
+            assert (key["name"], key["key"]) == (secret["metadata"]["name"], f"{login}-url")
+            assert secret["stringData"][key["key"]] == f"postgresql://{login}:p@db/memstore"
+    line = pods["migration"]["containers"][0]["args"][0].replace("$SERVER_LOGIN", "server")
+    assert [shlex.split(one)[1:] for one in line.split("&&")] == commands(SERVICES["schema"])
+    for component in ("server", "worker"):
+        assert [pods[component]["containers"][0]["args"]] == commands(SERVICES[component])
+    server = pods["server"]["containers"][0]
+    assert {"name": "MEMSTORE_SERVER_HOSTS", "value": "a.example,b.example"} in server["env"]
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):  # other hosts are refused
+        assert server[probe]["httpGet"]["httpHeaders"] == [{"name": "Host", "value": "localhost"}]
 
 
 @pytest.fixture(scope="module")

@@ -108,7 +108,7 @@ def test_a_block_that_fails_is_seen(tmp_path: Path) -> None:
 
 def test_every_block_that_looks_like_a_program_is_read_as_one() -> None:
     """`bash`, `py` or a title after the language would else be a block that nobody runs."""
-    known = {*documented.LANGUAGES, "", "ini", "json", "nginx", "sql", "text", "toml", "yaml"}
+    known = {*documented.LANGUAGES, "", "ini", "json", "nginx", "sql", "text", "toml", "ts", "yaml"}
     for name in ALL:
         fences = re.findall(r"^ *(?:```|~~~)(.*)$", (ROOT / name).read_text(encoding="utf-8"), re.M)
         assert set(fences) <= known, name

@@ -19,6 +19,7 @@ import pytest
 
 import memstore
 from memstore.client.store import AsyncMemoryStore
+from tests import documented
 from tests.command_line import Run, environment, variables
 from tests.rest import HASHING, bearer, path, said, serving
 
@@ -41,7 +42,9 @@ def served(url: str, folder: Path, **settings: str) -> Iterator[tuple[subprocess
         )
     try:
         assert process.stdout is not None
-        said = "".join(iter(process.stdout.readline, "}\n")) + "}"
+        said = ""
+        while not said.endswith("}\n") and (line := process.stdout.readline()):
+            said += line
         yield process, json.loads(said)["url"]
     finally:
         process.kill()
@@ -64,6 +67,26 @@ async def test_a_stop_lets_a_request_finish(store: AsyncMemoryStore, monkeypatch
         assert (await under_way).json()["messages"] == 7
         with pytest.raises(httpx.TransportError):
             await client.get("/healthz")
+
+
+def test_the_how_to_page_calls_it_with_curl_and_with_python(url: str, tmp_path: Path) -> None:
+    """Its TypeScript is run by `make test-typescript`."""
+    steps = [one for one in documented.read(ROOT / "docs/how-to/call-over-rest.md").steps if not one.skipped]
+    with served(url, tmp_path) as (_, address):
+        shell, program = (
+            "\n".join(one.code for one in steps if one.language == language).replace("http://127.0.0.1:8377", address)
+            for language in ("sh", "python")
+        )
+        ran = subprocess.run(["bash", "-euo", "pipefail", "-c", shell], capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert "urn:memstore:problem:budget-too-small" in ran.stdout
+        names: dict[str, Any] = {}
+        exec(program, names)
+        names["alice"].close()
+    assert "The user is allergic to peanuts." in [fact["text"] for fact in names["facts"]]
+    assert (names["context"]["budget"], names["refused"]["status"]) == (500, 422)
+    with memstore.open(url, settings=HASHING) as store:  # both sent the same message
+        assert len(store.user("alice").conversation("lisbon").messages()) == 1
 
 
 def test_the_program_serves_stops_and_logs_nothing_that_was_said(url: str, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -39,7 +41,7 @@ async def test_every_page_is_reached_and_has_nothing_that_was_stored_as_script(s
         assert [path for path, page in found.items() if len(page.ids) != len(set(page.ids))] == []
         assert len(found) > 60
         kinds = {part for path in found for part in path.split("?")[0].split("/")[4:5]}
-        assert kinds >= {"conversations", "facts", "messages", "contexts", "recall", "erase", "erasures"}
+        assert kinds >= {"conversations", "facts", "relations", "messages", "contexts", "recall", "erase", "erasures"}
         for name in NAMES:
             assert url_to("users", name) in found
         missing = await client.get(f"/ui/users/plain/facts/{SCRIPT}")
@@ -89,6 +91,25 @@ async def test_links_lead_from_a_fact_to_its_message_and_summary_and_back(store:
         assert seen == [f"m-{number}" for number in range(1, len(told) + 1)]
         message = await read(client, url_to("users", "alice", "messages", said[0].id))
         assert url_to("users", "alice", "facts", fact.id) in message.links
+
+
+async def test_relations_and_lives_lead_to_facts(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    for year, place in ((2019, "Dublin"), (2022, "Cork"), (2025, "Porto")):
+        said = {"role": "user", "content": f"I live in {place}.", "occurred_at": datetime(year, 3, 1, tzinfo=UTC)}
+        await alice.conversation("lives").add_many([said])
+    await alice.conversation("lives").add("user", "My partner is called Tom.")
+    await store.derive()
+    facts = await alice.facts(state="all")
+    async with looking(store) as client:
+        page = await read(client, url_to("users", "alice", "relations"))
+    for name in ("Dublin", "Cork", "Porto", "Tom"):
+        fact = next(one for one in facts if f" {name}." in one.text)
+        assert url_to("users", "alice", "facts", fact.id) in page.links, name
+    graph, _, lives = page.text.partition('id="changed"')
+    assert ("Tom" in graph, "Porto" in graph, "Cork" in graph) == (True, True, False)
+    places = ("Dublin", "1 Mar 2019", "1 Mar 2022", "Cork", "1 Mar 2022", "1 Mar 2025", "Porto", "since")
+    assert re.search(".*".join(places), lives, re.DOTALL)
 
 
 async def test_a_receipt_shows_where_the_tokens_went_and_what_was_left_out(store: AsyncMemoryStore) -> None:

@@ -485,6 +485,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
         ("fact_history", "changes", {"fact_id": some[0]}),
         ("messages", "newest_messages", place | {"before": 2**62, "limit": 10, "role": "user", "as_of": None}),
+        ("messages", "said_at", {"conversation_ids": [place["conversation_id"]] * 20, "seqs": [*range(20)]}),
         ("messages", "known_messages", {"ids": some}),
         ("messages", "take_numbers", {"id": place["conversation_id"], "count": 1}),
         ("messages", "take_numbers_of_several", {"ids": [place["conversation_id"]], "counts": [1]}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
 
 import pytest
@@ -107,3 +108,46 @@ def test_no_filler_is_worth_a_standing_fact() -> None:
         inside = {one.id for one in receipt.included if one.pinned}
         assert inside or receipt.sections["hits"] == 0
     assert inside == {one.id for one in ALWAYS}
+
+
+def test_facts_stand_in_place_of_messages_that_do_not_fit_where_several_things_are_asked_for() -> None:
+    hits, facts = [], []
+    for number in range(1, 9):
+        said = f"Took up hobby{number}. {'Then we talked until the lights went out. ' * 4}"
+        hits.append(Hit(Tier.MESSAGES, UUID(int=number), said, 1 - number / 100, {}, (UUID(int=number),), START))
+        quoted = f'Evan: "Took up hobby{number}."'
+        facts.append(
+            Hit(Tier.FACTS, UUID(int=number + 20), quoted, 0.5, {}, (UUID(int=number),), START, speaker="Evan")
+        )
+    context = compose(Candidates(hits=hits, facts=facts, gathers=True), 200, WordCounter())
+    included = context.receipt.included
+    whole = {one.id for one in included if one.kind == "messages"}
+    told = {UUID(int=one.id.int - 20) for one in included if one.kind == "fact" and one.id}
+    assert whole
+    assert told
+    assert not whole & told  # a fact says nothing beside its message
+    assert whole | told == {hit.id for hit in hits}
+
+
+def test_what_a_hit_leans_on_comes_and_goes_with_it() -> None:
+    question = "Shall we insulate the attic?"
+    asked, answered = (
+        Hit(Tier.MESSAGES, UUID(int=number), text, 0.5, {}, (UUID(int=number),), START)
+        for number, text in ((1, f"Hello Ben! {question}"), (2, "No, this is not necessary."))
+    )
+    factory = ItemFactory(WordCounter())
+    answer, whole = factory.hits([answered, asked], {answered.id: replace(asked, text=question, start=11)})
+    selection = Selection()
+    selection.add(answer)
+    assert [item.text for item in selection.chosen["hits"]] == [question, answered.text]
+    selection.add(whole)  # has it
+    assert [item.text for item in selection.chosen["hits"]] == [answered.text, asked.text]
+    alone = Selection()
+    for item in (whole, answer):
+        alone.add(item)
+    assert selection.tokens == alone.tokens
+    selection.remove(whole)
+    assert [item.text for item in selection.chosen["hits"]] == [question, answered.text]
+    assert selection.drop()
+    assert not selection.chosen["hits"]
+    assert selection.tokens == 0

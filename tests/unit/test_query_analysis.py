@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memstore.search.recall import to_first_person
-from memstore.search.signals import NamedDate, asks_for_assistant_words, asks_for_overview, named_dates
+from memstore.search.signals import NamedDate, asks_for_assistant_words, asks_for_list, asks_for_overview, named_dates
 
 
 @pytest.mark.parametrize(
@@ -76,3 +76,28 @@ def test_speakers_are_spoken_for_in_english(question: str, told: str) -> None:
 )
 def test_dates_are_read_in_the_languages_that_facts_are(text: str, found: list[NamedDate]) -> None:
     assert named_dates(text) == found
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("What hobbies does Evan have?", True),
+        ("Which cities have both visited?", True),
+        ("how many car shows did I go to?", True),
+        ("What are my daughters' favourite animals?", True),
+        ("Where has she lived so far?", True),
+        ("Name all of the people we invited.", True),
+        ("Welche Städte haben beide besucht?", True),
+        ("Wie oft war ich beim Zahnarzt?", True),
+        ("Was haben wir bisher beschlossen?", True),
+        ("Zähle die Bücher auf, die ich gelesen habe.", True),
+        ("What is my dentist's name?", False),
+        ("Which bus was late?", False),
+        ("When was the last meeting?", False),
+        ("What does this cost?", False),
+        ("Welche Zeitung lese ich?", False),
+        ("Wo wohnt Eva?", False),
+    ],
+)
+def test_several_things_are_asked_for_by_the_form_of_the_question(question: str, wanted: bool) -> None:
+    assert asks_for_list(question) is wanted

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
-from importlib.metadata import version
+from functools import partial
 from itertools import groupby
 from uuid import UUID
 
@@ -19,6 +18,7 @@ from memstore._sync.store import erasure, receipts, summaries
 from memstore._sync.store.chunks import model_id
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.summaries import Outline
+from memstore._version import __version__
 from memstore.context.items import BudgetSpec, Candidates, merge_sections
 from memstore.context.layout import Layout, room_for_sections
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
@@ -41,7 +41,6 @@ COMPRESSED_WEIGHTS = (
 )
 # Added to the budget that was found to be needed, try by try: nothing at first, as the least of them is wanted.
 STEPS = (*[0] * 8, *(2**n for n in range(10)))
-installed_version = cache(version)  # reads a file
 
 
 def build_context(
@@ -257,7 +256,7 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
         receipt,
         included=included,
         arguments={name: value for name, value in arguments.items() if value is not None},
-        models={**models, "memstore": installed_version("memstore")},
+        models={**models, "memstore": __version__},
         hints=(f"secrets in what was asked were masked before it was sent: {masked}",) if masked else (),
         conversation_id=request.conversation_id,
     )

@@ -17,7 +17,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 from uuid import UUID
@@ -27,6 +26,7 @@ import numpy as np
 from memstore import ids
 from memstore._sync.store import archive
 from memstore._sync.store.database import Database, Transaction
+from memstore._version import __version__
 from memstore.errors import InvalidInput
 from memstore.export.schema import (
     FOOTER,
@@ -68,7 +68,7 @@ def write_export(
     """
     with _open_target(target) as out:
         lines = _LineWriter(out)
-        header = {"format": FORMAT, "version": VERSION, "memstore": version("memstore")}
+        header = {"format": FORMAT, "version": VERSION, "memstore": __version__}
         header |= {"exported_at": datetime.now(UTC), "derived": derived, "vectors": derived}
         lines.write(HEADER, header)
         export = _UserExport(lines, derived, progress)

@@ -266,19 +266,23 @@ SAID = {Tier.MESSAGES: SQL["messages_said"], Tier.SUMMARIES: SQL["summaries_said
 MARKED = SAID | {Tier.MESSAGES: SQL["messages_marked"], Tier.SUMMARIES: SQL["summaries_marked"]}
 
 
-def load_texts(
-    scope: Transaction, found: Sequence[Chunk], as_of: datetime | None = None, *, marked: bool = False
-) -> dict[UUID, ItemText]:
-    """Return what the items of chunks say; items that are gone, or facts that were not active, are left out.
+def read_texts(
+    found: Sequence[Chunk], as_of: datetime | None = None, *, marked: bool = False
+) -> list[Read[list[ItemText]]]:
+    """Return the reads of what the items of chunks say; items that are gone, or facts not active then, are left out.
 
     What is outdated is `marked` where that is asked for.
     """
-    reads = [
+    return [
         read_all(statement, ItemText, item_ids=wanted, as_of=as_of)
         for tier, statement in (MARKED if marked else SAID).items()
         if (wanted := [one.item_id for one in found if one.tier == tier])
     ]
-    return {one.id: one for rows in scope.all_together(reads) for one in rows}
+
+
+def load_texts(scope: Transaction, found: Sequence[Chunk], as_of: datetime | None = None) -> dict[UUID, ItemText]:
+    """Return what `read_texts` reads, by the ids of the items."""
+    return {one.id: one for rows in scope.all_together(read_texts(found, as_of)) for one in rows}
 
 
 def load_sources(scope: Transaction, summaries: Sequence[UUID], facts: Sequence[UUID]) -> dict[UUID, tuple[UUID, ...]]:

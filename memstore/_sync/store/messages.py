@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 
 from memstore._sync.store.database import Database, Read, Transaction, read_all, read_one, row_builder
 from memstore.ids import uuid7
-from memstore.models import Conversation, EventType, Json, Message
+from memstore.models import Chunk, Conversation, EventType, Json, Message
 from memstore.store.sql import statements
 
 SQL = statements("messages")
@@ -201,6 +201,12 @@ def read_newest(
     """
     values = {"conversation_id": conversation, "before": before, "limit": limit, "as_of": as_of}
     return read_all(SQL["newest_messages"], MESSAGE, **values, role=role and str(role))
+
+
+def read_before(found: Sequence[Chunk]) -> Read[list[Message]]:
+    """Return the read of what a person or an assistant said just before the message of each chunk."""
+    conversations, seqs = [one.conversation_id for one in found], [(one.seq or 0) - 1 for one in found]
+    return read_all(SQL["said_at"], MESSAGE, conversation_ids=conversations, seqs=seqs)
 
 
 def newest(

@@ -166,7 +166,7 @@ def is_current(state: QueueState, url: str) -> bool:
     if state.made and state.version > _newest():
         raise SchemaTooNew(
             f"{describe_url(url)} has a queue of procrastinate {state.version}; the installed one knows up to "
-            f"{_newest()}. Upgrade it: pip install -U memstore procrastinate"
+            f"{_newest()}. Upgrade it: pip install -U memstore-llm procrastinate"
         )
     return state.made and state.version == _newest()
 

@@ -24,6 +24,7 @@ from .base import (
 )
 from .chatgpt import ChatGPT
 from .claude import Claude
+from .coding_agents import ClaudeCode, Codex
 from .files import ImportProblem as ImportProblem, check_file, is_zip, list_names, printable, size_of as size_of
 from .gemini import Gemini
 from .jsonl import Jsonl
@@ -36,6 +37,8 @@ IMPORTERS: tuple[type[Importer], ...] = (
     Jsonl,
     ChatGPT,
     Claude,
+    ClaudeCode,
+    Codex,
     Gemini,
     OpenAIChats,
     LangChain,

@@ -34,11 +34,11 @@ class Jsonl(Importer):
 
     @classmethod
     def sniff(cls, path: Path) -> float:
-        """Return 1 for a head with a message, less where its keys are not all there, a little for the name alone."""
+        """Return 0.99 for a head with a message, less where its keys are not all there, a little for the name alone."""
         head = first_head(path, cls.files)
         keys = find_keys(head) if head.startswith(b"{") else set()
         if {"conversation", "role"} <= keys:
-            return 1.0
+            return 0.99  # so may a session of Claude Code, by arguments of tools
         if {"role", "content"} <= keys:
             return 0.5
         return 0.2 if path.is_file() and path.name.lower().endswith(SUFFIXES) else 0.0

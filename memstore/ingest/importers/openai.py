@@ -28,6 +28,7 @@ _IGNORED = {
     "tool_call": "calls of tools",
     "server_tool_use": "calls of tools",
     "tool_result": "results of tools",
+    "web_search_tool_result": "results of tools",
 }
 _KINDS = {
     "image_url": "image",

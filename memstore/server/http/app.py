@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from http import HTTPMethod
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Depends, FastAPI
@@ -16,6 +15,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from memstore._version import __version__
 from memstore.client.store import AsyncMemoryStore
 from memstore.errors import MemstoreError
 from memstore.server.http import conversations, memory, operations
@@ -67,7 +67,7 @@ def create_app(
     app = ProblemAPI(
         title="memstore",
         summary=SUMMARY,
-        version=version("memstore"),
+        version=__version__,
         docs_url=None,  # its pages load scripts from elsewhere
         redoc_url=None,
         # Its spans have paths and questions, and its log what was refused.

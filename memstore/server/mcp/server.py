@@ -8,7 +8,6 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from importlib.metadata import version
 from typing import Any
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -20,6 +19,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from starlette.types import Receive, Scope, Send
 
+from memstore._version import __version__
 from memstore.client.store import AsyncMemoryStore
 from memstore.derive.facts.guidelines import Guidelines
 from memstore.errors import DatabaseUnreachable, EmbeddedError, InvalidInput, MemstoreError
@@ -56,7 +56,7 @@ class MemoryServer(MCPServer[None]):
         super().__init__(
             "memstore",
             title="memstore",
-            version=version("memstore"),
+            version=__version__,
             instructions=INSTRUCTIONS + _describe_guidelines(store.settings),
             tools=TOOLS,
             lifespan=_close_background,

@@ -6,7 +6,6 @@ import json
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
-from importlib.metadata import version
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 from uuid import UUID
@@ -16,6 +15,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from memstore._version import __version__
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.server.http.dependencies import Principal, decode_cursor, encode_cursor
@@ -145,4 +145,4 @@ def _cursor(*position: object) -> str:
 
 
 def _asset(name: str) -> str:
-    return f"{UI}/static/{name}?v={version('memstore')}"
+    return f"{UI}/static/{name}?v={__version__}"

@@ -178,6 +178,12 @@ CROSS JOIN LATERAL (
 ) AS c
 WHERE m.user_id = %(user_id)s AND m.id = ANY(%(ids)s::uuid[])
 
+-- said_at --
+-- What a person or an assistant said at these places in conversations.
+SELECT m.* FROM unnest(%(conversation_ids)s::uuid[], %(seqs)s::bigint[]) AS place (conversation_id, seq)
+JOIN messages m ON m.user_id = %(user_id)s AND m.conversation_id = place.conversation_id AND m.seq = place.seq
+WHERE m.role IN ('user', 'assistant')
+
 -- roles --
 -- How many messages of each role a stretch has, and their tokens.
 SELECT role, count(*) AS messages, coalesce(sum(tokens), 0)::bigint AS tokens

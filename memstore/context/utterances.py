@@ -1,0 +1,125 @@
+"""Utterances: which of them say something alone, and which lean on the one before.
+
+Talk is in pieces: "No, this is not necessary." means nothing without the question it answers, and "Sounds great!" means
+nothing anywhere. All is judged by form, in English and German, without a model. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from memstore.derive.chunking import sentences
+from memstore.store.tokenize import terms
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Words of greetings, thanks, praise, assent and leave, and those that stand between them. A text of these alone says
+# nothing: what it is about stands elsewhere.
+_PHATIC = _words(
+    "a about absolutely again agree ah all also always amazing an and any anytime appreciate are as at aw awesome aww"
+    " be beautiful been best bet better bit bye can can't care catch chat check cheers congrats congratulations cool"
+    " could couldn't course cute day definitely did do does doing don't enjoy enjoyed enjoying ever everything exactly"
+    " excellent excited exciting fabulous fantastic feel feels fine for forward fun get getting glad go going gonna"
+    " good gorgeous got gotta great haha happy has have having hear hello her here hey hi him hope how i i'd i'll i'm"
+    " i've idea if impressive in incredible indeed inspiring interesting is isn't it it'll it's job just keep kind"
+    " know later let let's like lol look looking looks lot lots lovely luck man many me meet mind more morning much"
+    " neat need nice night no nope now of oh ok okay on one out perfect please pleasure pretty problem proud pumped"
+    " really right same see seeing seems share sharing she so some soon sorry sound sounds special stay stoked stuff"
+    " such super support sure sweet take talk telling terrific thank thanks that that'd that's the them there they"
+    " they're thing things think this those thrilled time to too totally true try type up very wait wanna want was way"
+    " welcome well what what's when will wish with wonderful wonders worries would wow ya yay yea yeah yep yes you"
+    " you'd you'll you're you've your yours yourself yum"
+    " aber ach alles also au auch auf bald bedanke bei bestimmt bin bis bist bitte cool da danke das dein deine dem"
+    " den der dich die dir du echt ehrlich ein eine einfach er es euch fein freue freut froh für ganz genau gern gerne"
+    " glückwunsch gut gute guten gutes hab habe haha hallo hast herzlichen hey hi hören ich ihr immer in ist ja jetzt"
+    " kein keine klar klasse klingt lieb liebe lieben macht mal mein mich mir mit na nein nett nicht noch nur oh okay"
+    " perfekt prima problem richtig sagen schade schon schön schöne schönen schöner schönes sehen sehr sein sich"
+    " sicher sie sieht so spaß stimmt super tag tja toll tolle tolles total tschüss und uns viel viele vielen voll von"
+    " war warum was weiter wie wir wird wirklich wunderbar wünsche zu zum zur"
+)
+_FIRST_PERSON = re.compile(
+    r"\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|we'll|my|our|me|us|ich|wir|mein\w*|unser\w*|mir|uns)\b", re.IGNORECASE
+)
+# One's own things are told of, however short: "I love my job!"
+_OWN = re.compile(r"\b(?:my|mine|our|ours|meine?[mnrs]?|unser\w*)\b", re.IGNORECASE)
+_ANSWERS = (
+    "yes|yeah|yea|yep|yup|no|nope|nah|not|never|sure|absolutely|definitely|exactly|of course|both|neither|either|maybe"
+    "|probably|ja|jo|nein|nee|doch|nie|niemals|genau|klar|sicher|natürlich|beide|keine?r?s?|vielleicht"
+)
+_ANSWER = re.compile(rf"\W*(?:{_ANSWERS})\b", re.IGNORECASE)
+_REFERS = re.compile(
+    r"\W*(?:(?:oh|and|but|well|so|because|cause|und|aber|also|na|weil)\b\W*)?"
+    r"(?:it|that|this|these|those|they|them|he|she|one|same|such|es|das|dies\w*|er|sie|dort|damit|davon|darauf|dafür"
+    r"|that's|it's|they're)\b",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\W*(?:(?:about|around|only|just|etwa|ungefähr|nur|um|at|in|on|am)\s+)?\d")
+_QUESTION_MARKS = ("?", "？", "؟")
+SHORT, FRAGMENT = 16, 5  # words of an utterance that may lean on the one before, and of one that always does
+FEW = 3  # terms of one that leans on a statement, too
+LONGEST = 120  # characters of what leans, and of what is leaned on
+READ = 1000  # characters before what leans that are looked at
+
+
+def says_nothing(text: str, names: Collection[str] = ()) -> bool:
+    """Return whether a text is nothing but greeting, thanks, praise, assent or leave; `names` are who may be named.
+
+    >>> [says_nothing(one) for one in ("Wie schön!", "Sounds great, thanks!", "I love my job!", "Sounds like rain.")]
+    [True, True, False, False]
+    """
+    if _OWN.search(text):
+        return False
+    words = _WORD.findall(text.lower().replace("’", "'"))
+    return bool(words) and all(word in _PHATIC or word in names for word in words)
+
+
+def leans(text: str) -> bool:
+    """Return whether an utterance leans on the one before: short, and it begins as an answer does or is a fragment.
+
+    >>> [leans(one) for one in ("No, this is not necessary.", "In Porto.", "I moved to Porto with my sister in May.")]
+    [True, True, False]
+    """
+    words = len(_WORD.findall(text))
+    if words > SHORT or is_question(text):
+        return False
+    return words <= FRAGMENT or any(one.match(text) for one in (_ANSWER, _REFERS, _NUMBER))
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text ends with a question."""
+    return text.rstrip("\"'”’)»* ").endswith(_QUESTION_MARKS)
+
+
+def answers(text: str) -> bool:
+    """Return whether an utterance begins as an answer to a question of yes or no."""
+    return _ANSWER.match(text) is not None
+
+
+def leaned_on(before: str, text: str, names: Collection[str] = ()) -> tuple[int, int] | None:
+    """Return where in what was said before a text the sentence stands that the text leans on.
+
+    Its last question; to a text of few words its last sentence that says anything. Of a long one it is the end.
+    """
+    skipped = max(0, len(before) - READ)
+    spans = [(skipped + start, skipped + stop) for start, stop in sentences(before[skipped:])]
+    asked = next((span for span in reversed(spans) if is_question(before[slice(*span)])), None)
+    if asked is None and len(terms(text)) <= FEW:
+        asked = next((span for span in reversed(spans) if not says_nothing(before[slice(*span)], names)), None)
+    if asked is None:
+        return None
+    start, stop = asked
+    if stop - start > LONGEST:
+        blank = before.find(" ", stop - LONGEST, stop)
+        start = stop - LONGEST if blank < 0 else blank + 1
+    return start, stop
+
+
+def only_comments(text: str) -> bool:
+    """Return whether a text tells nothing of who says it: no first person, no number, nothing shown in brackets."""
+    return not (_FIRST_PERSON.search(text) or "[" in text or any(map(str.isdecimal, text)))

@@ -1,0 +1,151 @@
+"""Sessions of Claude Code and Codex, as both write them to disk: JSON Lines that only grow.
+
+    ~/.claude/projects/PROJECT/SESSION.jsonl      {"type": "user", "uuid", "sessionId", "cwd", "timestamp", "message"}
+    ~/.codex/sessions/2026/11/24/rollout-….jsonl  {"type": "response_item", "timestamp", "payload": {"type": "message"}}
+
+A session is a conversation, named by its id and titled by its folder. Its messages are those of the person and of the
+assistant. Ignored and counted: calls of tools and their results, thoughts, messages of subagents, summaries of a
+session that became too long, copies in a forked session of Claude Code, and notices that the programs put into messages
+of the person, such as reminders, output of commands and AGENTS.md. No line ever changes, so a file that grew adds only
+new messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from .base import IgnoredContent, Importer, ImportItem, Message, make_storable, time_or_none
+from .files import OpenFile, find_keys
+from .openai import content_text
+
+NOTICES = IgnoredContent("notices of the program")
+SUBAGENTS = IgnoredContent("messages of subagents")
+ROLES = ("user", "assistant")
+# Notices in a message of a person, each from the beginning of a line to the end of its element.
+_ELEMENT = re.compile(
+    r"^[ \t]*<(system-reminder|user-prompt-submit-hook|task-notification|(?:local-command|command|bash)-[a-z]+|"
+    r"ide_[a-z_]+|environment_context|user_instructions|INSTRUCTIONS|turn_aborted|user_shell_command|user_action|"
+    r"subagent_notification|skill)\b[^>\n]*>",
+    re.MULTILINE,
+)
+_LINE = re.compile(
+    r"^(?:\[Request interrupted by user[^\]\n]*\]|# AGENTS\.md instructions for .*|"
+    r"Caveat: The messages below were .*)$",
+    re.MULTILINE,
+)
+_EDITOR = re.compile(
+    r"\A# (?:Context from my IDE setup|Files mentioned by the user):\n.*?^## My request for Codex:", re.S | re.M
+)
+
+
+class ClaudeCode(Importer):
+    """Sessions of Claude Code."""
+
+    name = "claude-code"
+    advice = "it may still be written: import it again"
+    files = re.compile(r"(?:.*/)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")  # not agent-….jsonl
+
+    @staticmethod
+    def likeness(head: bytes) -> float:
+        """Return 1 for lines with Claude Code's keys, less where only some of them are there."""
+        keys = find_keys(head) if head.startswith(b"{") else set()
+        if keys.issuperset(("sessionId", "parentUuid", "uuid")):
+            return 1.0
+        return 0.6 if "type" in keys and keys & {"sessionId", "leafUuid", "messageId"} else 0.0
+
+    def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
+        """Yield the message of a line, or what of it is ignored."""
+        role, said, queued = value.get("type"), value.get("message") or {}, value.get("attachment") or {}
+        if queued.get("type") == "queued_command" and queued.get("commandMode", "prompt") == "prompt":
+            role, said = "user", {"content": queued.get("prompt")}  # typed while the assistant worked
+        origin = value.get("origin") or queued.get("origin") or {}
+        if value.get("isSidechain"):
+            yield SUBAGENTS
+        elif value.get("isCompactSummary"):
+            yield IgnoredContent("summaries of the session")
+        elif value.get("forkedFrom"):
+            yield IgnoredContent("copies of another session")
+        elif (
+            role not in ROLES
+            or value.get("isMeta")
+            or value.get("isApiErrorMessage")
+            or said.get("model") == "<synthetic>"
+            or origin.get("kind", "human") != "human"
+        ):
+            yield NOTICES
+        else:
+            messages, said_at = _convert(role, said.get("content"), value["uuid"]), time_or_none(value.get("timestamp"))
+            title = value.get("cwd")
+            yield from self.records(messages, where, value["sessionId"], said_at, title=title, channel=self.name)
+
+
+class Codex(Importer):
+    """Sessions of Codex, which are known by their place: its lines have no ids."""
+
+    name = "codex"
+    advice = ClaudeCode.advice
+    files = re.compile(r"(?:.*/)?rollout-[^/]*\.jsonl")
+
+    @staticmethod
+    def likeness(head: bytes) -> float:
+        """Return 1 for lines with Codex's keys that begin with those of a session."""
+        is_session = head.startswith(b"{") and b'"session_meta"' in head[:1000]
+        return 1.0 if is_session and find_keys(head).issuperset(("timestamp", "type", "payload")) else 0.0
+
+    def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
+        """Yield what one session holds."""
+        self._session: dict[str, Any] = {}
+        self._messages = 0
+        yield from super().read_file(file)
+
+    def convert(self, value: dict[str, Any], where: str) -> Iterator[ImportItem]:
+        """Yield the message of a line, or what of it is ignored."""
+        item = value.get("payload") or {}
+        kind = str(item.get("type"))
+        if value["type"] == "session_meta":
+            self._session = self._session or item  # in a fork those of other sessions follow
+        elif value["type"] != "response_item":
+            yield NOTICES
+        elif kind == "message":
+            self._messages += 1
+            session = self._session
+            if isinstance(session.get("source"), dict):  # {"subagent": …}; of a person's it is a name, such as "cli"
+                yield SUBAGENTS
+            elif item.get("role") not in ROLES:
+                yield NOTICES
+            else:
+                key, said_at = f"message:{self._messages}", time_or_none(value.get("timestamp"))
+                messages, title = _convert(item["role"], item.get("content"), key), session.get("cwd")
+                yield from self.records(messages, where, session["id"], said_at, title=title, channel=self.name)
+        elif kind == "reasoning":
+            yield IgnoredContent("thoughts of the model")
+        else:
+            yield IgnoredContent("results of tools" if kind.endswith("_output") else "calls of tools")
+
+
+def _convert(role: str, content: Any, external_id: str) -> Iterator[Message | IgnoredContent]:
+    text, ignored = content_text(content)
+    yield from ignored
+    text, metadata = make_storable(_remove_notices(text) if role == "user" else text)
+    if text.strip():
+        yield {"role": role, "content": text.strip(), "external_id": external_id, "metadata": metadata}
+    elif not ignored:
+        yield NOTICES
+
+
+def _remove_notices(text: str) -> str:
+    """Return a person's message without notices; an element that never ends is the person's own."""
+    kept, at, endless = [], 0, set[str]()
+    for element in _ELEMENT.finditer(text):
+        tag = f"</{element[1]}>"
+        if element.start() < at or tag in endless:
+            continue
+        end = text.find(tag, element.end())
+        if end < 0:
+            endless.add(tag)
+        else:
+            kept.append(text[at : element.start()])
+            at = end + len(tag)
+    return _LINE.sub("", _EDITOR.sub("", "".join([*kept, text[at:]])))

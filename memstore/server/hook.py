@@ -1,0 +1,202 @@
+"""The process behind `memstore.hook`: it gives a prompt its context, and stores the turns of coding agents.
+
+It keeps the store open, and with it an embedded Postgres, until an hour passes without a hook. A turn is stored by
+importing the session's file again, which adds only new messages; then what is pending is derived. Prompts are answered
+meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from memstore.client.store import AsyncMemoryStore
+from memstore.client.user import AsyncUserScope
+from memstore.errors import InvalidInput, MemstoreError
+from memstore.formats import PlainText, PromptContent, RenderedPrompt
+from memstore.hook import PROMPT, VERSION
+from memstore.models import Message, Receipt, Tier
+from memstore.store.embedded.folder import EXCLUSIVE, Account, FolderLock
+from memstore.text import INVALID_CHARS
+
+IDLE_SECONDS = 3600.0
+RETRY_SECONDS = 60.0  # until a turn is stored that could not be
+# A hook may run before the answer is in the session's file: so long it is waited for.
+FLUSH_SECONDS, LONGEST_FLUSH = 1.0, 20.0
+TAIL = 1 << 20  # bytes of the file in which it is looked for
+LONGEST_EVENT = 1 << 26
+LONGEST_QUERY = 1000  # characters of a prompt: its beginning and its end
+INTRODUCTION = "From memstore, of earlier sessions with this person:"
+VIEWER = "coding agent"  # who gets the contexts; receipts name it
+
+logger = logging.getLogger("memstore")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryText:
+    """A context as one text, without the question: the session has that itself."""
+
+    name: ClassVar[str] = "memory"
+
+    def render(self, content: PromptContent) -> RenderedPrompt:
+        """Return the context as a text."""
+        return PlainText().render(replace(content, question=None))
+
+
+class HookServer:
+    """Answers the hooks of one user, through a socket in the current folder."""
+
+    def __init__(self, store: AsyncMemoryStore, user: str, *, budget: int, exclude: Sequence[Path]) -> None:
+        self._store, self._name, self._budget = store, user, budget
+        self._user: AsyncUserScope = store.user(user)
+        self._exclude = [folder.expanduser().resolve() for folder in exclude]
+        self._shown: dict[str, set[object]] = {}  # ids and places of the messages that each session got
+        self._asked = asyncio.Event()
+        self._last_asked = time.monotonic()
+
+    async def run(self) -> None:
+        """Answer and store until an hour passes without a hook."""
+        await self._context({"prompt": "What do we use?"}, "hook")  # loads the embedder and what is searched
+        pending = True  # an earlier process may have left something
+        async with await asyncio.start_unix_server(self._answer, f"{VERSION}.socket", limit=LONGEST_EVENT):
+            await asyncio.sleep(FLUSH_SECONDS)  # a prompt may wait that had to start this process
+            while time.monotonic() < self._last_asked + IDLE_SECONDS:
+                self._asked.clear()
+                stored, seconds = await self._store_turns()
+                if stored or pending:
+                    pending = not await self._derive()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._asked.wait(), seconds)
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._last_asked = time.monotonic()
+        self._asked.set()
+        answer, receipt, session = dict[str, str | None](context=None), None, ""
+        try:
+            event = json.loads(await reader.readline())
+            session = str(event.get("session_id"))
+            if event.get("hook_event_name") == PROMPT:
+                answer["context"], receipt = await self._context(event, session)
+            elif event.get("hook_event_name") == "SessionStart":
+                self._shown.pop(session, None)  # it begins, or was compacted
+        except Exception as error:  # the hook says it, where the person sees it
+            answer["error"] = f"{type(error).__name__}: {error}"
+        with suppress(ConnectionError):
+            writer.write(json.dumps(answer).encode() + b"\n")
+            await writer.drain()
+        writer.close()
+        if receipt is not None:
+            await self._remember_shown(session, receipt)
+
+    async def _context(self, event: dict[str, Any], session: str) -> tuple[str | None, Receipt | None]:
+        """Return the memory of other sessions for a prompt, without items that this session got before."""
+        prompt = INVALID_CHARS.sub("", str(event["prompt"])).strip()
+        if not prompt or self._is_excluded(event) or event.get("agent_id"):  # a subagent's
+            return None, None
+        if len(prompt) > LONGEST_QUERY:
+            prompt = f"{prompt[: LONGEST_QUERY // 2]} {prompt[-LONGEST_QUERY // 2 :]}"
+        conversation = self._user.conversation(session)
+        shown = self._shown.setdefault(session, set())
+
+        def is_new(message: Message, viewer: str) -> bool:
+            place = (message.conversation_id, message.seq)
+            return message.conversation_id != conversation.id and message.id not in shown and place not in shown
+
+        context = await conversation.context(
+            prompt,
+            budget=self._budget,
+            reserve=0,
+            system=INTRODUCTION,
+            strategy=[],
+            viewer=VIEWER,
+            visibility=is_new,
+            format=MemoryText(),
+        )
+        if not any(context.receipt.sections.get(name) for name in ("facts", "hits")):
+            return None, None
+        return context.text, context.receipt
+
+    async def _remember_shown(self, session: str, receipt: Receipt) -> None:
+        shown = self._shown.setdefault(session, set())
+        ids = {kind: [one.id for one in receipt.included if one.kind == kind and one.id] for kind in ("fact", *Tier)}
+        shown.update(ids[Tier.MESSAGES])
+        for fact in await self._user.facts(ids=ids["fact"]):
+            shown.update(fact.sources)
+        for id in ids[Tier.SUMMARIES]:
+            with suppress(MemstoreError):  # it may have been made anew meanwhile
+                summary = await self._user.summary(id)
+                shown.add((summary.conversation_id, summary.from_seq))  # a summary is seen where all messages are
+
+    def _is_excluded(self, event: dict[str, Any]) -> bool:
+        folder = Path(event.get("cwd") or "/").resolve()
+        return any(folder.is_relative_to(excluded) for excluded in self._exclude)
+
+    async def _store_turns(self) -> tuple[int, float]:
+        """Store the turns that are due; return how many messages are new, and when to look again."""
+        stored, seconds = 0, IDLE_SECONDS
+        for file in Path.cwd().glob("*.json"):
+            if _is_due(file):
+                file.replace(file.with_suffix(".taken"))  # a later turn of the session gets a file of its own
+            else:
+                seconds = FLUSH_SECONDS
+        for file in Path.cwd().glob("*.taken"):
+            try:
+                event = json.loads(file.read_bytes())
+                if not self._is_excluded(event):
+                    stored += (await self._store.import_file(_session_file(event), user=self._name)).new
+            except InvalidInput as error:  # such as a file that is gone, or holds no session
+                logger.warning("a turn was not stored: %s", error)
+            except Exception as error:  # whatever it is, other turns are stored, and this one is tried again
+                logger.warning("a turn is not stored yet: %s", error)
+                seconds = min(seconds, RETRY_SECONDS)
+                continue
+            file.unlink(missing_ok=True)
+        return stored, seconds
+
+    async def _derive(self) -> bool:
+        try:
+            report = await self._store.derive(user=self._name)
+        except Exception as error:  # it costs what a prompt would have found; the next turn tries again
+            logger.warning("not derived: %s", error)
+            return False
+        for problem in (*report.failed, *report.waiting):
+            logger.warning("not derived yet: %s", problem)
+        return True
+
+
+def _is_due(file: Path) -> bool:
+    """Return whether the last answer of a turn is in the session's file, or was waited for long enough."""
+    event, age = json.loads(file.read_bytes()), time.time() - file.stat().st_mtime
+    answer = event.get("last_assistant_message") or event.get("last-assistant-message")
+    if not answer or age > LONGEST_FLUSH:
+        return age > FLUSH_SECONDS
+    with suppress(InvalidInput, OSError), _session_file(event).open("rb") as session:
+        session.seek(max(0, session.seek(0, os.SEEK_END) - TAIL))
+        return json.dumps(answer, ensure_ascii=False)[1:-1][:200].encode() in session.read()
+    return False
+
+
+def _session_file(event: dict[str, Any]) -> Path:
+    if event.get("transcript_path"):
+        return Path(event["transcript_path"]).expanduser()
+    sessions = Path(os.environ.get("CODEX_HOME") or "~/.codex").expanduser() / "sessions"
+    thread = event.get("session_id") or event.get("thread-id")
+    for file in sessions.glob(f"*/*/*/rollout-*-{thread}.jsonl"):
+        return file
+    raise InvalidInput(f"{sessions} has no session {thread}")
+
+
+async def serve(user: str, database: str | None, *, budget: int, exclude: Sequence[Path]) -> None:
+    """Answer the hooks of a user, unless another process does already."""
+    with FolderLock(Path(f"{VERSION}.lock"), Account.of(Path.cwd())) as lock:
+        if lock.take(EXCLUSIVE):
+            async with await AsyncMemoryStore.open(database) as store:
+                await HookServer(store, user, budget=budget, exclude=exclude).run()

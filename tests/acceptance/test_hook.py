@@ -1,0 +1,227 @@
+"""Hooks of coding agents: a prompt gets what other sessions say to it, a turn is stored once, and nothing fails."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import memstore
+from memstore.server import hook as service
+from tests.command_line import EMBEDDER, Ended, environment
+
+DATA = Path(__file__).parents[1] / "data"
+(FERRY,) = (DATA / "claude-code").rglob("6f1c2a9e-*.jsonl")
+(HARBOUR,) = (DATA / "codex").rglob("rollout-*.jsonl")
+Hook = Callable[..., Ended]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[Path]:
+    """The folder of state, and an end of the processes that work in it."""
+    yield tmp_path / "state"
+    for process in running(tmp_path / "state"):
+        process.terminate()
+        process.wait(20)
+
+
+def running(state: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if "--serve" in process.cmdline() and Path(process.cwd()).is_relative_to(state):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+@pytest.fixture
+def hook(url: str, state: Path) -> Hook:
+    def run(event: dict[str, Any] | None = None, *arguments: str, database: str = url, **more: Any) -> Ended:
+        given = {"cwd": "/home/alice/ferry", **(event or {}), **more}
+        env = environment(MEMSTORE_DATABASE_URL=database, XDG_STATE_HOME=str(state), CODEX_HOME=str(DATA / "codex"))
+        command = [sys.executable, "-m", "memstore", "hook", "--user", "alice", *arguments]
+        if "type" in given:
+            command.append(json.dumps(given))
+        ran = subprocess.run(command, input=json.dumps(given), env=env, capture_output=True, text=True, timeout=60)
+        assert ran.returncode == 0
+        return Ended(ran.returncode, ran.stdout, ran.stderr)
+
+    return run
+
+
+def prompt(hook: Hook, session: str, says: str, *arguments: str) -> str:
+    """Give the context of a prompt; a process that has to start first may take longer than a hook waits."""
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": session, "prompt": says}
+    end = time.monotonic() + 60
+    while (ended := hook(event, *arguments)).err:
+        assert time.monotonic() < end, ended.err
+        time.sleep(0.2)
+    return ended.json["hookSpecificOutput"]["additionalContext"] if ended.out else ""
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def waiting(state: Path) -> list[Path]:
+    return [file for file in state.rglob("*") if file.suffix in (".json", ".taken")]
+
+
+def test_turns_are_stored_once_and_said_to_other_sessions(hook: Hook, url: str, state: Path, tmp_path: Path) -> None:
+    session = tmp_path / FERRY.name
+    lines = FERRY.read_bytes().splitlines(keepends=True)
+    session.write_bytes(b"".join(lines[:8]))
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        alice = store.user("alice")
+
+        def stop(messages: int, **more: Any) -> None:
+            stop = {"hook_event_name": "Stop", "session_id": FERRY.stem, "transcript_path": str(session)}
+            assert not hook(stop | more).out
+            wait_until(lambda: not waiting(state) and not store.stats(user="alice")["pending"])
+            assert len(alice.conversation(FERRY.stem).messages()) == messages
+
+        stop(2, last_assistant_message="I will look at the schema first.")
+        stop(2)
+        session.write_bytes(b"".join(lines))
+        stop(5)
+        stop(5, hook_event_name="SessionEnd")
+        assert alice.conversation(FERRY.stem).info().title == "/home/alice/ferry"
+
+        asks = "Which database has the timetable, and what is the table called?"
+        context = prompt(hook, "another", asks)
+        assert "We keep the timetable in Postgres" in context
+        assert "Also name the table departures" in context
+        assert asks not in context
+        assert store.counter.count(context) <= 1000
+        wait_until(lambda: not prompt(hook, "another", asks))  # it was given all of it
+        alice.conversation("old").add("user", "The timetable has a table of harbours.")
+        store.derive()
+        context = prompt(hook, FERRY.stem, asks)
+        assert "a table of harbours" in context
+        assert "We keep the timetable" not in context  # the session shows that itself
+        assert "Also name the table" not in context
+        hook({"hook_event_name": "SessionStart", "session_id": "another", "source": "compact"})
+        assert "We keep the timetable in Postgres" in prompt(hook, "another", asks)
+    assert len(running(state)) == 1
+
+
+def test_an_answer_that_is_written_late_is_waited_for(hook: Hook, url: str, state: Path, tmp_path: Path) -> None:
+    session = tmp_path / FERRY.name
+    lines = FERRY.read_bytes().splitlines(keepends=True)
+    session.write_bytes(b"".join(lines[:6]))
+    prompt(hook, "another", "Are you there?")
+    stop = {"hook_event_name": "Stop", "session_id": FERRY.stem, "transcript_path": str(session)}
+    hook(stop, last_assistant_message="I will look at the schema first.")
+    time.sleep(service.FLUSH_SECONDS * 2)
+    assert len(waiting(state)) == 1
+    session.write_bytes(b"".join(lines[:8]))
+    wait_until(lambda: not waiting(state))
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        assert len(store.user("alice").conversation(FERRY.stem).messages()) == 2
+
+
+def test_codex_notifies_of_a_turn_or_has_hooks(hook: Hook, url: str, state: Path) -> None:
+    thread = HARBOUR.stem[-36:]
+    said = "Berths begin with 1 now, and ruff is happy."
+    about = {"turn-id": "t1", "cwd": "/home/alice/harbour", "input-messages": ["…"], "last-assistant-message": said}
+    hook({"type": "agent-turn-complete", "thread-id": thread, **about})
+    hook({"hook_event_name": "Stop", "session_id": thread, "transcript_path": None, "turn_id": "t1"})
+    hook({"type": "agent-turn-complete", "thread-id": "019aa1b2-gone"})
+    wait_until(lambda: not waiting(state))
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        assert [one.name for one in store.user("alice").conversations()] == [thread]
+        assert len(store.user("alice").conversation(thread).messages()) == 2
+    (log,) = state.rglob("log")
+    assert "has no session 019aa1b2-gone" in log.read_text()
+
+
+def test_an_excluded_project_is_neither_stored_nor_told_anything(hook: Hook, url: str, state: Path) -> None:
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        store.user("alice").conversation("old").add("user", "We keep the timetable in Postgres.")
+        store.derive()
+    exclude = ("--exclude", "/home/alice/ferry")
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Where is the timetable?"}
+    end = time.monotonic() + 60
+    while "Postgres" not in hook(event, *exclude, cwd="/home/alice/other").out:
+        assert time.monotonic() < end
+    stop = {"hook_event_name": "Stop", "session_id": FERRY.stem, "transcript_path": str(FERRY)}
+    hook(stop, *exclude, cwd="/home/alice/ferry/deeper")
+    wait_until(lambda: not waiting(state))
+    assert not hook(event, *exclude, cwd="/home/alice/ferry", session_id="t").out
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        assert [one.name for one in store.user("alice").conversations()] == ["old"]
+
+
+def test_what_goes_wrong_is_said_and_costs_nothing(hook: Hook, state: Path) -> None:
+    away = "postgresql://nobody@127.0.0.1:1/none"
+    stop = {"hook_event_name": "Stop", "session_id": FERRY.stem, "transcript_path": str(FERRY)}
+    hook(stop, database=away)
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Where is the timetable?"}
+    wait_until(lambda: hook(event, database=away).err.startswith("memstore hook: memstore: "))  # what the process said
+    assert not hook(event, database=away).out
+    assert len(waiting(state)) == 1  # until the database is there again
+    assert hook(event, "--budget", "many").err.startswith("memstore hook: ")
+    command = [sys.executable, "-X", "importtime", "-m", "memstore", "hook", "--user", "alice"]
+    broken = subprocess.run(command, input="{", capture_output=True, text=True, check=True)
+    assert "memstore hook: Expecting" in broken.stderr
+    imported = {line.rpartition("|")[2].strip() for line in broken.stderr.splitlines()}
+    assert "memstore.hook" in imported
+    assert not imported & {"typer", "rich", "asyncio", "pydantic", "psycopg", "subprocess", "platformdirs"}
+
+
+def test_a_turn_that_cannot_be_stored_waits(url: str, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, since no other one can be made to fail so."""
+
+    async def run() -> None:
+        async with await memstore.open_async(url, settings={"embedder": EMBEDDER}) as store:
+            server = service.HookServer(store, "alice", budget=1000, exclude=[])
+            with monkeypatch.context() as patch:
+                patch.setattr(store, "import_file", fail)
+                assert await server._store_turns() == (0, service.RETRY_SECONDS)
+            assert len(waiting(state)) == 1
+            assert (await server._store_turns())[0] == 5
+            assert not waiting(state)
+            monkeypatch.setattr(service, "IDLE_SECONDS", 0.0)
+            await asyncio.wait_for(server.run(), 60)  # it ends when nobody asks
+
+    async def fail(*_: object, **__: object) -> None:
+        raise memstore.DatabaseUnreachable("away")
+
+    state.mkdir()
+    monkeypatch.chdir(state)
+    turn = state / "s.json"
+    turn.write_text(json.dumps({"transcript_path": str(FERRY)}))
+    assert not service._is_due(turn)  # what was said last may not be in the file yet
+    os.utime(turn, (0, 0))
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_a_hook_answers_soon(hook: Hook, url: str) -> None:
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        alice = store.user("alice")
+        lines = [{"role": "user", "content": f"Ferry {n} goes to harbour {n % 97}."} for n in range(2000)]
+        alice.conversation("old").add_many(lines)
+        store.derive()
+    prompt(hook, "warm", "Where does the ferry go?")
+    seconds = []
+    for number in range(20):
+        begun = time.perf_counter()
+        assert "harbour" in prompt(hook, f"s{number}", f"Where does ferry {number} go?")
+        seconds.append(time.perf_counter() - begun)
+    assert statistics.median(seconds) < 1.5  # 0.1 where nothing else runs

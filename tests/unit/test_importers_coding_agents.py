@@ -1,0 +1,106 @@
+"""Sessions of Claude Code and Codex: what a person and the assistant said is taken, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from memstore.ingest.importers import importer_for
+from memstore.ingest.importers.coding_agents import ClaudeCode, Codex
+from tests.unit.importing import ignored, reasons, records, texts
+
+DATA = Path(__file__).parents[1] / "data"
+FERRY = DATA / "claude-code" / "-home-alice-ferry" / "6f1c2a9e-4b7d-4c55-9a0e-3d2f8b1c7e41.jsonl"
+(HARBOUR,) = (DATA / "codex").rglob("rollout-*.jsonl")
+
+
+def test_a_session_of_claude_code_is_what_was_said() -> None:
+    assert importer_for(FERRY) is importer_for(DATA / "claude-code") is ClaudeCode
+    found = list(ClaudeCode(DATA / "claude-code").read())
+    assert texts(found) == [
+        "We keep the timetable in Postgres, because SQLite locks. I prefer tabs over spaces.",
+        "I will look at the schema first.",
+        "Also name the table departures.",
+        "The table is called departures now, and lives in Postgres.",
+        "What does the line\nsay about <system-reminder> in the log?\n\n[image]",
+    ]
+    assert ignored(found) == {
+        "notices of the program": 9,
+        "calls of tools": 1,
+        "results of tools": 1,
+        "thoughts of the model": 1,
+        "messages of subagents": 2,
+        "summaries of the session": 1,
+    }
+    first = records(found)[0]
+    assert (first.conversation, first.title, first.channel) == (FERRY.stem, "/home/alice/ferry", "claude-code")
+    assert first.message["external_id"] == "00000004-0000-4000-8000-000000000004"
+    assert first.message["occurred_at"] == datetime(2026, 11, 20, 9, 4, tzinfo=UTC)
+    assert [one.message["role"] for one in records(found)] == ["user", "assistant", "user", "assistant", "user"]
+
+
+def test_a_session_of_codex_is_what_was_said() -> None:
+    assert importer_for(HARBOUR) is importer_for(DATA / "codex") is Codex
+    found = list(Codex(DATA / "codex").read())
+    assert texts(found) == [
+        "Berths are numbered from 1. Our linter is ruff, never flake8.",
+        "Berths begin with 1 now, and ruff is happy.",
+    ]
+    assert ignored(found)["calls of tools"] == ignored(found)["results of tools"] == 1
+    first, second = records(found)
+    assert (first.conversation, first.title, first.channel) == (HARBOUR.stem[-36:], "/home/alice/harbour", "codex")
+    assert (first.message["external_id"], second.message["external_id"]) == ("message:4", "message:5")
+    assert second.message["occurred_at"] == datetime(2026, 11, 21, 10, 0, 6, 250_000, tzinfo=UTC)
+
+
+def test_what_is_not_this_sessions_own_is_left_out(tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in HARBOUR.read_text().splitlines()]
+    lines[0]["payload"]["source"] = {"subagent": {"thread_spawn": {"depth": 1}}}
+    subagent = tmp_path / "rollout-1.jsonl"
+    subagent.write_text("\n".join(map(json.dumps, lines)))
+    assert not records(Codex(subagent).read())
+    fork = tmp_path / f"{FERRY.stem}.jsonl"
+    lines = [json.loads(line) | {"forkedFrom": {"sessionId": "other"}} for line in FERRY.read_text().splitlines()]
+    fork.write_text("\n".join(map(json.dumps, lines)))
+    assert not records(ClaudeCode(fork).read())
+
+
+def test_a_line_that_is_still_written_is_named_and_costs_itself(tmp_path: Path) -> None:
+    path = tmp_path / FERRY.name
+    path.write_bytes(FERRY.read_bytes()[:-40])
+    found = list(ClaudeCode(path).read())
+    assert len(texts(found)) == 4
+    (reason,) = reasons(found)
+    assert reason.endswith("import it again")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("<bash-input>ls</bash-input>\n<bash-stdout>a b</bash-stdout>", None),
+        ("<ide_opened_file>The user opened a.py</ide_opened_file>\nFix it", "Fix it"),
+        ("Fix it\n<system-reminder>\nnot theirs\n</system-reminder>", "Fix it"),
+        ("<system-reminder> is never closed here", "<system-reminder> is never closed here"),
+        ("Do not write `<skill>x</skill>`", "Do not write `<skill>x</skill>`"),
+        ("[Request interrupted by user for tool use]", None),
+        ("# Files mentioned by the user:\n\n## a.png:\n/tmp/a.png\n\n## My request for Codex:\nRead it.", "Read it."),
+    ],
+)
+def test_what_programs_add_in_a_persons_name_is_removed(tmp_path: Path, content: str, said: str | None) -> None:
+    path = tmp_path / "session.jsonl"
+    line = {"type": "user", "uuid": "u", "sessionId": "s", "parentUuid": None, "message": {"content": content}}
+    path.write_text(json.dumps(line))
+    assert texts(ClaudeCode(path).read()) == ([said] if said else [])
+
+
+def test_many_elements_without_an_end_take_no_time(tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    content = "<skill>\n<bash-input>\n" * 100_000
+    path.write_text(json.dumps({"type": "user", "uuid": "u", "sessionId": "s", "message": {"content": content}}))
+    begun = time.perf_counter()
+    assert texts(ClaudeCode(path).read()) == [content.strip()]
+    assert time.perf_counter() - begun < 5

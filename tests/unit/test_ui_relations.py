@@ -1,0 +1,93 @@
+"""The graph of a user's entities, and the lives of values: what facts become on the page."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+from uuid import UUID, uuid5
+
+from memstore.models import Fact
+from memstore.server.ui.relations import MAX_NODES, Drawing, choose, draw, find_lives, find_relations, grow
+
+ALICE = UUID(int=1)
+
+
+def fact(subject: str, attribute: str, value: str, *, year: int = 2026, text: str = "", **more: Any) -> Fact:
+    text = text or f"{subject}: {attribute} {value}."
+    given: dict[str, Any] = {"type": "identity", "state": "active", "confidence": 1.0, "recipe": "rules", **more}
+    at = datetime(year, 3, 1, tzinfo=UTC)
+    id = uuid5(ALICE, text + given["type"])
+    return Fact(
+        user_id=ALICE, id=id, subject=subject, attribute=attribute, value=value, text=text, occurred_at=at, **given
+    )
+
+
+def drawn(facts: list[Fact], sides: int) -> Drawing:
+    relations, names = choose(find_relations(facts))
+    return draw(grow(relations), relations, names, sides)
+
+
+def test_a_life_has_each_value_for_as_long_as_it_held() -> None:
+    def lived(place: str, year: int, until: int | None, **more: Any) -> Fact:
+        end = None if until is None else datetime(until, 3, 1, tzinfo=UTC)
+        state = "active" if until is None else "superseded"
+        return fact("Alice", "residence", place, year=year, **{"valid_to": end, "state": state, **more})
+
+    told = [
+        lived("porto", 2026, None, text="Alice lives in Porto."),
+        lived("porto", 2025, None, text='Alice: "I live in Porto"', type="statement"),
+        lived("cork", 2022, 2025, text="Alice lives in Cork."),
+        lived("dublin", 2019, 2022, text="Alice lives in Dublin."),
+        lived("atlantis", 2020, None, text="Alice lives in Atlantis.", state="retracted"),
+    ]
+    (life,) = find_lives([*told, fact("Alice", "job", "cook"), fact("Alice", "job", "baker", text="Or a baker.")])
+    assert [(one.text, one.since.year, one.until and one.until.year) for one in life.values] == [
+        ("Dublin", 2019, 2022),
+        ("Cork", 2022, 2025),
+        ("Porto", 2025, None),
+    ]
+    assert life.values[-1].fact.type == "identity"  # and not the quotation
+    assert all(one.x + one.width <= other.x for one, other in pairwise(life.values))
+
+
+def test_relations_lead_from_each_thing_to_the_next_and_each_has_its_fact() -> None:
+    facts = [
+        fact("Alice", "partner", "tom"),
+        fact("Tom", "likes/mushroom", "no", text="Tom does not like Mushrooms."),
+        fact("Alice", "residence", "porto", text="Alice lives in Porto."),
+        fact("Tom", "residence", "porto", text="Tom lives in Porto."),
+        fact("Alice's mum", "birthday", "22 march"),
+        fact("Alice", "name", "alice"),
+        fact("Alice", "residence", "leeds", state="superseded"),
+        fact("Alice", "task/" + "write to everybody " * 4, "yes"),
+    ]
+    for sides in (1, 2):
+        drawing = drawn(facts, sides)
+        shown = {(row.name, row.label) for row in drawing.rows}
+        assert shown == {
+            ("Alice", ""),
+            ("Tom", "partner"),
+            ("Mushroom", "likes: no"),
+            ("Porto", "residence"),
+            ("Alice's mum", "mum"),
+            ("22 march", "birthday"),
+        }
+        ((relation, _),) = drawing.across
+        assert relation.fact.text == "Tom lives in Porto."
+        assert all(row.relation or not row.side for row in drawing.rows)
+
+
+def test_every_name_has_a_row_of_its_own_and_there_are_sixty_at_most() -> None:
+    chain = [fact(f"Person {number}", "knows", f"Person {number + 1}") for number in range(30)]
+    many = [fact("Alice", f"likes/thing {number}", "yes") for number in range(100)]
+    facts = [*many, fact("Alice", "knows", "person 0"), *chain]
+    _, names = choose(find_relations(facts))
+    assert len(names) == MAX_NODES
+    assert {f"person {number}" for number in range(30)} <= set(names)  # what connects goes first
+    for sides in (1, 2):
+        drawing = drawn(facts, sides)
+        assert drawing == drawn(facts, sides)
+        assert len(drawing.rows) == MAX_NODES
+        assert len({(row.side, row.y) for row in drawing.rows}) == MAX_NODES
+        assert all(row.name and 0 < row.x < drawing.width and 0 < row.y < drawing.height for row in drawing.rows)
