@@ -43,8 +43,7 @@ ADDED = 0.25
 # held 0.3 points more than one of 3,000, and holds 1.8 more. Facts take the place of the messages they were made from.
 FOR_THE_QUESTION = (FACTS, HITS)
 WHOLE, FLAT = 2500, 8000
-# A context of fewer tokens has no room for what held once beside what holds, and none for shares of facts and of hits:
-# of both it has what answers best.
+# A context of fewer tokens has no room for what held once beside what holds.
 TIGHT = 1000
 
 
@@ -52,7 +51,8 @@ TIGHT = 1000
 class Allowance:
     """What a section may take of one budget, in tokens: `minimum` is its own, `share` it may count on.
 
-    A minimum that was given in tokens is `required`: where it does not fit there is no context.
+    A minimum that was given in tokens is `required`: where it does not fit there is no context. `weighted` tells that
+    its weight was given too.
     """
 
     minimum: int
@@ -60,6 +60,7 @@ class Allowance:
     maximum: int
     priority: int = 0
     required: bool = False
+    weighted: bool = False
 
 
 def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
@@ -73,7 +74,8 @@ def allowances(sections: Sequence[Section], room: int) -> dict[str, Allowance]:
         most = room if section.maximum is None else int(_tokens(section.maximum, room))
         share = min(most, int(least[name] + rest * weights[name] + 1e-6))  # rounding lets none fall as the room grows
         required = isinstance(section.minimum, int) and section.minimum > 0
-        found[name] = Allowance(int(least[name]), share, most, section.priority, required)
+        weighted = section.weight is not None
+        found[name] = Allowance(int(least[name]), share, most, section.priority, required, weighted)
     return found
 
 

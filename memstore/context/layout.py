@@ -275,6 +275,7 @@ def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
         said_at = content.occurred_at if content.tier == Tier.FACTS else None
         values = {"parts": content.parts, "start": content.start, "said_at": said_at, "valid_to": content.valid_to}
         values |= {"length": len(content.text), "preview": content.text[:PREVIEW]}
+        values |= {"note": content.later or item.note, "others": content.later_ids}
     elif isinstance(content, Summary):
         values = {"seqs": (content.from_seq, content.to_seq), "preview": content.text[:PREVIEW]}
     elif isinstance(content, Block):
@@ -290,7 +291,7 @@ def decision_of(item: ContextItem, reason: Reason | None = None) -> Decision:
     else:
         values = {"preview": str(content)[:PREVIEW]}
     about = (item.section, item.kind, item.id, item.tokens, reason, item.score)
-    return Decision(*about, note=item.note, pinned=item.pinned, **values)
+    return Decision(*about, pinned=item.pinned, **{"note": item.note, **values})
 
 
 def _written_texts(selection: Selection) -> dict[str, str]:

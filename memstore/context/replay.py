@@ -215,4 +215,4 @@ class _StoredItems:
 
 def _shown(one: Decision, text: str) -> dict[str, Any]:
     text = text[one.start :] if one.length is None else text[one.start : one.start + one.length]
-    return {"score": one.score or 0.0, "parts": one.parts, "text": text}
+    return {"score": one.score or 0.0, "parts": one.parts, "text": text, "later": one.note if one.others else ""}

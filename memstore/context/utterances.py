@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
+from datetime import timedelta
 
 from memstore.derive.chunking import sentences
+from memstore.models import Hit, Message, Tier
 from memstore.store.tokenize import terms
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -65,6 +68,8 @@ SHORT, FRAGMENT = 16, 5  # words of an utterance that may lean on the one before
 FEW = 3  # terms of one that leans on a statement, too
 LONGEST = 120  # characters of what leans, and of what is leaned on
 READ = 1000  # characters before what leans that are looked at
+AT_ONCE = timedelta(hours=4)  # what was said longer before is of another sitting
+COMMENT = 0.08  # what a hit loses that only comments on what another said, where several things are asked for
 
 
 def says_nothing(text: str, names: Collection[str] = ()) -> bool:
@@ -118,6 +123,39 @@ def leaned_on(before: str, text: str, names: Collection[str] = ()) -> tuple[int,
         blank = before.find(" ", stop - LONGEST, stop)
         start = stop - LONGEST if blank < 0 else blank + 1
     return start, stop
+
+
+def find_lead(hit: Hit, before: Message, names: Collection[str]) -> Hit | None:
+    """Return the sentence of the message before that a hit leans on, as a hit; None if it leans on none."""
+    text = before.text or ""
+    if hit.occurred_at - before.occurred_at > AT_ONCE or not leans(hit.text):
+        return None
+    span = leaned_on(text, hit.text, names)
+    if span is None:
+        return None
+    start, stop = span
+    return replace(
+        hit,
+        id=before.id,
+        text=text[start:stop],
+        score=0.0,
+        parts={},
+        sources=(before.id,),
+        occurred_at=before.occurred_at,
+        seq=before.seq,
+        role=before.role,
+        speaker=before.name or before.role,
+        start=start,
+        later="",
+        later_ids=(),
+    )
+
+
+def score_comment(hit: Hit) -> Hit:
+    """Return a hit with a lower score if it only comments on what another said."""
+    if hit.tier != Tier.MESSAGES or not only_comments(hit.text):
+        return hit
+    return replace(hit, score=round(hit.score - COMMENT, 6), parts={**hit.parts, "comment": -COMMENT})
 
 
 def only_comments(text: str) -> bool:

@@ -37,10 +37,12 @@ from memstore.models.facts import (
     FactColumns as FactColumns,
     FactKind as FactKind,
     FactSpan as FactSpan,
+    FactStep as FactStep,
     FactType as FactType,
     Importance as Importance,
     KnownFact as KnownFact,
     RememberedFact as RememberedFact,
+    SaidFact as SaidFact,
     kind_of as kind_of,
 )
 from memstore.models.messages import (

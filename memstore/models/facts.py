@@ -131,6 +131,29 @@ class FactChange:
 
 
 @dataclass(frozen=True, slots=True)
+class SaidFact:
+    """A fact that a message says, and whether it holds."""
+
+    message_id: UUID
+    fact_id: UUID
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FactStep:
+    """A fact and what took its place, or when it was taken back.
+
+    One that nothing replaced has its text, and the time `at` which it was said.
+    """
+
+    fact_id: UUID
+    next_id: UUID | None
+    text: str | None
+    at: datetime
+    is_taken_back: bool
+
+
+@dataclass(frozen=True, slots=True)
 class KnownFact:
     """A stored fact that a new one is compared with.
 

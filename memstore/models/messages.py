@@ -143,7 +143,8 @@ class Hit:
 
     `text` is the item's, verbatim, or a chunk of it from character `start` on; `sources` are the ids of its messages;
     `parts` says what each signal adds to `score`. A fact holds until `valid_to`, if that is known; its `importance` is
-    pinned, normal or unimportant.
+    pinned, normal or unimportant. In a context `later` says what took its place, or when something
+    did, and `later_ids` names the facts or the message that say so.
     """
 
     tier: Tier
@@ -160,6 +161,8 @@ class Hit:
     start: int = 0
     valid_to: datetime | None = None
     importance: str | None = None
+    later: str = ""
+    later_ids: tuple[UUID, ...] = ()
 
 
 Namespace = tuple[str, ...]

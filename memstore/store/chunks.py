@@ -253,7 +253,7 @@ async def remove(scope: Transaction, items: Iterable[UUID]) -> None:
 class ItemText:
     """The whole text of an item, the messages from which a summary or a fact was made, and when a fact ends.
 
-    A message or a summary that is marked `is_outdated` where a fact from it is superseded.
+    A summary that is marked `is_outdated` where a fact from it is superseded.
     """
 
     id: UUID
@@ -265,16 +265,13 @@ class ItemText:
 
 
 SAID = {Tier.MESSAGES: SQL["messages_said"], Tier.SUMMARIES: SQL["summaries_said"], Tier.FACTS: SQL["facts_said"]}
-MARKED = SAID | {Tier.MESSAGES: SQL["messages_marked"], Tier.SUMMARIES: SQL["summaries_marked"]}
+MARKED = SAID | {Tier.SUMMARIES: SQL["summaries_marked"]}
 
 
 def read_texts(
     found: Sequence[Chunk], as_of: datetime | None = None, *, marked: bool = False
 ) -> list[Read[list[ItemText]]]:
-    """Return the reads of what the items of chunks say; items that are gone, or facts not active then, are left out.
-
-    What is outdated is `marked` where that is asked for.
-    """
+    """Return reads of what the items of chunks say; outdated summaries are `marked` where that is asked for."""
     return [
         read_all(statement, ItemText, item_ids=wanted, as_of=as_of)
         for tier, statement in (MARKED if marked else SAID).items()
@@ -283,7 +280,7 @@ def read_texts(
 
 
 async def load_texts(scope: Transaction, found: Sequence[Chunk], as_of: datetime | None = None) -> dict[UUID, ItemText]:
-    """Return what `read_texts` reads, by the ids of the items."""
+    """Return what the items of chunks say; items that are gone, or facts that were not active, are left out."""
     return {one.id: one for rows in await scope.all_together(read_texts(found, as_of)) for one in rows}
 
 

@@ -10,9 +10,9 @@ from uuid import UUID
 
 from memstore import ids
 from memstore.errors import Conflict
-from memstore.models import EventType, Fact, FactChange, FactColumns
+from memstore.models import EventType, Fact, FactChange, FactColumns, FactStep, SaidFact
 from memstore.store import facts
-from memstore.store.database import Transaction
+from memstore.store.database import Read, Transaction, read_all
 from memstore.store.sql import statements
 
 SQL = statements("fact_history")
@@ -111,6 +111,16 @@ async def past(scope: Transaction, facts: Sequence[UUID], as_of: datetime | None
     """Return of facts that do not hold their first characters, and which ones took their places by then."""
     rows = await scope.all(SQL["past"], Past, fact_ids=list(facts), as_of=as_of, most=most)
     return {one.id: one for one in rows}
+
+
+def said_facts(messages: Sequence[UUID]) -> Read[list[SaidFact]]:
+    """Return a read of the facts that messages say, but for quotations that hold."""
+    return read_all(SQL["said_facts"], SaidFact, message_ids=list(messages))
+
+
+async def successors(scope: Transaction, facts: Iterable[UUID], as_of: datetime | None) -> list[FactStep]:
+    """Return facts, and those that had taken their places by then."""
+    return await scope.all(SQL["successors"], FactStep, fact_ids=list(facts), as_of=as_of)
 
 
 def is_as_left(done: FactChange, fact: FactColumns) -> bool:

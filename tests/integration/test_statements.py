@@ -457,7 +457,6 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ),
         ("chunks", "latest", filters(limit=20)),
         ("chunks", "messages_said", {"item_ids": some}),
-        ("chunks", "messages_marked", {"item_ids": some, "as_of": None}),
         ("chunks", "summaries_said", {"item_ids": some}),
         ("chunks", "summaries_marked", {"item_ids": some, "as_of": None}),
         ("chunks", "facts_said", {"item_ids": some, "as_of": None}),
@@ -484,6 +483,8 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("facts", "standing_facts", {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None}),
         ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
         ("fact_history", "changes", {"fact_id": some[0]}),
+        ("fact_history", "said_facts", {"message_ids": some}),
+        ("fact_history", "successors", {"fact_ids": some, "as_of": None}),
         ("messages", "newest_messages", place | {"before": 2**62, "limit": 10, "role": "user", "as_of": None}),
         ("messages", "said_at", {"conversation_ids": [place["conversation_id"]] * 20, "seqs": [*range(20)]}),
         ("messages", "known_messages", {"ids": some}),
@@ -519,7 +520,7 @@ async def test_a_small_user_pays_for_own_rows_only(seeded: Database) -> None:
 
 POINTED = {
     *("version", "around", "latest", "facts", "facts_said"),
-    *("messages_said", "messages_marked", "summaries_said", "summaries_marked"),
+    *("messages_said", "summaries_said", "summaries_marked"),
 }
 
 

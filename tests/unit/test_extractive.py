@@ -160,6 +160,10 @@ def test_sentences_that_hold_more_score_higher(better: str, worse: str) -> None:
         ),
         ("We take the blue one, but not the lamp.", None),
         ("We would take it, if it was cheaper.", None),
+        ("We take the blue one because it is light.", ["We take the blue one", "because it is light."]),
+        ("We don't take it because it is cheap.", None),
+        ("The fair is on 3 May and I cannot wait to go.", None),
+        ("The fair is on 3 May and we leave at noon.", ["The fair is on 3 May", "and we leave at noon."]),
         ("They offered us the house, we said no.", None),
         ("Shall we take the boat, and then the bus?", None),
     ],
@@ -196,3 +200,34 @@ def test_what_was_settled_comes_first(talk: list[tuple[str, str]], chosen: str) 
     assert chosen in text
     assert "could" not in text
     assert "könnte" not in text
+
+
+@pytest.mark.parametrize(
+    ("offer", "answer"),
+    [
+        ("You could rent the yellow boat of the harbour for a week.", "Yes! Let's do that."),
+        ("Shall we rent the yellow boat of the harbour for a week?", "Agreed, that works for me."),
+        ("Ihr könntet das gelbe Boot vom Hafen für eine Woche mieten.", "Genau, so machen wir das."),
+    ],
+)
+def test_an_agreement_comes_with_what_it_agrees_to(offer: str, answer: str) -> None:
+    talk = [("Ann", "My aunt had a friendly dog with brown ears."), ("Assistant", offer), ("Ann", answer)]
+    text = abridge([Line("1 May 2024", *said) for said in talk], 24, COUNTER)
+    assert text == f"1 May 2024:\nAssistant: {offer}\nAnn: {answer}"
+
+
+def test_what_only_begins_or_fills_is_left_out() -> None:
+    talk = [("Ann", "Oh well!"), ("Ann", "Ok, fine, the red boat costs 900 euros."), ("Bob", "Right, yes!")]
+    assert abridge([Line("1 May 2024", *said) for said in talk], 60, COUNTER) == (
+        "1 May 2024:\nAnn: the red boat costs 900 euros."
+    )
+
+
+def test_a_choice_among_what_was_named_comes_before_chat() -> None:
+    talk = [
+        ("Ann", "The inn offers a buffet and the cousin a dinner with dumplings."),
+        ("Bob", "The funeral of my uncle Marek was at that inn last winter."),
+        ("Ann", "The cousin then."),
+        ("Bob", "My neighbours have a swimming pool with yellow tiles."),
+    ]
+    assert "The cousin then." in abridge([Line("1 May 2024", *said) for said in talk], 17, COUNTER)

@@ -4,9 +4,8 @@ for the question."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from itertools import islice
 from uuid import UUID
 
@@ -14,21 +13,34 @@ from memstore._sync.context.request import ResolvedRequest
 from memstore._sync.context.visibility import as_seen_by
 from memstore._sync.search.recall import DEPTH, Query, make_hit, rank_candidates, to_hits
 from memstore._sync.store import chunks, fact_history, facts, messages, summaries
-from memstore._sync.store.chunks import Filters, IndexVersion
+from memstore._sync.store.chunks import Filters, IndexVersion, ItemText
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
 from memstore.context.items import TIGHT, Candidates, is_quotation
 from memstore.context.layout import PREVIEW
+from memstore.context.outdated import asks_what_holds, last_of_each, mark_outdated, mark_replaced, mark_restated
 from memstore.context.utterances import (
     LONGEST as LONGEST_LEANING,
     answers,
+    find_lead,
     is_question,
-    leaned_on,
-    leans,
-    only_comments,
     says_nothing,
+    score_comment,
 )
-from memstore.models import UNIMPORTANT, Chunk, Decision, Fact, Hit, Message, Reason, Role, Summary, Tier
+from memstore.models import (
+    ALWAYS,
+    UNIMPORTANT,
+    Chunk,
+    Decision,
+    Fact,
+    Hit,
+    Message,
+    Reason,
+    Role,
+    SaidFact,
+    Summary,
+    Tier,
+)
 from memstore.search.ranking import Candidate, best_of_each
 from memstore.search.signals import asks_for_list
 from memstore.strategies.base import Turn, split_turns
@@ -38,6 +50,7 @@ from memstore.strategies.base import Turn, split_turns
 PINNED, MOST_PINNED = ("constraint", "procedure", "identity"), 8
 # Of these the attributes that come first: an allergy is dangerous, and how to answer concerns every answer.
 PINNED_FIRST = ("allergy", "answer_style")
+FORMER, NAME = "former", "name"  # attributes of what somebody was, and of their name
 MOST_VIEWED = 100  # of them: a viewer sees some only, and those that are pinned are not counted
 A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
 LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
@@ -48,8 +61,6 @@ FACTS = 40  # offered to selection
 # Hits are offered for so many tokens of what recent turns leave, of which they have half of a budget where there are
 # enough of them: to read, count and compare a hit takes as long as a recent turn.
 A_HIT, FEWEST_HITS = 30, 40
-AT_ONCE = timedelta(hours=4)  # what was said longer before is of another sitting
-COMMENT = 0.08  # what a hit loses that only comments on what another said, where several things are asked for
 VIEWED_DEPTH = 1000  # candidates of a leg, where a viewer sees some of them only
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
 
@@ -116,8 +127,35 @@ def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> 
     always = {id for id, is_pinned in standing if is_pinned}
     seen = visibility.fact_ids(scope, [id for id, _ in standing])
     pinned = [id for id in seen if id in always] + [id for id in seen if id not in always][:MOST_PINNED]
-    known = {
-        one.id: Hit(
+    known = {one.id: one for one in (facts.facts(scope, ids=pinned, as_of=as_of) if pinned else ())}
+    whole_summaries, known_facts = _read_for_strategies(scope, resolved)
+    return ConversationHistory(
+        question=question,
+        begin=said[0].seq if said else resolved.after_seq + 1,
+        turns=as_seen_by(request.viewer, turns),
+        unpaired=unpaired,
+        tokens=sum(one.tokens for one in said),
+        outlines=visibility.summaries(scope, since),
+        earlier={one.id for one in every if one.from_seq <= resolved.after_seq},
+        pinned=_standing([known[id] for id in pinned if id in known]),
+        version=version,
+        summaries=whole_summaries,
+        facts=known_facts,
+    )
+
+
+def _standing(known: Sequence[Fact]) -> list[Hit]:
+    """Return facts that stand whatever is asked, as hits: each value of a slot once, in whatever language.
+
+    What somebody was once is not among them, nor, since the facts say of whom they are, a name.
+    """
+    once: dict[object, Fact] = {}
+    for one in known:
+        kind = (one.attribute or "").split("/")[0]
+        if one.importance == ALWAYS or (kind != FORMER and (kind != NAME or one.text.startswith("The user's "))):
+            once.setdefault((one.subject, one.attribute, one.value) if one.attribute and one.value else one.id, one)
+    return [
+        Hit(
             Tier.FACTS,
             one.id,
             one.text,
@@ -128,22 +166,8 @@ def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> 
             valid_to=one.valid_to,
             importance=one.importance,
         )
-        for one in (facts.facts(scope, ids=pinned, as_of=as_of) if pinned else ())
-    }
-    whole_summaries, known_facts = _read_for_strategies(scope, resolved)
-    return ConversationHistory(
-        question=question,
-        begin=said[0].seq if said else resolved.after_seq + 1,
-        turns=as_seen_by(request.viewer, turns),
-        unpaired=unpaired,
-        tokens=sum(one.tokens for one in said),
-        outlines=visibility.summaries(scope, since),
-        earlier={one.id for one in every if one.from_seq <= resolved.after_seq},
-        pinned=[known[id] for id in pinned if id in known],
-        version=version,
-        summaries=whole_summaries,
-        facts=known_facts,
-    )
+        for one in once.values()
+    ]
 
 
 def _read_for_strategies(scope: Transaction, resolved: ResolvedRequest) -> tuple[Sequence[Summary], Sequence[Fact]]:
@@ -253,19 +277,22 @@ def _recall(
         for candidates, most in ((best_of_each(ranking.of(Tier.FACTS)), FACTS), (best_of_each(said), count))
     ]
     every = [one for candidates in chosen for one in candidates]
-    reads = chunks.read_texts([one.chunk for one in every], as_of, marked=resolved.budget < TIGHT)
-    before = messages.read_before([one.chunk for one in chosen[1] if _may_lean(one.chunk)])
-    *read, said_before = scope.all_together([*reads, before])
-    texts = {one.id: one for rows in read for one in rows}
+    *rows, said_facts, said_before = scope.all_together(
+        [
+            *chunks.read_texts([one.chunk for one in every], as_of, marked=asks_what_holds(query.text)),
+            fact_history.said_facts([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES]),
+            messages.read_before([one.chunk for one in chosen[1] if _may_lean(one.chunk)]),
+        ]
+    )
+    texts = {one.id: one for some in rows for one in some}
     facts, hits = (
         [make_hit(one, texts[one.chunk.item_id]) for one in candidates if one.chunk.item_id in texts]
         for candidates in chosen
     )
-    # A question about a time asks for what held then.
-    outdated = [hit for hit in hits if texts[hit.id].is_outdated and not hit.parts.get("date")]
+    facts, hits, outdated = _mark_outdated(scope, query, resolved, facts, hits, texts, said_facts)
     past = {hit.id for hit in outdated}
     said_before = [message for message in said_before if message.id not in past]
-    hits, leads, empty = _complete([hit for hit in hits if hit.id not in past], said_before, scope, resolved)
+    hits, leads, empty = _complete(hits, said_before, scope, resolved)
     gone, scores = _superseded(scope, [one for one in every if one.chunk.item_id not in texts], resolved)
     facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
     # A fact that is a message in its own words says nothing beside the message. Where several things are asked for, it
@@ -274,15 +301,44 @@ def _recall(
     quoted = [] if gathers else [one for one in facts if is_quotation(one) and offered.issuperset(one.sources)]
     unimportant = [fact for fact in facts if fact.importance == UNIMPORTANT]
     if gathers:
-        hits = sorted(map(_score_comment, hits), key=lambda hit: -hit.score)
+        hits = sorted(map(score_comment, hits), key=lambda hit: -hit.score)
     return Candidates(
         pinned=history.pinned,
-        facts=[fact for fact in facts if fact not in quoted and fact not in unimportant],
+        facts=[fact for fact in facts if fact not in (*quoted, *unimportant)],
         hits=hits,
         leads=leads,
         gathers=gathers,
         left_out=[*gone, *map(_unimportant, unimportant), *map(_outdated, outdated), *map(_says_nothing, empty)],
     )
+
+
+def _mark_outdated(
+    scope: Transaction,
+    query: Query,
+    resolved: ResolvedRequest,
+    facts: list[Hit],
+    hits: list[Hit],
+    texts: Mapping[UUID, ItemText],
+    said_facts: Sequence[SaidFact],
+) -> tuple[list[Hit], list[Hit], list[Hit]]:
+    """Return facts and hits, with a mark where they hold no longer, and those that are left out for it."""
+    visibility, as_of, asks = resolved.visibility, resolved.request.as_of, asks_what_holds(query.text)
+    over = {one.fact_id for one in said_facts if not one.holds or as_of is not None}
+    replaced = last_of_each(said_facts, fact_history.successors(scope, over, as_of) if over else ())
+    if visibility.is_active:
+        seen = set(visibility.fact_ids(scope, [one.fact_id for ends in replaced.values() for one in ends]))
+        replaced = {id: [one for one in ends if one.fact_id in seen] for id, ends in replaced.items()}
+    outdated = [hit for hit in hits if texts[hit.id].is_outdated]  # summaries: what else they say the messages say too
+    if resolved.budget < TIGHT:  # a question about a time asks for what held then
+        holding = {one.message_id for one in said_facts if one.holds}
+        outdated += [hit for hit in hits if hit.id in replaced.keys() - holding and not hit.parts.get("date")]
+    hits = mark_replaced([hit for hit in hits if hit not in outdated], facts, replaced, behind=asks)
+    if asks:
+        known = {hit.id for hit in hits if hit.later}
+        hits = mark_outdated(hits, query.text, scope.cache.speakers(scope.user_id, query.model))
+        facts = mark_restated(facts, [hit for hit in hits if hit.id not in known])
+        outdated += [hit for hit in hits if hit.later and hit.tier == Tier.SUMMARIES]
+    return facts, [hit for hit in hits if hit not in outdated], outdated
 
 
 def _may_lean(chunk: Chunk) -> bool:
@@ -302,7 +358,7 @@ def _complete(
     leads = {
         hit.id: lead
         for hit in short
-        if (message := before.get((hit.conversation_id, hit.seq))) and (lead := _lead(message, hit, names))
+        if (message := before.get((hit.conversation_id, hit.seq))) and (lead := find_lead(hit, message, names))
     }
     if resolved.visibility.is_active and leads:
         visible = {hit.id for hit in resolved.visibility.hits(scope, [*leads.values()])}
@@ -310,35 +366,6 @@ def _complete(
     answering = {id for id, lead in leads.items() if is_question(lead.text)}
     empty = [hit for hit in short if says_nothing(hit.text, names) and not (hit.id in answering and answers(hit.text))]
     return [hit for hit in hits if hit not in empty], leads, empty
-
-
-def _score_comment(hit: Hit) -> Hit:
-    if hit.tier != Tier.MESSAGES or not only_comments(hit.text):
-        return hit
-    return replace(hit, score=round(hit.score - COMMENT, 6), parts={**hit.parts, "comment": -COMMENT})
-
-
-def _lead(message: Message, hit: Hit, names: Collection[str]) -> Hit | None:
-    text = message.text or ""
-    if hit.occurred_at - message.occurred_at > AT_ONCE or not leans(hit.text):
-        return None
-    span = leaned_on(text, hit.text, names)
-    if span is None:
-        return None
-    start, stop = span
-    return replace(
-        hit,
-        id=message.id,
-        text=text[start:stop],
-        score=0.0,
-        parts={},
-        sources=(message.id,),
-        occurred_at=message.occurred_at,
-        seq=message.seq,
-        role=message.role,
-        speaker=message.name or message.role,
-        start=start,
-    )
 
 
 def _take_visible(
@@ -368,7 +395,8 @@ def _unimportant(fact: Hit) -> Decision:
 
 
 def _outdated(hit: Hit) -> Decision:
-    about = ("hits", str(hit.tier), hit.id, 0, Reason.SUPERSEDED, hit.score, hit.parts)
+    section, kind = ("facts", "fact") if hit.tier == Tier.FACTS else ("hits", str(hit.tier))
+    about = (section, kind, hit.id, 0, Reason.SUPERSEDED, hit.score, hit.parts)
     return Decision(*about, said_at=hit.occurred_at, preview=hit.text[:PREVIEW])
 
 

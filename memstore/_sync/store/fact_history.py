@@ -11,9 +11,9 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.store import facts
-from memstore._sync.store.database import Transaction
+from memstore._sync.store.database import Read, Transaction, read_all
 from memstore.errors import Conflict
-from memstore.models import EventType, Fact, FactChange, FactColumns
+from memstore.models import EventType, Fact, FactChange, FactColumns, FactStep, SaidFact
 from memstore.store.sql import statements
 
 SQL = statements("fact_history")
@@ -112,6 +112,16 @@ def past(scope: Transaction, facts: Sequence[UUID], as_of: datetime | None, most
     """Return of facts that do not hold their first characters, and which ones took their places by then."""
     rows = scope.all(SQL["past"], Past, fact_ids=list(facts), as_of=as_of, most=most)
     return {one.id: one for one in rows}
+
+
+def said_facts(messages: Sequence[UUID]) -> Read[list[SaidFact]]:
+    """Return a read of the facts that messages say, but for quotations that hold."""
+    return read_all(SQL["said_facts"], SaidFact, message_ids=list(messages))
+
+
+def successors(scope: Transaction, facts: Iterable[UUID], as_of: datetime | None) -> list[FactStep]:
+    """Return facts, and those that had taken their places by then."""
+    return scope.all(SQL["successors"], FactStep, fact_ids=list(facts), as_of=as_of)
 
 
 def is_as_left(done: FactChange, fact: FactColumns) -> bool:

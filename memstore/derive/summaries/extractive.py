@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import groupby, takewhile
@@ -40,7 +40,7 @@ MIN_TOKENS = 30  # and no fewer than this
 WHOLE_TOKENS = 60  # a talk of no more is its own summary
 
 MAX_SENTENCE = 80  # tokens; a longer one is a list or a listing, and would fill a summary alone
-CONTINUED = "  "  # before a further line of the same speaker
+CONTINUED = " "  # before a further line of the same speaker
 LINES_RECIPE = "extractive/"  # what the recipes begin with whose summaries are written as lines
 EMPTY_SUMMARY = "(Nothing that could be summarized in words.)"  # a row without words: no chunk, no line of a context
 RESULT_TOKENS = 60  # about, for the results of the calls of one message
@@ -177,7 +177,7 @@ def parse_lines(summaries: Sequence[Summary]) -> list[Line]:
         for line in summary.text.splitlines():
             prefix, colon, text = line.partition(": ")
             if line.startswith(CONTINUED):
-                lines.append(Line(day, speaker, line.removeprefix(CONTINUED)))
+                lines.append(Line(day, speaker, line.lstrip()))
             elif colon:
                 speaker = prefix
                 lines.append(Line(day, speaker, text))
@@ -199,10 +199,11 @@ def format_lines(lines: Sequence[Line]) -> str:
     return "\n".join(parts)
 
 
-LINE_TOKENS = 3  # about, of a line beside its words
+LINE_TOKENS = 1  # about, of a line beside its words
 NAMES = 1.0  # of names and numbers beside stems: of what gold summaries say, 0 keeps 42 % at 80 tokens, 1 keeps 91
 MAX_SENTENCES = 400  # chosen from: one message may have tens of thousands
 CALL_SCORE = -0.5  # of the line of a call: it comes after all that was said, and where nobody spoke it stands alone
+EXTRA = 24  # what a clause that is sure to be told weighs beside its words, in clauses of mean weight
 _LEAST = 0.02  # of a greeting: chosen where there is nothing else
 
 _NUMBERS = re.compile(r"\b\d+(?:[.,:]\d+)*\b")
@@ -213,7 +214,7 @@ class ExtractiveSummarizer:
 
     batch_size = 512
     uses_llm = False
-    recipe = "extractive/8"
+    recipe = "extractive/9"
 
     def __init__(self, counter: TokenCounter, settings: Settings) -> None:
         self.counter, self.settings = counter, settings
@@ -249,16 +250,16 @@ def abridge(lines: Sequence[Line], limit: int, counter: TokenCounter) -> str:
         {name for name in _find_mentions(line.text) if not any(word.startswith(name) for word in speakers)}
         for line in lines
     ]
-    words = _weigh_words([str(line) for line in lines], names, NAMES * (1.25 - room_share / 2))
-    scores, extra = [clause.score for clause in clauses], [room_share * clause.extra for clause in clauses]
-    for place, line in enumerate(lines):
-        if line.speaker == TOOL:
-            scores[place], extra[place] = CALL_SCORE, 0.0
-    needs = [clause.needs for clause in clauses]
-    of_speakers = {term for speaker in {line.speaker for line in lines} for term in terms(speaker)}
+    by_speaker = {speaker: terms(speaker) for speaker in {line.speaker for line in lines}}
+    stems = [clause.stems | by_speaker[line.speaker] for clause, line in zip(clauses, lines, strict=True)]
+    words = _weigh_words(stems, names, NAMES * (1.25 - room_share / 2))
+    scores = [CALL_SCORE if line.speaker == TOOL else score_sentence(line.text) for line in lines]
+    of_speakers = {term for one in by_speaker.values() for term in one}
+    own = [_normalize(one, lambda word: word not in of_speakers) for one in words]
+    numbers = [_normalize(one, lambda word: word[-1].isdigit()) or own[place] for place, one in enumerate(words)]
     best, room, fullest = EMPTY_SUMMARY, limit, 0
     while room > 0:  # choose again with what the count shows of the costs
-        places = _choose(words, costs, scores, room, extra, needs, of_speakers)
+        places = _choose(words, costs, scores, room, clauses, own, numbers, EXTRA * room_share)
         text = format_lines(_join(whole, [clauses[place] for place in places]))
         tokens = counter.count(text)
         if not places or fullest >= tokens:
@@ -300,7 +301,8 @@ def choose_sentences(sentences: Sequence[str], costs: Sequence[int], limit: int,
 
     Their order matters only between equals. A sentence that adds nothing is left out even if it fits.
     """
-    return _choose(_weigh_words(sentences, [_find_mentions(one) for one in sentences], NAMES), costs, scores, limit)
+    words = _weigh_words([terms(one) for one in sentences], [_find_mentions(one) for one in sentences], NAMES)
+    return _choose(words, costs, scores, limit)
 
 
 Weights = dict[str, float]  # of the stems and names of a sentence
@@ -311,40 +313,44 @@ def _choose(
     costs: Sequence[int],
     scores: Sequence[float],
     limit: int,
-    extra: Sequence[float] = (),
-    needs: Sequence[int | None] = (),
-    of_speakers: Collection[str] = (),
+    clauses: Sequence[Clause] = (),
+    own: Sequence[Weights] = (),
+    numbers: Sequence[Weights] = (),
+    share: float = 0.0,
 ) -> list[int]:
     """Choose the best sentence again and again, by what it says for a token that no chosen one has said.
 
-    `extra` is what each weighs beside its words, in sentences of mean weight, as far as words of it are new, those
-    `of_speakers` apart. `needs` is the place of another one that it comes with.
+    What `clauses` are worth beside their words counts by `share`, as far as their `own` words and their `numbers` are
+    new. A clause comes with the one that it needs.
     """
-    mean = sum(sum(one.values()) for one in words) / max(1, len(words))
-    own = [{word: weight for word, weight in one.items() if word not in of_speakers} for one in words] if extra else []
-    totals = [sum(one.values()) for one in own]
+    unit = share * sum(sum(one.values()) for one in words) / max(1, len(words))
     said: set[str] = set()
+    settled: set[str] = set()  # of what settles something: what was only spoken of may be settled as well
     chosen: set[int] = set()
 
     def group(place: int) -> list[int]:
         places = [place]
-        while needs and (need := needs[places[-1]]) is not None and need not in chosen:
+        while clauses and (need := clauses[places[-1]].needs) is not None and need not in chosen:
             places.append(need)
         return places
 
     def worth(place: int) -> float:
         gain, cost = 0.0, 0
         for part in group(place):
-            news = sum(weight for word, weight in words[part].items() if word not in said)
-            if extra and extra[part] and totals[part]:
-                fresh = sum(weight for word, weight in own[part].items() if word not in said)
-                news += extra[part] * mean * fresh / totals[part]
-            gain += news * max(_LEAST, 0.5 + scores[part])
+            gain += _news(words[part], said) * max(_LEAST, 0.5 + scores[part])
             cost += costs[part]
+            if share:
+                clause = clauses[part]
+                about = part if own[part] or clause.needs is None else clause.needs  # "yes" is about the question
+                by_words, by_numbers = clause.values
+                if by_words:
+                    gain += unit * by_words * _news(own[about], settled if clause.settles else said)
+                if by_numbers:
+                    gain += unit * by_numbers * _news(numbers[about], said)
         # Rounded: the last bits of a logarithm differ between machines, and must not decide.
         return round(gain / max(1, cost), 9)
 
-    heap = [(-worth(place), place) for place in range(len(words))]
+    heap = [(-worth(place), place) for place in range(len(words)) if not (clauses and clauses[place].is_empty)]
     heapify(heap)
     while heap:
         most, place = heappop(heap)
@@ -358,18 +364,30 @@ def _choose(
         chosen.update(parts)
         limit -= cost
         said.update(*(words[part] for part in parts))
-        for other, need in enumerate(needs):  # alone it is worth more than with what it needs
-            if need in parts and other not in chosen:
+        if clauses and clauses[place].settles:
+            settled.update(*(words[part] for part in parts))
+        for other, clause in enumerate(clauses):  # alone it is worth more than with what it needs
+            if clause.needs in parts and other not in chosen:
                 heappush(heap, (-worth(other), other))
     return sorted(chosen)
 
 
-def _weigh_words(sentences: Sequence[str], names: Sequence[Collection[str]], of_names: float) -> list[Weights]:
+def _news(words: Weights, known: Collection[str]) -> float:
+    return sum([weight for word, weight in words.items() if word not in known])
+
+
+def _normalize(words: Weights, is_part: Callable[[str], bool]) -> Weights:
+    part = {word: weight for word, weight in words.items() if is_part(word)}
+    total = sum(part.values())
+    return {word: weight / total for word, weight in part.items()}
+
+
+def _weigh_words(stems: Sequence[Collection[str]], names: Sequence[Collection[str]], of_names: float) -> list[Weights]:
     """Return the stems and names of each sentence with their share of all stems, and of all names."""
-    stems = _share([terms(sentence) for sentence in sentences])
     named = _share([[f"name {name}" for name in sorted(of_sentence)] for of_sentence in names])
     return [
-        own | {name: of_names * share for name, share in more.items()} for own, more in zip(stems, named, strict=True)
+        own | {name: of_names * share for name, share in more.items()}
+        for own, more in zip(_share(stems), named, strict=True)
     ]
 
 

@@ -204,15 +204,6 @@ SELECT s.id, s.text,
 -- The texts of messages.
 SELECT id, text FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(item_ids)s::uuid[])
 
--- messages_marked --
--- The same, and whether each is outdated: an assistant's is where it answers one that is.
-SELECT m.id, m.text,
-<outdated>
-FROM messages m
-CROSS JOIN LATERAL (SELECT m.conversation_id, m.seq AS to_seq,
-                           m.seq - (m.role = 'assistant')::int AS from_seq) AS s
-WHERE m.user_id = %(user_id)s AND m.id = ANY(%(item_ids)s::uuid[])
-
 -- summaries_said --
 -- What summaries say.
 <summaries>

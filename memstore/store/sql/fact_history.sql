@@ -85,3 +85,38 @@ SELECT f.id, left(f.text, %(most)s) AS text,
         ORDER BY c.recorded_at DESC, c.id DESC LIMIT 1) AS successor
 FROM facts f
 WHERE f.user_id = %(user_id)s AND f.id = ANY(%(fact_ids)s::uuid[])
+
+-- fragment step --
+-- A fact, with the one that took its place, or when it was taken back, by the last that was done to it by a moment.
+SELECT f.id AS fact_id, CASE WHEN c.action IN ('superseded', 'edited') THEN c.other_id END AS next_id,
+       CASE WHEN c.action = 'retracted' THEN c.recorded_at END AS taken_back
+FROM facts f
+LEFT JOIN LATERAL (SELECT c.action, c.other_id, c.recorded_at FROM fact_changes c
+                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id
+                     AND (%(as_of)s::timestamptz IS NULL OR c.recorded_at <= %(as_of)s)
+                   ORDER BY c.recorded_at DESC, c.id DESC LIMIT 1) AS c ON true
+
+-- said_facts --
+-- Facts that messages say, and whether they hold; of those that do, quotations are nothing beside the message.
+SELECT s.message_id, f.id AS fact_id, f.state = 'active' AS holds
+FROM fact_sources s
+JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id
+WHERE s.user_id = %(user_id)s AND f.user_id = %(user_id)s AND s.message_id = ANY(%(message_ids)s::uuid[])
+  AND (f.state IN ('superseded', 'retracted') OR (f.state = 'active' AND f.type <> 'statement'))
+
+-- successors --
+-- Facts, and those that took their places, one after the other. Each is looked up by itself.
+WITH RECURSIVE line AS (
+    SELECT step.*
+    FROM unnest(%(fact_ids)s::uuid[]) AS first (id)
+    CROSS JOIN LATERAL (<step> WHERE f.user_id = %(user_id)s AND f.id = first.id OFFSET 0) AS step
+    UNION
+    SELECT step.*
+    FROM line
+    CROSS JOIN LATERAL (<step> WHERE f.user_id = %(user_id)s AND f.id = line.next_id OFFSET 0) AS step)
+SELECT line.fact_id, line.next_id, CASE WHEN line.next_id IS NULL THEN f.text END AS text,
+       coalesce(line.taken_back, f.occurred_at) AS at, line.taken_back IS NOT NULL AS is_taken_back
+FROM line
+CROSS JOIN LATERAL (SELECT f.text, f.occurred_at FROM facts f
+                    WHERE f.user_id = %(user_id)s AND f.id = line.fact_id AND f.state <> 'erased'
+                    OFFSET 0) AS f

@@ -1,0 +1,118 @@
+"""What was said and holds no longer: in a context it says so, and ranks behind what took its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from memstore import Context
+from memstore.client.conversation import AsyncConversationScope
+from memstore.client.store import AsyncMemoryStore
+
+SPRING, AUTUMN = datetime(2025, 3, 3, 12, tzinfo=UTC), datetime(2025, 9, 4, 12, tzinfo=UTC)
+
+
+async def told(store: AsyncMemoryStore, before: Sequence[str], after: Sequence[str]) -> AsyncConversationScope:
+    """Give an empty conversation of Alice's, who said something in spring and something in autumn."""
+    alice = store.user("alice")
+    for name, at, texts in (("spring", SPRING, before), ("autumn", AUTUMN, after)):
+        said = [{"role": "user", "name": "Alice", "content": text, "occurred_at": at} for text in texts]
+        await alice.conversation(name).add_many(said)
+    assert (await store.derive()).failed == ()
+    return alice.conversation("now")
+
+
+def lines(context: Context, word: str) -> list[str]:
+    text = "\n".join(str(message["content"]) for message in context.messages)
+    return [line.strip() for line in text.splitlines() if word in line]
+
+
+async def test_a_message_whose_fact_was_superseded_says_what_holds_and_ranks_behind(store: AsyncMemoryStore) -> None:
+    talk = await told(store, ["I live in Leeds."], ["I live in Porto."])
+    await talk.add("user", "Good morning")
+    context = await talk.context("In which city does Alice live?", budget=2000)
+    assert lines(context, "Leeds") == ["Alice: I live in Leeds. (later: Alice lives in Porto, 4 September 2025)"]
+    hits = [one for one in context.receipt.included if one.section == "hits"]
+    leeds = next(one for one in hits if one.kind == "messages" and "Leeds" in one.preview)
+    assert leeds.note == "Alice lives in Porto, 4 September 2025"
+    assert leeds.parts["superseded"] < 0
+    porto = next(one for one in hits if one.kind == "messages" and "Porto" in one.preview)
+    assert hits.index(porto) < hits.index(leeds)
+    replay = await talk.user.replay(context.receipt)
+    assert (replay.exact, replay.messages) == (True, context.messages)
+
+
+async def test_a_message_whose_fact_was_taken_back_says_so(store: AsyncMemoryStore) -> None:
+    talk = await told(store, ["I live in Leeds."], ["Good morning."])
+    [fact] = await talk.user.facts()
+    await talk.user.retract_fact(fact)
+    [line] = lines(await talk.context("In which city does Alice live?", budget=2000), "Alice: I live in Leeds. (")
+    assert line.startswith("Alice: I live in Leeds. (later: taken back: Alice lives in Leeds, ")
+
+
+CHANGES = [  # said in spring, in autumn, asked
+    ("Our bread is from Gruber.", "Gruber closed, Hansen has our bread.", "Who bakes for us?"),
+    ("I take 20 drops.", "The doctor said 35 drops from Monday.", "How many drops does Alice take?"),
+    ("Write to alice@old.example.", "My address: al@new.example.", "What is Alice's e-mail address?"),
+    ("The tram goes via Zoo.", "Am Zoo hält die Bahn nicht mehr.", "Which way does the tram go?"),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "question"), CHANGES)
+async def test_where_no_fact_tells_a_later_message_does(
+    store: AsyncMemoryStore, before: str, after: str, question: str
+) -> None:
+    talk = await told(store, [before, "Hello."], [after, "Thanks."])
+    for budget in (300, 2000):
+        [line] = lines(await talk.context(question, budget=budget), f"Alice: {before}")
+        assert line == f"Alice: {before} (later: see 4 September 2025)"
+
+
+async def test_a_fact_made_of_an_outdated_message_says_so_too(store: AsyncMemoryStore) -> None:
+    talk = await told(store, ["My hamster Pickle sleeps all day."], ["The hamster died in May."])
+    context = await talk.context("What kind of pet does Alice have?", budget=2000)
+    assert lines(context, "Pickle") == [
+        "- Alice's hamster is called Pickle. (3 March 2025; later: see 4 September 2025)",
+        "Alice: My hamster Pickle sleeps all day. (later: see 4 September 2025)",
+    ]
+    assert (await talk.user.replay(context.receipt)).exact
+
+
+STANDS = [  # what still holds, or is asked for as it was
+    (CHANGES[0][0], CHANGES[0][1], "Who baked for us when we came here?"),
+    (CHANGES[0][0], "I met Gruber and his wife.", "Who bakes for us?"),
+    ("I take 20 drops.", "I bought 35 plates.", "How many drops does Alice take?"),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "question"), STANDS)
+async def test_what_holds_has_no_mark(store: AsyncMemoryStore, before: str, after: str, question: str) -> None:
+    talk = await told(store, [before], [after])
+    context = await talk.context(question, budget=2000)
+    assert lines(context, f"Alice: {before}")
+    assert not lines(context, "(later:")
+
+
+async def test_what_somebody_was_once_does_not_always_stand(store: AsyncMemoryStore) -> None:
+    talk = await told(store, ["I'm allergic to nuts."], ["I no longer work as a banker."])
+    [standing, *_] = (await talk.context("What shall I cook?", budget=300)).messages
+    assert "allergic to nuts" in str(standing["content"])
+    assert "banker" not in str(standing["content"]).split("</standing>")[0]
+
+
+async def test_what_somebody_says_of_ambulances_at_work_is_no_warning(store: AsyncMemoryStore) -> None:
+    talk = await told(store, ["I had the interview at the ambulance service!!"], ["I carry an epipen."])
+    standing = str((await talk.context("What shall I cook?", budget=400)).messages[0]["content"]).split("</standing>")[
+        0
+    ]
+    assert "epipen" in standing
+    assert "interview" not in standing
+
+
+async def test_what_was_said_in_two_languages_stands_once(store: AsyncMemoryStore) -> None:
+    talk = await told(store, ["I live in Porto."], ["Ich wohne in Porto."])
+    assert {"Alice lives in Porto.", "Alice wohnt in Porto."} <= {fact.text for fact in await talk.user.facts()}
+    standing = str((await talk.context("Hello?", budget=400)).messages[0]["content"]).split("</standing>")[0]
+    assert standing.count("Porto") == 1
