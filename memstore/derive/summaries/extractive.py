@@ -32,7 +32,7 @@ from memstore.text import format_day
 
 # How many summaries stand under one of the next level, and how many times the tokens of one of them it has. Few under
 # one leave few that wait for others of their level, so that a small budget covers a whole conversation; what a larger
-# one then keeps hardly differs (docs/reference/summaries.md, "How the nest grows").
+# one then keeps hardly differs (docs/reference/measurements.md, "How the nest grows").
 GROUP = 4
 GROWTH = 1.25
 SHARE = 4  # a summary of messages has a quarter of their tokens,
