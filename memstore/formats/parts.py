@@ -382,8 +382,7 @@ def fact_line(fact: Hit) -> str:
     """Return a fact with the day on which it was said, its last day unless its text names it, and what followed."""
     last_day = None if fact.valid_to is None else format_day(fact.valid_to - timedelta(microseconds=1))
     until = f", until {last_day}" if last_day and last_day not in fact.text else ""
-    later = f"; later: {indent_further_lines(fact.later)}" if fact.later else ""
-    return f"- {indent_further_lines(fact.text)} ({format_day(fact.occurred_at)}{until}{later})"
+    return f"- {indent_further_lines(fact.text)} ({format_day(fact.occurred_at)}{until})"
 
 
 def hit_line(hit: Hit) -> str:

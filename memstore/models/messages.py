@@ -143,8 +143,7 @@ class Hit:
 
     `text` is the item's, verbatim, or a chunk of it from character `start` on; `sources` are the ids of its messages;
     `parts` says what each signal adds to `score`. A fact holds until `valid_to`, if that is known; its `importance` is
-    pinned, normal or unimportant. In a context `later` says what took its place, or when something
-    did, and `later_ids` names the facts or the message that say so.
+    pinned, normal or unimportant. In a context `later` says what took its place, and `later_ids` names these facts.
     """
 
     tier: Tier

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import pytest
-
 from memstore import Context
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
@@ -50,49 +48,6 @@ async def test_a_message_whose_fact_was_taken_back_says_so(store: AsyncMemorySto
     await talk.user.retract_fact(fact)
     [line] = lines(await talk.context("In which city does Alice live?", budget=2000), "Alice: I live in Leeds. (")
     assert line.startswith("Alice: I live in Leeds. (later: taken back: Alice lives in Leeds, ")
-
-
-CHANGES = [  # said in spring, in autumn, asked
-    ("Our bread is from Gruber.", "Gruber closed, Hansen has our bread.", "Who bakes for us?"),
-    ("I take 20 drops.", "The doctor said 35 drops from Monday.", "How many drops does Alice take?"),
-    ("Write to alice@old.example.", "My address: al@new.example.", "What is Alice's e-mail address?"),
-    ("The tram goes via Zoo.", "Am Zoo hält die Bahn nicht mehr.", "Which way does the tram go?"),
-]
-
-
-@pytest.mark.parametrize(("before", "after", "question"), CHANGES)
-async def test_where_no_fact_tells_a_later_message_does(
-    store: AsyncMemoryStore, before: str, after: str, question: str
-) -> None:
-    talk = await told(store, [before, "Hello."], [after, "Thanks."])
-    for budget in (300, 2000):
-        [line] = lines(await talk.context(question, budget=budget), f"Alice: {before}")
-        assert line == f"Alice: {before} (later: see 4 September 2025)"
-
-
-async def test_a_fact_made_of_an_outdated_message_says_so_too(store: AsyncMemoryStore) -> None:
-    talk = await told(store, ["My hamster Pickle sleeps all day."], ["The hamster died in May."])
-    context = await talk.context("What kind of pet does Alice have?", budget=2000)
-    assert lines(context, "Pickle") == [
-        "- Alice's hamster is called Pickle. (3 March 2025; later: see 4 September 2025)",
-        "Alice: My hamster Pickle sleeps all day. (later: see 4 September 2025)",
-    ]
-    assert (await talk.user.replay(context.receipt)).exact
-
-
-STANDS = [  # what still holds, or is asked for as it was
-    (CHANGES[0][0], CHANGES[0][1], "Who baked for us when we came here?"),
-    (CHANGES[0][0], "I met Gruber and his wife.", "Who bakes for us?"),
-    ("I take 20 drops.", "I bought 35 plates.", "How many drops does Alice take?"),
-]
-
-
-@pytest.mark.parametrize(("before", "after", "question"), STANDS)
-async def test_what_holds_has_no_mark(store: AsyncMemoryStore, before: str, after: str, question: str) -> None:
-    talk = await told(store, [before], [after])
-    context = await talk.context(question, budget=2000)
-    assert lines(context, f"Alice: {before}")
-    assert not lines(context, "(later:")
 
 
 async def test_what_somebody_was_once_does_not_always_stand(store: AsyncMemoryStore) -> None:

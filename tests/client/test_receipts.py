@@ -240,7 +240,7 @@ async def test_a_replay_with_results_that_the_model_waits_for(store: AsyncMemory
 async def test_a_replay_says_what_erasure_and_another_derivation_took(store: AsyncMemoryStore) -> None:
     scope = await talk(store)
     await talk(store, "elsewhere", 20)
-    context = await scope.context("What did we see in Lisbon?", budget=3000)
+    context = await scope.context("What did we see in Lisbon?", budget=3400)
     named = {kind: included(context, [kind]) for kind in ("turn", "messages", "summary", "fact")}
     assert all(named.values()), named
     for table, kind in (("summaries", "summary"), ("facts", "fact"), ("messages", "messages")):

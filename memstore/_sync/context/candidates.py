@@ -18,7 +18,7 @@ from memstore._sync.store.database import Transaction
 from memstore._sync.store.summaries import Outline
 from memstore.context.items import TIGHT, Candidates, is_quotation
 from memstore.context.layout import PREVIEW
-from memstore.context.outdated import asks_what_holds, last_of_each, mark_outdated, mark_replaced, mark_restated
+from memstore.context.outdated import asks_what_holds, last_of_each, mark_replaced
 from memstore.context.utterances import (
     LONGEST as LONGEST_LEANING,
     answers,
@@ -289,7 +289,7 @@ def _recall(
         [make_hit(one, texts[one.chunk.item_id]) for one in candidates if one.chunk.item_id in texts]
         for candidates in chosen
     )
-    facts, hits, outdated = _mark_outdated(scope, query, resolved, facts, hits, texts, said_facts)
+    hits, outdated = _mark_outdated(scope, query, resolved, facts, hits, texts, said_facts)
     past = {hit.id for hit in outdated}
     said_before = [message for message in said_before if message.id not in past]
     hits, leads, empty = _complete(hits, said_before, scope, resolved)
@@ -320,8 +320,8 @@ def _mark_outdated(
     hits: list[Hit],
     texts: Mapping[UUID, ItemText],
     said_facts: Sequence[SaidFact],
-) -> tuple[list[Hit], list[Hit], list[Hit]]:
-    """Return facts and hits, with a mark where they hold no longer, and those that are left out for it."""
+) -> tuple[list[Hit], list[Hit]]:
+    """Return the hits, with a mark where they hold no longer, and those that are left out for it."""
     visibility, as_of, asks = resolved.visibility, resolved.request.as_of, asks_what_holds(query.text)
     over = {one.fact_id for one in said_facts if not one.holds or as_of is not None}
     replaced = last_of_each(said_facts, fact_history.successors(scope, over, as_of) if over else ())
@@ -333,12 +333,7 @@ def _mark_outdated(
         holding = {one.message_id for one in said_facts if one.holds}
         outdated += [hit for hit in hits if hit.id in replaced.keys() - holding and not hit.parts.get("date")]
     hits = mark_replaced([hit for hit in hits if hit not in outdated], facts, replaced, behind=asks)
-    if asks:
-        known = {hit.id for hit in hits if hit.later}
-        hits = mark_outdated(hits, query.text, scope.cache.speakers(scope.user_id, query.model))
-        facts = mark_restated(facts, [hit for hit in hits if hit.id not in known])
-        outdated += [hit for hit in hits if hit.later and hit.tier == Tier.SUMMARIES]
-    return facts, [hit for hit in hits if hit not in outdated], outdated
+    return hits, outdated
 
 
 def _may_lean(chunk: Chunk) -> bool:
