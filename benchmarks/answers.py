@@ -3,6 +3,7 @@
 
     benchmarks/answers.py --into FOLDER                                             write the sheets
     benchmarks/answers.py --into FOLDER --reader openai:NAME --judge openai:NAME    have models answer and grade
+    benchmarks/answers.py --recorded docs/reference/figures/answers.jsonl           what came out
 
 Thirty questions of each of LoCoMo's categories are drawn by a fixed seed. For each, every system gives notes of
 at most `--budget` tokens: memstore's `context()`, dense and hybrid rankings of the same messages and vectors,
@@ -11,7 +12,8 @@ are; a judge sees question, gold answer and answer. What was never said must be 
 
 FOLDER holds the state, a JSON object a line, and a run goes on where the last one ended: `sheets.jsonl` {id, notes,
 question}, `answers.jsonl` {id, answer}, `to-grade.jsonl` {id, question, gold, answer}, `grades.jsonl` {id, correct}.
-People may write the answers and grades too. `key.json` says which id is of which question and system.
+People may write the answers and grades too. `key.json` says which id is of which question and system; at the end
+`graded.jsonl` has all of it {question, category, system, answer, correct}, where `question` is a line of LoCoMo's.
 """
 
 from __future__ import annotations
@@ -156,26 +158,38 @@ def is_unknown(answer: str) -> bool:
     return "unknown" in answer.lower()
 
 
-def tables(key: dict[str, Row], answers: dict[str, Row], grades: dict[str, Row]) -> Iterator[Table]:
-    """Return the share of right answers by category; of what was never said, of answers "unknown"."""
-    right: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
+def graded(key: dict[str, Row], answers: dict[str, Row], grades: dict[str, Row]) -> list[Row]:
+    """Return each answer with its question, and whether it is right; what was never said is answered by "unknown"."""
+    rows = []
     for id, one in key.items():
         said = answers[id]["answer"]
-        good = is_unknown(said) if one["category"] == ADVERSARIAL else not is_unknown(said) and grades[id]["correct"]
-        right[one["system"]][one["category"]].append(good)
-    categories = sorted({one["category"] for one in key.values()} - {ADVERSARIAL})
+        unknown = is_unknown(said)
+        correct = unknown if one["category"] == ADVERSARIAL else not unknown and grades[id]["correct"]
+        rows.append({**one, "answer": said, "correct": correct})
+    return sorted(rows, key=lambda row: (row["question"], row["system"]))
+
+
+def table(rows: list[Row]) -> Table:
+    """Return the share of right answers by category; of what was never said, of answers "unknown"."""
+    right: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
+    for one in rows:
+        right[one["system"]][one["category"]].append(one["correct"])
+    categories = sorted({one["category"] for one in rows} - {ADVERSARIAL})
     columns = ("system", "answerable", *categories, f"{ADVERSARIAL}: unknown")
-    rows = []
-    for system, found in right.items():
+    shares = []
+    for system, found in sorted(right.items()):
         all_right = [good for category in categories for good in found[category]]
         parts = [all_right, *(found[category] for category in (*categories, ADVERSARIAL))]
-        rows.append([system, *(round(100 * sum(part) / len(part), 1) if part else None for part in parts)])
-    yield Table("answers", f"Right answers in percent, {EACH} questions of each category of LoCoMo", columns, rows)
+        shares.append([system, *(round(100 * sum(part) / len(part), 1) if part else None for part in parts)])
+    return Table("answers", f"Right answers in percent, {EACH} questions of each category of LoCoMo", columns, shares)
 
 
 def main() -> int:
     """Go as far as it goes."""
     options = _parser().parse_args()
+    if options.recorded:
+        shown([table(list(data.objects(options.recorded)))])
+        return 0
     into: Path = options.into
     into.mkdir(parents=True, exist_ok=True)
     try:
@@ -211,7 +225,10 @@ def main() -> int:
             f"Grade the answers of {into / 'to-grade.jsonl'} into grades.jsonl beside it, or name a --judge.\n\n{GRADE}"
         )
         return 0
-    made = shown(tables(key, answers, rows_of(into / "grades.jsonl")))
+    rows = graded(key, answers, rows_of(into / "grades.jsonl"))
+    lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    (into / "graded.jsonl").write_text(lines, encoding="utf-8")
+    made = shown([table(rows)])
     if options.json:
         written(options.json, command_line(sys.argv), made)
     return 0
@@ -235,7 +252,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=str(__doc__).partition("\n")[0], epilog=str(__doc__), formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--into", type=Path, required=True, help="the folder of sheets, answers and grades")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--into", type=Path, help="the folder of sheets, answers and grades")
+    what.add_argument("--recorded", type=Path, help="a graded.jsonl of an earlier run, to print its table")
     parser.add_argument("--data", type=Path, default=ROOT.parent / "shared" / "data", help="the folder of the data")
     parser.add_argument("--budget", type=int, default=1000, help="tokens of the notes")
     parser.add_argument("--systems", nargs="+", default=[OURS, "hybrid RRF"], help=f"also: dense, {WHOLE!r}")
