@@ -120,11 +120,11 @@ def imported(url: str, path: Path, folder: Path) -> tuple[Spent, Spent, int]:
         assert store.import_file(line).skipped == 1
         with store._database.admin_transaction(), store._database.admin_transaction():
             pass  # an import has two connections
-        assert not derive(store._database, store._runtime.resources(), UNITS).chunks
+        assert not derive(store._database, store._runtime.load_dependencies(), UNITS).chunks
         with spending(folder) as both:
             with spending(folder) as first:
                 done = store.import_file(path)
-            derive(store._database, store._runtime.resources(), UNITS)
+            derive(store._database, store._runtime.load_dependencies(), UNITS)
         return first[0], both[0], done.new
 
 

@@ -37,10 +37,10 @@ import numpy as np
 from report import Cell, Table, reported
 
 from memstore.derive.chunking import sentences
-from memstore.derive.facts.rule_extractor import BEFORE, THRESHOLD, Utterance, extract
+from memstore.derive.facts.rule_extractor import LOOKBACK, THRESHOLD, Utterance, extract
 from memstore.providers import Embedder, TokenCounter, Vectors, load_counter, load_embedder
 from memstore.search.ranking import WEIGHTS
-from memstore.search.signals import B, idf, saturated
+from memstore.search.signals import B, idf, saturate
 from memstore.store.tokenize import terms
 
 DOUBLE = 0.9
@@ -154,7 +154,7 @@ def _lexical(question: str, stems: list[Counter[str]]) -> np.ndarray[Any, np.dty
     for term in terms(question):
         counts = np.array([each[term] for each in stems], dtype=np.float64)
         weight = idf(int(np.count_nonzero(counts)), len(stems))
-        scores += weight * saturated(counts, lengths, max(lengths.mean(), 1e-9), B)
+        scores += weight * saturate(counts, lengths, max(lengths.mean(), 1e-9), B)
     return scores / max(scores.max(initial=0.0), 1e-9)
 
 
@@ -174,7 +174,7 @@ def in_turn(messages: list[Message]) -> Iterator[tuple[Message, list[Utterance]]
     user = ""
     for one in messages:
         before, user = (before if one.user == user else []), one.user
-        yield one, before[-BEFORE:]
+        yield one, before[-LOOKBACK:]
         before.append(one.said)
 
 

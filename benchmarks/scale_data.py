@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pgvector.psycopg import register_vector
 
 from memstore import ids
-from memstore.store.tokenize import hashed
+from memstore.store.tokenize import hash_term
 
 DIMENSIONS, WORDS, BATCH, CONVERSATION = 384, 30_000, 256, 500
 MODEL = "made-up"
@@ -63,7 +63,7 @@ class Made:
     @cached_property
     def hashes(self) -> NDArray[np.int64]:
         """The hash of each word."""
-        return np.array([hashed(f"w{n}", self.id) for n in range(WORDS)], dtype=np.int64)
+        return np.array([hash_term(f"w{n}", self.id) for n in range(WORDS)], dtype=np.int64)
 
     def vectors(self, batch: int) -> Vectors:
         """Return the vectors of a batch: cosine of about 0.55 with others of their topic, 0 with all others."""

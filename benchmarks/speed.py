@@ -255,7 +255,7 @@ def context(store: memstore.MemoryStore, rounds: int, sizes: Sequence[int] = (10
                 (statements("items")["nearest"], 20),
                 (statements("messages")["newest_messages"], 60),
                 (statements("summaries")["outlines"], 0),
-                (statements("facts")["standing_facts"], 8),
+                (statements("facts")["pinned_facts"], 8),
             ]
 
             def least(question: str, values: dict[str, Any] = values, tiers: Sequence[Any] = tiers) -> None:
@@ -320,7 +320,7 @@ def crowd(store: memstore.MemoryStore) -> ConversationScope:
     from memstore._sync.derive.pipeline import DeriveScope, derive
 
     scope = store.user("isolated").conversation("life")
-    resources = store._runtime.resources()
+    resources = store._runtime.load_dependencies()
     people = [(f"neighbour-{n}", UNITS // NEIGHBOURS) for n in range(NEIGHBOURS)] + [("isolated", UNITS)]
     for seed, (name, count) in enumerate(people):
         user = store.user(name)

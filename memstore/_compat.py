@@ -22,12 +22,12 @@ U = TypeVar("U")
 
 
 async def to_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Return what the blocking function gives, without holding up the event loop."""
+    """Return the result of a blocking function, without holding up the event loop."""
     return await asyncio.to_thread(function, *args, **kwargs)
 
 
 async def run_both(first: Callable[[], Awaitable[T]], second: Callable[[], Awaitable[U]]) -> tuple[T, U]:
-    """Return what both give, doing one while the other waits; where both fail, the error of the second."""
+    """Return the results of both, doing one while the other waits. If both fail, raise the error of the second."""
     beside = asyncio.ensure_future(first())
     try:
         done = await second()
@@ -39,7 +39,7 @@ async def run_both(first: Callable[[], Awaitable[T]], second: Callable[[], Await
 
 
 def run_both_threads(first: Callable[[], T], second: Callable[[], U]) -> tuple[T, U]:
-    """Return what both give, the first done by a thread meanwhile; where both fail, the error of the second."""
+    """Return the results of both, the first from a thread. If both fail, raise the error of the second."""
     with ThreadPoolExecutor(1, "memstore-beside") as thread:  # of its own: a thread that was kept would not fork
         beside = thread.submit(copy_context().run, first)
         done = second()
@@ -71,7 +71,7 @@ def run_all_threads(calls: Sequence[Callable[[], None]], stop: Callable[[], None
 
 
 def with_timeout(seconds: float, call: Callable[[], T]) -> T:
-    """Return what `call` gives, or raise TimeoutError after so many seconds: it goes on in its thread, unheard."""
+    """Return the result of `call`, or raise TimeoutError; its thread goes on then, and the result is dropped."""
     done: Future[T] = Future()
 
     def run() -> None:
@@ -90,7 +90,7 @@ def at_end_of_loop(close: Callable[[], Awaitable[object]]) -> Callable[[], None]
 
 
 def at_exit(close: Callable[[], object]) -> Callable[[], None]:
-    """Have a method called when the interpreter ends, before what was registered earlier; return what forgets it.
+    """Have a method called when the interpreter ends, before those registered earlier; return what cancels this.
 
     Only where its object is still there by then, and not in a forked child, whose connections are its parent's.
     """

@@ -77,9 +77,8 @@ class Erased(Conflict):
     def __init__(self, numbers: tuple[int, ...]) -> None:
         places = ", ".join(map(str, numbers[:5])) + (f" and {len(numbers) - 5} more" if len(numbers) > 5 else "")
         super().__init__(
-            f"message {places} was erased, and what was erased does not come back. Leave it out, or give "
-            'on_conflict="skip"; what is said anew has another external_id, or another time. Nothing of this call was '
-            "stored."
+            f"message {places} was erased, and erased messages do not come back. Nothing of this call was stored: "
+            'leave it out, or give on_conflict="skip". A new message with these words has another external_id or time.'
         )
         self.numbers = numbers
 
@@ -127,11 +126,11 @@ class PromptTooLong(ProviderError):
 
 
 class BudgetTooSmall(MemstoreError):
-    """What must be in the context does not fit into the budget.
+    """The parts that must be in the context do not fit into the budget.
 
     `needed` and `budget` are tokens of the finished context; `section` names the largest part of what is needed. A
-    context with `needed` tokens fits: it was tried. With strategies a smaller budget may fit too, as what they write
-    depends on the room that they have.
+    context with `needed` tokens fits: it was tried. With strategies a smaller budget may fit too, as their texts depend
+    on the room.
     """
 
     def __init__(self, needed: int, budget: int, section: str) -> None:

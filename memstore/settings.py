@@ -1,8 +1,8 @@
 """All configuration, and the only reader of memstore's variables.
 
 Every option is a keyword of `memstore.open(settings=Settings(…))`, a `MEMSTORE_…` variable and a key of the settings
-file, all of the same name. The first of these that has it wins, then the default. The file is where `MEMSTORE_CONFIG`
-says, else `memstore.toml` in the user's folder for configuration; with `MEMSTORE_CONFIG` set to nothing there is none.
+file, all of the same name. The first of these that has it wins, then the default. The file is `MEMSTORE_CONFIG`, else
+`memstore.toml` in the user's folder for configuration; with an empty `MEMSTORE_CONFIG` there is none.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ DAY = 86_400  # seconds
 
 
 class Settings(BaseSettings):
-    """What a store may be told. An option given here wins over the environment, that over the file and the default."""
+    """The settings of a store. An option given here wins over the environment, that over the file and the default."""
 
     model_config = SettingsConfigDict(env_prefix="MEMSTORE_", frozen=True, extra="forbid")
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        """Yield what is printed of the settings: a URL without the part that may hold a password."""
+        """Yield the settings for printing: a URL without the part that may hold a password."""
         for name, value in super().__repr_args__():
             yield name, _SECRET.sub("…", value) if name == "database_url" else value
 
@@ -106,7 +106,7 @@ class Settings(BaseSettings):
 
     max_message_bytes: int = Field(4_000_000, ge=1)  # of UTF-8
     chunk_tokens: int = Field(200, ge=16, le=2000)  # the longest chunk of a message, in the embedder's tokens
-    segment_tokens: int = Field(1200, ge=50)  # what is summarized at once has at most about this many
+    segment_tokens: int = Field(1200, ge=50)  # tokens that are summarized at once, about
     session_gap_hours: float = Field(4.0, gt=0, le=LONG)  # a silence of this length ends a segment
     max_chunks_in_memory: int = Field(150_000, ge=0)  # a user with more is searched in the database, others here
     index_cache_mb: int = Field(512, ge=1, le=10**6)  # of users' chunks that a process holds; the oldest ones go
@@ -141,8 +141,8 @@ class Settings(BaseSettings):
 
     fact_roles: Many[Literal["user", "assistant", "tool"]] = ("user",)  # whose messages facts are taken from
     trusted_roles: Many[Literal["user", "assistant"]] = ("user", "assistant")  # other facts wait to be confirmed
-    fact_instructions: str = ""  # what is to be written down, in words of one's own: a chat model is told them
-    fact_types: Annotated[dict[str, Any], NoDecode, BeforeValidator(_read_json)] = {}  # beside memstore's own
+    fact_instructions: str = ""  # instructions for a chat model: which facts to write down, in your own words
+    fact_types: Annotated[dict[str, Any], NoDecode, BeforeValidator(_read_json)] = {}  # in addition to memstore's own
     mcp_memories: Literal["active", "quarantined"] = "active"  # the state of what a model remembers over MCP
     mask_secrets: bool = False  # before anything is stored
     mask_kinds: Many[Literal["card", "account", "key", "password"]] = ("card", "account", "key", "password")
@@ -162,7 +162,7 @@ class Settings(BaseSettings):
     server_stop_seconds: float = Field(20.0, ge=0, le=DAY)  # how long requests may go on once it is to stop
 
     def price_of(self, deriver: str) -> tuple[float, float] | None:
-        """Return what a million tokens of a deriver's prompts and answers cost; None where that is not set."""
+        """Return the prices of a million tokens of a deriver's prompts and answers; None if not set."""
         return self.facts_price if deriver == "facts" else self.summary_price
 
     @classmethod
@@ -174,13 +174,13 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read what is given, then the environment, then the file."""
+        """Read given options, then the environment, then the file."""
         return init_settings, env_settings, InitSettingsSource(settings_cls, read_file())
 
 
 @dataclass(frozen=True, slots=True)
 class SettingInfo:
-    """An option, what it is set to, and where that was said: "given", a variable, a file, or "default"."""
+    """An option, its value, and the source of that: "given", a variable, a file, or "default"."""
 
     name: str
     value: Any
@@ -204,11 +204,11 @@ def load(given: Mapping[str, Any]) -> Settings:
         return Settings(**given)
     except ValidationError as error:
         wrong = [(str(each["loc"][0]), each) for each in error.errors()]
-    # What was given may hold a key.
+    # The value may hold a key.
     shown = [(name, "…" if name.endswith(("_key", "_url")) else repr(each["input"])[:60], each) for name, each in wrong]
     raise ConfigurationError(
         "; ".join(
-            f"{_named_at(name, _source(name, given, file))}={value}: {each['msg'].removeprefix('Value error, ')}"
+            f"{_with_source(name, _source(name, given, file))}={value}: {each['msg'].removeprefix('Value error, ')}"
             for name, value, each in shown
         )
     )
@@ -224,9 +224,9 @@ def describe() -> list[SettingInfo]:
 
 
 def source_of(name: str, value: Any) -> str:
-    """Return an option with this value as messages name it: with the variable or the file that says so, if any."""
+    """Return an option with this value for messages: with the variable or the file that sets it, if any."""
     option = next(info for info in describe() if info.name == name)
-    return f"{name if option.value != value else _named_at(name, option.source)}={value!r:.60}"
+    return f"{name if option.value != value else _with_source(name, option.source)}={value!r:.60}"
 
 
 def _source(name: str, given: Mapping[str, Any], file: Mapping[str, Any]) -> str:
@@ -236,14 +236,14 @@ def _source(name: str, given: Mapping[str, Any], file: Mapping[str, Any]) -> str
     return variable or (str(file_path()) if name in file else "default")
 
 
-def _named_at(name: str, source: str) -> str:
+def _with_source(name: str, source: str) -> str:
     if source in ("given", "default"):
         return name
     return source if source.upper() == f"MEMSTORE_{name.upper()}" else f"{source}: {name}"
 
 
 def _check_names(names: Iterable[str], complaint: str, known: Mapping[str, str] | None = None) -> None:
-    """Refuse a name that is none of ours, and say which one it is nearly, or which there are."""
+    """Refuse an unknown name, and suggest a similar one, or list all."""
     known = known or {name: name for name in Settings.model_fields}
     for name in names:
         if name not in known:
@@ -253,7 +253,7 @@ def _check_names(names: Iterable[str], complaint: str, known: Mapping[str, str] 
 
 
 def file_path() -> Path | None:
-    """Return where the settings file is, or would be; None where `MEMSTORE_CONFIG` is set to nothing."""
+    """Return the path of the settings file, existing or not; None if `MEMSTORE_CONFIG` is empty."""
     config = os.environ.get(CONFIG)
     if config is None:
         return user_config_path("memstore", appauthor=False) / "memstore.toml"
@@ -261,7 +261,7 @@ def file_path() -> Path | None:
 
 
 def read_file() -> dict[str, Any]:
-    """Return what the settings file says; nothing where there is none. Raises `ConfigurationError` for no TOML.
+    """Return the values of the settings file; {} without one. Raises `ConfigurationError` for no TOML.
 
     A file that `MEMSTORE_CONFIG` names must be there: the default would silently be another database.
     """

@@ -1,7 +1,7 @@
 """Spans and metrics of what memstore does, for OpenTelemetry: numbers only.
 
-No text, no name and no id is ever an attribute, and of an error its class alone, for its message may quote. Who wants
-to see them sets up an SDK, and with that imports OpenTelemetry's API: where nobody has, nothing of it is imported.
+No text, no name and no id is ever an attribute, and of an error its class alone, for its message may quote. An
+application that sets up an SDK imports OpenTelemetry's API; without that, nothing of it is imported.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import Any, Literal
 
 Operation = Literal["add", "derive", "recall", "context"]
 Number = int | float
-NAME = "memstore"
-SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+SERVICE = "memstore"
+DURATION_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SIZES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000)
 UNITS = {"budget": "{token}", "summaries": "{summary}", "failed": "{conversation}"}  # of others: {message} and so on
 
@@ -53,18 +53,18 @@ def operation_span(operation: Operation) -> Iterator[OperationSpan]:
                 unit = UNITS.get(name, f"{{{name.removesuffix('s')}}}")
                 _histogram(f"memstore.{operation}.{name}", unit, SIZES).record(number)
     finally:
-        _histogram("memstore.operation.duration", "s", SECONDS).record(time.perf_counter() - began, about)
+        _histogram("memstore.operation.duration", "s", DURATION_BUCKETS).record(time.perf_counter() - began, about)
 
 
 @contextmanager
 def _span(name: str, about: dict[str, Any]) -> Iterator[Any]:
-    """Yield a span; what it fails by is in it and in `about`, by its class."""
+    """Yield a span. The class of an error is recorded in it and in `about`."""
     trace = _api("trace")
     quiet = {"record_exception": False, "set_status_on_exception": False}  # both would quote the message
-    with trace.get_tracer(NAME).start_as_current_span(name, attributes=about, **quiet) as span:
+    with trace.get_tracer(SERVICE).start_as_current_span(name, attributes=about, **quiet) as span:
         try:
             yield span
-        except BaseException as error:  # raised again: an interrupt is told of in the span too
+        except BaseException as error:  # raised again: the span records an interrupt too
             about["error.type"] = type(error).__name__
             span.set_attributes(about)
             span.set_status(trace.StatusCode.ERROR)
@@ -81,12 +81,12 @@ def _api(module: str) -> Any:
 
 @cache
 def _histogram(name: str, unit: str, bounds: tuple[float, ...]) -> Any:
-    return _api("metrics").get_meter(NAME).create_histogram(name, unit, explicit_bucket_boundaries_advisory=bounds)
+    return _api("metrics").get_meter(SERVICE).create_histogram(name, unit, explicit_bucket_boundaries_advisory=bounds)
 
 
 @cache
 def _gauge(name: str, unit: str) -> Any:
-    return _api("metrics").get_meter(NAME).create_gauge(name, unit)
+    return _api("metrics").get_meter(SERVICE).create_gauge(name, unit)
 
 
 def gauge(name: str, unit: str, value: Number, about: Mapping[str, str] | None = None) -> None:

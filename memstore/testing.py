@@ -26,7 +26,7 @@ class HashingEmbedder:
     """An Embedder without weights: words and their trigrams, hashed into signed buckets.
 
     Texts that share words are near, those that share roots (walk, walking) less so; meaning counts for nothing. Vectors
-    are the same on every machine and in every process. What is beyond the window, 256 words, is not seen.
+    are the same on every machine and in every process. Text beyond the window of 256 words is not read.
     """
 
     max_tokens = 256

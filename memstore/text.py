@@ -1,7 +1,7 @@
-"""Text as memstore may store, show and send it: characters, days, and the fences around what is remembered.
+"""Text as memstore stores, shows and sends it: characters, days, and the fences around memories.
 
-The fences tell what a context had put into a prompt from what somebody said. What a chat model reads as data stands on
-lines of JSON instead, out of which no text can break.
+The fences separate text that a context put into a prompt from what somebody said. Data for a chat model stands on lines
+of JSON instead, which no text can break out of.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from typing import Any
 # JSON can escape both, and Postgres holds neither, in a text or in jsonb.
 INVALID_CHARS = re.compile("[\x00\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
+TEXT_PARTS = ("text", "input_text", "output_text")  # kinds of content parts that are texts
 
 
-DEEPEST = 100  # levels of JSON: far above anything written on purpose, far below Python's own limit
-DEEPEST_READ = 2 * DEEPEST  # with what an export or a request has around it
+MAX_JSON_DEPTH = 100  # levels of JSON: far above anything written on purpose, far below Python's own limit
+MAX_JSON_DEPTH_READ = 2 * MAX_JSON_DEPTH  # with what an export or a request has around it
 _STRING = re.compile(r'"(?:[^"\\]+|\\.)*"?', re.DOTALL)  # also one without an end: each is read once
 _NO_BRACKET = re.compile(r"[^\[\]{}]+")
 
 
 def is_deep(value: object) -> bool:
-    """Return whether a value of JSON has more than `DEEPEST` levels. Counted: Python's own limit differs by version."""
+    """Return whether JSON has more than `MAX_JSON_DEPTH` levels. Counted: Python's own limit differs by version."""
     level: list[Any] = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_JSON_DEPTH + 1):
         level = [one for one in level if isinstance(one, dict | list | tuple)]
         inner = (part for one in level for part in (one.values() if isinstance(one, dict) else one))
         level = list({id(part): part for part in inner}.values())  # each once: one may hold itself, twice
@@ -36,10 +37,10 @@ def is_deep(value: object) -> bool:
 
 def read_json(text: str) -> Any:
     """Return the value of a JSON text; raise ValueError for no JSON, and for more than `DEEPEST_READ` levels of it."""
-    if text.count("[") + text.count("{") > DEEPEST_READ:
+    if text.count("[") + text.count("{") > MAX_JSON_DEPTH_READ:
         brackets = _NO_BRACKET.sub("", _STRING.sub("", text))
-        if max(accumulate(1 if bracket in "[{" else -1 for bracket in brackets), default=0) > DEEPEST_READ:
-            raise ValueError(f"it is nested deeper than {DEEPEST_READ} levels")
+        if max(accumulate(1 if bracket in "[{" else -1 for bracket in brackets), default=0) > MAX_JSON_DEPTH_READ:
+            raise ValueError(f"it is nested deeper than {MAX_JSON_DEPTH_READ} levels")
     return json.loads(text)
 
 

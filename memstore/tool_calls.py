@@ -2,7 +2,7 @@
 
     {"id": "call_1", "type": "function", "function": {"name": "find", "arguments": "{\"what\": \"ferry\"}"}}
 
-Others write the name and the arguments (or "input") beside the id, or the arguments as an object; all are read. Pure.
+Others write the name and the arguments (or "input") next to the id, or the arguments as an object; all are read. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ UNREAD = "arguments"  # the key under which arguments stand that are no object o
 
 
 def name_of(call: Mapping[str, Any]) -> str:
-    """Return the name of the function that is called, or that a definition of a tool is for; "?" where none is told."""
+    """Return the name of the function that is called, or that a definition of a tool is for; "?" without one."""
     return str(_function(call).get("name") or "?")
 
 
@@ -52,7 +52,7 @@ def stored_call(id: object, name: object, arguments: object) -> dict[str, Any]:
 
 
 def describe_call(name: str, arguments: str) -> str:
-    """Return a call as a line of text, for whoever takes no calls: another assistant, a model without tools."""
+    """Return a call as a line of text, for readers without calls: another assistant, a model without tools."""
     return f"[calls {name} {arguments}]"
 
 

@@ -29,11 +29,11 @@ from memstore.adapters._sansio import call_at_once, maybe_await, run_sync
 from memstore.errors import Conflict, InvalidInput
 from memstore.models import NewDocument
 
-ROOT = "/memories"
+MEMORY_ROOT = "/memories"
 NAMESPACE = ("memories",)
 MAX_FILES = 100_000
 MAX_LINES = 999_999
-WIDTH = len(str(MAX_LINES))
+LINE_NUMBER_WIDTH = len(str(MAX_LINES))
 CONTEXT_LINES = 2  # before and after a change
 MAX_DEPTH = 2  # levels of folders that a view shows
 NOT_FOUND = "The path {} does not exist. Please provide a valid path."
@@ -126,7 +126,7 @@ class _Commands:
         """Remove a file, or a folder with all in it."""
         path = _parse_path(command.path)
         if not path:
-            raise ToolError(f"Cannot delete the {ROOT} directory itself")
+            raise ToolError(f"Cannot delete the {MEMORY_ROOT} directory itself")
         files = await self._files()
         gone = [name for name in files if _is_in(name, path)]
         if not gone:
@@ -139,7 +139,7 @@ class _Commands:
         """Move a file or a folder."""
         old, new = _parse_path(command.old_path), _parse_path(command.new_path)
         if not old:
-            raise ToolError(f"Cannot rename the {ROOT} directory itself")
+            raise ToolError(f"Cannot rename the {MEMORY_ROOT} directory itself")
         files = await self._files()
         if not new or any(_is_in(name, new) for name in files):
             raise ToolError(f"The destination {command.new_path} already exists")
@@ -202,11 +202,11 @@ class AsyncMemstoreMemoryTool(_Commands, BetaAsyncAbstractMemoryTool):
 
 def _parse_path(text: str) -> str:
     """Return a path below the root, without its ends; "" for the root itself."""
-    if text != ROOT and not text.startswith(f"{ROOT}/"):
-        raise ToolError(f"Path must start with {ROOT}, got: {text}")
-    path = posixpath.normpath(text.removeprefix(ROOT).lstrip("/") or ".")
+    if text != MEMORY_ROOT and not text.startswith(f"{MEMORY_ROOT}/"):
+        raise ToolError(f"Path must start with {MEMORY_ROOT}, got: {text}")
+    path = posixpath.normpath(text.removeprefix(MEMORY_ROOT).lstrip("/") or ".")
     if path == ".." or path.startswith("../"):
-        raise ToolError(f"Path {text} would escape {ROOT} directory")
+        raise ToolError(f"Path {text} would escape {MEMORY_ROOT} directory")
     return "" if path == "." else path
 
 
@@ -225,7 +225,7 @@ def _format_file(title: str, text: str, view_range: list[int] | None) -> str:
 
 
 def _number_lines(lines: list[str], first: int) -> str:
-    return "\n".join(f"{number:>{WIDTH}}\t{line}" for number, line in enumerate(lines, first))
+    return "\n".join(f"{number:>{LINE_NUMBER_WIDTH}}\t{line}" for number, line in enumerate(lines, first))
 
 
 def _format_listing(title: str, path: str, files: Files) -> str:

@@ -1,4 +1,4 @@
-"""LangChain's retriever over what a user has said: messages, summaries and facts.
+"""LangChain's retriever over a user's messages, summaries and facts.
 
 retriever = MemstoreRetriever(user=memstore.open().user("alice"), k=5)
 retriever.invoke("what am I allergic to?")

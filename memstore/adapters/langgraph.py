@@ -5,9 +5,9 @@
     store.put(("memories", "alice"), "diet", {"text": "is allergic to peanuts"})
     store.search(("memories", "alice"), query="what may she eat?")
 
-A namespace says whose memory it is: `user` is that name, or a function that gives it. Row-level security keeps users
-apart whatever a namespace says, so a search never reaches beyond the user whom its prefix names. Items are found by
-the store's own embedder; every item below the prefix is compared, and numbers are compared as numbers.
+`user` is the name of the memory's user, or a function that returns it for a namespace. Row-level security keeps users
+apart whatever a namespace says, so a search never reaches beyond the user whom its prefix names. Items are found by the
+store's own embedder; every item below the prefix is compared, and numbers are compared as numbers.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ MAX_TOKENS = 8192  # the window of an application's own embedder is not known
 
 
 class _Items:
-    """What both stores share: which user an operation is of, and which calls of memstore's answer a batch."""
+    """The base of both stores: finds the user of each operation, and answers a batch by calls of memstore."""
 
     supports_ttl = True
     _call: Callable[..., Awaitable[Any]]
@@ -123,7 +123,7 @@ class _Items:
         return results
 
     def _by_user(self, numbered: Iterable[tuple[int, Any]]) -> list[tuple[Any, list[tuple[int, Any]]]]:
-        """Return operations with their numbers by the documents, one user's, that they are of."""
+        """Group operations, with their numbers, by the user's documents that they concern."""
         groups: dict[str, tuple[Any, list[tuple[int, Any]]]] = {}
         for at, op in numbered:
             documents = self._documents(op.namespace)
@@ -187,7 +187,7 @@ class MemstoreStore(_Items, BaseStore):
             self._sweeper.start()
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """Stop doing so; whether it has stopped within so many seconds."""
+        """Stop the sweeper; return whether it has stopped within the timeout."""
         sweeper, self._sweeper = self._sweeper, None
         if sweeper is not None:
             self._stop.set()
@@ -219,7 +219,7 @@ class AsyncMemstoreStore(_Items, AsyncBatchedBaseStore):
             self._sweeper = asyncio.create_task(self._sweep(self._sweep_seconds(sweep_interval_minutes)))
 
     async def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109
-        """Stop doing so; it takes no time."""
+        """Stop the sweeper, at once."""
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.wait([self._sweeper], timeout=timeout)

@@ -24,7 +24,7 @@ from memstore.models import Hit, Json, Message
 from memstore.providers.token_check import estimate
 from memstore.text import replace_invalid_chars
 
-KEY = "llama_index"  # of a message's metadata, and of a conversation's settings: what is archived
+META_KEY = "llama_index"  # of a message's metadata, and of a conversation's settings: what is archived
 ROLES = {"function": "tool", "chatbot": "assistant", "model": "assistant"}  # that memstore calls otherwise
 ACTIVE, ARCHIVED = MessageStatus.ACTIVE, MessageStatus.ARCHIVED
 Run = tuple[int, int]
@@ -42,7 +42,7 @@ class MemstoreChatStore(AsyncDBChatStore):
         limit: Optional[int] = None,  # noqa: UP045
         offset: Optional[int] = None,  # noqa: UP045
     ) -> list[ChatMessage]:
-        """Return messages in order; those of a status, or all with None."""
+        """Return messages in order, of one status, or all."""
         rows = (await self._stored(key, status))[offset or 0 :]
         return [to_chat(row) for row in (rows if limit is None else rows[:limit])]
 
@@ -62,7 +62,7 @@ class MemstoreChatStore(AsyncDBChatStore):
                 await self._archive(key, added)
 
     async def set_messages(self, key: str, messages: list[ChatMessage], status: MessageStatus = ACTIVE) -> None:
-        """Erase what there is, of any status, and put these in its place."""
+        """Replace all messages, of any status, by these."""
         await self.delete_messages(key)
         await self.add_messages(key, messages, status)
 
@@ -100,10 +100,11 @@ class MemstoreChatStore(AsyncDBChatStore):
 
     async def _archived_runs(self, key: str) -> list[Run]:
         info = await maybe_await(self.user.conversation(key).info)
-        return [(first, last) for first, last in ((info.settings if info else {}).get(KEY) or {}).get("archived", ())]
+        return [
+            (first, last) for first, last in ((info.settings if info else {}).get(META_KEY) or {}).get("archived", ())
+        ]
 
     async def _archive(self, key: str, messages: Sequence[Message]) -> None:
-        """Note numbers of messages as runs: as a rule there is one."""
         runs = sorted([*await self._archived_runs(key), *((row.seq, row.seq) for row in messages)])
         joined: list[Run] = []
         for first, last in runs:
@@ -112,7 +113,7 @@ class MemstoreChatStore(AsyncDBChatStore):
             else:
                 joined.append((first, last))
         await maybe_await(
-            self.user.conversation(key).update, settings={KEY: {"archived": [list(run) for run in joined]}}
+            self.user.conversation(key).update, settings={META_KEY: {"archived": [list(run) for run in joined]}}
         )
 
     async def _erase(self, key: str, messages: Sequence[Message]) -> list[ChatMessage]:
@@ -127,11 +128,11 @@ class MemstoreChatStore(AsyncDBChatStore):
 class MemstoreMemoryBlock(BaseMemoryBlock[str]):
     """What is remembered about the newest question: facts, summaries and messages, at most `max_tokens` of them.
 
-    What leaves the short-term queue is kept by the chat store.
+    The chat store keeps messages that leave the short-term queue.
     """
 
     name: str = "memory"
-    description: Optional[str] = "What is known of the user and was said before."  # noqa: UP045
+    description: Optional[str] = "Facts about the user, and earlier messages."  # noqa: UP045
     priority: int = 1
     user: Any
     limit: int = 20
@@ -155,7 +156,7 @@ class MemstoreMemoryBlock(BaseMemoryBlock[str]):
 
 
 def fit(texts: Sequence[str], max_tokens: int) -> str:
-    """Return as many of the first texts as have at most so many tokens, counted as they stand together."""
+    """Return the first texts that fit into the tokens, counted together."""
     kept = [*texts]
     while kept and _count_tokens("\n\n".join(kept)) > max_tokens:
         kept.pop()
@@ -167,14 +168,14 @@ def to_message(chat: ChatMessage) -> Json:
     role = str(getattr(chat.role, "value", chat.role))
     message: Json = {"role": ROLES.get(role, role), "content": replace_invalid_chars(chat.content or "")}
     if ChatMessage(role=chat.role, content=message["content"]) != chat:
-        message["metadata"] = {KEY: chat.model_dump(mode="json")}
+        message["metadata"] = {META_KEY: chat.model_dump(mode="json")}
     return message
 
 
 def to_chat(message: Message) -> ChatMessage:
-    """Return a stored message as it came, or what was said elsewhere."""
-    if KEY in message.meta:
-        return ChatMessage.model_validate(message.meta[KEY])
+    """Return a stored message as it came, or one of another application."""
+    if META_KEY in message.meta:
+        return ChatMessage.model_validate(message.meta[META_KEY])
     return ChatMessage(role=MessageRole(message.role), content=message.text or "")
 
 

@@ -1,12 +1,12 @@
-"""Sessions of the OpenAI Agents SDK, kept as conversations, and a budget for what of them a model is shown.
+"""Sessions of the OpenAI Agents SDK, stored as conversations, and a token budget for the model's input.
 
     user = memstore.open().user("alice")
     session = MemstoreSession("lisbon", user)
     shown = RunConfig(session_input_callback=memory_callback(session, budget=4000))
     await Runner.run(agent, "What should I avoid eating?", session=session, run_config=shown)
 
-A session gives back exactly what was put in. What is in it is derived and recalled like any other conversation, in
-every session of the user: `memory_callback` puts facts, summaries and what was said elsewhere into the model's input.
+A session returns items exactly as they were added. They are derived and recalled like any other conversation, in every
+session of the user: `memory_callback` puts facts, summaries and messages of other sessions into the model's input.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from memstore.models import Json, Message, Role
 from memstore.providers.token_check import estimate
 from memstore.text import INVALID_CHARS, replace_invalid_chars
 
-KEY = "openai_agents"  # of a message's metadata: what its role, text and calls do not say
+META_KEY = "openai_agents"  # of a message's metadata: what its role, text and calls do not say
 CALL, RESULT = "function_call", "function_call_output"
 Callback = Callable[[list[Json], list[Json]], Coroutine[Any, Any, list[Json]]]
 
@@ -32,7 +32,7 @@ class MemstoreSession:
     """A `Session`: the conversation named `session_id` of a user, from a blocking or an async store.
 
     Over a blocking store it may be used in any event loop. `clear_session` begins a new stretch: the session is empty,
-    and what was said stays recalled until `forget`, or `user.erase`, erases it. `pop_item` erases.
+    and its messages are still recalled until `forget`, or `user.erase`, erases them. `pop_item` erases.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class MemstoreSession:
             await maybe_await(self.conversation.add_many, [to_message(item) for item in items])
 
     async def pop_item(self) -> Any | None:
-        """Erase the newest item, with all that was derived of it, and give it; None where there is none."""
+        """Erase the newest item, with all that was derived from it, and return it; None if there is none."""
         while newest := await maybe_await(self.conversation.get_recent, 1):
             certificate = await maybe_await(self.conversation.user.erase_message, newest[0])
             if certificate.counts.get("messages"):  # else somebody else has popped it
@@ -66,11 +66,11 @@ class MemstoreSession:
         return None
 
     async def clear_session(self) -> None:
-        """Empty the session; what was said in it is still recalled."""
+        """Empty the session; its messages are still recalled."""
         await maybe_await(self.conversation.clear)
 
     async def forget(self) -> Any:
-        """Erase the session with all that was derived of it; give the certificate."""
+        """Erase the session with all that was derived from it; return the certificate."""
         return await maybe_await(self.conversation.erase)
 
 
@@ -101,7 +101,7 @@ def memory_callback(session: MemstoreSession, *, budget: int, **options: Any) ->
 
 
 def to_message(item: Json) -> Json:
-    """Return an item of the Responses API as a message: what it says as text, the rest of it as metadata."""
+    """Return an item of the Responses API as a message: its words as text, the rest as metadata."""
     message = _message(item)
     if message is None or not _is_storable(item) or len(_items(message)) != 1:
         return _opaque(item, message)
@@ -109,12 +109,12 @@ def to_message(item: Json) -> Json:
     if any(key not in item or item[key] != value for key, value in back.items()):
         return _opaque(item, message)
     more = {key: value for key, value in item.items() if key not in back}
-    return message | {"metadata": {KEY: {"more": more}} if more else {}}
+    return message | {"metadata": {META_KEY: {"more": more}} if more else {}}
 
 
 def to_items(message: Message) -> list[Json]:
     """Return a stored message as items: one, but for messages with several calls that no session has stored."""
-    kept = message.meta.get(KEY, {})
+    kept = message.meta.get(META_KEY, {})
     if "item" in kept:
         item = kept["item"]
         return [json.loads(item) if isinstance(item, str) else item]
@@ -125,14 +125,14 @@ def to_items(message: Message) -> list[Json]:
 
 
 def _opaque(item: Json, made: Json | None) -> Json:
-    """Return an item that is kept whole, beside what of it is text; as a text where Postgres' JSON does not hold it."""
+    """Return an item as it is kept: whole, or as text where Postgres' JSON cannot hold it."""
     plain: Json = {
         "role": "assistant" if made is None else made["role"],
         "content": replace_invalid_chars(_text(made or {})),
     }
     if made is not None and made["role"] == "tool":
         plain["tool_call_id"] = replace_invalid_chars(str(made["tool_call_id"]))
-    return plain | {"metadata": {KEY: {"item": item if _is_storable(item) else json.dumps(item)}}}
+    return plain | {"metadata": {META_KEY: {"item": item if _is_storable(item) else json.dumps(item)}}}
 
 
 def _is_storable(item: Json) -> bool:
@@ -141,7 +141,7 @@ def _is_storable(item: Json) -> bool:
 
 
 def _message(item: Json) -> Json | None:
-    """Return an item as a message; None for what is none: reasoning, calls of hosted tools, …"""
+    """Return an item as a message; None for other items: reasoning, calls of hosted tools, …"""
     kind = item.get("type", "message")
     if kind == CALL:
         function = {"name": item.get("name"), "arguments": item.get("arguments")}
@@ -176,6 +176,6 @@ def _text(chat: Json) -> str:
 
 
 def _count_beside(messages: Sequence[Json], question: str) -> int:
-    """Return how many tokens the new input has beside its question: that is counted with the context."""
+    """Return the tokens of the new input without its question, which is counted with the context."""
     chats = [{key: value for key, value in message.items() if key != "metadata"} for message in messages]
     return max(estimate(chats) - estimate([{"role": "user", "content": question}]), 0)

@@ -5,7 +5,7 @@
     result = await agent.run("What should I avoid eating?", conversation=conversation)
     await store.save(result)
 
-What was said becomes messages of memstore's conversation of that name too, so that it is derived and recalled.
+Questions and answers also become messages of memstore's conversation of that name, to be derived and recalled.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ ENTRY = TypeAdapter(ConversationEntry)
 class MemstoreConversationStore(ConversationStore):
     """A conversation store of a user, of a blocking or an async store.
 
-    A record and its new entries are written in one transaction. Deleting a conversation removes the entries that no
-    other one's history reaches, and erases what memstore has derived of it.
+    A record and its new entries are written in one transaction. Deleting a conversation removes entries that no other
+    history reaches, and erases rows derived from it.
     """
 
     def __init__(self, user: Any) -> None:
@@ -77,7 +77,7 @@ class MemstoreConversationStore(ConversationStore):
             await maybe_await(self._user.conversation(name).add_many, messages, on_conflict="skip")
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
-        """Remove a record, the entries that nothing else reaches, and what was derived of them."""
+        """Remove a record, entries that no other history reaches, and rows derived from them."""
         entries = {document.key: document.value for document in await self._all(ENTRIES)}
         reached: set[str] = set()
         for record in await self.read_records():
@@ -138,7 +138,7 @@ class MemstoreConversationStore(ConversationStore):
 
 
 def to_messages(entry: ConversationEntry) -> list[Json]:
-    """Return what an entry says as messages: what the user asked, and what the model answered in words."""
+    """Return an entry as messages: the user's question, and the model's answer in words."""
     text = "\n".join(_texts(entry.message))
     if not text.strip():
         return []

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from memstore.providers.services import RawAnswer, ServedChatModel
     from memstore.settings import Settings
 
-CONVERSATION = "chat"
+DEFAULT_CONVERSATION = "chat"
 PROMPT = "> "
 TURNS, SILENCE = 6, 20.0  # after so many turns, or seconds without one, a model is asked for facts
 MAX_MARGIN = 4  # at most the window's fourth part is kept free because the server counts otherwise
@@ -55,7 +55,7 @@ _COMMAND = re.compile(r"/[a-z]*(?!\S)")  # not a path, and not what stands in a 
 def chat(
     user: UserOption,
     model: Annotated[str, name_option("The model: openai:NAME, or as ollama list shows it.", "--model", "-m")],
-    conversation: ConversationOption = CONVERSATION,
+    conversation: ConversationOption = DEFAULT_CONVERSATION,
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="A system prompt.")] = None,
     budget: Annotated[
         int | None,
@@ -65,11 +65,11 @@ def chat(
         int | None, typer.Option(min=1, metavar="N", help="The most tokens of an answer; else a quarter of the window.")
     ] = None,
 ) -> None:
-    """Talk to a model that remembers what was said, in this session and in those before. It is told today's date.
+    """Talk to a model that remembers what was said, in this session and in those before. It knows today's date.
 
-    Each line is a message; /help names the commands. Ctrl-C stops an answer, at the prompt it ends the chat. What was
-    said is stored before the model is asked, an answer once it came to its end. Where lines come from a pipe and one
-    was not answered, the others go on, and the exit code is 1.
+    Each line is a message; /help names the commands. Ctrl-C stops an answer, at the prompt it ends the chat. A message
+    is stored before the model is asked, an answer once it is complete. Where lines come from a pipe and one was not
+    answered, the others go on, and the exit code is 1.
 
     JSON, of each answer: {"answer", "ended": "stop" or "length", "tokens", "prompt_tokens", "answer_tokens", "window",
     "receipt": id}.
@@ -105,7 +105,7 @@ class _Paused(BaseException):
 
 @dataclass(slots=True)
 class _Session:
-    """Answers in one conversation, within a window of tokens, and derives what was said.
+    """Answers in one conversation, within a window of tokens, and derives its messages.
 
     `budget` bounds prompt and answer together, by default by the model's window; `reserve` bounds the answer.
     """
@@ -127,8 +127,8 @@ class _Session:
     def talk(self) -> None:
         """Answer each line, and derive in a thread between them; on a pipe, before the next one.
 
-        A model that facts or summaries are asked of is asked after a silence or some turns, and hung up on where the
-        next line comes first: a server that answers one at a time is free for the answer.
+        If a chat model makes facts or summaries, it is asked after a silence or some turns. The next line cancels that
+        call, so that a server that answers one call at a time is free for the answer.
         """
         at_terminal, all_answered = sys.stdin.isatty() and sys.stdout.isatty(), True
         with ThreadPoolExecutor(1, "memstore-derive") as background:
@@ -170,7 +170,6 @@ class _Session:
         return [model for model in models if isinstance(model, ServedChatModel)]
 
     def _pause(self) -> None:
-        """Stop the derivation, at once where a model is asked for it."""
         self.paused, self.pauses = True, self.pauses + 1
         if self.timer is not None:
             self.timer.cancel()
@@ -205,7 +204,7 @@ class _Session:
             echo_hint("stopped; what you said is stored, the unfinished answer is not")
             return False
         if common.as_json:
-            shown = {"answer": answer.text, "ended": _ended(answer), "tokens": int(context.tokens)}
+            shown = {"answer": answer.text, "ended": _end_reason(answer), "tokens": int(context.tokens)}
             counts = {"prompt_tokens": answer.prompt_tokens, "answer_tokens": answer.completion_tokens}
             print_json(shown | counts | {"window": self._window, "receipt": context.receipt.id})
         return True
@@ -225,7 +224,7 @@ class _Session:
             raise
         self._end_line()
         if answer.text.strip():
-            self.scope.add("assistant", answer.text, metadata={"model": name, "ended": _ended(answer)})
+            self.scope.add("assistant", answer.text, metadata={"model": name, "ended": _end_reason(answer)})
         if answer.prompt_tokens is not None and (excess := answer.prompt_tokens - context.tokens) > margin:
             self.margin = excess + excess // 4
             echo_hint(f"the server counted {excess} tokens more than {context.receipt.counter} did; room is kept free")
@@ -324,5 +323,5 @@ def _format(model: str) -> str:
     return "ollama" if model.startswith("ollama:") else "openai"
 
 
-def _ended(answer: RawAnswer) -> str:
+def _end_reason(answer: RawAnswer) -> str:
     return "stop" if answer.is_whole else "length"

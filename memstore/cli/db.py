@@ -22,7 +22,7 @@ embeddings_app = group("Another embedder for users who have vectors, while recal
 
 @command(app)
 def upgrade() -> None:
-    """Make the tables, or bring them to the newest schema; where the others are distributed, so are new ones."""
+    """Make the tables, or bring them to the newest schema; on Citus new ones are distributed too."""
     from memstore.store import distribution, migrations
 
     with _url() as url:
@@ -63,7 +63,7 @@ def grant(
     login: Annotated[str, typer.Argument(help="A login that there is.")],
     role: Annotated[str, option("ROLE", "app, loader, reader or admin.")] = "app",
 ) -> None:
-    """Let a login do what a role may: app, loader, reader or admin. Run it with the URL of the tables' owner.
+    """Grant a role to a login: app, loader, reader or admin. Run it with the URL of the tables' owner.
 
     app adds, derives, recalls and erases; loader brings history in; reader recalls; admin lists users and reads nothing
     of theirs. Needs no superuser: a login with CREATEROLE, or roles that an administrator has made (it says which).
@@ -83,8 +83,8 @@ def grant(
 def distribute() -> None:
     """Spread the tables over the machines of a Citus, each user's rows together. Run it once, on the coordinator.
 
-    With the URL of the tables' owner. Rows that are there are moved, and nobody can write meanwhile; what is
-    distributed already stays so.
+    With the URL of the tables' owner. Existing rows are moved, and nobody can write meanwhile; distributed tables stay
+    as they are.
     """
     from memstore.store import distribution
 
@@ -96,7 +96,7 @@ def distribute() -> None:
 
 @command(app)
 def index() -> None:
-    """Build what makes recall fast for users with more chunks than MEMSTORE_MAX_CHUNKS_IN_MEMORY.
+    """Build the indexes of users with more chunks than MEMSTORE_MAX_CHUNKS_IN_MEMORY.
 
     memstore derive does it too where its login owns the tables; else run this with one that does. It takes a minute and
     more for 100,000 chunks, while the store is in use. Without it recall is slower and finds the same.
@@ -111,7 +111,7 @@ def index() -> None:
 
 @command(app)
 def stop() -> None:
-    """Stop the embedded Postgres in an orderly way, whoever uses it."""
+    """Stop the embedded Postgres in an orderly way, even if other processes use it."""
     from memstore.store.embedded import embedded_folder, is_embedded, server
     from memstore.store.errors import describe_url
 
@@ -138,7 +138,6 @@ def _target() -> str:
 
 @contextmanager
 def _url() -> Iterator[str]:
-    """Yield the URL of the database, with an embedded one running meanwhile."""
     from memstore.store.embedded import embedded_folder, is_embedded
     from memstore.store.embedded.server import EmbeddedServer
     from memstore.store.errors import normalize_dsn
@@ -158,7 +157,7 @@ def _url() -> Iterator[str]:
 def migrate(
     to: Annotated[str, option("KIND:MODEL", "The embedder that is to serve.", "--to")],
 ) -> None:
-    """Make vectors by another embedder beside the present ones, then let them serve, user by user.
+    """Make vectors by another embedder while the present ones serve, then switch, user by user.
 
     Recall goes on meanwhile, by the old vectors until the moment of the switch. Stopped or killed, the same command
     goes on with what is left. Afterwards set embedder to the new one, for new users.
@@ -174,7 +173,7 @@ def migrate(
 
 @command(embeddings_app, "status")
 def embeddings_status() -> None:
-    """Say which embedders serve, are being made or are retired, and what is missing."""
+    """List embedders: active, in the making or retired, and how many vectors are missing."""
     with open_store() as store:
         embedders = store.embeddings.status()
     print_models(embedders, "name", "dimensions", "state", "users", "chunks", "vectors", "missing")
@@ -184,7 +183,7 @@ def embeddings_status() -> None:
 
 @command(embeddings_app)
 def clean() -> None:
-    """Remove the vectors and indexes of embedders that serve no more: a migration back would make them anew."""
+    """Remove the vectors and indexes of retired embedders. A migration back would make them anew."""
     with open_store() as store:
         moved = store.embeddings.clean()
     print_result(moved, f"{moved.vectors:,} vectors of {moved.users:,} users removed")

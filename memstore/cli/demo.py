@@ -15,14 +15,14 @@ from memstore.cli.output import echo, echo_hint, print_context, show_progress
 from memstore.cli.recall import print_facts, print_hits
 
 USER, CONVERSATION = "alice", "lisbon"
-QUESTION = "What am I allergic to, and when do we fly to Lisbon?"
+DEMO_QUESTION = "What am I allergic to, and when do we fly to Lisbon?"
 BUDGET = 1200
 SYSTEM = "You are a travel assistant. Use what you remember of Alice."
-FACTS, HITS = 6, 5  # shown
+FACTS_SHOWN, HITS_SHOWN = 6, 5  # shown
 
 
 def demo(
-    question: Annotated[str, typer.Argument(help="What to ask the sample history.")] = QUESTION,
+    question: Annotated[str, typer.Argument(help="What to ask the sample history.")] = DEMO_QUESTION,
     budget: Annotated[int, option("N", "Tokens for the context.", "--budget", "-b", min=1)] = BUDGET,
 ) -> None:
     """Show the whole story on a sample history.
@@ -46,9 +46,9 @@ def demo(
             derived = f"{made.chunks} chunks, {made.summaries} summaries, {made.facts} facts"
             _print_step(2, "Derived", f"{derived}; no LLM was asked")
             _print_step(3, "What is known of Alice", "the latest of it")
-            print_facts(alice.facts(limit=FACTS))
+            print_facts(alice.facts(limit=FACTS_SHOWN))
             _print_step(4, "Recalled", question)
-            print_hits(alice.recall(question, limit=HITS))
+            print_hits(alice.recall(question, limit=HITS_SHOWN))
             _print_step(5, "The context", "ready for a model\n")
             echo_hint("your own: memstore import FILE --user NAME, memstore derive, memstore context …")
         print_context(context)

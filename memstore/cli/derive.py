@@ -45,11 +45,11 @@ def derive(
         typer.Option(help="Make anew what another recipe made; or missing vectors."),
     ] = None,
 ) -> None:
-    """Embed, summarize and extract facts from what is pending.
+    """Embed, summarize and extract facts from pending messages.
 
-    Where that fails for a conversation, the others are done, the exit code is 1, and the next run tries it again;
-    memstore --verbose derive shows the tracebacks. Where a chat model is away, or has used up its day's tokens, what is
-    for it waits and is no failure; stderr says so.
+    If a conversation fails, the others go on, the exit code is 1, and the next run tries again; memstore --verbose
+    derive shows the tracebacks. If a chat model is away, or the day's tokens are used up, its messages wait. That is no
+    failure; stderr says so.
     """
     with open_store() as store:
         with show_progress("loading") as line:
@@ -61,10 +61,10 @@ def derive(
         echo_hint(f"waiting: {waiting}")
     if report.invalid_responses:
         echo_hint(
-            f"{report.invalid_responses} answers of a chat model are of no use: memstore doctor; --redo asks again"
+            f"{report.invalid_responses} answers of a chat model cannot be used: memstore doctor; --redo asks again"
         )
     if report.refused:
-        echo_hint(f"{report.refused} things that a chat model said were not believed: memstore doctor says why")
+        echo_hint(f"{report.refused} facts of a chat model were refused: memstore doctor says why")
     if report.failed:
         echo_hint(f"failed for {len(report.failed)}; memstore --verbose derive shows where")
     raise typer.Exit(1 if report.failed else 0)
@@ -85,7 +85,7 @@ def _summary(report: DeriveReport) -> str:
 
 
 def worker(concurrency: ConcurrencyOption = 4) -> None:
-    """Derive what is pending, as it comes, until Ctrl-C or SIGTERM; what runs then is finished first.
+    """Derive new messages as they come, until Ctrl-C or SIGTERM; running jobs are finished first.
 
     Start as many as you like, on any machines that reach the database: each conversation is one worker's at a time.
     """
@@ -101,11 +101,11 @@ def worker(concurrency: ConcurrencyOption = 4) -> None:
 
 
 def jobs(
-    failed: Annotated[bool, flag("--failed", "Those that were given up.")] = False,
-    retry: Annotated[bool, flag("--retry", "Let those that were given up wait again, first.")] = False,
+    failed: Annotated[bool, flag("--failed", "List failed jobs instead.")] = False,
+    retry: Annotated[bool, flag("--retry", "Queue failed jobs again first.")] = False,
     limit: LimitOption = 1000,
 ) -> None:
-    """List the jobs that wait or run, or those that were given up.
+    """List the jobs that wait or run, or failed ones.
 
     JSON: {"counts": {state: integer}, "jobs": [as rows]}.
     """
@@ -123,10 +123,10 @@ def plan(
     user: OnlyUserOption = None,
     only: OnlyOption = None,
 ) -> None:
-    """Say what is pending, and about what it costs in calls and tokens of chat models, and in time.
+    """Show what is pending, and its estimated cost: calls and tokens of chat models, and time.
 
     Nobody is asked and nothing is written. Rates are those that this store has measured: of calls so far, else assumed;
-    of time by those calls and by its earlier backfills, else unknown. Money is told where the settings have a price.
+    of time by those calls and by its earlier backfills, else unknown. Costs are shown where the settings have a price.
 
     JSON: {"derivers": {name: its plan}, "seconds": number or null, "model_tokens", "cost": number or null}.
     """
@@ -144,7 +144,7 @@ def plan(
         echo_hint("how long it takes is known after a first backfill; while one runs, it shows the time left")
     else:
         took = f"{format_seconds(plan.seconds)}{format_cost(plan.cost)}"
-        echo_hint(f"about {took}, by what this store's calls and earlier backfills took")
+        echo_hint(f"about {took}, by this store's earlier calls and backfills")
     if any(each.assumed for each in plan.derivers.values()):
         echo_hint("the tokens of calls are assumed: no call of this model was measured yet")
 
@@ -157,7 +157,7 @@ def run(
     detach: DetachFlag = False,
     concurrency: ConcurrencyOption = 4,
 ) -> None:
-    """Derive all that is pending, here and by the workers that there are. Stopped or killed, it goes on with resume.
+    """Derive all pending messages, here and by running workers. Stopped or killed, it goes on with resume.
 
     The exit code is 1 where it did not come to its end, or something in it failed.
     """
@@ -202,7 +202,7 @@ def pause(backfill: BackfillArgument = None) -> None:
 
 @command(backfill_app)
 def cancel(backfill: BackfillArgument = None) -> None:
-    """End a backfill. What it has derived stays; the rest workers leave alone until it is asked for."""
+    """End a backfill. Derived rows stay; workers leave the rest alone until another backfill asks for it."""
     with open_store() as store:
         _print_status(store.backfills.cancel(backfill))
 
@@ -237,7 +237,7 @@ def _work(start: Callable[[WorkingStore], Awaitable[UUID]], detach: bool, concur
     status = asyncio.run(run())
     _print_status(status)
     if detach:
-        echo_hint("workers do it: memstore worker; memstore backfill status tells how far they are")
+        echo_hint("workers do it: memstore worker; memstore backfill status shows how far they are")
     elif status.backfill.state != "done":
         echo_hint("memstore backfill resume goes on with it")
     raise typer.Exit(0 if detach or (status.backfill.state == "done" and not status.left) else 1)

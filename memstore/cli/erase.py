@@ -39,7 +39,7 @@ def erase(
     if what in ("user", "conversation") and len(names) > 1:
         raise typer.BadParameter(f"give one {what}.")
     if (user is None) is not (what == "user"):
-        raise typer.BadParameter("a user is named by NAME; of anything else --user says whose it is.")
+        raise typer.BadParameter("name a user by NAME; anything else needs --user.")
     owner = names[0] if user is None else user
     with open_store() as store:
         scope = store.user(owner)
@@ -104,7 +104,7 @@ def _print(certificate: Certificate) -> None:
         rows += [("rows found", sum(scan.found.values())), ("certificate", certificate.id)]
     print_rows(certificate, ("what", "how many"), [] if is_empty else rows, "there was nothing to erase")
     if certificate.id is None and not is_empty:
-        echo_hint("nothing was removed: this is what would be")
+        echo_hint("nothing was removed: this shows what would be")
     for hint in certificate.hints:
         echo_hint(hint)
 

@@ -19,35 +19,35 @@ if TYPE_CHECKING:
     from memstore.models import Json
 
 MAX_SHOWN = 20  # problems; `--json` has them all
-OWN = "memstore"  # what `export` writes
+OWN_FORMAT = "memstore"  # what `export` writes
 STDIN, STDOUT = Path("-"), "-"
 RESTORED = ("users", "conversations", "summaries", "facts", "documents")
 
 
 def import_(
     files: Annotated[list[Path], typer.Argument(help="Files, zips or folders; - is memstore's own on stdin.")],
-    user: Annotated[str | None, name_option("Whose it is, where the file names nobody.", "--user", "-u")] = None,
-    format: Annotated[str, option("NAME", "What the files are: memstore, jsonl, chatgpt, claude …")] = "auto",
-    me: Annotated[str | None, name_option("Who of a chat between people you are: whatsapp, slack.")] = None,
-    timezone: Annotated[str | None, option("ZONE", "Of times that have none, such as Europe/Berlin: whatsapp.")] = None,
+    user: Annotated[str | None, name_option("The user, where the file names none.", "--user", "-u")] = None,
+    format: Annotated[str, option("NAME", "Format of the files: memstore, jsonl, chatgpt, claude …")] = "auto",
+    me: Annotated[str | None, name_option("Your name in the chat: whatsapp, slack.")] = None,
+    timezone: Annotated[str | None, option("ZONE", "Of times without one, such as Europe/Berlin: whatsapp.")] = None,
     date_order: Annotated[
-        Literal["dmy", "mdy", "ymd"] | None, typer.Option(help="How days are written: whatsapp.")
+        Literal["dmy", "mdy", "ymd"] | None, typer.Option(help="Order of day, month and year: whatsapp.")
     ] = None,
-    untrusted: Annotated[bool, flag("--untrusted", "Facts that only it says wait to be confirmed.")] = False,
+    untrusted: Annotated[bool, flag("--untrusted", "Quarantine facts that come only from these files.")] = False,
 ) -> None:
     """Take history in: memstore-jsonl, an export of ChatGPT, Claude, Slack …, or sessions of Claude Code and Codex.
 
     What memstore export wrote comes in as it was, with what was made of it, for the users that it names.
 
-    What is known is not taken twice. What cannot be read is skipped and named, a file that cannot be read at all as
-    one; the rest is stored, and the exit code is 1.
+    Known messages are not stored twice. Unreadable parts, or whole files, are skipped and named; the rest is stored,
+    and the exit code is 1.
 
     JSON: {"new", "known", "skipped", "files": [one for each], "problems": [{"file", "where",
     "reason"} of what was skipped]}.
     """
     from memstore.ingest.importers import IMPORTERS
 
-    known = ("auto", OWN, *(importer.name for importer in IMPORTERS))
+    known = ("auto", OWN_FORMAT, *(importer.name for importer in IMPORTERS))
     if format not in known:
         raise typer.BadParameter(f"{format!r} is none of {', '.join(map(repr, known))}", param_hint="--format")
     how: Json = {"me": me, "timezone": timezone, "date_order": date_order}
@@ -64,7 +64,7 @@ def import_(
     if common.as_json:
         totals = {name: sum(each[name] for each in counts) for name in ("new", "known", "skipped")}
         print_json(totals | {"files": counts, "problems": problems})
-    elif any(each["new"] and each["format"] != OWN for each in counts):
+    elif any(each["new"] and each["format"] != OWN_FORMAT for each in counts):
         echo_hint("next: memstore derive makes them findable")
     raise typer.Exit(1 if problems else 0)
 
@@ -84,7 +84,7 @@ def _import_file(store: MemoryStore, file: Path, **how: Any) -> ImportReport:
 def _counts(file: Path, done: ImportReport) -> Json:
     names = ("format", "new", "known", "skipped", "ignored", "masked")
     counts: Json = {"file": str(file)} | {name: getattr(done, name) for name in names}
-    if done.format == OWN:
+    if done.format == OWN_FORMAT:
         counts["restored"] = {kind: done.restored[kind] for kind in RESTORED}
     return counts
 
@@ -110,7 +110,7 @@ def export(
         str, typer.Argument(metavar="[PATH|-]", help="A file, gzipped where it ends in .gz; - is stdout.")
     ] = STDOUT,
     user: Annotated[list[str] | None, name_option("Of this user; may be repeated.", "--user", "-u")] = None,
-    no_derived: Annotated[bool, flag("--no-derived", "Without what was made of messages: to be made there.")] = False,
+    no_derived: Annotated[bool, flag("--no-derived", "Without derived rows: the importing store makes them.")] = False,
 ) -> None:
     """Write memory to a file: messages, summaries, facts with their history, documents, settings; a JSON object a line.
 

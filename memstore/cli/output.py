@@ -27,8 +27,8 @@ from memstore.cli.options import common
 if TYPE_CHECKING:
     from memstore.models import CallProgress, Context, Json, Usage
 
-ROLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
-CELL = 24  # columns at most for what stands beside a row's text
+ROLE_STYLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
+CELL = 24  # columns at most for all but a row's text
 SHORT_ID = 8  # digits
 LINE_SECONDS = 10.0  # between two lines of progress where there is no terminal
 
@@ -300,7 +300,7 @@ def print_messages(context: Context) -> None:
     for message in [*system, *context.messages]:
         role = str(message["role"])
         name = f" {message['name']}" if message.get("name") else ""
-        echo((f"── {role}{name}", f"bold {ROLES.get(role, 'white')}"))
+        echo((f"── {role}{name}", f"bold {ROLE_STYLES.get(role, 'white')}"))
         print(escape(_message_text(message)))  # not by rich, which makes blanks of tabs
 
 

@@ -1,4 +1,4 @@
-"""What is found and what a model is given; whose memory there is, what was talked about, and facts by hand."""
+"""The commands recall, context, profile, users, conversations and facts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def recall(
     until: Annotated[datetime | None, time_option("Said before.")] = None,
     as_of: AsOfOption = None,
 ) -> None:
-    """Find what was said about something, the best first."""
+    """Find messages, summaries and facts about something, the best first."""
     with open_store() as store:
         hits = store.user(user).recall(
             query,
@@ -81,11 +81,11 @@ def context(
     user: UserOption,
     conversation: ConversationOption,
     query: Annotated[str | None, typer.Argument(help="The question; by default the newest user message.")] = None,
-    budget: Annotated[int | None, option("N", "The most tokens that it may have.", "--budget", "-b", min=1)] = None,
+    budget: Annotated[int | None, option("N", "The most tokens of the context.", "--budget", "-b", min=1)] = None,
     system: Annotated[str | None, option("TEXT", "A system prompt.")] = None,
     reserve: Annotated[int | None, option("N", "Tokens of the budget to keep free.", min=0)] = None,
-    strategy: Annotated[list[str] | None, option("NAME", "Compress by it; may be repeated. none: by nothing.")] = None,
-    model: Annotated[str | None, option("NAME", "Count as this model does, such as gpt-4o.")] = None,
+    strategy: Annotated[list[str] | None, option("NAME", "A strategy; may be repeated. none: no compression.")] = None,
+    model: Annotated[str | None, option("NAME", "Count tokens as this model does, such as gpt-4o.")] = None,
     as_of: AsOfOption = None,
     format: Annotated[
         Literal["openai", "ollama", "anthropic", "text"], typer.Option(help="How it is written.")
@@ -122,7 +122,7 @@ def context(
 
 
 def users() -> None:
-    """List who has a memory here, by name; memstore stats --user NAME says how large it is."""
+    """List users by name; memstore stats --user NAME shows how much is stored of one."""
     with open_store() as store:
         names = list(store.users())
     empty = "nothing is stored yet: memstore import FILE --user NAME"
@@ -152,7 +152,7 @@ def facts(
     as_of: AsOfOption = None,
     unused_since: Annotated[datetime | None, time_option("Known then, and in no context since.")] = None,
 ) -> None:
-    """List what is known of a user, the latest first; of an id it is how it begins, which other commands take."""
+    """List the facts of a user, the latest first, with the first digits of their ids, which other commands take."""
     with open_store() as store:
         rows = store.user(user).facts(type=type, state=state, subject=subject, as_of=as_of, unused_since=unused_since)
         if not rows:
@@ -188,7 +188,7 @@ def print_facts(facts: Sequence[Fact]) -> None:
 
 @command(fact_app)
 def confirm(fact: FactArgument, user: UserOption) -> None:
-    """Let a fact hold that is quarantined, since who says it is not believed alone."""
+    """Confirm a quarantined fact: its speaker is not trusted alone."""
     with open_store() as store:
         scope = store.user(user)
         _print_fact(scope.confirm_fact(scope.resolve_id(fact, kind="fact")))
@@ -196,7 +196,7 @@ def confirm(fact: FactArgument, user: UserOption) -> None:
 
 @command(fact_app)
 def retract(fact: FactArgument, user: UserOption) -> None:
-    """Take a fact back; it is no longer recalled, also where it is said again."""
+    """Retract a fact: it is no longer recalled, even if it is said again."""
     with open_store() as store:
         scope = store.user(user)
         _print_fact(scope.retract_fact(scope.resolve_id(fact, kind="fact")))
@@ -222,7 +222,7 @@ def mark(
 
 @command(fact_app)
 def undo(change: Annotated[str, id_argument("change, from fact history,")], user: UserOption) -> None:
-    """Set what a change did to a fact back to what was before; refused where the fact was changed again since."""
+    """Undo a change of a fact; refused if the fact was changed again since."""
     with open_store() as store:
         scope = store.user(user)
         done = scope.undo(scope.resolve_id(change, kind="change"))
@@ -231,7 +231,7 @@ def undo(change: Annotated[str, id_argument("change, from fact history,")], user
 
 @command(fact_app)
 def history(fact: FactArgument, user: UserOption) -> None:
-    """Show what happened to a fact, from the first day on; undo takes the ids."""
+    """Show all changes of a fact; undo takes their ids."""
     with open_store() as store:
         scope = store.user(user)
         changes = scope.fact_history(scope.resolve_id(fact, kind="fact"))

@@ -24,7 +24,7 @@ token_app = group("Say who may ask a server.")
 def serve(
     host: Annotated[str, option("ADDRESS", "Where it listens.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="0 takes one that is free.")] = 8377,
-    allow_writes_in_ui: Annotated[bool, flag("--allow-writes-in-ui", "Let the pages at /ui change something.")] = False,
+    allow_writes_in_ui: Annotated[bool, flag("--allow-writes-in-ui", "Allow changes in the pages at /ui.")] = False,
 ) -> None:
     """Serve the store over HTTP until Ctrl-C or SIGTERM; requests under way are finished first.
 
@@ -44,7 +44,7 @@ def serve(
         print_result({"url": url, "open": is_open}, f"serving {url}/v1, and {url}/ui for people (Ctrl-C stops it)")
         flush()
         if is_open:
-            echo_hint("whoever uses this machine may ask: no token was made yet (memstore token create)")
+            echo_hint("everybody on this machine may ask: no token was made yet (memstore token create)")
 
     asyncio.run(run(common.database, host=host, port=port, ui_writes=allow_writes_in_ui, on_start=announce))
 
@@ -114,12 +114,12 @@ def _absolute(database: str) -> str:
 
 @command(token_app)
 def create(
-    user: Annotated[str | None, name_option("It opens this user's memory.", "--user", "-u")] = None,
-    operator: Annotated[bool, flag("--operator", "It opens everybody's memory.")] = False,
-    days: Annotated[float | None, option("N", "It holds so long; else until it is revoked.")] = None,
-    label: Annotated[str | None, name_option("What it is for, as list shows it.", "--name")] = None,
+    user: Annotated[str | None, name_option("Open this user's memory.", "--user", "-u")] = None,
+    operator: Annotated[bool, flag("--operator", "Open everybody's memory.")] = False,
+    days: Annotated[float | None, option("N", "Days until it expires; else it is valid until revoked.")] = None,
+    label: Annotated[str | None, name_option("A name, which list shows.", "--name")] = None,
 ) -> None:
-    """Make a token and print it: only now, for what is kept is its hash."""
+    """Make a token and print it. It is shown only now: its hash is stored."""
     if (user is None) is not operator:
         raise typer.BadParameter("give --user NAME, or --operator.")
     with open_store() as store:

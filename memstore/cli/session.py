@@ -97,5 +97,5 @@ def _exit(number: int, _frame: FrameType | None) -> None:
 
 def _code(end: SystemExit) -> int:
     if end.code == INTERRUPTED:
-        echo_error("interrupted; what was stored stays, and the same command goes on from there")
+        echo_error("interrupted; stored rows stay, and the same command goes on from there")
     return end.code if isinstance(end.code, int) else int(end.code is not None)

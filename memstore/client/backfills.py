@@ -24,7 +24,7 @@ from memstore.store.database import Transaction
 from memstore.store.watermarks import DERIVERS, PendingMessages
 
 ANSWER_TOKENS = {"summaries": 120, "facts": 600}  # of an answer, until calls of the model were measured
-LINE_TOKENS = 25  # of a prompt for each message beside its text: number, day, speaker
+LINE_TOKENS = 25  # of a prompt for each message besides its text: number, day, speaker
 PROMPTS = {"summaries": "summary", "facts": "facts"}
 
 
@@ -83,8 +83,9 @@ class AsyncBackfills:
     ) -> UUID:
         """Make what is pending a backfill and return its id; workers take it up.
 
-        It is paused before calls of chat models take more than `max_tokens`. What another open backfill has stays with
-        that one. If the process is killed meanwhile, the backfill is left paused with a part of what is pending.
+        It is paused before calls of chat models take more than `max_tokens`. Conversations of another open backfill
+        stay with that one. If the process is killed meanwhile, the backfill is left paused with a part of the pending
+        conversations.
         """
         check_names(user=user)
         derivers, backfill = _derivers(only), ids.uuid7()
@@ -124,7 +125,7 @@ class AsyncBackfills:
         return await self._halt(backfill, backfills.PAUSED)
 
     async def cancel(self, backfill: UUID | None = None) -> BackfillStatus:
-        """End it. What it has derived stays; workers leave the rest alone until it is asked for."""
+        """End it. Derived rows stay; workers leave the rest alone until another backfill asks for it."""
         return await self._halt(backfill, backfills.CANCELLED)
 
     async def resume(self, backfill: UUID | None = None, *, max_tokens: int | None = None) -> BackfillStatus:
@@ -175,7 +176,6 @@ def _add_calls(
     price: tuple[float, float] | None,
     counter: TokenCounter,
 ) -> DeriverPlan:
-    """Return the plan of a deriver that asks a chat model."""
     from memstore.derive.llm import load_prompt
 
     calls = _count_calls(pending)

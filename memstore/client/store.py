@@ -93,7 +93,7 @@ class AsyncMemoryStore:
         try:
             await to_thread(migrations.prepare, dsn, upgrade_old=server is not None)
             await database.open()
-        except BaseException:  # an interrupt too: what was opened is closed
+        except BaseException:  # an interrupt too: open connections are closed
             await store.close()
             raise
         return store
@@ -150,9 +150,9 @@ class AsyncMemoryStore:
         progress: Progress | None = None,
         on_call: OnCall | None = None,
     ) -> DeriveReport:
-        """Embed, summarize and extract facts from what is pending, here and now; of every user or of one.
+        """Embed, summarize and extract facts from pending messages, here and now, of every user or of one.
 
-        With `redo="facts"` or `"summaries"` what another recipe made is made anew too, each conversation's in one
+        With `redo="facts"` or `"summaries"` rows by other recipes are made anew too, each conversation's in one
         transaction; manual changes of facts stay. With `redo="vectors"` chunks without a vector are embedded.
 
         `progress(deriver, done, total)` counts messages; `on_call` gets a `CallProgress` as each call of a chat model
@@ -164,10 +164,10 @@ class AsyncMemoryStore:
         check_choice("redo", redo, REBUILDABLE)
         part = DeriveScope(ids.user_id(user) if user is not None else None)
         with operation_span("derive") as span:
-            resources = await self._runtime.resources()
+            dependencies = await self._runtime.load_dependencies()
             watch = progress or _ignore
             report = await derive(
-                self._database, resources, part, redo=redo, progress=watch, on_call=on_call or _ignore
+                self._database, dependencies, part, redo=redo, progress=watch, on_call=on_call or _ignore
             )
             span.set(**{name: getattr(report, name) for name in ("messages", "chunks", "summaries", "facts")})
             span.set(failed=len(report.failed))
@@ -264,15 +264,17 @@ class AsyncMemoryStore:
         ):
             if untrusted:
                 raise InvalidInput(
-                    "This is an export of memstore's, whose facts come in as it has them. Nothing was imported: take "
-                    "it in as trusted, or not at all."
+                    "This is an export of memstore, whose facts keep their states. Nothing was imported: import it "
+                    "as trusted, or not at all."
                 )
             from memstore.export.restore import restore
 
             runtime = self._runtime
             return await restore(
                 self._database,
-                lambda: Dependencies(self.counter, self.embedder, self.settings, exactly=runtime.embedder_by_name),
+                lambda: Dependencies(
+                    self.counter, self.embedder, self.settings, load_by_name=runtime.load_embedder_by_name
+                ),
                 source,
                 max_message_bytes=self.settings.max_message_bytes,
                 redactor=runtime.redactor,
@@ -294,7 +296,7 @@ class AsyncMemoryStore:
         )
 
     async def verify_erasure(self, certificate: Certificate) -> ScanResult:
-        """Search every table for what a certificate names, and return where it still stands."""
+        """Search every table for the ids of a certificate, and return where they still are."""
         from memstore.derive.erasure import verify_certificate
 
         return await verify_certificate(self._database, certificate)
@@ -311,7 +313,7 @@ class AsyncMemoryStore:
         return sum([await apply_retention(self._database, ids.user_id(name), self.settings) for name in names])
 
     async def stats(self, *, user: str | None = None) -> dict[str, int]:
-        """Return how much is stored, of every user or of one."""
+        """Return how many rows are stored, of every user or of one."""
         check_names(user=user)
         names = [user] if user is not None else [name async for name in self.users()]
         total = Counter(dict.fromkeys(COUNTED, 0))
@@ -331,7 +333,7 @@ class AsyncMemoryStore:
             return await llm_usage.usage(scope)
 
 
-EXPORT = "memstore"  # what the format of exports is called
+EXPORT = "memstore"  # the name of the format of exports
 COUNTED = (
     "conversations", "messages", "tokens", "summaries", "facts", "chunks", "vectors", "receipts", "pending", "failed",
     "invalid_responses",

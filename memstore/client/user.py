@@ -1,4 +1,4 @@
-"""One user's memory: recall, conversations, receipts, events, erasure; facts are beside it."""
+"""One user's memory: recall, conversations, receipts, events, erasure. Facts are in `user_facts`."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class AsyncUserScope(AsyncUserFacts):
         with operation_span("recall") as span:
             reranker = await runtime.load_reranker()
             embedder = await runtime.load_embedder()
-            builder = QueryBuilder(self._database, self.id, embedder, runtime.embedder_by_name)
+            builder = QueryBuilder(self._database, self.id, embedder, runtime.load_embedder_by_name)
             searched = max(HITS_FOR_A_VIEWER, 4 * limit) if sight else limit
             # A reranker may lift what ranks lower into the limit, and above the least score.
             searched, least = (searched, min_score) if reranker is None else (max(searched, READ), None)
@@ -263,7 +263,7 @@ class AsyncUserScope(AsyncUserFacts):
         if not isinstance(receipt, Receipt):
             receipt = await self.receipt(receipt)
         if receipt.conversation_id is None:
-            raise InvalidInput("This receipt is of no conversation: it was not made by conversation.context().")
+            raise InvalidInput("This receipt has no conversation: it was not made by conversation.context().")
         async with self._database.user_transaction(self.id) as scope:
             return await replay(scope, receipt, format)
 
@@ -292,7 +292,7 @@ class AsyncUserScope(AsyncUserFacts):
         """Set settings of the user's own; others stay, and None removes one.
 
         `message_retention_days` is how long messages are kept, in all conversations without a setting of their own.
-        `fact_instructions` and `fact_types` say what is to be found in them, beside what the store's settings say.
+        `fact_instructions` and `fact_types` add to what the store's settings say about facts.
         """
         for name in settings:
             check_choice("A user's setting", name, list(OWN_SETTINGS))

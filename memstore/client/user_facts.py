@@ -26,7 +26,7 @@ ANY_STATE = "all"
 
 
 class AsyncUserFacts:
-    """What a user's scope offers for facts."""
+    """The calls of a user's scope for facts."""
 
     id: UUID
     name: str
@@ -200,7 +200,7 @@ class AsyncUserFacts:
         new = redact_fact(new, redactor)
         if quarantined:
             return await manual_edits.propose_fact(self._database, self.name, new)
-        return await manual_edits.add_fact(self._database, await self._runtime.resources(), self.name, new)
+        return await manual_edits.add_fact(self._database, await self._runtime.load_dependencies(), self.name, new)
 
     async def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
         """Replace an active fact by one with other `text`, `type`, `value`…, as of `add_fact`.
@@ -220,7 +220,7 @@ class AsyncUserFacts:
         check_fact(new)
         await self._check_type(new.type)
         new = redact_fact(new, self._runtime.redactor)
-        return await manual_edits.edit_fact(self._database, await self._runtime.resources(), self.id, old, new)
+        return await manual_edits.edit_fact(self._database, await self._runtime.load_dependencies(), self.id, old, new)
 
     async def confirm_fact(self, fact: Fact | UUID) -> Fact:
         """Make a quarantined fact active; recall finds it from now on.
@@ -230,7 +230,8 @@ class AsyncUserFacts:
         """
         from memstore.derive.facts import manual_edits
 
-        return await manual_edits.confirm_fact(self._database, await self._runtime.resources(), self.id, to_uuid(fact))
+        dependencies = await self._runtime.load_dependencies()
+        return await manual_edits.confirm_fact(self._database, dependencies, self.id, to_uuid(fact))
 
     async def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Retract a fact: it is no longer recalled, even if it is said again; `undo` brings it back."""

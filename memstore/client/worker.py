@@ -1,4 +1,4 @@
-"""The worker as a program: it opens a store and works until it is told to stop. Async only, as the worker itself."""
+"""The worker as a program: it opens a store and works until it is stopped. Async only, as the worker itself."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class WorkingStore(AsyncMemoryStore):
     async def worker(self, concurrency: int, *, only: UUID | None = None, on_call: OnCall = lambda _: None) -> Worker:
         """Return a worker on this store, after making the queue's tables; the login must own the others."""
         await to_thread(queue.prepare_queue, self.url)
-        resources = await self._runtime.resources()
-        return Worker(self._database, resources, concurrency=concurrency, only=only, on_call=on_call)
+        dependencies = await self._runtime.load_dependencies()
+        return Worker(self._database, dependencies, concurrency=concurrency, only=only, on_call=on_call)
 
     async def work_until_done(
         self, backfill: UUID, show: ShowStatus, *, concurrency: int = 4, on_call: OnCall = lambda _: None
@@ -46,7 +46,7 @@ class WorkingStore(AsyncMemoryStore):
         `on_call` gets a `CallProgress` as each call of a chat model begins here and as it ends, in another thread.
         """
         worker = await self.worker(concurrency, only=backfill, on_call=on_call)
-        with stopped_by_signals(worker):
+        with stop_on_signals(worker):
             working = asyncio.create_task(worker.run())
             try:
                 while (status := await self.backfills.status(backfill)).backfill.state == "running":
@@ -67,20 +67,20 @@ async def work(
     concurrency: int = 4,
     on_call: OnCall = lambda _: None,
 ) -> dict[str, int]:
-    """Derive what is pending, as it comes, until SIGTERM or SIGINT; what runs then is finished first.
+    """Derive new messages as they come, until SIGTERM or SIGINT; running jobs are finished first.
 
-    Any number of processes on any number of machines may share one database. A second signal does not wait. Returns
-    how many messages were derived, and what was made of them. `on_call` is called as in `work_until_done`.
+    Any number of processes on any number of machines may share one database. A second signal does not wait. Returns how
+    many messages were derived, and the rows made of them. `on_call` is called as in `work_until_done`.
     """
     async with await WorkingStore.open(url, settings=settings) as store:
         worker = await store.worker(concurrency, on_call=on_call)
-        with stopped_by_signals(worker):
+        with stop_on_signals(worker):
             await worker.run()
         return dict(worker.made)
 
 
 @contextmanager
-def stopped_by_signals(worker: Stoppable) -> Iterator[None]:
+def stop_on_signals(worker: Stoppable) -> Iterator[None]:
     """Stop a worker or a server at the first signal; the next one ends the process as it would any other."""
     loop = asyncio.get_running_loop()
 

@@ -53,16 +53,16 @@ async def build_context(
     counter: TokenCounter,
     request: Request,
     reranker: Reranker | None = None,
-    exactly: EmbedderLoader = load_stored_embedder,
+    load_by_name: EmbedderLoader = load_stored_embedder,
 ) -> Context:
     """Return the context that was asked for; its receipt is kept where the conversation exists: asking makes none.
 
-    The question is embedded while the history is read, and again where that tells that another embedder serves the user
-    by now; `exactly` gives that one. No transaction waits for the embedder: one that is slow keeps no connection from
+    The question is embedded while the history is read, and again if that shows that another embedder serves the user by
+    now; `load_by_name` loads that one. No transaction waits for the embedder: a slow one keeps no connection from
     others.
     """
     request.check_texts()
-    queries = QueryBuilder(database, request.user_id, embedder, exactly)
+    queries = QueryBuilder(database, request.user_id, embedder, load_by_name)
     likely = await queries.guess_embedder()
     reading = partial(_read_history, database, request, model_id(likely), counter)
     if request.query is None:  # the history has the question
@@ -97,9 +97,9 @@ async def _read_history(
 
 
 async def _add_profile(
-    scope: Transaction, resolved: ResolvedRequest, counter: TokenCounter, standing: Collection[UUID]
+    scope: Transaction, resolved: ResolvedRequest, counter: TokenCounter, pinned: Collection[UUID]
 ) -> ResolvedRequest:
-    """Return the request with a profile as the text of the section that asks for one, without what stands beside it.
+    """Return the request with a profile as the text of the section that asks for one, without pinned facts.
 
     It has the section's maximum, or a tenth of the room, and that is held free for it.
     """
@@ -121,7 +121,7 @@ async def _add_profile(
         int((tokens - around) * INDENTED),
         as_of=request.as_of,
         visibility=resolved.visibility,
-        without=standing,
+        without=pinned,
     )
     held = wanted.minimum or tokens / room
     section = replace(wanted, text=[profile.text] if profile.text else [], steady=True, minimum=held)
@@ -282,9 +282,9 @@ async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: 
                 "after": step.tokens_after,
                 "saved": step.saved,
             }
-            scope.happened(EventType.SUMMARIZATION_COMPLETED, receipt.conversation_id, receipt=id, **body)
+            scope.record_event(EventType.SUMMARIZATION_COMPLETED, receipt.conversation_id, receipt=id, **body)
         body = {"budget": receipt.budget, "tokens": receipt.tokens, "sections": dict(receipt.sections)}
-        scope.happened(EventType.CONTEXT_ASSEMBLED, receipt.conversation_id, receipt=id, **body)
+        scope.record_event(EventType.CONTEXT_ASSEMBLED, receipt.conversation_id, receipt=id, **body)
         if resolved.request.keep:
             await receipts.add(scope, receipt)
     return receipt

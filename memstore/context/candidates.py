@@ -110,7 +110,7 @@ async def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUI
         [
             messages.read_newest(conversation, limit=newest, as_of=as_of),
             summaries.outlines(conversation, as_of=as_of),
-            facts.standing(PINNED, PINNED_FIRST, limit=MOST_VIEWED, as_of=as_of),
+            facts.pinned(PINNED, PINNED_FIRST, limit=MOST_VIEWED, as_of=as_of),
             chunks.index_version(model),
         ]
     )
@@ -282,7 +282,7 @@ async def _recall(
     every = [one for candidates in chosen for one in candidates]
     *rows, said_facts, said_before = await scope.all_together(
         [
-            *chunks.read_texts([one.chunk for one in every], as_of, marked=asks_what_holds(query.text)),
+            *chunks.read_texts([one.chunk for one in every], as_of, mark_outdated=asks_what_holds(query.text)),
             fact_history.said_facts([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES]),
             messages.read_before([one.chunk for one in chosen[1] if _may_lean(one.chunk)]),
         ]

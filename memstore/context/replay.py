@@ -62,7 +62,7 @@ async def _read(scope: Transaction, receipt: Receipt) -> _StoredItems:
     return _StoredItems(
         receipt,
         messages=await messages.known(scope, named),
-        numbered=await messages.numbered(scope, conversation, receipt.asked),
+        numbered=await messages.by_seq(scope, conversation, receipt.asked),
         summaries={one.id: one for one in known_summaries},
         facts={one.id: one for one in known_facts if one.state != "erased"},
         whole={seqs: await messages.whole(scope, conversation, *seqs) for seqs in ranges},

@@ -147,7 +147,7 @@ async def resolve(scope: Transaction, request: Request) -> ResolvedRequest:
         get_strategies(settings[STRATEGIES]) if request.strategies is None else request.strategies,
         sections,
         VisibilityFilter(request.viewer, request.visibility),
-        messages.cleared(kept),
+        messages.cleared_seq(kept),
         conversation.last_seq if conversation else 0,
         conversation is not None,
         None,

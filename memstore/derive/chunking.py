@@ -1,7 +1,7 @@
-"""Where texts are cut into sentences and chunks, and conversations into segments. Pure.
+"""Cuts texts into sentences and chunks, and conversations into segments. Pure.
 
-Sentences are found in one pass. A pattern finds the places where one *may* end; what stands directly before and after
-each of them decides. Nothing looks further than a few dozen characters, so the time grows with the length only.
+Sentences are found in one pass. A pattern finds the places where one *may* end; the characters before and after each of
+them decide. Nothing looks further than a few dozen characters, so the time grows with the length only.
 
 A short text is one chunk. A long one is cut between sentences; neighbours share one sentence, so that a statement
 across a border is found from both sides. A sentence that is too long is cut between words, a word between characters.

@@ -1,6 +1,6 @@
 """The deriver of chunks: every message becomes one chunk, or several overlapping ones if it is long.
 
-They are embedded by the embedder that is active for the user; another process may change it meanwhile.
+They are embedded by the user's active embedder, which another process may change meanwhile.
 """
 
 from __future__ import annotations
@@ -43,12 +43,14 @@ class ChunkBatch:
     to_seq: int
     chunks: list[NewChunk]
     llm_session: None = None
+    recipe: None = None
+    closes_at: None = None
 
 
 async def find_batch_end(scope: Transaction, work: PendingWork, limit: int) -> int:
     """Return the number of the last message of the next batch."""
     last = min(work.last_seq, work.done_seq + limit)
-    return await messages.within(scope, work.conversation_id, work.done_seq + 1, last, BATCH_TOKENS)
+    return await messages.last_within(scope, work.conversation_id, work.done_seq + 1, last, BATCH_TOKENS)
 
 
 async def load_next_messages(scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:
@@ -178,7 +180,7 @@ async def with_active_embedder(database: Database, dependencies: Dependencies, m
     model = await embedding_models.resolve(database, models, dependencies.embedder)
     if model is None:
         return dependencies
-    embedder = await to_thread(dependencies.exactly, model.name, model.dimensions)
+    embedder = await to_thread(dependencies.load_by_name, model.name, model.dimensions)
     return replace(dependencies, embedder=embedder)
 
 

@@ -1,4 +1,4 @@
-"""What derivers are built from: providers and settings."""
+"""The dependencies of derivers: providers and settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Producer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """Providers and settings; `exactly` loads the embedders of users for whom another one is active."""
+    """Providers and settings; `load_by_name` loads the embedder of a user for whom another one is active."""
 
     counter: TokenCounter
     embedder: Embedder | None
@@ -40,7 +40,7 @@ class Dependencies:
     summary_model: ChatModel | None = None
     facts_model: ChatModel | None = None
     meter: CallMeter = field(default_factory=CallMeter)
-    exactly: EmbedderLoader = load_stored_embedder
+    load_by_name: EmbedderLoader = load_stored_embedder
 
     def start_session(self, model: ChatModel, deriver: str) -> LLMSession:
         """Return a new session in which a deriver asks a chat model for a batch."""

@@ -1,7 +1,7 @@
-"""Replaces the embedder of users while recall goes on: vectors beside the old ones, then a switch, user by user.
+"""Replaces the embedder of users while recall goes on: new vectors are made, then one user after another is switched.
 
-No state is kept in between: what is left is what the database says is missing. Killed anywhere and run again, it goes
-on; recall uses the old vectors until the one transaction that makes the new ones active.
+No state is kept: the database says which vectors are missing. Killed anywhere and run again, it goes on. Recall uses
+the old vectors until one transaction makes the new ones active.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from memstore.store.database import Database, Transaction
 from memstore.store.embedding_models import ChunkWithoutVector, ModelChanged
 from memstore.store.errors import ConcurrentUpdate
 
-BATCH = 256  # chunks or documents: what is lost when this is killed
+BATCH = 256  # chunks or documents: at most so many are lost when this is killed
 
 Progress = Callable[[int, int], None]  # chunks done, chunks in all
 
@@ -74,7 +74,6 @@ async def _count_missing(scope: Transaction, model: UUID) -> int:
 async def _move(
     database: Database, dependencies: Dependencies, user: UUID, model: Model, advance: Callable[[int], None]
 ) -> None:
-    """Make a user's missing vectors, and then the model active."""
     while True:
         await _fill_chunks(database, dependencies, user, model.id, advance)
         await _fill_documents(database, dependencies, user, model.id, advance)
@@ -86,7 +85,7 @@ async def _move(
         async with database.user_transaction(user) as scope:
             await chunks.lock_user(scope)
             bare = await embedding_models.chunks_without_vector(scope, model.id, limit=BATCH)
-            texts = await documents.lacking(scope, model.id, limit=BATCH)
+            texts = await documents.lacking_texts(scope, model.id, limit=BATCH)
             if len(bare) + len(texts) >= BATCH:  # derivers are not to wait for that
                 continue
             made = await chunks.add_vectors(scope, await to_thread(_embed_chunks, dependencies, bare), model.id)
@@ -222,7 +221,7 @@ async def _fill_documents(
     """
     while True:
         async with database.user_transaction(user) as scope:
-            batch = await documents.lacking(scope, model, limit=BATCH)
+            batch = await documents.lacking_texts(scope, model, limit=BATCH)
         if not batch:
             return
         vectors = await to_thread(_embed_documents, dependencies, batch)
@@ -233,8 +232,8 @@ async def _fill_documents(
 
 
 def _embed_documents(
-    dependencies: Dependencies, lacking: Sequence[documents.Lacking]
-) -> list[tuple[documents.Lacking, Vectors]]:
+    dependencies: Dependencies, lacking: Sequence[documents.MissingVector]
+) -> list[tuple[documents.MissingVector, Vectors]]:
     texts = [document_text(text.value or {}) if text.text is None else text.text for text in lacking]
     vectors = zip(lacking, dependencies.embed(texts), strict=True)
     return [(text, vector) for text, vector in vectors if vector is not None]

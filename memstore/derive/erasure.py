@@ -1,13 +1,12 @@
-"""Erasure: one transaction through every table, its certificate, and the search for what may be left.
+"""Erasure: one transaction through every table, its certificate, and the search for remains.
 
 All or nothing: killed in the middle, nothing was done. Done twice, the second time there is nothing left to do, and its
 certificate says so. A process that read before it and writes after it is refused (`transaction_if_unchanged`).
 
-With messages go summaries, facts, chunks, and what quotes or names them. A derived fact is removed if no other message
-says it, if its words are of a message that is removed, or if such a message said it last and it ended others: what was
-said in between may hold. If others say it, it is derived again from those. What people entered by hand stays, without
-that source; what they edited a derived fact to be is removed with it. Facts that a removed one had superseded hold
-again.
+With messages go summaries, facts, chunks, and rows that quote or name them. A derived fact is removed if no other
+message says it, if its words are of a removed message, or if such a message said it last and it had ended others:
+values said in between may hold. If others say it, it is derived again from those. Facts entered by hand stay, without
+that source; an edited fact is removed with the derived one. Facts that a removed one had superseded hold again.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from memstore import ids
 from memstore._compat import to_thread
 from memstore.derive.facts.deriver import reapply
 from memstore.derive.facts.normalization import content_words
-from memstore.derive.facts.rule_extractor import BEFORE
+from memstore.derive.facts.rule_extractor import LOOKBACK
 from memstore.errors import DatabaseError, NotFound
 from memstore.models import Certificate, ErasureScope, EventType, ScanResult
 from memstore.store import erasure, fact_history, facts, postings, queue, tombstones, vector_indexes
@@ -38,7 +37,7 @@ VACUUM = (
 
 @dataclass(frozen=True, slots=True)
 class ErasureTarget:
-    """What is to be erased: `ids` are messages or facts, `before` says until when messages were said."""
+    """The target of an erasure: `ids` are messages or facts; messages said until `before` go."""
 
     scope: ErasureScope
     user_id: UUID
@@ -67,7 +66,7 @@ async def erase(database: Database, target: ErasureTarget, *, dry_run: bool = Fa
         except _RolledBack as rolled_back:
             return rolled_back.certificate
         except DatabaseError as error:
-            if not erasure.is_blocked(error) or tries == erasure.TRIES:
+            if not erasure.is_blocked(error) or tries == erasure.LOCK_TRIES:
                 raise
     database.cache.forget(target.user_id)
     if target.scope in (ErasureScope.USER, ErasureScope.CONVERSATION):
@@ -78,14 +77,14 @@ async def erase(database: Database, target: ErasureTarget, *, dry_run: bool = Fa
 async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certificate:
     is_user = target.scope == ErasureScope.USER
     async with database.user_transaction(target.user_id) as scope:
-        models = await vector_indexes.indexed(scope) if is_user else []
+        models = await vector_indexes.indexed_models(scope) if is_user else []
         certificate = await _remove(scope, target, ids.uuid7())
         if dry_run:
             raise _RolledBack(replace(certificate, id=None, recorded_at=None))
         if not is_user and not certificate.is_empty:  # of a user the outbox is gone
             # Not even ids of what is gone: the certificate has them.
             body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
-            scope.happened(EventType.ERASED, None, **body)
+            scope.record_event(EventType.ERASED, None, **body)
     for model in models:
         await vector_indexes.drop(database, target.user_id, model)
     return certificate
@@ -133,7 +132,7 @@ async def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certif
 
 
 async def _find_with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID]:
-    """Return those of these facts that there are, and what they were before people edited them."""
+    """Return the stored ones of these facts, and their versions before edits."""
     facts = await erasure.known_facts(scope, ids)
     while former := await erasure.edited_into(scope, facts) if facts else []:
         facts += former
@@ -149,7 +148,7 @@ async def _check_known(scope: Transaction, target: ErasureTarget, known: set[UUI
 
 
 async def _make_tombstones(scope: Transaction, items: Sequence[UUID], unnamed: Sequence[UUID]) -> set[bytes]:
-    """Return the tombstones of what is removed: of its ids, and of the content of messages without an external id."""
+    """Return the tombstones of removed rows: of their ids, and of the content of messages without an external id."""
     key = await tombstones.key(scope)
     contents = await erasure.unnamed_messages(scope, unnamed) if unnamed else []
     return await to_thread(
@@ -177,7 +176,7 @@ ACTOR = "erasure"
 
 @dataclass(slots=True)
 class Removal:
-    """What was removed so far: rows by table, ids, and how many conversations each deriver looks at once more."""
+    """Removals so far: rows by table, ids, and how many conversations each deriver looks at again."""
 
     counts: Counter[str] = field(default_factory=Counter)
     again: Counter[str] = field(default_factory=Counter)
@@ -208,7 +207,7 @@ async def _remove_rows(
     if locked.posted:  # postings hold chunks by number: the next maintenance of the user makes them anew
         removal.counts["term_postings"] += await postings.forget(scope)
     removal.counts.update(await erasure.remove_facts(scope, gone, ids))
-    await facts.first_said(scope, staying)
+    await facts.recompute_first_said(scope, staying)
     for fact in await fact_history.restore_orphaned(scope, actor=ACTOR) if gone else []:
         await reapply(scope, fact, actor=ACTOR)
     await erasure.forget_replaced(scope, gone)
@@ -236,7 +235,7 @@ def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run
 
 
 async def _remove_summaries(scope: Transaction, conversation: UUID, runs: Sequence[Run], removal: Removal) -> None:
-    """Remove the summaries over these messages; what else they were over is to be summarized once more."""
+    """Remove the summaries over these messages; other messages under them are to be summarized once more."""
     removed = await erasure.remove_summaries(scope, conversation, runs)
     removal.items += [summary.id for summary in removed]
     removal.counts["summaries"] += len(removed)
@@ -251,7 +250,6 @@ async def _derive_again(scope: Transaction, conversation: UUID, deriver: str, to
 
 
 async def _remove_quotes(scope: Transaction, doomed: Sequence[MessageToDelete], removal: Removal) -> None:
-    """Remove receipts, responses of models and events that quote messages or name items."""
     receipts = await erasure.remove_receipts(scope, [*removal.messages, *removal.items])
     first_messages = {message.conversation_id: message for message in reversed(doomed)}
     for conversation, first in first_messages.items():
@@ -264,11 +262,11 @@ async def _remove_quotes(scope: Transaction, doomed: Sequence[MessageToDelete], 
 async def _find_facts_read_with(
     scope: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[Run]]
 ) -> list[UUID]:
-    """Return the facts of the next messages that have words of these, which the extractor read before them."""
+    """Return facts of the next messages that have words of these: the extractor read these before them."""
     following = [
         fact
         for conversation, own in runs.items()
-        for fact in await erasure.facts_after(scope, conversation, [last for _, last in own], BEFORE)
+        for fact in await erasure.facts_after(scope, conversation, [last for _, last in own], LOOKBACK)
     ]
     erased = set(content_words(" ".join(await erasure.texts(scope, messages)))) if following else set()
     return [

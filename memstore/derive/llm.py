@@ -1,6 +1,6 @@
-"""What derivers that ask a chat model share: prompts, messages fenced as data, texts split to fit, and what it cost.
+"""Shared by derivers that ask a chat model: prompts, messages fenced as data, texts split to fit, and costs.
 
-A message goes to the model as a line of JSON, out of which no text can break.
+A message goes to the model as a line of JSON, which no text can break out of.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Passage:
 
 
 def make_passages(segment: Sequence[Message], trusted: Collection[str] = ()) -> list[Passage]:
-    """Return the words of users, of assistants, and of roles that are trusted beside them."""
+    """Return the words of users, of assistants, and of other trusted roles."""
     roles = {Role.USER, Role.ASSISTANT, *trusted}
     return [
         Passage(message.id, message.name or f"the {message.role}", message.role, message.occurred_at, message.text)
@@ -83,7 +83,7 @@ def make_passages(segment: Sequence[Message], trusted: Collection[str] = ()) -> 
 def make_chat(system: str, passages: Sequence[Passage], background: Sequence[str] = ()) -> list[ChatMessage]:
     """Return the chat that asks about these passages, numbered from 1. `background` are lines that stand before them.
 
-    A day is told where it is another one than that of the line before.
+    A line has its day where that differs from the line before.
     """
     lines, day = [], ""
     for number, passage in enumerate(passages, 1):
@@ -169,7 +169,7 @@ class CallMeter:
         """Raise `ModelUnavailable` if the day's tokens are used up: pending work waits, as for a model away."""
         if self.left is not None and self.left <= 0:
             raise ModelUnavailable(
-                "The tokens that chat models may use in a day are used up; what is pending waits for tomorrow (UTC). "
+                "The tokens that chat models may use in a day are used up; pending messages wait for tomorrow (UTC). "
                 "MEMSTORE_LLM_DAILY_TOKENS sets their number."
             )
 
@@ -182,7 +182,7 @@ class CallMeter:
         return began
 
     def end(self, began: float, call: Usage) -> None:
-        """Record what a call has cost that began then."""
+        """Record the cost of a call that began then."""
         with self._lock:
             self._asked.remove(began)
             if self.left is not None:
@@ -218,7 +218,7 @@ def usage_of(
     began: float,
     price: tuple[float, float] | None = None,
 ) -> Usage:
-    """Return what a call cost that began then and was answered now, also with what is of no use."""
+    """Return the cost of a call that began then and was answered now, also if the answer cannot be used."""
     prompt, completion = answer.prompt_tokens, answer.completion_tokens
     cost = price and (prompt * price[0] + completion * price[1]) / 1e6
     return Usage(call.deriver, call.model, answer.calls, prompt, completion, time.monotonic() - began, cost)
@@ -247,7 +247,7 @@ class LLMSession:
     invalid_responses: list[InvalidResponse] = field(default_factory=list)
 
     def complete(self, chat: Sequence[ChatMessage], schema: type[T], max_tokens: int) -> Completion[T]:
-        """Return the model's answer; what it cost is counted, of one that cannot be used too.
+        """Return the model's answer. Its cost is counted, also if it cannot be used.
 
         Raises what `ChatModel.complete` raises, and `ModelUnavailable` if the day's tokens are used up.
         """
@@ -266,7 +266,7 @@ class LLMSession:
             self.meter.end(began, call)
 
     def reject(self, request: LLMRequest, error: str, payload: str) -> None:
-        """Record an answer that cannot be used, or what of it cannot."""
+        """Record an answer, or a part of one, that cannot be used."""
         self.invalid_responses.append(
             InvalidResponse.model_construct(
                 id=request.id,

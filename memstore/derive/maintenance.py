@@ -1,4 +1,4 @@
-"""What is done for users beside deriving: retention, and the indexes of users with very many chunks.
+"""Maintenance after deriving: retention, and the indexes of users with very many chunks.
 
 Recall is right without those indexes (postings and one of vectors), and slower. A user with fewer chunks needs none:
 all of them are held in the process.
@@ -17,11 +17,11 @@ from memstore.store import chunks, erasure, postings, vector_indexes
 from memstore.store.chunks import Model
 from memstore.store.database import Database
 from memstore.store.errors import ConcurrentUpdate
-from memstore.store.postings import Reach
+from memstore.store.postings import PostingReach
 
 
 async def run_maintenance(database: Database, users: Iterable[UUID], settings: Settings) -> None:
-    """Remove what is older than it may be kept, and keep the indexes of users with very many chunks."""
+    """Erase expired rows, and maintain the indexes of users with very many chunks."""
     for user in users:
         await apply_retention(database, user, settings)
         await maintain_indexes(database, user)
@@ -37,7 +37,7 @@ async def apply_retention(database: Database, user: UUID, settings: Settings) ->
     events, receipts = timedelta(days=settings.event_retention_days), timedelta(days=settings.receipt_retention_days)
     async with database.user_transaction(user) as scope:
         await erasure.trim(scope, events=now - events, receipts=now - receipts)
-        expired = await erasure.expired(scope, settings.message_retention_days)
+        expired = await erasure.expired_conversations(scope, settings.message_retention_days)
     erased = 0
     for conversation in expired:
         target = ErasureTarget(ErasureScope.RETENTION, user, conversation.conversation_id, before=conversation.before)
@@ -52,12 +52,12 @@ async def list_unindexed_users(database: Database) -> list[str]:
     return [
         user.name
         for user in users
-        if user.unposted >= postings.FEWEST or await _find_unindexed(database, user.id) is not None
+        if user.unposted >= postings.MIN_POSTED_AT_ONCE or await _find_unindexed(database, user.id) is not None
     ]
 
 
 async def build_indexes(database: Database) -> list[str]:
-    """Make what is missing for every user with very many chunks; return those for whom this login may not."""
+    """Build the missing indexes of all users with very many chunks; return users for whom this login may not."""
     async with database.admin_transaction() as scope:
         users = await postings.large(scope, database.max_chunks)
     return [user.name for user in users if not await maintain_indexes(database, user.id)]
@@ -66,7 +66,7 @@ async def build_indexes(database: Database) -> list[str]:
 async def maintain_indexes(database: Database, user: UUID) -> bool:
     """Make or drop a user's indexes by the number of chunks; False if this login may not make one.
 
-    What another process does at the same moment is left to it.
+    If another process does so at the same moment, it is left to that one.
     """
     async with database.user_transaction(user) as scope:
         reach = await postings.reach(scope)
@@ -86,11 +86,11 @@ async def maintain_indexes(database: Database, user: UUID) -> bool:
     return await vector_indexes.build(database, user, unindexed.id, unindexed.dimensions, reach.chunks)
 
 
-async def _add_postings(database: Database, user: UUID, reach: Reach) -> None:
+async def _add_postings(database: Database, user: UUID, reach: PostingReach) -> None:
     after = reach.posted
-    while reach.last_chunk - after >= postings.FEWEST:
+    while reach.last_chunk - after >= postings.MIN_POSTED_AT_ONCE:
         async with database.user_transaction(user) as scope:
-            run = await postings.unposted(scope, after)
+            run = await postings.next_run(scope, after)
         if not run.chunks:  # the last ones are gone
             return
         async with database.user_transaction(user, async_commit=True) as scope:

@@ -1,8 +1,8 @@
 """Tool calls and their results in a sentence or two: which tool, with what, and what came of it. Pure.
 
-A result is cut into snippets: fields of JSON, rows, lines, sentences. Kept are those that one would look for: errors,
-totals, what comes first and last, what is unlike the rest, what shares words with the request, and what others name by
-an id or a number. Snippets are verbatim, so that what is kept can be found; what is dropped is counted.
+A result is cut into snippets: fields of JSON, rows, lines, sentences. Some are kept: errors, totals, the first and the
+last, unusual ones, those that share words with the request, and those that others name by an id or a number. Snippets
+are verbatim, so that recall finds them; dropped ones are counted.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from memstore.tool_calls import name_of, raw_arguments
 
 MAX_SNIPPET = 240  # characters
 MAX_SNIPPETS = 2000
-UNLIKE = 0.3  # what a snippet gains that has the shape of no other one
-NUMBERED = 0.5  # what a snippet with a number gains where no other has one
+UNLIKE = 0.3  # gain of a snippet whose shape no other one has
+NUMBERED = 0.5  # gain of a snippet with a number if no other has one
 MAX_FIELDS = 12  # of a row
 MAX_VALUE = 160  # characters of an argument: a query or a path is whole, a file's text is not
 MAX_INPUTS = 8

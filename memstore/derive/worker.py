@@ -1,11 +1,11 @@
 """A worker takes jobs from the queue and derives what is pending in their conversations. Async only, without a twin.
 
 Jobs are procrastinate's and delivered at least once: when a worker is killed, others take up its jobs after its
-heartbeat has stopped. What it had written stands with its watermark; what it had not is derived again, the same.
+heartbeat has stopped. Rows that it saved stay with their watermark; the rest is derived again, with the same result.
 
-A job makes one step of each deriver that is behind in a conversation, and enqueues the conversation again where more
-is left: so whoever is talking goes before a long history, a pause takes effect soon, and no worker is busy for long.
-Facts of a user are reconciled with each other, so they are taken one conversation after the other, as they were said.
+A job makes one step of each deriver that is behind in a conversation, and enqueues the conversation again where more is
+left: so live conversations go before a long history, a pause takes effect soon, and no worker is busy for long. Facts
+of a user are reconciled with each other, so they are taken one conversation after the other, as they were said.
 
 A sweep enqueues what is pending and has no job. It keeps the queue short, since fetching the next job takes longer the
 more there are: of a backfill over a million conversations a window is in the queue, the rest in the watermarks.
@@ -64,7 +64,6 @@ MODEL_RETRY = timedelta(seconds=60)  # until a chat model that is away is asked 
 RETRY_SECONDS = 10  # more before each attempt
 CONNECTIONS = 4  # for the queue: jobs hold none while they work
 QUEUE_WINDOW = 1000  # jobs of a kind that wait
-PAGE = 500
 
 RETRY_TOKENS = 600  # that a second try adds to the prompt: what was wrong with the first answer
 
@@ -95,7 +94,7 @@ class Worker:
         self._users: set[UUID] = set()  # whose memory was derived
         self._database = database
         # Embedders of users for whom another one is active stay loaded as long as this works.
-        self._dependencies = replace(dependencies, exactly=cache(dependencies.exactly), meter=self.meter)
+        self._dependencies = replace(dependencies, load_by_name=cache(dependencies.load_by_name), meter=self.meter)
         self._derivers: dict[UUID | None, Mapping[str, Deriver]] = {}  # by backfill, then by name
         self._settings = dependencies.settings
         self._concurrency = concurrency
@@ -181,18 +180,18 @@ class Worker:
         one, refused = call.usage, self.made["refused"]
         if call.has_ended:
             numbers = (one.calls, one.prompt_tokens, one.completion_tokens, one.tokens_per_second, refused)
-            told = "%s by %s: %d calls, %d tokens in, %d out, %.1f a second; refused: %d"
-            logger.info(told, one.deriver, one.model, *numbers)
+            template = "%s by %s: %d calls, %d tokens in, %d out, %.1f a second; refused: %d"
+            logger.info(template, one.deriver, one.model, *numbers)
         self._on_call(replace(call, refused=refused))
 
     async def _derive(self, context: JobContext, user: str, conversation: str) -> None:
         """Run a conversation's job, and enqueue the conversation again where more is left."""
-        run = RunState()  # of its own: what fails meanwhile in other conversations is no failure of this one
+        run = RunState()  # of its own: failures in other conversations are not this one's
         job, place = context.job, ConversationKey(UUID(user), UUID(conversation))
         try:
             if self._settings.llm_daily_tokens is not None:
                 async with self._database.admin_transaction() as scope:  # others may have used some of today's tokens
-                    left = await llm_usage.left(scope, self._settings.llm_daily_tokens)
+                    left = await llm_usage.tokens_left(scope, self._settings.llm_daily_tokens)
                     self.meter.left = left
             with operation_span("derive") as span:
                 is_behind, next_facts = await self._make_steps(place, run, queue.is_of_backfill(job.priority))
@@ -244,7 +243,10 @@ class Worker:
         return any(outcomes), None if next_facts == place else next_facts
 
     async def _make_step(self, work: LaggingWork, run: RunState) -> bool:
-        """Make a step; return whether there is another to make. What was added meanwhile is one, or has its own job."""
+        """Make a step; return whether there is another to make.
+
+        Messages added meanwhile are one, or have their own job.
+        """
         if work.backfill not in self._derivers:
             self._derivers[work.backfill] = self._make_derivers(work.backfill)
         deriver = self._derivers[work.backfill][work.deriver]
@@ -288,7 +290,6 @@ class Worker:
         await enqueue_pending(self._database, only=self._only)
 
     async def _take_up(self, manager: JobManager, job: Job) -> None:
-        """Have another worker do a dead worker's job."""
         if job.task_name in (SWEEP_TASK, MAINTENANCE_TASK):  # a retry would meet the lock of the next one
             await manager.finish_job(job, status=Status.FAILED, delete_job=True)
         elif job.attempts + 1 >= self._settings.worker_attempts:  # it may be what kills the workers
@@ -334,7 +335,7 @@ async def _enqueue(
     added, is_done, after = 0, True, watermarks.BEGINNING
     while added < room:
         async with database.admin_transaction() as scope:
-            page = await watermarks.unfinished(scope, backfill, unlike=unlike, after=after, limit=PAGE)
+            page = await watermarks.unfinished(scope, backfill, unlike=unlike, after=after)
         if not page:
             return added, is_done
         after = page[-1]
@@ -387,8 +388,9 @@ class CappedChatModel:
             await backfills.halt(scope, self._backfill, backfills.PAUSED, backfills.TOKENS)
             (row,) = await backfills.backfills(scope, self._backfill)
         raise ModelUnavailable(
-            f"The backfill {self._backfill} is {row.state}: a call of up to {tokens} tokens may not be made, of "
-            f"{row.max_tokens} there are {row.spent_tokens + row.taken_tokens} spent. What is pending waits."
+            f"The backfill {self._backfill} is {row.state}: of its {row.max_tokens} tokens "
+            f"{row.spent_tokens + row.taken_tokens} are spent, too few are left for a call of up to {tokens}. "
+            "Pending messages wait."
         )
 
     async def _settle(self, taken: int, usage: Usage) -> None:

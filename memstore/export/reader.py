@@ -1,4 +1,4 @@
-"""Read an export line by line, and build what is stored of its lines: what cannot be used is reported.
+"""Read an export line by line, and build rows of its lines. Lines that cannot be used are reported.
 
 The digest of all lines is checked.
 """
@@ -62,14 +62,14 @@ from memstore.store.tokenize import hash_terms
 
 BATCH = 500  # lines that are stored together
 BATCH_BYTES = 8 * 1024 * 1024
-VECTORS = 8  # times as long as a message is what is written of it with its vectors, at most
-AGAIN = "what stands before was taken in; import the whole export again, and the rest is added"
+VECTOR_FACTOR = 8  # an exported message with its vectors is at most so many times as long
+AGAIN = "the lines before were imported; import the whole export again, and the rest is added"
 CUT_OFF = f"the export is cut off: its last line is not there; {AGAIN}"
-CHANGED = "the export was changed after it was written: its SHA-256 is another one; what could be read was taken in"
-BEHIND = "what follows the last line of the export was not read; import it by itself"
+CHANGED = "the export was changed after it was written: its SHA-256 differs; all readable lines were imported"
+BEHIND = "lines after the last line of the export were not read; import them by themselves"
 NOT_MASKED = (
-    "it holds what looks like a secret, which this store masks before it stores anything, and what was derived of it "
-    "is in the file: memstore export --no-derived writes messages alone, which are masked as they come in"
+    "it seems to hold a secret, which this store masks before storing, and rows derived from it are in the file: "
+    "memstore export --no-derived writes messages alone, which are masked when they are imported"
 )
 NOT_COMPARED = {"recorded_at", "tokens", "counter"}
 VECTOR_TOLERANCE = 1e-3  # how far from 1 the length of a vector may be
@@ -127,7 +127,7 @@ def read_lines(stream: io.BufferedIOBase, name: str, max_message_bytes: int) -> 
         present = stream.readline(size)
         return present
 
-    longest = LONGEST_LINE + VECTORS * max_message_bytes
+    longest = LONGEST_LINE + VECTOR_FACTOR * max_message_bytes
     try:
         for number, data in numbered_lines(readline, longest):
             where = f"{name}, line {number}"
@@ -319,16 +319,16 @@ def _chunks(row: Row, line: ItemLine, dimensions: int | None) -> list[ChunkRow]:
     return chunks
 
 
-def hash_chunks(entries: Sequence[Entry[Any]], resources: Dependencies | None) -> dict[UUID, list[NewChunk]]:
-    """Return the chunks of items to be stored, with their own vectors, or with new ones that `resources` make."""
+def hash_chunks(entries: Sequence[Entry[Any]], dependencies: Dependencies | None) -> dict[UUID, list[NewChunk]]:
+    """Return the chunks of items to be stored, with their own vectors, or with new ones that `dependencies` make."""
     chunks = [(one.row, kept) for one in entries for kept in one.chunks]
     texts = []
     for row, kept in chunks:
         text = (row.text or "")[kept.chunk.start : kept.chunk.stop]
         texts.append(speaker_prefixed(kept.chunk.speaker or "", text) if isinstance(row, Message) else text)
     vectors: Sequence[Vectors | None] = [kept.vector for _, kept in chunks]
-    if resources is not None:
-        vectors = resources.embed(texts)
+    if dependencies is not None:
+        vectors = dependencies.embed(texts)
     hashed: dict[UUID, list[NewChunk]] = {}
     for (row, kept), text, vector in zip(chunks, texts, vectors, strict=True):
         tags = row.tags if isinstance(row, Message) else ()
@@ -343,4 +343,4 @@ def describe_difference(stored: Message, given: Message) -> str | None:
     names = [name for name in names if getattr(stored, name) != getattr(given, name)]
     if not names:
         return None
-    return f"the message is known with another {', another '.join(names)}; what is stored stays as it is"
+    return f"the message is known with another {', another '.join(names)}; the stored one stays as it is"

@@ -1,9 +1,9 @@
 """Import an export: every row with its id and its times as it was. Known rows are not taken twice, and never changed.
 
 Derived rows come in as they are, with the watermarks that cover them, so that nothing is made a second time. Where the
-store has derived a conversation itself, or gone on with it, it keeps what it has and derives what is new. What was
-erased here does not come back, and nothing that was derived of it. What holds a secret is masked, or refused where that
-cannot be done, since chunks, vectors and ids follow from it.
+store has derived a conversation itself, or gone on with it, it keeps what it has and derives what is new. Messages that
+were erased here do not come back, nor anything derived from them. Secrets are masked, and lines where that is
+impossible refused, since chunks, vectors and ids follow from it.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ from memstore.store.database import Database, Transaction
 from memstore.store.rows import FactWithHistory
 from memstore.store.watermarks import DERIVERS
 
-NAME = "memstore"
+APPLICATION_NAME = "memstore"
 OTHERS = "lines of other users"
-TAKEN = "number {} of the conversation is another message here; what is stored stays as it is"
+TAKEN = "number {} of the conversation is another message here; the stored one stays as it is"
 NO_SOURCE = "a message that says it is not there: {}; derive facts anew where it is missing for good"
 
 
 async def restore(
     database: Database,
-    resources: Callable[[], Dependencies],
+    dependencies: Callable[[], Dependencies],
     source: Path | IO[bytes],
     *,
     max_message_bytes: int,
@@ -75,13 +75,13 @@ async def restore(
     only: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> ImportReport:
-    """Store what an export holds; a line that cannot be stored is reported, and the rest is.
+    """Store the lines of an export; a line that cannot be stored is reported, and the rest is stored.
 
     Lines of other users than `only` are left out and counted; `InvalidInput` is raised where that one has none.
-    `resources` are asked for where chunks come. `progress` is called with the bytes read so far and those of the file;
-    of a stream nobody knows them. Raises `InvalidInput` for what is no export.
+    `dependencies` are loaded when chunks come. `progress` is called with the bytes read so far and those of the file,
+    but not for a stream. Raises `InvalidInput` for what is no export.
     """
-    running = _Restore(database, resources, EntryBuilder(max_message_bytes, redactor, counter))
+    running = _Restore(database, dependencies, EntryBuilder(max_message_bytes, redactor, counter))
     report = running.report
     size = size_of(source) if isinstance(source, Path) else 0
     name = source.name if isinstance(source, Path) else "the export"
@@ -103,16 +103,16 @@ async def restore(
 
 @dataclass(slots=True)
 class _Restore:
-    """A restore while it runs: whose lines come, and what it did so far.
+    """The state of a restore: the user whose lines come, and the results so far.
 
     `declared` is the conversation whose line was read last, `new` the last one that was never here. Of those in
     `diverged` the store has derived rows of its own.
     """
 
     database: Database
-    resources: Callable[[], Dependencies]
+    dependencies: Callable[[], Dependencies]
     builder: EntryBuilder
-    report: ImportReport = field(default_factory=lambda: ImportReport(NAME))
+    report: ImportReport = field(default_factory=lambda: ImportReport(APPLICATION_NAME))
     read: int = 0  # bytes, as they lie on disk
     user: str | None = None
     user_line: UserLine | None = None
@@ -129,7 +129,7 @@ class _Restore:
         self.read += size
 
     async def take(self, batch: list[LocatedLine]) -> None:
-        """Store what is new of lines of one kind."""
+        """Store the new ones of some lines of one kind."""
         first = batch[0].line
         if first.user != self.user:
             await self.end_user()
@@ -154,13 +154,13 @@ class _Restore:
             await self._items(batch, first)
 
     async def end_user(self) -> None:
-        """Have derivers take up what of a user's messages came in above the watermarks.
+        """Make imported messages of the user above the watermarks pending.
 
-        Only now: facts that are derived meanwhile would be settled without those that the file has.
+        Only now: facts derived earlier would be reconciled without those of the file.
         """
         if self.user is not None:
             async with self.database.user_transaction(self.user_id) as scope:
-                await archive.pend(scope)
+                await archive.make_pending(scope)
 
     async def _user(self, where: str, line: UserLine) -> None:
         self.user_line = line
@@ -179,7 +179,7 @@ class _Restore:
         if problem is not None:
             self.report.add_problem(ImportProblem(where, problem))
         async with self.database.user_transaction(line.user_id) as scope:
-            known = [told async for told in archive.read_conversations(scope, line.id)]
+            known = [conversation async for conversation in archive.read_conversations(scope, line.id)]
             if not known and await erasure.last_erasure(scope, line.id) is not None:
                 self.declared = None  # where a message comes that was not erased, it is made by its name alone
                 return
@@ -214,10 +214,10 @@ class _Restore:
     async def _new_messages(self, scope: Transaction, rows: Sequence[Entry[Message]]) -> list[Entry[Message]]:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
         conversation = rows[0].item.conversation_id
-        mark = await archive.embedded(scope, conversation)
+        mark = await archive.last_with_chunks(scope, conversation)
         known = await messages.known(scope, [one.item.id for one in rows])
         erased = await tombstones.erased_messages(scope, [one.item for one in rows if one.item.id not in known])
-        taken = await archive.taken(scope, conversation, [one.item.seq for one in rows])
+        taken = await archive.taken_numbers(scope, conversation, [one.item.seq for one in rows])
         new = []
         for one in rows:
             message = one.item
@@ -240,8 +240,8 @@ class _Restore:
     async def _new_summaries(self, scope: Transaction, rows: Sequence[Entry[Summary]]) -> list[Entry[Summary]]:
         """Return the summaries that are not there.
 
-        Where something of the user's was erased, new ones whose messages are not all there are left out: what is left
-        of those is summarized here. Summaries stand before messages: nobody knows yet which will come.
+        Where something of the user's was erased, new ones whose messages are not all there are left out; the messages
+        that are left are summarized here. Summaries stand before messages: nobody knows yet which will come.
         """
         known = {one.id for one in await summaries.some(scope, [one.item.id for one in rows])}
         conversation = rows[0].item.conversation_id
@@ -340,18 +340,18 @@ class _Restore:
                 await add(scope, [one.item for one in new])
             return new
 
-        async def store_with(resources: Dependencies) -> int:
+        async def store_with(dependencies: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
-            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == model_id(resources.embedder)
-            hashed = await to_thread(hash_chunks, fresh, None if fits else resources)
+            fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == model_id(dependencies.embedder)
+            hashed = await to_thread(hash_chunks, fresh, None if fits else dependencies)
             async with self.database.user_transaction(self.user_id) as scope:
                 new = await write(scope)
                 if added := [chunk for one in new for chunk in hashed.get(one.row.id, ())]:
-                    await chunks.add(scope, added, await embedding_models.lock_active(scope, resources.embedder))
+                    await chunks.add(scope, added, await embedding_models.lock_active(scope, dependencies.embedder))
             return len(new)
 
         if any(one.chunks for one in fresh):
-            resources = await to_thread(self.resources)
-            return await run_with_active_embedder(self.database, resources, self.user_id, store_with)
+            dependencies = await to_thread(self.dependencies)
+            return await run_with_active_embedder(self.database, dependencies, self.user_id, store_with)
         async with self.database.user_transaction(self.user_id) as scope:
             return len(await write(scope))

@@ -1,6 +1,6 @@
 """The lines of an export, kind by kind; docs/reference/exporting.md is this in words. Pure.
 
-Ids follow from names (`memstore.ids`), so a line whose id does not is refused: it would stand beside what is meant.
+Ids follow from names (`memstore.ids`), so a line with another id is refused: it would be stored a second time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import numpy as np
 from pydantic import (
     AliasChoices,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     TypeAdapter,
@@ -31,7 +30,7 @@ from memstore.ingest.validation import FactTypeName, NewMessage, UtcTime, check_
 from memstore.models import LONGEST_TTL, NORMAL, Conversation, FactColumns, FactKind, Importance, Json, Message, Summary
 from memstore.providers import Vectors
 
-FORMAT, VERSION = "memstore-export", 1
+FORMAT, FORMAT_VERSION = "memstore-export", 1
 HEADER, FOOTER = "export", "end"
 
 R = TypeVar("R", bound=SQLModel)
@@ -39,8 +38,7 @@ NotBlank = Annotated[str, Field(pattern=r"\S")]
 Count = Annotated[int, Field(ge=0, le=2**62)]
 Seq = Annotated[int, Field(ge=0, le=10_000_000)]  # of a message: derivers walk over those that are missing
 Share = Annotated[float, Field(ge=0, le=1)]
-FORMER = {"embed": "chunks", "summarize": "summaries"}  # names in exports of versions before the first release
-Deriver = Annotated[Literal["chunks", "summaries", "facts"], BeforeValidator(lambda name: FORMER.get(name, name))]
+Deriver = Literal["chunks", "summaries", "facts"]
 State = Literal["active", "quarantined", "superseded", "retracted", "erased"]
 Action = Literal["superseded", "retracted", "edited", "restored", "conflicted", "resolved", "confirmed", "quarantined"]
 
@@ -71,10 +69,10 @@ class Header(_Schema):
     @field_validator("version")
     @classmethod
     def _check_version(cls, version: int) -> int:
-        if version != VERSION:
+        if version != FORMAT_VERSION:
             raise ValueError(
-                f"the export is of version {version}, and this memstore reads version {VERSION}; install the memstore "
-                "that wrote it, or a newer one"
+                f"the export is of version {version}, and this memstore reads version {FORMAT_VERSION}; install the "
+                "memstore that wrote it, or a newer one"
             )
         return version
 

@@ -29,8 +29,8 @@ from memstore.errors import InvalidInput
 from memstore.export.schema import (
     FOOTER,
     FORMAT,
+    FORMAT_VERSION,
     HEADER,
-    VERSION,
     ConversationLine,
     FactLine,
     MessageLine,
@@ -68,7 +68,7 @@ async def write_export(
     """
     with _open_target(target) as out:
         lines = _LineWriter(out)
-        header = {"format": FORMAT, "version": VERSION, "memstore": __version__}
+        header = {"format": FORMAT, "version": FORMAT_VERSION, "memstore": __version__}
         header |= {"exported_at": datetime.now(UTC), "derived": derived, "vectors": derived}
         await lines.write(HEADER, header)
         export = _UserExport(lines, derived, progress)
@@ -135,7 +135,7 @@ class _UserExport:
         self.progress(self.name, self.done, max(total, self.done))
 
     async def _facts(self, scope: Transaction, wanted: Json) -> None:
-        # What people entered is made of no message; its vector is.
+        # Facts entered by people are made of no message; their vectors are.
         mine = {"with_chunks": True, "model_id": wanted["model_id"] if self.derived else None}
         async with aclosing(archive.read_facts(scope, mine, by_hand=not self.derived)) as facts:
             async for item in facts:

@@ -52,7 +52,7 @@ LONGEST_NAME = 64
 
 @dataclass(frozen=True, slots=True)
 class OpenAI:
-    """Chat messages as OpenAI's API takes them, and most servers that speak its language."""
+    """Chat messages as OpenAI's API and compatible servers take them."""
 
     name: ClassVar[str] = "openai"
 
@@ -112,7 +112,7 @@ class PlainText:
     name: ClassVar[str] = "text"
 
     def render(self, content: PromptContent) -> RenderedPrompt:
-        """Return the context as a text in which nothing that was said can pass for its frame."""
+        """Return the context as a text whose frame no message can imitate."""
         sections = [
             *((one.name, section_text(one)) for one in content.static_sections),
             ("What holds always", pinned_facts_text(content.pinned_facts)),
@@ -134,7 +134,7 @@ def _question_text(content: PromptContent) -> str:
 
 
 def _conversation_text(turns: Sequence[Entry]) -> str:
-    """Return turns as a text: a line for each day, and each message behind its speaker; "" for none."""
+    """Return turns as a text: a line for each day, each message behind its speaker; "" without any."""
     texts, (head, foot) = [], fence("conversation")
     for are_records, parts in groupby(turn_parts(turns), key=lambda part: part.kind is PartKind.RECORD):
         if are_records:
@@ -189,6 +189,6 @@ def turn_messages(turns: Iterable[Entry]) -> list[Json]:
 
 
 def memory_messages(facts: Sequence[Hit], hits: Sequence[Hit]) -> list[Json]:
-    """Return facts and hits as one system message; none for none."""
+    """Return facts and hits as one system message; [] without any."""
     text = memory_text(facts, hits)
     return [{"role": "system", "content": text}] if text else []

@@ -25,13 +25,12 @@ from memstore.formats.parts import (
     name_speakers,
     plain_text,
 )
-from memstore.models import Json, Role
+from memstore.models import INSTRUCTION_ROLES, Json, Role
 from memstore.tool_calls import arguments_of, name_of, stored_call
 
 OPENING = "[Here the conversation opens.]"  # a user has the first word, whatever the window begins with
 NOTHING = "[An empty message.]"  # blank texts are refused, and the question must be there
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
-_ABOVE = {Role.SYSTEM, Role.DEVELOPER}
 _ORDER = (PartKind.SYSTEM, PartKind.MESSAGE, PartKind.STATIC_SECTION, PartKind.PINNED_FACTS, PartKind.SUMMARIES)
 
 
@@ -39,8 +38,8 @@ _ORDER = (PartKind.SYSTEM, PartKind.MESSAGE, PartKind.STATIC_SECTION, PartKind.P
 class Anthropic:
     """`system` and `messages` as Anthropic's API takes them.
 
-    Instructions that stand in the conversation (roles system and developer) go to `system`, wherever they were said: in
-    a user's turn anybody could forge them. The message of a user who has a name begins with it, as "Alice: ".
+    Instructions within the conversation (roles system and developer) go to `system`: in a user's turn anybody could
+    forge them. The message of a user who has a name begins with it, as "Alice: ".
     """
 
     name: ClassVar[str] = "anthropic"
@@ -67,7 +66,7 @@ class Anthropic:
 
 
 def _is_above(part: PromptPart) -> bool:
-    return part.kind in _ORDER and part.role in _ABOVE
+    return part.kind in _ORDER and part.role in INSTRUCTION_ROLES
 
 
 def _alternate(parts: Iterable[PromptPart]) -> list[Json]:
@@ -90,7 +89,7 @@ def _alternate(parts: Iterable[PromptPart]) -> list[Json]:
 
 @dataclass(slots=True)
 class _CallIds:
-    """Ids of calls as Anthropic takes them: of letters, digits, "_" and "-", and no two alike in one context."""
+    """Ids of calls as Anthropic takes them: letters, digits, "_" and "-", each once in a context."""
 
     used: set[str] = field(default_factory=set)
     open: dict[object, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -156,7 +155,7 @@ def _stored_result(block: Mapping[str, Any]) -> Json:
 
 
 def _stored_content(blocks: list[Json]) -> Any:
-    """Return a text where the content is one; parts else, Anthropic's own among them as they are; None for nothing."""
+    """Return a content as it is stored: a text, or parts, with Anthropic's own as they are; None for nothing."""
     if not blocks:
         return None
     if len(blocks) == 1 and blocks[0]["type"] == "text":

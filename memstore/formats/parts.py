@@ -1,4 +1,4 @@
-"""What a context is made of, part by part, and what a format makes of it. Pure.
+"""The parts of a context in their order, and their texts. Pure.
 
 Every format has the parts in the same order:
 
@@ -23,13 +23,13 @@ from uuid import UUID
 
 from memstore.models import Hit, Json, Message, Role, Summary, Tier
 from memstore.strategies.base import Block, Entry
-from memstore.text import escape_control_tokens, fence, format_day
+from memstore.text import TEXT_PARTS, escape_control_tokens, fence, format_day
 
 # What a message contains
 
 
 _DATA = re.compile(r"data:([\w.+/-]+)(?:;[^,;]*)*;base64,(.*)", re.DOTALL)
-_TEXTS = ("text", "input_text", "output_text", "refusal")
+_TEXTS = (*TEXT_PARTS, "refusal")
 _FILES = ("file", "input_file", "document")
 _IMAGES = ("image_url", "input_image", "image")
 _THOUGHTS = ("thinking", "redacted_thinking")
@@ -51,7 +51,7 @@ class ContentPart:
 
     @property
     def placeholder(self) -> str:
-        """The text that stands for it in a format that has no place for it."""
+        """The text that replaces it in a format without such parts."""
         name = self.url or self.text or self.raw.get("type") or "?"
         label = self.kind if self.kind in ("image", "file") else str(self.raw.get("type") or "part")
         return f"[{label}]" if name == label else f"[{label}: {' '.join(str(name).split())}]"
@@ -120,7 +120,7 @@ class CustomSection:
 
 
 class PartKind(Enum):
-    """What a part of a context is."""
+    """The kinds of parts."""
 
     SYSTEM = auto()
     STATIC_SECTION = auto()
@@ -135,7 +135,7 @@ class PartKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
-    """A part of a context as a message of OpenAI's; `stored` is the stored message that it is, if it is one."""
+    """A part of a context as a message in OpenAI's shape; `stored` is the stored message behind it, if any."""
 
     kind: PartKind
     message: Json
@@ -252,9 +252,9 @@ class OtherAssistantMessage(Message):
 
 
 def name_speakers(parts: Iterable[PromptPart], *, users: bool) -> Iterator[PromptPart]:
-    """Yield the parts with the speaker before what another assistant said, and of `users` before what any user said.
+    """Yield the parts with the speaker before messages of other assistants, and with `users` before those of users.
 
-    An assistant's words must not pass for the user's. A model that sees its own words marked begins to write marks.
+    An assistant's words must not pass for the user's. A model whose own words have such names begins to write them.
     """
     for part in parts:
         is_named = users or isinstance(part.stored, OtherAssistantMessage)
@@ -338,12 +338,12 @@ def speaker_label(role: str, name: object = None) -> str:
 def summaries_text(summaries: Sequence[Summary]) -> str:
     """Return the summaries, the oldest first; "" for none."""
     ordered = sorted(summaries, key=lambda one: (one.from_seq, -one.level))
-    return _fenced("summaries", [indent(summary.text) for summary in ordered])
+    return _fence("summaries", [indent(summary.text) for summary in ordered])
 
 
 def pinned_facts_text(facts: Sequence[Hit]) -> str:
-    """Return facts that hold whatever is asked, the oldest first; "" for none."""
-    return _fenced("standing", [fact_line(fact) for fact in sorted(facts, key=_order)])
+    """Return pinned facts, which stand in every context, the oldest first; "" without any."""
+    return _fence("standing", [fact_line(fact) for fact in sorted(facts, key=_order)])
 
 
 def section_text(section: CustomSection) -> str:
@@ -360,21 +360,21 @@ def section_lines(text: str) -> str:
 def memory_text(facts: Sequence[Hit], hits: Sequence[Hit]) -> str:
     """Return facts and hits for the question; "" for none."""
     facts_lines = [FACTS_HEAD, *map(fact_line, facts)] if facts else []
-    return _fenced("memory", [*facts_lines, *([HITS_HEAD, *_hit_lines(hits)] if hits else [])])
+    return _fence("memory", [*facts_lines, *([HITS_HEAD, *_hit_lines(hits)] if hits else [])])
 
 
 def record_text(blocks: Sequence[Block]) -> str:
     """Return adjacent blocks, which strategies wrote, as one record; "" for none."""
-    return _fenced("record", [indent(block.text) for block in blocks])
+    return _fence("record", [indent(block.text) for block in blocks])
 
 
-def _fenced(name: str, lines: Sequence[str]) -> str:
+def _fence(name: str, lines: Sequence[str]) -> str:
     head, foot = fence(name)
     return "\n".join([head, *lines, foot]) if lines else ""
 
 
 def indent(text: str) -> str:
-    """Return a text whose lines each say whose they are, all indented alike."""
+    """Return a text with all lines indented alike."""
     return INDENT + f"\n{INDENT}".join(escape_control_tokens(text).strip().splitlines())
 
 
@@ -407,7 +407,7 @@ def _order(hit: Hit) -> tuple[datetime, UUID, int, str]:
 
 
 def _speaker(hit: Hit) -> str:
-    """Return who said a hit: anybody by name, where that cannot pass for a role."""
+    """Return the speaker of a hit: by name, unless the name could pass for a role."""
     if hit.tier == Tier.SUMMARIES or not hit.speaker:
         return "summary" if hit.tier == Tier.SUMMARIES else "?"
     role = hit.role or Role.USER

@@ -71,7 +71,7 @@ async def add_many(
     """Store messages in order, all or none; return them as stored, known ones included.
 
     A known `external_id` with the same content is the same message. With other content it is a `Conflict`, or with
-    `on_conflict="skip"` the stored one is returned and nothing changes. What was erased is not stored again: `Erased`
+    `on_conflict="skip"` the stored one is returned and nothing changes. An erased message is not stored again: `Erased`
     is raised, or with "skip" it is left out. `redactor` marks secrets before anything else is done.
     """
     if (
@@ -97,19 +97,19 @@ async def store_new(
     on_conflict: OnConflict = "skip",
     mostly_known: bool = False,
 ) -> Partition:
-    """Store those of a user's rows that are not known, all or none; return what was new.
+    """Store the new ones of a user's rows, all or none; return them.
 
-    Where most are known, those are looked for first, and not counted. Raises `Conflict` and `Erased` with
+    If most are known, known ones are looked up first, and not counted. Raises `Conflict` and `Erased` with
     `on_conflict="error"`; else known rows with other content stay as they are, and erased ones are left out.
     """
-    user, named = rows[0].user_id, _named(rows)
+    user, named = rows[0].user_id, _ids_by_name(rows)
     known: dict[UUID, Message] = {}
     last: dict[UUID, int] = {}
     erased: frozenset[UUID] = frozenset()
     if mostly_known:
         async with database.user_transaction(user) as scope:
             last = await store.last_numbers(scope, conversations)
-            known = await store.known(scope, _named(row for row in rows if last.get(row.conversation_id)))
+            known = await store.known(scope, _ids_by_name(row for row in rows if last.get(row.conversation_id)))
     while (found := partition(rows, known, erased)).new:
         await to_thread(count_tokens, found.new, counter)
         wanted = {row.conversation_id for row in found.new if row.external_id is not None}
@@ -124,7 +124,7 @@ async def store_new(
                 count_tokens(found.new, counter)  # those that were removed since they were looked for
                 await _number_and_store(scope, conversations, found.new)
                 return found
-        except _Tombstones as more:  # nothing was stored, and no conversation was made for them alone
+        except _ErasedMessages as more:  # nothing was stored, and no conversation was made for them alone
             if on_conflict == "error":
                 raise Erased(tuple(number for number, row in enumerate(rows, 1) if row.id in more.args[0])) from None
             erased |= more.args[0]
@@ -146,7 +146,7 @@ class Partition(NamedTuple):
 def partition(
     rows: Sequence[Message], known: Mapping[UUID, Message], erased: frozenset[UUID] = frozenset()
 ) -> Partition:
-    """Tell new rows from known ones and erased ones; a row that comes twice is new once."""
+    """Part rows into new, known and erased ones; a row that comes twice is new once."""
     stored = dict(known)
     new: list[Message] = []
     conflicts: dict[int, Message] = {}
@@ -162,7 +162,7 @@ def partition(
 
 
 def describe_conflict(known: Message) -> str:
-    """Say which message is known with other content."""
+    """Return a sentence that names a message known with other content."""
     where = f"message {known.seq}" if known.seq else "a message before it"
     return f"external_id {known.external_id!r} is known with other content ({where})."
 
@@ -231,7 +231,7 @@ def count_tokens(rows: Iterable[Message], counter: TokenCounter) -> None:
         vars(row).update(tokens=tokens, counter=name)  # setting attributes of a model takes a fifth of counting
 
 
-def _named(rows: Iterable[Message]) -> list[UUID]:
+def _ids_by_name(rows: Iterable[Message]) -> list[UUID]:
     return [row.id for row in rows if row.external_id is not None]
 
 
@@ -248,8 +248,8 @@ def _content_key(message: Message) -> tuple[object, ...]:
     return message.role, message.name, as_stored(message.content), as_stored(message.tool_calls), message.tool_call_id
 
 
-class _Tombstones(Exception):
-    """Messages that were erased are among those to be stored: its argument are their ids."""
+class _ErasedMessages(Exception):
+    """Raised if some of the messages were erased: its argument are their ids."""
 
 
 async def _number_and_store(
@@ -262,7 +262,7 @@ async def _number_and_store(
         numbers |= await store.take_numbers(scope, {id: counts[id] for id in missing})
     # With the conversations locked: nothing of them is erased from here on.
     if erased := await tombstones.erased_messages(scope, rows):
-        raise _Tombstones(erased)
+        raise _ErasedMessages(erased)
     last = {id: taken.last_seq - counts[id] for id, taken in numbers.items()}
     for row in rows:
         last[row.conversation_id] += 1
@@ -271,7 +271,7 @@ async def _number_and_store(
 
 
 async def make_conversations(scope: Transaction, conversations: Sequence[ConversationRef]) -> None:
-    """Make the user of these conversations, the conversations and their watermarks, those that are not there."""
+    """Make the user of these conversations, the conversations and their watermarks, where missing."""
     build = Conversation.model_construct
     made = [build(id=one.id, name=one.name, title=one.title, channel=one.channel) for one in conversations]
     await store.make_conversations(scope, made, user_name=conversations[0].user_name, derivers=DERIVERS)

@@ -1,4 +1,4 @@
-"""Import files: each is read by its importer and stored in batches. What cannot be stored is reported."""
+"""Import files: each is read by its importer and stored in batches. Failures are reported."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Item:
 
 
 class _Batch(NamedTuple):
-    """Messages of one user, those of each conversation in order; what else was read up to here, and how many bytes."""
+    """Messages of one user, those of each conversation in order; with other items read up to here, and the bytes."""
 
     items: list[_Item]
     others: list[ImportProblem | IgnoredContent]
@@ -54,7 +54,7 @@ class _Batch(NamedTuple):
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads a file into batches, in a thread of its own: it shares nothing with what stores them."""
+    """Reads a file into batches, in a thread of its own; it shares nothing with the code that stores them."""
 
     user: str | None
     max_bytes: int
@@ -67,7 +67,7 @@ class _Reader:
         self.read += size
 
     def batches(self, found: Iterator[ImportItem]) -> Iterator[_Batch]:
-        """Yield the messages of each user together, as far as they stand near each other; at the end what is left."""
+        """Yield the messages of each user together, as far as they are near each other; at the end the rest."""
         held: dict[UUID, list[_Item]] = {}
         count = characters = 0
         for one in found:
@@ -92,7 +92,7 @@ class _Reader:
         title, channel, masked = record.title, record.channel, False
         try:
             if user is None:
-                raise InvalidInput("it names no user; say whose it is with --user")
+                raise InvalidInput("it names no user; give --user")
             if redactor.detectors:
                 redactor.reject_secret_names(user=user, conversation=record.conversation)
                 title, channel = redactor.redact(title), redactor.redact(channel)
@@ -119,7 +119,7 @@ async def import_file(
     untrusted: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> ImportReport:
-    """Store the messages of a file; `user` owns those for which the file names nobody.
+    """Store the messages of a file; those without a user in the file are given to `user`.
 
     A second import adds nothing: messages are known by their external ids. A known one with other content is skipped.
     No fact rests on `untrusted` messages alone. `progress` is called with the bytes read so far and those of the file.

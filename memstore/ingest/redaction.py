@@ -18,11 +18,10 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from memstore.errors import InvalidInput
-from memstore.ingest.validation import TEXT_PARTS
 from memstore.models import Json, Message
 from memstore.plugins import require_extra
 from memstore.settings import Settings
-from memstore.text import INVALID_CHARS, read_json
+from memstore.text import INVALID_CHARS, TEXT_PARTS, read_json
 
 T = TypeVar("T")
 Text = TypeVar("Text", str, str | None)
@@ -109,14 +108,14 @@ _CODE = re.compile(  # that reads a password from elsewhere
     r"[$<{%*]|(?:your|my|xxx|\.\.\.|os\.|env|process\.|https?:|/)|[A-Za-z_]+(?:\.[A-Za-z_]\w*)+$", re.IGNORECASE
 )
 _NO_WORD = re.compile(r"[\d!@#$%^&*?~+]")
-_MIXED = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")  # letters beside digits, as in no word and in no number
+_MIXED = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")  # letters next to digits, as in no word and in no number
 _BINARY = re.compile(
     r"data:(?:image|audio|video)/\S+|(?:data:[\w.+-]+/[\w.+-]+(?:;[\w.+=-]+)*;base64,)?[A-Za-z0-9+/_=\r\n-]{64,}"
 )
 
 
 class Secret(NamedTuple):
-    """Where a secret stands, in characters, and of which kind it is."""
+    """The place of a secret, in characters, and its kind."""
 
     start: int
     stop: int
@@ -124,13 +123,13 @@ class Secret(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """What stands in its place."""
+        """The text that replaces it."""
         return f"[masked {self.kind}]"
 
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Replaces secrets by marks; one without detectors returns what it is passed.
+    """Replaces secrets by marks; without detectors it returns texts as they are.
 
     Everything that is stored because somebody gave it passes through here: messages (`redact_message`), text
     (`redact`), JSON (`redact_json`), and names that ids follow from (`reject_secret_names`).
@@ -155,7 +154,7 @@ class Redactor:
         return text and _replace(text, self.find(text), counts)
 
     def redact_json(self, value: T, counts: Counter[str] | None = None) -> T:
-        """Return JSON with secrets marked in its texts, numbers and names; a name may tell that its value is one."""
+        """Return JSON with secrets marked in its texts, numbers and names; a name may show that its value is one."""
         redacted: T = self._walk(value, Counter() if counts is None else counts, "") if self.detectors else value
         return redacted
 
@@ -164,7 +163,7 @@ class Redactor:
         for what, name in names.items():
             if name is not None and (found := self.find(name)):
                 raise InvalidInput(
-                    f"The {what.replace('_', ' ')} holds what looks like a secret ({found[0].kind}), and names are not "
+                    f"The {what.replace('_', ' ')} seems to hold a secret ({found[0].kind}), and names are not "
                     "masked, since ids follow from them. Nothing was stored: give another name, or take the kind out "
                     "of mask_kinds."
                 )
@@ -237,7 +236,7 @@ KEEP_ALL = Redactor({})
 
 
 def redactor_for(settings: Settings) -> Redactor:
-    """Return what redacts all that is stored: `KEEP_ALL` without `mask_secrets`. Raises `ProviderMissing`."""
+    """Return the redactor of the settings: `KEEP_ALL` without `mask_secrets`. Raises `ProviderMissing`."""
     return _load(frozenset(settings.mask_kinds)) if settings.mask_secrets else KEEP_ALL
 
 
@@ -270,7 +269,7 @@ def _load(kinds: frozenset[str]) -> Redactor:
     def detect_accounts(text: str) -> Spans:
         for match in _IBAN.finditer(text):
             number = match["number"]
-            while number and not iban.is_valid(_SIGNS.sub("", number)):  # beside a number stand other words
+            while number and not iban.is_valid(_SIGNS.sub("", number)):  # other words stand next to a number
                 number = _LAST_GROUP.sub("", number)
             if number:
                 yield match.start(), match.start() + len(number)

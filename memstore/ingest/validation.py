@@ -28,11 +28,11 @@ from pydantic import (
 
 from memstore.errors import InvalidInput
 from memstore.models import FACT_TYPES, Context, Fact, FactChange, Json, Message, Receipt, Role
-from memstore.text import DEEPEST, INVALID_CHARS, is_deep
+from memstore.text import INVALID_CHARS, MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 
 # In metadata: where anything but TRUSTED stands there, no fact rests on the message alone; a slip of the pen is safe.
 TRUST, TRUSTED, UNTRUSTED = "trust", "trusted", "untrusted"
-LONGEST_NAME = 200  # characters; a speaker stands before every chunk of what was said, and a tag beside it
+LONGEST_NAME = 200  # characters: a speaker stands before each of their chunks, and tags are stored with it
 MOST_TAGS = 100
 MOST_ROWS = 1_000_000
 MOST_OFFSET = 2**31 - 1
@@ -70,7 +70,7 @@ Moment = Annotated[UtcTime, BeforeValidator(_refuse_number)]
 
 
 class NewMessage(BaseModel):
-    """A message as the application gives it: the keys of memstore-jsonl, the documented pivot."""
+    """A message of an application: the keys of memstore-jsonl, the documented pivot."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -101,7 +101,6 @@ class NewMessage(BaseModel):
 
 _JSON = json.JSONEncoder(ensure_ascii=False, allow_nan=False)  # made once: `dumps` makes one for each value
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON escapes it
-TEXT_PARTS = {"text", "input_text", "output_text"}
 TEXTUAL = [name for name in NewMessage.model_fields if name not in ("role", "occurred_at")]
 
 
@@ -137,7 +136,7 @@ def check_name(name: object, kind: str) -> None:
 
 
 def check_text(text: object, what: str) -> None:
-    """Raise `InvalidInput` for what is no text, or holds what neither Postgres nor UTF-8 can."""
+    """Raise `InvalidInput` for anything but a text, and for characters that Postgres or UTF-8 cannot hold."""
     if not isinstance(text, str):
         raise InvalidInput(f"{what} is a text, not {text!r:.60}.")
     if (not text.isascii() or "\0" in text) and (found := INVALID_CHARS.search(text)):
@@ -146,9 +145,9 @@ def check_text(text: object, what: str) -> None:
 
 
 def check_json(value: object, what: str) -> int:
-    """Return how many bytes JSON has; raise `InvalidInput` for what is none, or holds what Postgres cannot."""
+    """Return the bytes of JSON; raise `InvalidInput` for anything else, or characters that Postgres cannot store."""
     if is_deep(value):
-        raise InvalidInput(f"{what} is nested deeper than {DEEPEST} levels; make it flatter.")
+        raise InvalidInput(f"{what} is nested deeper than {MAX_JSON_DEPTH} levels; make it flatter.")
     try:
         written = _JSON.encode(value)
     except (TypeError, ValueError) as error:
@@ -179,23 +178,23 @@ def _reasons(error: ValidationError) -> Iterator[str]:
 
 
 def check_choice(name: str, value: str | None, known: Sequence[str]) -> None:
-    """Raise `InvalidInput` for what is neither None nor one of the known words."""
+    """Raise `InvalidInput` unless it is None or one of the known words."""
     if value is not None and value not in known:
         raise InvalidInput(f"{name}={value!r}: give one of {', '.join(known)}.")
 
 
 def check_names(**names: str | None) -> None:
-    """Raise `InvalidInput` for a name that cannot be one; None is not given."""
+    """Raise `InvalidInput` for an invalid name; None is allowed."""
     for kind, name in names.items():
         if name is not None:
             check_name(name, kind)
 
 
 def check_query(query: str, min_score: object = None) -> None:
-    """Raise `InvalidInput` for a query that is no text, or blank, and for a least score that is no number."""
+    """Raise `InvalidInput` for a query that is no text or blank, and for a minimum score that is no number."""
     check_text(query, "the query")
     if not query.strip():
-        raise InvalidInput(f"query={query!r:.60} asks for nothing; give a question, or some words of what was said.")
+        raise InvalidInput(f"query={query!r:.60} is empty; give a question, or some words of a message.")
     if min_score is not None and (not isinstance(min_score, Real) or math.isnan(min_score)):
         raise InvalidInput(f"min_score={min_score!r:.60}: give a number, or None for any score.")
 
@@ -207,7 +206,7 @@ def check_number(value: int, name: str, least: int = 1, most: int = MOST_ROWS) -
 
 
 def check_object(value: Json | None, name: str) -> None:
-    """Raise `InvalidInput` for what is no JSON object; None is allowed."""
+    """Raise `InvalidInput` unless it is a JSON object or None."""
     if value is not None and not isinstance(value, dict):
         raise InvalidInput(f"{name}={value!r:.60}: give a dict.")
     check_json(value, name)
@@ -276,7 +275,7 @@ LONGEST_KEPT = 100_000.0
 
 
 def validate_days(value: object) -> float | None:
-    """Return for how many days messages are kept, 0 for ever; raise `InvalidInput` for what is no such number."""
+    """Return for how many days messages are kept, 0 for ever; raise `InvalidInput` for anything else."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LONGEST_KEPT:
@@ -290,7 +289,7 @@ MOST_TYPES, LONGEST_INSTRUCTIONS = 20, 2000
 
 
 class OwnFactType(BaseModel):
-    """A fact type of one's own: what it is, as a chat model is told, and the words by which rules know it."""
+    """A fact type of one's own: its description for a chat model, and the words by which rules know it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -311,16 +310,16 @@ FactTypeName = Annotated[str, Field(pattern=rf"^{_TYPE_NAME.pattern}$")]
 
 
 def validate_fact_types(value: object) -> Json | None:
-    """Return fact types of one's own as they are kept; raise `InvalidInput` for what cannot be one."""
+    """Return fact types of one's own as they are stored; raise `InvalidInput` for invalid ones."""
     if value is None:
         return None
     check_json(value, "fact_types")
     if not isinstance(value, dict) or len(value) > MOST_TYPES:
-        raise InvalidInput(f"fact_types: give a dict of at most {MOST_TYPES} names, each with what it is.")
+        raise InvalidInput(f"fact_types: give a dict of at most {MOST_TYPES} names, each with a description.")
     for name in value:
         if not isinstance(name, str) or not _TYPE_NAME.fullmatch(name) or name in FACT_TYPES:
             raise InvalidInput(
-                f"fact_types: {name!r:.60} is no name for a type of your own: give one of at most 40 small letters, "
+                f"fact_types: {name!r:.60} cannot name a type of your own: give at most 40 small letters, "
                 f"digits and _, and none of memstore's ({', '.join(FACT_TYPES)})."
             )
     try:
@@ -335,7 +334,7 @@ def validate_fact_types(value: object) -> Json | None:
 
 
 def validate_fact_instructions(value: object) -> str | None:
-    """Return instructions for facts as they are kept; raise `InvalidInput` for what cannot be some."""
+    """Return instructions for facts as they are stored; raise `InvalidInput` for anything but a short text."""
     if value is None:
         return None
     check_text(value, "fact_instructions")
@@ -347,7 +346,7 @@ def validate_fact_instructions(value: object) -> str | None:
     return text
 
 
-# Settings that a user and a conversation may have of their own, beside those of contexts.
+# Settings that a user and a conversation may have of their own; those of contexts are in `memstore.context.request`.
 OWN_SETTINGS: Mapping[str, Callable[[object], Any]] = {
     KEPT_FOR: validate_days,
     "fact_instructions": validate_fact_instructions,

@@ -46,6 +46,7 @@ from memstore.models.facts import (
     kind_of as kind_of,
 )
 from memstore.models.messages import (
+    INSTRUCTION_ROLES as INSTRUCTION_ROLES,
     LONGEST_TTL as LONGEST_TTL,
     Chunk as Chunk,
     ChunkKey as ChunkKey,

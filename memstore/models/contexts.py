@@ -23,8 +23,9 @@ class Section:
     """The limits of one section of a context: "facts", "summaries", "hits", "recent", or one of your own with a text.
 
     `minimum` and `maximum` are tokens (an int) or a share (a float up to 1.0) of the room, which is the budget without
-    the reserve, the tools and the system prompt. What fits into the minimum is always included. `weight` says which
-    part of the rest the section may count on (built in: hits 0.45, recent 0.3, summaries 0.15, facts 0.1, your own
+    the reserve, the tools and the system prompt. Items that fit into the minimum are always included. `weight` says
+    which part of the rest the section may count on (built in: hits 0.45, recent 0.3, summaries 0.15, facts 0.1, your
+    own
     0.25); sections of the highest `priority` first use what others leave.
 
     `text` is a text, or several in the order of preference. A `steady` section stands at the start, where a model's
@@ -50,9 +51,9 @@ class Section:
 
 
 class Reason(StrEnum):
-    """Why a candidate is not in a context, or not as it was said. A closed set: programs may rely on it."""
+    """Why a candidate is not in a context, or not word for word. A closed set: programs may rely on it."""
 
-    # Beside each: where in memstore.context it is decided.
+    # Each comment names the module of memstore.context that decides it.
     OVER_BUDGET = "over budget"  # selection.Selection.why_not; of turns layout._older_turns and candidates._unread
     DUPLICATE = "duplicate"  # selection.Selection.why_not
     ALREADY_IN_RECENT = "shown among the recent turns"  # selection.Selection.why_not
@@ -67,7 +68,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether one candidate is in a context, and why not, or why not as it was said.
+    """Whether one candidate is in a context, and why not, or why not word for word.
 
     `tokens` are what it was expected to add; `parts` what each signal adds to its score; `seqs` the first and last
     message that it is or stands for; `others` the ids of a turn's further messages, of the fact that superseded it, or
@@ -100,7 +101,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """What one strategy did to a conversation: about its tokens before and after, and how many turns it took."""
+    """The effect of one strategy: about the tokens of the conversation before and after, and how many turns it took."""
 
     strategy: str
     tokens_before: int
@@ -217,7 +218,7 @@ class ProfileLine:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What is known of a subject, as `text` of at most so many tokens; its receipt is not kept."""
+    """A subject's facts as a `text` within a budget of tokens; its receipt is not stored."""
 
     subject: str
     lines: tuple[ProfileLine, ...]
@@ -256,7 +257,7 @@ def _preview(decision: Decision) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """How full a context or a conversation is.
+    """The size of a context or a conversation.
 
     Of a context: its tokens, the conversation's messages that it has word for word, and in `roles` how many messages
     each role has in it. Of a conversation: tokens and messages since it was last cleared, and all that are stored.
@@ -370,5 +371,5 @@ def as_json(value: Any, **options: Any) -> Json:
 
 @cache
 def adapter(kind: type[Any]) -> TypeAdapter[Any]:
-    """Return what reads and writes a dataclass as JSON."""
+    """Return an adapter that reads and writes a dataclass as JSON."""
     return TypeAdapter(kind)

@@ -46,7 +46,7 @@ class FactColumns(SQLModel):
 
 @dataclass(frozen=True, slots=True)
 class FactSpan:
-    """Where a message says a fact, in characters if that is known.
+    """The place of a fact in a message, in characters if known.
 
     `trust` is 3 if it was entered by hand, 2 for a person, 1 for an assistant, 0 for a tool.
     """
@@ -89,7 +89,7 @@ HAND = "hand"  # the recipe and the actor of what people enter themselves
 
 
 def state_of(fact: FactColumns) -> str:
-    """Return the state of a fact as filters have it: an active one whose time has passed is `expired` or `ended`."""
+    """Return the state of a fact for filters: an active one whose time has passed is `expired` or `ended`."""
     now = datetime.now(UTC)
     if fact.state != "active":
         return fact.state

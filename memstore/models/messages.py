@@ -28,6 +28,9 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+INSTRUCTION_ROLES = frozenset({Role.SYSTEM, Role.DEVELOPER})
+
+
 class Tier(StrEnum):
     """The three kinds of items that can be recalled."""
 

@@ -348,7 +348,10 @@ class Certificate:
 
 
 class EventType(StrEnum):
-    """The kinds of events; beside each what its body has. They are stored in the transaction in which they happened."""
+    """The kinds of events, each with the keys of its body.
+
+    Events are stored in the transaction in which they happened.
+    """
 
     MESSAGE_ADDED = "message_added"  # from_seq, to_seq, tokens: of the messages of one call
     SUMMARIZATION_COMPLETED = "summarization_completed"  # strategy, from_seq, to_seq, summaries, before, after, saved

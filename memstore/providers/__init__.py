@@ -42,9 +42,9 @@ MAX_DIMENSIONS = 2000  # of a vector that lies in its row as it is, of a page of
 class Count(int):
     """A number of tokens, and how it is known: `kind`. Arithmetic gives plain ints.
 
-    "exact": what is counted is the rendered prompt, by the rule and the vocabulary that the counter's name says.
-    "server": by the service that runs the model, asked. "estimated": by a rule that is known to be near what the server
-    does, or above it, which may differ. "upper_bound": not exceeded, within what the counter states.
+    "exact": the rendered prompt is counted, by the rule and the vocabulary that the counter's name says. "server": by
+    the service that runs the model, asked. "estimated": by a rule that is known to be near what the server does, or
+    above it, which may differ. "upper_bound": not exceeded, within what the counter states.
     """
 
     kind: CountKind
@@ -93,7 +93,7 @@ class Embedder(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """The model's window, in its own tokens without the special ones; what is beyond it is not seen."""
+        """The model's window, in its own tokens without the special ones; text beyond it is not read."""
 
     def count(self, text: str) -> int:
         """Return the number of the model's own tokens of a text, without the special ones."""
@@ -123,7 +123,7 @@ class Reranker(Protocol):
 class Completion(Generic[T]):
     """A chat model's answer, and what it has cost in the model's own tokens, a refused first answer included.
 
-    It is not `is_whole` where the model had more to say than fits: what is there can be used, and the rest asked for.
+    `is_whole` is False where the model had more to say than fits: its answer can be used, and the rest asked for.
     """
 
     answer: T

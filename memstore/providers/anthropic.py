@@ -19,9 +19,9 @@ from memstore.errors import InvalidInput, ModelUnavailable, ProviderError, Provi
 from memstore.plugins import require_extra
 from memstore.providers import Count
 from memstore.providers.connections import Retries, TransientError, is_local, retry_after
-from memstore.providers.tiktoken import TEXT_PARTS, CountCache, EstimatedCounter, as_json
+from memstore.providers.tiktoken import CountCache, EstimatedCounter, as_json
 from memstore.settings import ANTHROPIC, Settings
-from memstore.text import replace_surrogates
+from memstore.text import TEXT_PARTS, replace_surrogates
 from memstore.tool_calls import arguments_of, name_of
 
 with require_extra("anthropic", "anthropic"):
@@ -29,11 +29,11 @@ with require_extra("anthropic", "anthropic"):
 
 Json = dict[str, Any]
 
-SECONDS = 30.0  # the longest wait for a count, retries included
+COUNT_TIMEOUT = 30.0  # the longest wait for a count, retries included
 CONNECT = 5.0
 # Of o200k_base, to choose by: near the truth for prose and code, so that a context is done after a few requests. What
 # it is wrong by, the counts of the finished messages mend.
-NEAR = 1.5
+ESTIMATE_FACTOR = 1.5
 OPENING = "[Here the conversation opens.]"  # a user has the first word
 _FOREIGN_PARTS = {"image_url", "input_image", "input_audio", "audio", "file", "input_file", "refusal"}  # OpenAI's
 _UNNAMED = re.compile(r"[^A-Za-z0-9_-]")
@@ -66,7 +66,7 @@ class AnthropicCounter:
         self.name = f"anthropic:{model}"
         self._model, self._url, self._key = model, url, key
         self._service = f"The count endpoint of {url}"
-        self._near = EstimatedCounter(NEAR)
+        self._near = EstimatedCounter(ESTIMATE_FACTOR)
         self._cache = CountCache(self._ask)
         self._lock = Lock()
         self._clients: dict[int, anthropic.Anthropic] = {}
@@ -93,7 +93,7 @@ class AnthropicCounter:
         return Count(self._cache(replace_surrogates(as_json(request))), "server" if is_own else "estimated")
 
     def _ask(self, request: str) -> int:
-        retries = Retries(self._service, SECONDS)
+        retries = Retries(self._service, COUNT_TIMEOUT)
         try:
             return retries.run_in_time(lambda seconds: self._request(json.loads(request), seconds))
         except ModelUnavailable as error:
@@ -210,6 +210,6 @@ def _definition(tool: Mapping[str, Any]) -> Json:
     function = tool.get("function")
     if isinstance(function, Mapping):
         schema = function.get("parameters") or {"type": "object"}
-        told = {"description": str(function["description"])} if function.get("description") else {}
-        return {"name": name_of(tool)} | told | {"input_schema": schema}
+        description = {"description": str(function["description"])} if function.get("description") else {}
+        return {"name": name_of(tool)} | description | {"input_schema": schema}
     return dict(tool) if "type" in tool else {"input_schema": {"type": "object"}} | dict(tool)

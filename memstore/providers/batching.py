@@ -38,7 +38,10 @@ class BatchWorkers:
         self._pools: dict[int, ThreadPoolExecutor] = {}  # by process: a forked child has none of its parent's threads
 
     def run(self, work: Callable[[B], R], batches: Sequence[B]) -> list[R]:
-        """Return `work(batch)` for each batch, in order. Raises the first error; what has not begun is cancelled."""
+        """Return `work(batch)` for each batch, in order.
+
+        Raises the first error; batches that have not begun are cancelled.
+        """
         process = os.getpid()
         pool = self._pools.get(process) or self._pools.setdefault(process, ThreadPoolExecutor(self._threads))
         results: list[R] = []

@@ -30,7 +30,7 @@ from memstore.text import replace_surrogates
 
 R = TypeVar("R")
 
-TRIES = 4
+MAX_TRIES = 4
 BATCH = 32  # texts to a request
 
 
@@ -52,7 +52,7 @@ class Retries:
     service: str  # as it is called in errors
     seconds: float
     backoff: float = 0.5
-    advice: str = ""  # what to do about a service that does not answer in time
+    advice: str = ""  # advice about a service that does not answer in time
 
     def run(self, call: Callable[[float], R]) -> R:
         """Return what `call` does within the seconds that it is given; raise `ModelUnavailable` after the last try."""
@@ -81,7 +81,7 @@ class Retries:
     def pause(self, attempt: int, failure: TransientError, end: float) -> None:
         """Wait for the next attempt; raise `ModelUnavailable` where there is none, or not before the end."""
         wait = self.backoff * 2 ** (attempt - 1) * random.uniform(0.5, 1.5) if failure.wait is None else failure.wait
-        if attempt == TRIES or time.monotonic() + wait >= end:
+        if attempt == MAX_TRIES or time.monotonic() + wait >= end:
             raise ModelUnavailable(f"{self.service} is away: {failure}") from failure
         time.sleep(wait)
 

@@ -30,7 +30,7 @@ from memstore.settings import Settings
 from memstore.text import replace_surrogates
 from memstore.tool_calls import describe_call, describe_result, name_of, raw_arguments
 
-TOKENIZER, CONFIG, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
+TOKENIZER, CONFIG_FILE, TEMPLATE = "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"
 TODAY = datetime(2024, 7, 26)  # the default of Llama 3's templates where they are given no date
 _FIRST = '"prepend_scheme":"first"'
 
@@ -38,7 +38,7 @@ _FIRST = '"prepend_scheme":"first"'
 def load(model: str, settings: Settings | None = None) -> TokenizerCounter:
     """Return the counter of the model whose files are at this path: a folder, or its tokenizer.json.
 
-    Beside it there must be a chat template: chat_template.jinja, or "chat_template" in tokenizer_config.json.
+    The folder must have a chat template: chat_template.jinja, or "chat_template" in tokenizer_config.json.
     """
     path = Path(model).expanduser()
     folder, file = (path, path / TOKENIZER) if path.is_dir() else (path.parent, path)
@@ -54,7 +54,7 @@ class TokenizerCounter:
     """
 
     def __init__(self, file: Path, folder: Path) -> None:
-        config = _config(folder / CONFIG)
+        config = _config(folder / CONFIG_FILE)
         templates = _templates(config, folder)
         variables = {key: text for key, value in config.items() if (text := _token(value)) and key.endswith("_token")}
         source = _read(file)
@@ -118,7 +118,7 @@ class Vocabulary:
         self._count_piece = CountCache(lambda text: _length(self._special, text))
 
     def count_prompt(self, text: str) -> int:
-        """Return the tokens of a rendered prompt; the one that begins it is counted once, whoever adds it."""
+        """Return the tokens of a rendered prompt; the first token counts once, by the template or the tokenizer."""
         lacks_bos = self._bos is not None and not text.startswith(self._bos)
         pieces = self._separators.split(text) if self._separators else [text]  # every second one is one token
         return lacks_bos + len(pieces) // 2 + sum(self._count_piece(piece) for piece in pieces[::2] if piece)
@@ -170,7 +170,7 @@ def _templates(config: Mapping[str, Any], folder: Path) -> dict[str, str]:
     value = config.get("chat_template") or []
     named = {"default": value} if isinstance(value, str) else {entry["name"]: entry["template"] for entry in value}
     if "default" not in named:
-        raise ProviderMissing(f"{folder} has no chat template: put the model's {TEMPLATE} or {CONFIG} there.")
+        raise ProviderMissing(f"{folder} has no chat template: put the model's {TEMPLATE} or {CONFIG_FILE} there.")
     return named
 
 
@@ -268,8 +268,8 @@ def _alternate(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         text = str(message.get("content") or "")
         if message.get("role") == "tool":
             text = f"{describe_result(names.get(message.get('tool_call_id')) or message.get('name'))}\n{text}"
-        told = [describe_call(name_of(call), as_json(raw_arguments(call) or {})) for call in calls]
-        content = "\n".join(filter(None, [text, *told])) if told else text
+        call_lines = [describe_call(name_of(call), as_json(raw_arguments(call) or {})) for call in calls]
+        content = "\n".join(filter(None, [text, *call_lines])) if call_lines else text
         role = "assistant" if message.get("role") == "assistant" else "user"
         if not joined and role == "assistant":
             joined.append({"role": "user", "content": ""})

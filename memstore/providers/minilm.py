@@ -26,7 +26,7 @@ import onnxruntime
 MODEL = "all-MiniLM-L6-v2"
 FOLDER = Path(__file__).with_name(MODEL)
 GRAPH = Path(__file__).with_name("minilm.onnx")
-WEIGHTS = FOLDER / "model.safetensors"
+WEIGHTS_FILE = FOLDER / "model.safetensors"
 WEIGHTS_BYTES = 90_868_376
 DIMENSIONS = 384
 WINDOW = 256  # tokens, [CLS] and [SEP] included
@@ -39,11 +39,11 @@ def load(model: str) -> MiniLM:
     if model not in ("", MODEL):
         raise ProviderMissing(f"onnx has {MODEL} alone. Name the model as sentence-transformers:{model} instead.")
     try:
-        size = WEIGHTS.stat().st_size
+        size = WEIGHTS_FILE.stat().st_size
     except OSError as error:
         raise ProviderError(f"{error}: install memstore again.") from error
     if size != WEIGHTS_BYTES:  # the graph names places in it
-        raise ProviderError(f"{WEIGHTS} has {size:,} bytes, not {WEIGHTS_BYTES:,}: install memstore again.")
+        raise ProviderError(f"{WEIGHTS_FILE} has {size:,} bytes, not {WEIGHTS_BYTES:,}: install memstore again.")
     return MiniLM()
 
 
@@ -108,6 +108,6 @@ class MiniLM:
 def _new_session() -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    folder = WEIGHTS.resolve().parent  # ONNX Runtime refuses links that lead elsewhere
+    folder = WEIGHTS_FILE.resolve().parent  # ONNX Runtime refuses links that lead elsewhere
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     return onnxruntime.InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])

@@ -2,8 +2,8 @@
 
 Ollama's silent ways out are closed: the window is asked for with every call (`num_ctx`), cutting is forbidden
 (`truncate`, `shift`), and what the server tells afterwards is held against what was sent. Of the environment, the
-library reads `OLLAMA_API_KEY`, and for other machines the proxies' variables; `OLLAMA_HOST` counts for nothing beside
-`ollama_url`.
+library reads `OLLAMA_API_KEY`, and for other machines the proxies' variables; `OLLAMA_HOST` is ignored: `ollama_url`
+counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
 from memstore.providers.connections import Connections, Retries, ServedEmbedder, TransientError, is_local, retry_after
 from memstore.providers.services import (
-    ASIDE,
+    INFO_TIMEOUT,
     ChatRequest,
     ModelInfo,
     ModelReplaced,
@@ -50,7 +50,7 @@ def load(model: str, settings: Settings) -> ServedChatModel:
     """Return the chat model of this name, as `ollama list` shows it. Asks the server nothing yet."""
     server = OllamaServer(settings.ollama_url)
     return ServedChatModel(
-        OllamaChat(_checked(model), server, settings.ollama_num_ctx),
+        OllamaChat(_require_model(model), server, settings.ollama_num_ctx),
         window=settings.ollama_num_ctx,
         timeout=settings.ollama_timeout_seconds,
         timeout_setting="MEMSTORE_OLLAMA_TIMEOUT_SECONDS",
@@ -59,11 +59,11 @@ def load(model: str, settings: Settings) -> ServedChatModel:
 
 def load_embedder(model: str, settings: Settings) -> ServedEmbedder:
     """Return the embedder of this name, as `ollama list` shows it. Asks the server nothing yet."""
-    endpoint = OllamaEmbeddings(_checked(model).partition("#")[0], OllamaServer(settings.ollama_url))
+    endpoint = OllamaEmbeddings(_require_model(model).partition("#")[0], OllamaServer(settings.ollama_url))
     return ServedEmbedder.of(endpoint, settings)
 
 
-def _checked(model: str) -> str:
+def _require_model(model: str) -> str:
     if not model:
         raise ProviderMissing("Write ollama:NAME, with the name that `ollama list` shows.")
     return model
@@ -77,7 +77,7 @@ class OllamaServer:
         self.service = f"Ollama at {url}"
         self.connections = Connections()
 
-    def ask(self, path: str, model: str, body: Json | None = None, *, seconds: float = ASIDE) -> Json:
+    def ask(self, path: str, model: str, body: Json | None = None, *, seconds: float = INFO_TIMEOUT) -> Json:
         """Return the JSON object that the server answers, asked again within `seconds` for what may pass."""
         return Retries(self.service, seconds).run_in_time(lambda left: self.request(path, model, body, left))
 
@@ -92,7 +92,7 @@ class OllamaServer:
         with self._client(model, seconds) as client:
             answer = dict(client._request(dict, "GET" if body is None else "POST", path, json=body))
         if "error" in answer:
-            _raise_told(model, str(answer["error"]))
+            _raise_reported(model, str(answer["error"]))
         return answer
 
     def stream(self, path: str, model: str, body: Json, seconds: float) -> Generator[Json, None, None]:
@@ -116,7 +116,7 @@ class OllamaServer:
             timeout=httpx.Timeout(seconds, connect=min(CONNECT, seconds)),
             verify=_certificates(),
             trust_env=not is_local(self.url),  # a proxy's own 127.0.0.1 is another one
-            follow_redirects=False,  # what was said goes to the server that was named, and to no other
+            follow_redirects=False,  # messages go to the server that was named, and to no other
             event_hooks={"request": [self.connections.watch], "response": [seen.append]},
         )
         try:
@@ -127,14 +127,14 @@ class OllamaServer:
         except (ConnectionError, httpx.HTTPError) as error:
             raise TransientError(f"{type(error).__name__}: {error}") from error
         except (ollama.ResponseError, AttributeError, TypeError, ValueError, RecursionError) as error:
-            # Beside its own error, the library raises Python's where a body is not the JSON object it takes it for.
+            # The library raises its own error, or Python's if a body is not the JSON object that it expects.
             if seen and not seen[-1].is_success:
                 try:
                     self._refuse(model, seen[-1], str(getattr(error, "error", error)))
                 except (ProviderError, TransientError) as refusal:
-                    raise refusal from None  # what the server said may repeat the key
+                    raise refusal from None  # the server's answer may repeat the key
             if isinstance(error, ollama.ResponseError):  # a line of a stream
-                _raise_told(model, error.error)
+                _raise_reported(model, error.error)
             raise TransientError(f"its answer is not JSON ({type(error).__name__})") from error
 
     def _refuse(self, model: str, response: httpx.Response, why: str) -> NoReturn:
@@ -150,9 +150,9 @@ class OllamaServer:
         raise ProviderError(f"{self.service} refuses the request ({code}): {why}")
 
 
-def _raise_told(model: str, told: str) -> NoReturn:
+def _raise_reported(model: str, reported: str) -> NoReturn:
     """Raise what an error within an answer says."""
-    why = _without_key(told)
+    why = _without_key(reported)
     raise_if_too_long(model, why)
     raise TransientError(why[:300]) from None
 
@@ -294,7 +294,8 @@ class OllamaChat:
         """Return what the server says of the model as it is loaded; nothing where it does not."""
         with suppress(ProviderError):
             return entry_of(
-                self._server.ask("/api/ps", self._model, seconds=max(0.001, min(ASIDE, seconds))), self._model
+                self._server.ask("/api/ps", self._model, seconds=max(0.001, min(INFO_TIMEOUT, seconds))),
+                self._model,
             )
         return {}
 

@@ -24,11 +24,11 @@ from memstore.providers.ollama import OllamaServer, digest_of, entry_of
 from memstore.providers.tiktoken import BytesCounter, CountCache, as_json, longest, only_text
 from memstore.settings import Settings
 
-ASIDE = 30.0  # seconds for a question about the model; a verbose /api/show has 10 MB, rendering loads the model
-FRESH = 60.0  # seconds for which a model is taken to be the one that it was
-AWAY = 30.0  # seconds for which a server that did not answer is not asked again
+SLOW_TIMEOUT = 30.0  # seconds: a verbose /api/show has 10 MB, rendering loads the model
+CHECK_AFTER = 60.0  # seconds for which a model is taken to be the one that it was
+RETRY_AFTER = 30.0  # seconds for which a server that did not answer is not asked again
 
-PREFIX = "tokenizer.ggml."
+KEY_PREFIX = "tokenizer.ggml."
 UNKNOWN, CONTROL, USER_DEFINED = 2, 3, 4  # of tokenizer.ggml.token_type
 
 
@@ -117,7 +117,7 @@ class OllamaCounter:
         except _NotRendered:
             known.renders = False
         except ModelUnavailable:
-            self._away_until = time.monotonic() + AWAY
+            self._away_until = time.monotonic() + RETRY_AFTER
         except ProviderError as error:
             raise InvalidInput(f"Ollama does not make a prompt of these messages: {error}") from error
         return None
@@ -126,14 +126,14 @@ class OllamaCounter:
         """Return the model as the server has it now; None while it is away."""
         with self._lock:
             now = time.monotonic()
-            if self._known is not None and now < self._known.seen + FRESH:
+            if self._known is not None and now < self._known.seen + CHECK_AFTER:
                 return self._known
             if now < self._away_until:
                 return self._known
             try:
                 self._known = self._describe(self._known)
             except ModelUnavailable:
-                self._away_until = now + AWAY
+                self._away_until = now + RETRY_AFTER
             return self._known
 
     def _describe(self, before: _Model | None) -> _Model:
@@ -142,7 +142,9 @@ class OllamaCounter:
         if before is not None and before.digest == digest != "":
             before.seen = time.monotonic()
             return before
-        shown = self._server.ask("/api/show", self._model, {"model": self._model, "verbose": True}, seconds=ASIDE)
+        shown = self._server.ask(
+            "/api/show", self._model, {"model": self._model, "verbose": True}, seconds=SLOW_TIMEOUT
+        )
         info = shown.get("model_info")
         vocabulary = build_vocabulary(info) if isinstance(info, dict) else None
         return _Model(digest, vocabulary, CountCache(lambda chat: self._count_prompt(chat, vocabulary)))
@@ -158,7 +160,7 @@ class OllamaCounter:
             "options": {"num_ctx": self._num_ctx, "num_predict": 1},  # a server that does not render makes one token
             "_debug_render_only": True,
         }
-        rendered = self._server.ask("/api/chat", self._model, body, seconds=ASIDE).get("_debug_info")
+        rendered = self._server.ask("/api/chat", self._model, body, seconds=SLOW_TIMEOUT).get("_debug_info")
         prompt = rendered.get("rendered_template") if isinstance(rendered, dict) else None
         if not isinstance(prompt, str):
             raise _NotRendered
@@ -192,8 +194,8 @@ WHOLE_WORDS = {"llama-bpe", "tekken"}  # take a word that is in the vocabulary a
 
 
 def build_vocabulary(info: Mapping[str, Any]) -> Vocabulary | None:
-    """Return the tokenizer of a model by its "model_info"; None where that is not told or is of another kind."""
-    gguf = {key.removeprefix(PREFIX): value for key, value in info.items() if key.startswith(PREFIX)}
+    """Return the tokenizer of a model by its "model_info"; None if that has none, or one of another kind."""
+    gguf = {key.removeprefix(KEY_PREFIX): value for key, value in info.items() if key.startswith(KEY_PREFIX)}
     tokens = gguf.get("tokens")
     if not isinstance(tokens, list) or not tokens:
         return None

@@ -1,7 +1,7 @@
 """Models behind any OpenAI-compatible endpoint, by the `openai` client: chat models, embedders and rerankers.
 
-Servers differ in what they understand: an answer's schema, the name of its most tokens, a temperature. What one refuses
-by name is asked for in another way, which is remembered. Of the environment, `OPENAI_API_KEY` is read for OpenAI's own
+Servers differ in what they understand: an answer's schema, the name of its most tokens, a temperature. If one refuses
+an option by name, another way is tried and remembered. Of the environment, `OPENAI_API_KEY` is read for OpenAI's own
 URL alone. No redirect is followed, and no key stands in an error.
 """
 
@@ -57,9 +57,9 @@ def load(model: str, settings: Settings) -> ServedChatModel:
     """Return the chat model of this name. Asks the server nothing yet."""
     server = _server(settings, None, None)
     return ServedChatModel(
-        OpenAIChat(_checked(model), server),
+        OpenAIChat(_require_model(model), server),
         window=settings.openai_context_tokens,
-        untold_window=LOCAL_WINDOW if server.is_local else WINDOW,
+        default_window=LOCAL_WINDOW if server.is_local else WINDOW,
         timeout=settings.openai_timeout_seconds,
         timeout_setting="MEMSTORE_OPENAI_TIMEOUT_SECONDS",
     )
@@ -68,17 +68,17 @@ def load(model: str, settings: Settings) -> ServedChatModel:
 def load_embedder(model: str, settings: Settings) -> ServedEmbedder:
     """Return the embedder of this name; "@URL" behind it is left out: `embedding_url` says where it is."""
     server = _server(settings, settings.embedding_url, settings.embedding_api_key)
-    name = _checked(model).partition("@http")[0].partition("#")[0]
+    name = _require_model(model).partition("@http")[0].partition("#")[0]
     return ServedEmbedder.of(OpenAIEmbeddings(name, server, settings.embedding_dimensions), settings)
 
 
 def load_reranker(model: str, settings: Settings) -> OpenAIReranker:
     """Return the reranker of this name. Asks the server nothing yet."""
     server = _server(settings, settings.rerank_url, settings.rerank_api_key)
-    return OpenAIReranker(_checked(model), server, settings.rerank_timeout_seconds)
+    return OpenAIReranker(_require_model(model), server, settings.rerank_timeout_seconds)
 
 
-def _checked(model: str) -> str:
+def _require_model(model: str) -> str:
     if not model:
         raise ProviderMissing("Write openai:MODEL, with the name that the server has for it.")
     return model
@@ -124,7 +124,7 @@ class OpenAIServer:
         if not isinstance(answer, dict):
             raise TransientError(f"its answer is no JSON object ({type(answer).__name__})")
         if answer.get("error"):
-            self._raise_told(model, answer["error"])
+            self._raise_reported(model, answer["error"])
         return answer
 
     def stream(self, path: str, model: str, body: Json, seconds: float) -> Generator[Json, None, None]:
@@ -145,7 +145,7 @@ class OpenAIServer:
                 base_url=self.url,
                 max_retries=0,
                 http_client=openai.DefaultHttpxClient(
-                    follow_redirects=False,  # what was said goes to the server that was named, and to no other
+                    follow_redirects=False,  # messages go to the server that was named, and to no other
                     trust_env=not self.is_local,  # a proxy's own 127.0.0.1 is another one
                     event_hooks={"request": [self.connections.watch]},
                 ),
@@ -164,11 +164,11 @@ class OpenAIServer:
             try:
                 self._refuse(model, error)
             except (ProviderError, TransientError) as refusal:
-                raise refusal from None  # what the server said may repeat the key
+                raise refusal from None  # the server's answer may repeat the key
         except openai.APIConnectionError as error:
             raise TransientError(self._without_key(f"{error} {error.__cause__ or ''}".strip())) from None
         except openai.APIError as error:  # within a stream
-            self._raise_told(model, error.body or str(error))
+            self._raise_reported(model, error.body or str(error))
         except (openai.OpenAIError, ValueError, RecursionError) as error:
             raise TransientError(f"its answer is not JSON ({type(error).__name__})") from None
 
@@ -194,9 +194,9 @@ class OpenAIServer:
             raise TransientError(f"{code} {why}", retry_after(error.response.headers.get("retry-after")))
         raise _Refused(f"{self.service} refuses the request ({code}): {why}")
 
-    def _raise_told(self, model: str, told: object) -> NoReturn:
+    def _raise_reported(self, model: str, reported: object) -> NoReturn:
         """Raise what an error within an answer says: proxies send those with a status of 200."""
-        why = self._without_key(_message_of({"error": told}) or str(told))[:300]
+        why = self._without_key(_message_of({"error": reported}) or str(reported))[:300]
         raise_if_too_long(model, why)
         raise TransientError(why)
 
@@ -298,7 +298,7 @@ class OpenAIChat:
         if ended is None:
             raise TransientError("it ended before it was done")
         counts = count_in(usage, "prompt_tokens"), count_in(usage, "completion_tokens")
-        return RawAnswer(_joined(text.pieces), ended in _ENDED, *counts)
+        return RawAnswer(_join(text.pieces), ended in _ENDED, *counts)
 
     def _ask(self, request: ChatRequest, send: Callable[[Json], Any]) -> Any:
         while True:
@@ -323,8 +323,8 @@ class OpenAIChat:
             named = {"name": "answer", "schema": schema, "strict": True}
             return body | {"response_format": {"type": "json_schema", "json_schema": named}}
         first, *others = request.messages
-        told = f"{first['content']}\n\nThe schema of the JSON object: {json.dumps(schema)}"
-        body["messages"] = [{**first, "content": told}, *others]
+        instructions = f"{first['content']}\n\nThe schema of the JSON object: {json.dumps(schema)}"
+        body["messages"] = [{**first, "content": instructions}, *others]
         if self._shape == "text":
             return body
         shape = {"type": "json_object"} | ({"schema": schema} if self._shape == "json_object_with_schema" else {})
@@ -361,8 +361,8 @@ def window_of(listing: object, model: str) -> int | None:
     for entry in entries if isinstance(entries, list) else []:
         if isinstance(entry, dict) and entry.get("id") == model:
             meta = entry.get("meta")
-            told = [*(count_in(entry, key) for key in _WINDOWS), count_in(meta, "n_ctx")]
-            return next((tokens for tokens in told if tokens), None)
+            windows = [*(count_in(entry, key) for key in _WINDOWS), count_in(meta, "n_ctx")]
+            return next((tokens for tokens in windows if tokens), None)
     return None
 
 
@@ -378,7 +378,7 @@ def _choice_of(answer: Json) -> Json:
     return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
 
 
-def _joined(pieces: Sequence[str]) -> str:
+def _join(pieces: Sequence[str]) -> str:
     """Return the whole text: an emoji may have come in two halves."""
     return "".join(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 

@@ -77,7 +77,7 @@ def _encode(encode: Callable[..., Any], texts: list[str]) -> Vectors:
     encoded = encode(texts, batch_size=BATCH, normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False)
     vectors = np.asarray(encoded, dtype=np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    # What a static model knows no token of is far from everything, and no division by 0.
+    # A text without any token of a static model is far from everything, and no division by 0.
     vectors[lengths[:, 0] == 0, 0] = 1
     rough = np.abs(lengths[:, 0] - 1) > 1e-5  # normalized in 16 bits
     vectors[rough] /= np.linalg.norm(vectors[rough], axis=1, keepdims=True)
@@ -171,9 +171,9 @@ class CrossEncoderReranker:
 
     def _score(self, pairs: list[tuple[str, str]]) -> Scores:
         # Log-odds, not what a sigmoid makes of them: of fifty texts it would leave a few near 1, all others near 0.
-        scores: Scores = self._model.predict(pairs, batch_size=BATCH, activation_fn=_unchanged, show_progress_bar=False)
+        scores: Scores = self._model.predict(pairs, batch_size=BATCH, activation_fn=_identity, show_progress_bar=False)
         return scores
 
 
-def _unchanged(scores: Any) -> Any:
+def _identity(scores: Any) -> Any:
     return scores

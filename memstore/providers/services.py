@@ -1,7 +1,7 @@
 """What models behind a server share: asking again, time limits, sizes of prompts, answers read as a schema.
 
-A provider (`openai`, `ollama`) writes a `ChatEndpoint`: one request, one answer. What is around it is here once, in
-`ServedChatModel`; for embedders in `connections`.
+A provider (`openai`, `ollama`) writes a `ChatEndpoint`: one request, one answer. `ServedChatModel` does the rest for
+all of them; for embedders `connections` does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Json = dict[str, Any]
 Prompt = list[dict[str, str]]
 
 FEEDBACK = 500  # bytes of what is wrong with an answer, to be kept free in the window for the second try
-ASIDE = 10.0  # seconds for a question about the model, which a server answers from memory
+INFO_TIMEOUT = 10.0  # seconds for a question about the model, which a server answers from memory
 
 MOST_CHARACTERS = 16  # to a token, of a streamed answer that does not end
 
@@ -85,9 +85,9 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class RawAnswer:
-    """What a model has said, whether it came to its end, and the tokens as the server counted them.
+    """A model's answer, whether it is complete, and the tokens as the server counted them.
 
-    `window` is what the server really gave the model, where it tells.
+    `window` is the one that the server really gave the model, if it says so.
     """
 
     text: str
@@ -129,7 +129,7 @@ class StreamedText:
 
 
 class ModelReplaced(ModelUnavailable):
-    """The server has another model under the name than it had before: what it says now is of that one."""
+    """The server has another model under this name now, and its answer is that one's."""
 
 
 class ChatEndpoint(Protocol):
@@ -162,8 +162,8 @@ class ServedChatModel:
 
     `timeout` are the seconds for one answer with all its retries (of a streamed one the longest silence), `backoff` the
     first pause before a retry. `window` are the tokens of prompt and answer together that are not exceeded; None takes
-    what the server tells, else `untold_window`. `complete` takes twice `timeout` at most. How long a prompt is, is told
-    by what the server counted of those before.
+    the server's, else `default_window`. `complete` takes twice `timeout` at most. The length of a prompt is estimated
+    from the server's counts of earlier ones.
     """
 
     def __init__(
@@ -171,14 +171,14 @@ class ServedChatModel:
         endpoint: ChatEndpoint,
         *,
         window: int | None,
-        untold_window: int = 8192,
+        default_window: int = 8192,
         timeout: float,
         timeout_setting: str,
         backoff: float = 0.5,
     ) -> None:
         self._endpoint = endpoint
         self._window = window
-        self._untold_window = untold_window
+        self._default_window = default_window
         self._timeout = timeout
         self._timeout_setting = timeout_setting
         self._backoff = backoff
@@ -204,14 +204,14 @@ class ServedChatModel:
     @property
     def context_tokens(self) -> int:
         """The window that is really had: the setting's, or what the server tells or shows where that is less."""
-        told = self._info.context_tokens
-        window = self._window or told or self._untold_window
-        return min(window, told or window, self._given or window)
+        server_window = self._info.context_tokens
+        window = self._window or server_window or self._default_window
+        return min(window, server_window or window, self._given or window)
 
     @property
     def _info(self) -> ModelInfo:
         if self._known is None:
-            seconds = min(ASIDE, self._timeout)
+            seconds = min(INFO_TIMEOUT, self._timeout)
             self._known = Retries(self._endpoint.service, 2 * seconds, self._backoff).run(
                 lambda left: self._endpoint.describe(min(seconds, left))
             )
@@ -247,7 +247,7 @@ class ServedChatModel:
             return _completion(schema, second, first)
         except UnusableAnswer as wrong:
             raise ModelAnswerInvalid(
-                f"{self.name} answered twice with what cannot be used: {wrong}", second.text, *_spent(first, second), 2
+                f"{self.name} gave two answers that cannot be used: {wrong}", second.text, *_spent(first, second), 2
             ) from None
 
     def pause(self) -> None:
@@ -295,7 +295,7 @@ class ServedChatModel:
     def _ask(self, request: ChatRequest) -> RawAnswer:
         def call(seconds: float) -> RawAnswer:
             if self._connections.is_paused:
-                raise ModelUnavailable(f"{self._endpoint.service} is wanted for something else first.")
+                raise ModelUnavailable(f"{self._endpoint.service} is needed for something else first.")
             return self._endpoint.answer(replace(request, seconds=seconds))
 
         try:
@@ -305,7 +305,7 @@ class ServedChatModel:
             raise
         self._given = answer.window or self._given
         self._prove_whole(request, answer)
-        # What a server does not count is estimated: days and backfills have limits.
+        # Tokens that a server does not count are estimated: days and backfills have limits.
         prompt = answer.prompt_tokens or ceil(_size(request.messages) * USUAL_RATE)
         written = answer.completion_tokens or ceil(_size([{"content": answer.text}]) * USUAL_RATE)
         return replace(answer, prompt_tokens=prompt, completion_tokens=written)

@@ -34,10 +34,9 @@ import tiktoken.model
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
 from memstore.providers import Count
 from memstore.settings import Settings
-from memstore.text import DEEPEST, is_deep
+from memstore.text import MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 
 DEFAULT = "o200k_base"
-TEXT_PARTS = ("text", "input_text", "output_text")
 MAX_COUNTS = 60_000  # of 150 bytes each; then all are forgotten
 
 # OpenAI's published chat rule, the same for every model since gpt-3.5-turbo-0613 ("How to count tokens with tiktoken"
@@ -49,7 +48,7 @@ REPLY = 3
 # Definitions of tools are rendered by the server in a form that OpenAI does not publish. Their compact JSON, with so
 # many for all of them, for each object in it and for each value of an enum, is more than the cookbook's formula (which
 # has 3 for each such value) and than the form that others have found.
-TOOLS = 16
+TOOLS_OVERHEAD = 16
 PER_OBJECT = 3
 PER_CHOICE = 3
 
@@ -102,7 +101,7 @@ def encoding_of(model: str) -> str | None:
 class TiktokenCounter:
     """Counts the tokens of one encoding, and of chat messages by OpenAI's published rule. Safe to share by threads.
 
-    The count of a chat is "exact", named for a `model` "estimated": what the model's server does is not published.
+    The count of a chat is "exact", named for a `model` "estimated": the rule of the model's server is not published.
     """
 
     def __init__(self, encoding: str, model: str | None = None) -> None:
@@ -138,7 +137,7 @@ class TiktokenCounter:
     def _count_tools(self, tools: Sequence[Mapping[str, Any]]) -> int:
         written = [as_json(tool) for tool in tools]
         more = PER_CHOICE * _choices(tools) + PER_OBJECT * sum(each.count("{") for each in written)
-        return TOOLS + more + sum(map(self.count, written))
+        return TOOLS_OVERHEAD + more + sum(map(self.count, written))
 
 
 def _choices(schema: object) -> int:
@@ -179,8 +178,8 @@ def _in_wheel(name: str) -> Path:
 class CountCache:
     """Counts texts by `count`, each once while it is remembered. Safe to share by threads.
 
-    A context is mostly made of what the one before it was made of. What is kept is a keyed digest of each text, 128
-    bits with a key of this object alone: no word of a user may stay in memory after it was erased.
+    A context mostly has the texts of the one before it. A keyed digest of each text is kept, 128 bits with a key of
+    this object alone: no word of a user may stay in memory after it was erased.
     """
 
     def __init__(self, count: Callable[[str], int]) -> None:
@@ -247,7 +246,7 @@ def _is_text(part: object) -> bool:
 def as_json(value: object, indent: int | None = None) -> str:
     """Return the JSON of a value, compact or indented by so many blanks; raise InvalidInput where it has none."""
     if is_deep(value):
-        raise InvalidInput(f"A message is nested deeper than {DEEPEST} levels; make it flatter.")
+        raise InvalidInput(f"A message is nested deeper than {MAX_JSON_DEPTH} levels; make it flatter.")
     try:
         return json.dumps(value, ensure_ascii=False, separators=None if indent else (",", ":"), indent=indent)
     except (TypeError, ValueError) as error:
@@ -321,8 +320,8 @@ class BytesCounter:
     A tokenizer normalises a text and gives tokens, each of which stands for a byte or more of it, or for a character;
     some put a blank before it, which is one more. Normalising may lengthen (NFKC makes 33 bytes of the 3 of U+FDFA), so
     the longest form of each character is taken. It is not proven for a tokenizer that replaces text by longer one of
-    its own, nor for images and sounds. What a chat's template adds is bounded for the shapes of Llama 3, Gemma, ChatML
-    and Qwen, not for those with a long preamble of their own (Command R, gpt-oss).
+    its own, nor for images and sounds. The tokens that a chat template adds are bounded for the shapes of Llama 3,
+    Gemma, ChatML and Qwen, not for those with a long preamble of their own (Command R, gpt-oss).
     """
 
     name = "bytes"

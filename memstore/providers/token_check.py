@@ -36,8 +36,8 @@ def counter_for(model: str) -> str:
 
 @lru_cache(maxsize=256)  # once for each name
 def _warn_of_unknown(model: str) -> None:
-    told = "no counter knows the model %r: its tokens are estimated as %g times those of o200k_base, so less fits"
-    logger.warning(told, model, FACTOR)
+    template = "no counter knows the model %r: its tokens are estimated as %g times those of o200k_base, so less fits"
+    logger.warning(template, model, FACTOR)
 
 
 def estimate(messages: Chat, *, counter: TokenCounter | str | None = None, tools: Sequence[Json] = ()) -> Count:
@@ -52,11 +52,11 @@ def estimate(messages: Chat, *, counter: TokenCounter | str | None = None, tools
         raise InvalidInput(f'messages={messages!r:.60}: give a list such as [{{"role": "user", "content": "…"}}].')
     if counter is None:
         counter = load_settings({}).counter
-    own = _loaded(counter_for(counter)) if isinstance(counter, str) else counter
+    own = _load(counter_for(counter)) if isinstance(counter, str) else counter
     return own.count_messages(messages, tools)
 
 
 @lru_cache(maxsize=8)
-def _loaded(name: str) -> TokenCounter:
-    """Return the counter of this name, the same one again: what it has counted it remembers."""
+def _load(name: str) -> TokenCounter:
+    """Return the counter of this name, the same one each time, since it remembers its counts."""
     return load_counter(name)

@@ -24,12 +24,12 @@ from memstore.store.user_index import TIERS, Rows, UserIndex
 WEIGHTS: Mapping[str, float] = {
     # Cosine of the question and "Speaker: text"; worth 5.4.
     "semantic": 1.0,
-    # The same of the chunk with its neighbours; the two share, by the chunk's length. Worth 1.1 beside lexical_around.
-    "semantic_around": 1.0,
+    # The same of the chunk with its neighbours; the two share, by the chunk's length. Worth 1.1 more.
+    "semantic_neighbours": 1.0,
     # BM25, divided by the question's best: exact words are what an embedder loses. Worth 5.
     "lexical": 0.45,
     # The same of the chunk with its neighbours, as talk is in pieces; the two share likewise. Worth 2.2.
-    "lexical_around": 0.45,
+    "lexical_neighbours": 0.45,
     # The only name in the question is this chunk's speaker. Worth 0.9; 9 where LoCoMo needs several messages.
     "speaker": 0.2,
     # Said in the month or year that the question names; twice for the day. Worth 0.6, nearly all on LoCoMo.
@@ -48,7 +48,7 @@ WEIGHTS: Mapping[str, float] = {
 LIST_WEIGHTS: Mapping[str, float] = {**WEIGHTS, "lexical": 0.38, "speaker": 0.3, "question": 0.2}
 ROUGHLY = 1e-3  # more than a score with cosines in 32 bits can be wrong
 BUILT_AT_ONCE = 20
-LATEST = 20
+NEWEST = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Ranking:
             yield from self.build(some)
 
 
-NOTHING = Ranking((), lambda _: ())
+EMPTY_RANKING = Ranking((), lambda _: ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +109,12 @@ def rank(
     # Cosines are computed twice: of all chunks in 32 bits to see which may be among the best, of those in 64 bits. So
     # the last bits of a sum, which depend on how a matrix is laid out, decide nothing.
     visible = np.arange(len(index)) if visible is None else visible
-    around = signals.context_weight(index)
+    neighbour_weight = signals.neighbour_weight(index)
     weights = LIST_WEIGHTS if asks_for_list(features.text) else WEIGHTS
-    lexical, lexical_around = signals.lexical(index, features.terms, corpus, visible)
+    lexical, lexical_neighbours = signals.lexical(index, features.terms, corpus, visible)
     values = {
-        "lexical": (1 - around) * lexical,
-        "lexical_around": around * lexical_around,
+        "lexical": (1 - neighbour_weight) * lexical,
+        "lexical_neighbours": neighbour_weight * lexical_neighbours,
         "speaker": signals.speaker(index, features.text),
         "date": signals.date(index, features.text),
     }
@@ -128,7 +128,7 @@ def rank(
     boosts_answers = asks_assistant or asks_for_overview(features.text)
     rough = values.copy()
     if features.vector is not None:
-        rough |= _semantic(index, signals.rough_cosines(index, features.vector), around, slice(None))
+        rough |= _semantic(index, signals.rough_cosines(index, features.vector), neighbour_weight, slice(None))
     if boosts_answers:
         rough["answers"] = _answers(index, rough, slice(None), weights)
     best = rows = _best(index, _sum(rough, weights), visible, depth)
@@ -139,7 +139,7 @@ def rank(
         beside = np.zeros(len(index) + 1, dtype=np.bool_)
         beside[index.neighbours[:, rows]] = True
         cosines = signals.cosines(index, features.vector, np.flatnonzero(beside[:-1]))
-        exact |= _semantic(index, cosines, around, rows)
+        exact |= _semantic(index, cosines, neighbour_weight, rows)
     if boosts_answers:
         exact["answers"] = _answers(index, exact, rows, weights)
     chosen = np.isin(rows, best) if boosts_answers else slice(None)
@@ -153,11 +153,11 @@ def _answers(
     return signals.answers(index, _sum(values, weights) - weights["role"] * values["role"], rows)
 
 
-def _semantic(index: UserIndex, cosines: Floats, around: Floats, rows: Rows | slice) -> dict[str, Floats]:
-    context = signals.context_cosines(index, cosines, rows)
+def _semantic(index: UserIndex, cosines: Floats, neighbour_weight: Floats, rows: Rows | slice) -> dict[str, Floats]:
+    context = signals.neighbour_cosines(index, cosines, rows)
     return {
-        "semantic": (1 - around)[rows] * np.maximum(cosines[rows], 0.0),
-        "semantic_around": around[rows] * np.maximum(context, 0.0),
+        "semantic": (1 - neighbour_weight)[rows] * np.maximum(cosines[rows], 0.0),
+        "semantic_neighbours": neighbour_weight[rows] * np.maximum(context, 0.0),
     }
 
 
@@ -170,7 +170,7 @@ def _sum(values: Mapping[str, Floats], weights: Mapping[str, float]) -> Floats:
 
 def _matching(index: UserIndex, values: Mapping[str, Floats], visible: Rows, weights: Mapping[str, float]) -> Rows:
     """Return the rows that match anything, and some of what was said last, for questions that match nothing."""
-    latest = visible[_order(index, visible, np.zeros(len(visible)))[:LATEST]]
+    latest = visible[_order(index, visible, np.zeros(len(visible)))[:NEWEST]]
     return np.union1d(visible[_sum(values, weights)[visible] > 0], latest)
 
 

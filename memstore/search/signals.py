@@ -17,7 +17,7 @@ from babel import Locale
 from numpy.typing import NDArray
 
 from memstore.providers import Vectors
-from memstore.store.user_index import EPOCH, REACH, Rows, UserIndex
+from memstore.store.user_index import NEIGHBOURS, POSTGRES_EPOCH, Rows, UserIndex
 
 Floats = NDArray[np.float64]
 Posting = tuple[float, Rows, Floats]  # of a term: its weight, the chunks that have it, how often each has it
@@ -32,7 +32,7 @@ HEADER_TOKENS = 10  # the day and the speaker before a chunk, in a context
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What BM25 has to know of all chunks of the user: how many they are, and how long in all.
+    """BM25's figures of all chunks of the user: how many they are, and how long in all.
 
     `holding` says how many have each term of the question, by hash, where the index holds only some of the chunks.
     """
@@ -52,13 +52,13 @@ def idf(holding: int, chunks: int) -> float:
     return math.log(1 + (max(chunks, holding) - holding + 0.5) / (holding + 0.5))
 
 
-def saturated(counts: Floats, lengths: Floats, mean_length: float, b: float) -> Floats:
+def saturate(counts: Floats, lengths: Floats, mean_length: float, b: float) -> Floats:
     """Return how much chunks of these lengths are about a term that they have so many times (BM25)."""
     about: Floats = counts * (K1 + 1) / (counts + K1 * (1 - b + b * lengths / mean_length))
     return about
 
 
-def context_weight(index: UserIndex) -> Floats:
+def neighbour_weight(index: UserIndex) -> Floats:
     """Return which share of a chunk's score is its neighbourhood's: the shorter it is, the less it says alone.
 
     "Yes, in Porto!" is found by the question before it.
@@ -84,18 +84,18 @@ def rough_cosines(index: UserIndex, query: Vectors) -> Floats:
     """Return the cosine of each chunk with a vector, to 5 places; 0 for those that are not embedded."""
     scores = np.zeros(len(index))
     if index.vectors:
-        # Not `block @ query`: BLAS would start threads beside those of the encoder, of which a small machine has few.
+        # Not `block @ query`: BLAS would start threads, which compete with the encoder's on a small machine.
         scores[index.embedded] = np.concatenate([np.vecdot(block, query) for block in index.vectors])
     return scores
 
 
-def context_cosines(index: UserIndex, own: Floats, rows: Rows | slice) -> Floats:
+def neighbour_cosines(index: UserIndex, own: Floats, rows: Rows | slice) -> Floats:
     """Return the cosine of the question with the mean vector of each row and its neighbours, weighed by nearness.
 
     `own` are the cosines of all rows. A cosine, and no mean of cosines: neighbours of one subject count less than
     scattered ones.
     """
-    mean: Floats = (index.context_weights[:, rows] * np.append(own, 0.0)[index.neighbours[:, rows]]).sum(axis=0)
+    mean: Floats = (index.neighbour_kernel[:, rows] * np.append(own, 0.0)[index.neighbours[:, rows]]).sum(axis=0)
     return mean
 
 
@@ -113,18 +113,18 @@ def lexical(index: UserIndex, terms: Mapping[str, int], corpus: Corpus, visible:
             postings[term] = idf(holding, corpus.chunks), rows, counts
     unnamed = [posting for term, posting in postings.items() if term not in index.speaker_terms]
     own = _bm25(index, [*postings.values()], corpus.mean_length)
-    return _by_best(own, visible), _by_best(_context_bm25(index, unnamed, corpus.mean_length), visible)
+    return _by_best(own, visible), _by_best(_neighbour_bm25(index, unnamed, corpus.mean_length), visible)
 
 
 def _bm25(index: UserIndex, terms: Sequence[Posting], mean_length: float) -> Floats:
     if not terms:
         return np.zeros(len(index))
     weights, rows, counts = _entries(terms)
-    about: Floats = weights * saturated(counts, index.lengths[rows], mean_length, B)
+    about: Floats = weights * saturate(counts, index.lengths[rows], mean_length, B)
     return np.bincount(rows, about, len(index)).astype(np.float64, copy=False)
 
 
-def _context_bm25(index: UserIndex, terms: Sequence[Posting], mean_length: float) -> Floats:
+def _neighbour_bm25(index: UserIndex, terms: Sequence[Posting], mean_length: float) -> Floats:
     width = len(index) + 1  # the last one is of neighbours that there are not
     total = np.zeros(width)
     at_once = max(1, TABLE // width)
@@ -136,7 +136,7 @@ def _context_bm25(index: UserIndex, terms: Sequence[Posting], mean_length: float
         there = np.flatnonzero(sums.reshape(-1, width)[:, :-1])
         place, row = np.divmod(there, width - 1)
         weights = np.array([weight for weight, _, _ in some])[place]
-        about = saturated(sums[place * width + row], index.lengths_of_context[row], mean_length, B_AROUND)
+        about = saturate(sums[place * width + row], index.lengths_of_context[row], mean_length, B_AROUND)
         total += np.bincount(row, weights * about, width)
     return total[:-1]
 
@@ -172,7 +172,7 @@ def date(index: UserIndex, text: str) -> Floats:
     dates = named_dates(text)
     if not dates:
         return scores
-    days = np.datetime64(EPOCH.replace(tzinfo=None), "D") + index.times // MICROSECONDS_A_DAY
+    days = np.datetime64(POSTGRES_EPOCH.replace(tzinfo=None), "D") + index.times // MICROSECONDS_A_DAY
     months = days.astype("M8[M]")
     years, months_of_year = months.astype(np.int64) // 12 + 1970, months.astype(np.int64) % 12 + 1
     days_of_month = (days - months.astype("M8[D]")).astype(np.int64) + 1
@@ -193,14 +193,14 @@ def brevity(index: UserIndex) -> Floats:
 def question(index: UserIndex, term: int) -> Floats:
     """Return -1 for a question after which the same role speaks next, less for a long one.
 
-    `term` is the hash of `QUESTION`, a term of every text that asks. What is looked for is the answer, and it has the
-    question beside it. Who asks an assistant says what they want, so these questions count in full.
+    `term` is the hash of `QUESTION`, a term of every text that asks. The answer is looked for, and its chunk comes with
+    the question before it. Questions to an assistant say what somebody wants, so they count in full.
     """
     asking = index.rows_with_term(term)[0]
-    following = np.append(index.seqs, -1)[index.neighbours[REACH + 1, asking]]
+    following = np.append(index.seqs, -1)[index.neighbours[NEIGHBOURS + 1, asking]]
     answered = asking[following == index.seqs[asking] + 1]
     scores = np.zeros(len(index))
-    scores[answered] = -context_weight(index)[answered]
+    scores[answered] = -neighbour_weight(index)[answered]
     return scores
 
 
@@ -291,7 +291,7 @@ def asks_for_assistant_words(question: str) -> bool:
 # Dates: "in May 2023", "am 8. Mai", "2023年5月", "on 2023-05-08". Only what needs no clock: "last week" is another one
 # every week, and a store gives the same answer to the same question. Names of months are the Unicode CLDR's, by Babel.
 _LANGUAGES = ("en", "de", "fr", "es")
-# Words of another meaning as well: they are months beside a number, and after what a time is said with.
+# Words with another meaning: they are months only next to a number, or behind a word such as "in" or "since".
 _AMBIGUOUS = ("may", "march", "mars", "august")
 _TIME_WORDS = (
     "in|of|since|during|by|until|till|before|after|last|this|early|mid|late|from|through|im|seit|ab|bis|vom|letzten"

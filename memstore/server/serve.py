@@ -14,7 +14,7 @@ from fastapi import FastAPI
 
 from memstore._compat import to_thread
 from memstore.client.store import AsyncMemoryStore
-from memstore.client.worker import stopped_by_signals
+from memstore.client.worker import stop_on_signals
 from memstore.errors import ConfigurationError
 from memstore.server.http.app import create_app
 from memstore.server.http.middleware import LOCAL_HOSTS
@@ -39,7 +39,7 @@ class GracefulServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Stop at the first signal; the next one ends the process."""
-        with stopped_by_signals(self):
+        with stop_on_signals(self):
             yield
 
 
@@ -64,9 +64,9 @@ async def serve(
         has_tokens = await store.tokens.exist()
         if not has_tokens and not allow_local:
             raise ConfigurationError(
-                f"Whoever reaches {', '.join((host, *named_hosts))} could read every memory: make a token first, with "
-                "memstore token create --operator or --user NAME; or leave --host and MEMSTORE_SERVER_HOSTS out, and "
-                "only this machine is served."
+                f"Everybody who reaches {', '.join((host, *named_hosts))} could read every memory: make a token first, "
+                "with memstore token create --operator or --user NAME. Without --host and MEMSTORE_SERVER_HOSTS, only "
+                "this machine is served."
             )
         bracketed = f"[{host}]" if ":" in host else host
         hosts = (bracketed, *LOCAL_HOSTS, *named_hosts) if is_local or named_hosts else ()

@@ -1,4 +1,7 @@
-"""Tokens of the servers, by their hashes. The operator's rows: whose a token is must be found before it is known."""
+"""Tokens of the servers, by their hashes.
+
+They are the operator's rows: a token is looked up before its user is known.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from memstore.store.sql import statements
 SQL = statements("api_tokens")
 
 
-class Holder(NamedTuple):
-    """A token that holds, and the user whose memory it opens; None is the operator, who may ask for everybody's."""
+class TokenHolder(NamedTuple):
+    """A valid token, and the user whose memory it opens; None is the operator, who may ask for everybody's."""
 
     id: UUID
     owner: UUID | None
@@ -30,15 +33,15 @@ async def add(
     name: str | None,
     seconds: float | None,
 ) -> ApiToken:
-    """Keep a token's hash; it holds for so many seconds, or until it is revoked."""
+    """Store a token's hash; it is valid for some seconds, or until it is revoked."""
     values = {"id": id, "hash": hash, "owner": owner, "user_name": user_name, "name": name, "seconds": seconds}
     [token] = await scope.all(SQL["add"], ApiToken, **values)
     return token
 
 
-async def holder(scope: Transaction, hash: bytes) -> Holder | None:
-    """Return whom the token with this hash lets in; None where it is unknown, has expired or was revoked."""
-    return await scope.one(SQL["holder"], Holder, hash=hash)
+async def holder(scope: Transaction, hash: bytes) -> TokenHolder | None:
+    """Return the holder of the token with this hash; None if it is unknown, expired or revoked."""
+    return await scope.one(SQL["holder"], TokenHolder, hash=hash)
 
 
 async def exist(scope: Transaction) -> bool:
@@ -52,5 +55,5 @@ async def tokens(scope: Transaction) -> list[ApiToken]:
 
 
 async def revoke(scope: Transaction, id: UUID) -> ApiToken | None:
-    """Take a token back; None where there is none of this id."""
+    """Revoke a token; None if there is none of this id."""
     return await scope.one(SQL["revoke"], ApiToken, id=id)

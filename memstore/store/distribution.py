@@ -1,9 +1,9 @@
 """One schema on many machines: Citus keeps the rows of a user together on one of them.
 
 Tables with rows of users are distributed by `user_id`, all colocated, so that every statement of a scope, foreign keys
-and transactions are of one node. The key of tombstones is copied to each. What the operator has (tokens, backfills,
-the schema's revision) stays on the coordinator, as does the queue: workers ask there. What Citus refuses neither the
-schema nor a statement has: tests hold it.
+and transactions are of one node. The key of tombstones is copied to each. The operator's tables (tokens, backfills, the
+schema's revision) stay on the coordinator, as does the queue: workers ask there. Tests check that neither the schema
+nor a statement has anything that Citus refuses.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from memstore.store import migrations
 from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
 
-DATABASE = statements("database")
+DATABASE_SQL = statements("database")
 SQL = statements("distribution")
-ROOT = "users"
+ROOT_TABLE = "users"
 Table = tuple[str, bool, bool]  # its name, whether its rows are of users, whether its policies bind the owner too
 ALONE = "none"  # else the root joins whatever was distributed by a uuid before
 
 
 @dataclass(frozen=True, slots=True)
-class Distributed:
-    """What was done, in Citus' terms: tables distributed by user, and reference tables, which each node has."""
+class DistributedTables:
+    """The result, in Citus' terms: tables distributed by user, and reference tables, which each node has."""
 
     distributed: tuple[str, ...]
     reference: tuple[str, ...]
 
 
-def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> Distributed:
-    """Turn memstore's tables into Citus' in one transaction, rows included; what is distributed already stays so.
+def distribute(url: str, progress: Callable[[str], None] = lambda _: None) -> DistributedTables:
+    """Turn memstore's tables into Citus' in one transaction, rows included; distributed tables stay as they are.
 
     Run it on the coordinator with the URL of the tables' owner, after `CREATE EXTENSION citus` and `citus_add_node`.
     Nobody can write meanwhile. `progress(table)` is called before each. Raises `DatabaseError` where there is no Citus,
     or no newest schema.
     """
     with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
-        connection.execute(DATABASE["migration_lock"])
+        connection.execute(DATABASE_SQL["migration_lock"])
         tables = _check(connection, url)
         if tables:
             _distribute_all(connection, tables, progress)
     distributed = tuple(name for name, by_user, _ in tables if by_user)
-    return Distributed(distributed, tuple(name for name, by_user, _ in tables if not by_user))
+    return DistributedTables(distributed, tuple(name for name, by_user, _ in tables if not by_user))
 
 
 def is_distributed(url: str) -> bool:
     """Return whether memstore's tables were distributed."""
     with translate_errors(url), psycopg.connect(url, connect_timeout=10) as connection:
-        return ROOT in (_distributed(connection) or ())
+        return ROOT_TABLE in (_distributed(connection) or ())
 
 
 def _distributed(connection: psycopg.Connection[Any]) -> set[str] | None:
@@ -102,7 +102,7 @@ def _distribute(connection: psycopg.Connection[Any], name: str, by_user: bool, f
     if forced:
         connection.execute(Composable(SQL["unforced"]).format(table=table))
     if by_user:
-        connection.execute(SQL["distribute"], {"table": name, "with": ALONE if name == ROOT else ROOT})
+        connection.execute(SQL["distribute"], {"table": name, "with": ALONE if name == ROOT_TABLE else ROOT_TABLE})
     else:
         connection.execute(SQL["refer"], {"table": name})
     if forced:

@@ -1,9 +1,9 @@
-"""Which embedder a user is found by, and how another takes its place: their vectors are never mixed.
+"""The embedders of users: one is active, another may replace it; their vectors are never mixed.
 
-Each user has one that serves: questions are embedded by it, and what is new. Vectors of another are made beside its own
-(building), and in one transaction the two change places; the one that served is retired, and kept until it is cleaned
-away: to migrate back is to make what came since. What the database says counts, and not what a store was opened with:
-processes that were not told go on as well.
+A user's active embedder embeds questions and new chunks. Vectors of another are made meanwhile (building), and one
+transaction switches the two. The former one is retired, and its vectors are kept until they are cleaned, so that a
+migration back only makes those of later chunks. The database decides, not the embedder that a store was opened with, so
+running processes go on as well.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ async def resolve(database: Database, known: Sequence[Model], own: Embedder | No
         return None
     if own is None:
         raise EmbedderMismatch(
-            f"This user's vectors were made by {there.name!r} and the store is set to none: what is new would have no "
+            f"This user's vectors were made by {there.name!r} and the store is set to none: new chunks would have no "
             f"vector. Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER)."
         )
     if model_id(own) not in {one.id for one in known} and not await _moved(database, model_id(own), there.id):
         raise EmbedderMismatch(
             f"This user's vectors were made by {there.name!r} and the store is set to {own.name!r}; they do not mix. "
-            f"Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER), or have vectors made by the "
-            f"other one beside them: memstore embeddings migrate --to {own.name}"
+            f"Set embedder to {setting_of(there.name)!r} (settings, or MEMSTORE_EMBEDDER), or migrate: "
+            f"memstore embeddings migrate --to {own.name}"
         )
     return there
 
@@ -73,7 +73,7 @@ async def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | N
     there = active_model(known)
     if embedder is None:
         if there is not None:
-            raise EmbedderMismatch(f"This user's vectors are made by {there.name!r}: what is new would have none.")
+            raise EmbedderMismatch(f"This user's vectors are made by {there.name!r}: new chunks would have none.")
         return None
     model = model_id(embedder)
     if there is not None and there.id != model:
@@ -99,7 +99,7 @@ async def chunks_without_vector(
 ) -> list[ChunkWithoutVector]:
     """Return chunks after a number that have no vector of this embedder, in the order of numbers.
 
-    Whoever has seen a number will see no new one below it: so what comes later stands after the last one.
+    No new number comes below one that was seen, so later chunks stand after the last one.
     """
     return await scope.all(SQL["lacking"], ChunkWithoutVector, model_id=model, limit=limit, after=after)
 
@@ -122,10 +122,10 @@ async def _renew(scope: Transaction, model: UUID) -> None:
 
 
 async def begin(scope: Transaction, target: Model) -> bool:
-    """Let vectors of the target be made beside those of the embedder that serves; False where there is nothing to do.
+    """Let vectors of the target be made while the active embedder serves; False if there is nothing to do.
 
-    Where it serves already, what was begun beside it is given up. Raises `Conflict` where vectors of a third one are in
-    the making.
+    If the target is active already, a migration away from it is given up. Raises `Conflict` if vectors of a third one
+    are in the making.
     """
     has_chunks, known = await lock_and_read(scope)
     there, begun = active_model(known), [one for one in known if one.state == BUILDING]
@@ -138,7 +138,7 @@ async def begin(scope: Transaction, target: Model) -> bool:
             f"Vectors by {others[0]!r} are in the making, and are not done: finish that with memstore embeddings "
             f"migrate --to {others[0]}, or give it up with a migration to the embedder that serves."
         )
-    if there is None and not has_chunks:  # whoever embeds first will serve
+    if there is None and not has_chunks:  # the first to embed becomes active
         return False
     await scope.run(SQL["add"], id=target.id, name=target.name, dimensions=target.dimensions, state=BUILDING)
     return True

@@ -1,11 +1,11 @@
-"""Erasure: who may write while one goes on, what it removes, its certificates, and whether anything is left.
+"""Erasure: its locks, its deletions, its certificates, and the search for remains.
 
-An erasure locks in this order: the user's row against derivers, then the conversations against whoever adds messages,
-then the user's row against everybody. Each of the others holds one of these and waits for no other, or for a moment;
-for what is left of deadlocks the erasure gives way and begins again, for it is the one that can wait.
+An erasure locks in this order: the user's row against derivers, then the conversations against new messages, then the
+user's row against everybody. Other writers hold one of these and wait for no other, or for a moment. If a deadlock
+happens all the same, the erasure gives way and begins again, since it can wait.
 
-Children go before their parents, so that each table's rows are counted and no foreign key finds any left.
-What is left is read as the login itself, beyond any user's scope.
+Children go before their parents, so that each table's rows are counted and no foreign key finds any left. Remains are
+searched as the login itself, beyond any user's scope.
 """
 
 from __future__ import annotations
@@ -44,12 +44,14 @@ OF_CONVERSATION = {
     "derivations": SQL["conversation_derivations"],
     "conversations": SQL["conversation_conversations"],
 }
-TRIES = 100  # of 0.4 seconds
+LOCK_TRIES = 100  # of 0.4 seconds
 
 
 class UserVersion(NamedTuple):
-    """Since when there is a user, and how often something of the user was erased: whoever has read before that and
-    writes after it would bring it back."""
+    """When a user was made, and how often something of the user was erased.
+
+    A writer whose reads are older would bring erased rows back.
+    """
 
     created_at: datetime
     erasures: int
@@ -320,16 +322,16 @@ async def trim(scope: Transaction, *, events: datetime, receipts: datetime) -> N
     await scope.run_together([*old, (documents.SQL["expire"], [{}])])
 
 
-class Expired(NamedTuple):
+class ExpiredMessages(NamedTuple):
     """A conversation with messages that were said before a moment, until which its rule keeps none."""
 
     conversation_id: UUID
     before: datetime
 
 
-async def expired(scope: Transaction, days: float) -> list[Expired]:
+async def expired_conversations(scope: Transaction, days: float) -> list[ExpiredMessages]:
     """Return a user's conversations with messages older than they are kept; `days` is the store's rule, 0 for ever."""
-    return await scope.all(SQL["expired"], Expired, days=days)
+    return await scope.all(SQL["expired"], ExpiredMessages, days=days)
 
 
 async def keep_user_settings(scope: Transaction, user_settings: Json) -> None:

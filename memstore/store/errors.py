@@ -11,12 +11,12 @@ from psycopg_pool import PoolClosed, PoolTimeout
 from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachable
 
 DRIVER_ERRORS = (psycopg.Error, PoolTimeout)
-CONNECTION = ("08", "28", "3D", "53", "57P")  # states of errors that are about the connection
+LOST_STATES = ("08", "28", "3D", "53", "57P")  # states of errors that are about the connection
 SCHEMES = ("postgresql://", "postgres://")
 
 
 class ConcurrentUpdate(Exception):
-    """Another worker changed the row first; what was derived here is dropped."""
+    """Another worker changed the row first; the result of this one is dropped."""
 
 
 def describe_url(url: str) -> str:
@@ -51,7 +51,7 @@ def translate_errors(url: str) -> Iterator[None]:
 
 def translate(error: Exception, url: str) -> DatabaseError:
     """Return what an error of the driver is called in memstore."""
-    place, told = describe_url(url), str(error).strip().partition("\n")[0] or type(error).__name__
+    place, reason = describe_url(url), str(error).strip().partition("\n")[0] or type(error).__name__
     state = error.sqlstate if isinstance(error, psycopg.Error) else None
     if isinstance(error, PoolClosed):
         return DatabaseError("This store is closed; open it again.")
@@ -59,9 +59,9 @@ def translate(error: Exception, url: str) -> DatabaseError:
         return DatabaseError(
             f"The disk of {place} is full. Nothing of this call was stored: free some space, then repeat it."
         )
-    if isinstance(error, psycopg.OperationalError | PoolTimeout) and (state is None or state.startswith(CONNECTION)):
+    if isinstance(error, psycopg.OperationalError | PoolTimeout) and (state is None or state.startswith(LOST_STATES)):
         return DatabaseUnreachable(
-            f"{place} does not answer: {told}. Start it or correct the URL (MEMSTORE_DATABASE_URL); memstore never "
+            f"{place} does not answer: {reason}. Start it or correct the URL (MEMSTORE_DATABASE_URL); memstore never "
             "falls back to another database."
         )
     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
@@ -74,7 +74,7 @@ def translate(error: Exception, url: str) -> DatabaseError:
         hint = hint or (
             "This login was granted less: memstore db grant LOGIN --role app (or loader, reader, admin), by the owner."
         )
-    return DatabaseError(f"{place} refused: {told}. {hint}".rstrip())
+    return DatabaseError(f"{place} refused: {reason}. {hint}".rstrip())
 
 
 def check_readable(url: str) -> None:
@@ -89,7 +89,7 @@ def check_readable(url: str) -> None:
 def normalize_dsn(url: str) -> str:
     """Return the URL as the driver takes it. Raises `ConfigurationError` if it is none of Postgres."""
     if not url.startswith(SCHEMES):
-        scheme, slashes, _ = url.partition("//")  # what is no URL may hold a password anywhere
+        scheme, slashes, _ = url.partition("//")  # a text that is no URL may hold a password anywhere
         raise ConfigurationError(
             f"{repr(scheme) if slashes else 'What was given'} is no database that memstore knows. Give embedded, "
             "embedded:FOLDER or postgresql://user@host/database (MEMSTORE_DATABASE_URL)."

@@ -1,4 +1,4 @@
-"""The log of what was done to facts: who changed which columns, so that each step can be undone and any past seen."""
+"""The log of changes of facts: who changed which columns, so that each change can be undone and any past state seen."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from memstore.store.database import Read, Transaction, read_all
 from memstore.store.sql import statements
 
 SQL = statements("fact_history")
-# What a fact is known by may not change; when it was first said follows from its sources.
+# A fact's identity may not change; when it was first said follows from its sources.
 FIXED = {"user_id", "id", "subject", "text", "occurred_at", "recorded_at"}
 CHANGEABLE = tuple(name for name in FactColumns.model_fields if name not in FIXED)
 TIMES = ("valid_from", "valid_to", "expires_at")
-STEPS = {"active": "restored", "superseded": "superseded", "retracted": "retracted", "quarantined": "quarantined"}
 
 
-class Past(NamedTuple):
+class PastState(NamedTuple):
     """A fact that does not hold: how it begins, and the one that took its place."""
 
     id: UUID
@@ -44,23 +43,24 @@ async def change(
 ) -> FactChange:
     """Set columns of a fact as it is stored, and log it; `fact` is changed too. `at` is now by the server's clock.
 
-    The change's id follows from the fact and how often it was changed: whoever was killed makes the same rows again.
+    The change's id follows from the fact and how often it was changed, so that a process that was killed makes the same
+    rows again.
     """
-    before = recorded(fact)
+    before = logged_columns(fact)
     for name, value in new.items():
         setattr(fact, name, value)
     if new:
         await facts.put(scope, fact)
     id = ids.change_id(fact.id, await scope.value(SQL["count_changes"], int, fact_id=fact.id) or 0)
     row: dict[str, Any] = {"id": id, "fact_id": fact.id, "action": action, "actor": actor, "other_id": other}
-    row |= {"before": before, "after": recorded(fact), "undoes": undoes}
+    row |= {"before": before, "after": logged_columns(fact), "undoes": undoes}
     [recorded_at] = await scope.column(SQL["add_change"], **row, recorded_at=at)
     if action in ("superseded", "edited") and other is not None:
-        scope.happened(EventType.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), action=action)
+        scope.record_event(EventType.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), action=action)
     return FactChange(at=recorded_at, **row)
 
 
-def recorded(fact: FactColumns) -> dict[str, Any]:
+def logged_columns(fact: FactColumns) -> dict[str, Any]:
     """Return the columns that may change as the log has them: times in UTC as ISO 8601."""
     values = {name: getattr(fact, name) for name in CHANGEABLE}
     return {
@@ -74,7 +74,7 @@ async def reverse(scope: Transaction, done: FactChange, fact: FactColumns, *, ac
 
     Raises `Conflict` where the fact is no longer as the change left it.
     """
-    now, changed = recorded(fact), done.changed
+    now, changed = logged_columns(fact), done.changed
     moved = [
         f"{name} is {now[name]!r} and was {done.after[name]!r}" for name in changed if now[name] != done.after[name]
     ]
@@ -89,7 +89,8 @@ async def reverse(scope: Transaction, done: FactChange, fact: FactColumns, *, ac
 
 def step_back(done: FactChange) -> str:
     """Return what it is called to set back what a change has changed."""
-    return STEPS.get(str(done.changed.get("state")), "restored")
+    state = str(done.changed.get("state"))
+    return state if state in ("superseded", "retracted", "quarantined") else "restored"
 
 
 async def of_id(scope: Transaction, id: UUID) -> FactChange | None:
@@ -102,14 +103,14 @@ async def superseded_by(scope: Transaction, other: UUID, since: datetime | None 
     return await scope.all(SQL["superseded_by"], FactChange, other_id=other, since=since)
 
 
-async def given_up(scope: Transaction, other: UUID, at: datetime) -> list[FactChange]:
+async def reactivations(scope: Transaction, other: UUID, at: datetime) -> list[FactChange]:
     """Return what was done at this moment to facts whose place `other` had taken."""
     return await scope.all(SQL["given_up"], FactChange, other_id=other, at=at)
 
 
-async def past(scope: Transaction, facts: Sequence[UUID], as_of: datetime | None, most: int) -> dict[UUID, Past]:
+async def past(scope: Transaction, facts: Sequence[UUID], as_of: datetime | None, most: int) -> dict[UUID, PastState]:
     """Return of facts that do not hold their first characters, and which ones took their places by then."""
-    rows = await scope.all(SQL["past"], Past, fact_ids=list(facts), as_of=as_of, most=most)
+    rows = await scope.all(SQL["past"], PastState, fact_ids=list(facts), as_of=as_of, most=most)
     return {one.id: one for one in rows}
 
 
@@ -125,7 +126,7 @@ async def successors(scope: Transaction, facts: Iterable[UUID], as_of: datetime 
 
 def is_as_left(done: FactChange, fact: FactColumns) -> bool:
     """Return whether a fact is still what a change made of it."""
-    now = recorded(fact)
+    now = logged_columns(fact)
     return all(now[name] == done.after[name] for name in done.changed)
 
 

@@ -1,4 +1,4 @@
-"""The long-term tier: facts and the messages that say them. What was done to facts is logged by `fact_history`."""
+"""The long-term tier: facts and the messages that say them. `fact_history` logs changes of facts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Source:
 
 
 # Sources that were taken back, as facts and messages, and when each was recorded.
-Taken = Mapping[tuple[UUID, UUID], datetime]
+TakenSources = Mapping[tuple[UUID, UUID], datetime]
 
 
 async def add(scope: Transaction, fact: FactColumns) -> datetime | None:
@@ -50,7 +50,7 @@ async def add_sources(scope: Transaction, sources: Iterable[Source]) -> None:
     await scope.run_many(SQL["add_source"], rows)
 
 
-async def said_at(scope: Transaction, fact: UUID, time: datetime) -> None:
+async def note_first_said(scope: Transaction, fact: UUID, time: datetime) -> None:
     """Let a fact have been said first at this time, where that is earlier than any known."""
     await scope.run(SQL["said_at"], id=fact, occurred_at=time)
 
@@ -106,7 +106,7 @@ async def _facts_of(scope: Transaction, ids: list[UUID]) -> list[Fact]:
     return await facts(scope, state=None, ids=ids) if ids else []
 
 
-def standing(
+def pinned(
     types: Sequence[str], first: Sequence[str], *, limit: int, as_of: datetime | None = None
 ) -> Read[list[tuple[UUID, bool]]]:
     """Return the read of facts that matter whatever is asked: those that are pinned, which is said, and of these types.
@@ -114,7 +114,7 @@ def standing(
     After those that are pinned the attributes `first` lead, in their order; then the types, the surest facts first.
     """
     values = {"types": list(types), "first": list(first), "limit": limit, "as_of": as_of}
-    return Read(SQL["standing_facts"], values, list)
+    return Read(SQL["pinned_facts"], values, list)
 
 
 async def known(
@@ -174,8 +174,8 @@ async def drop_sources(scope: Transaction, fact: UUID) -> None:
 
 async def take_back(
     scope: Transaction, conversation: UUID, *, but: Iterable[Source], waiting: Collection[UUID] = ()
-) -> Taken:
-    """Remove a conversation's sources but these; return what is removed. What people did by hand stays.
+) -> TakenSources:
+    """Remove a conversation's sources but these; return the removed ones. Sources by hand stay.
 
     Those of the facts that are `waiting` stay where these are quarantined already, those of others where they are not.
     """
@@ -190,11 +190,11 @@ async def remove_unsaid(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]
     """Remove those of these facts that no message says, with their chunks; return them."""
     unsaid = await scope.column(SQL["remove_unsaid"], ids=list(facts))
     await chunks.remove(scope, unsaid)
-    await first_said(scope, sorted(set(facts) - set(unsaid)))
+    await recompute_first_said(scope, sorted(set(facts) - set(unsaid)))
     return sorted(unsaid)
 
 
-async def first_said(scope: Transaction, facts: Sequence[UUID]) -> None:
+async def recompute_first_said(scope: Transaction, facts: Sequence[UUID]) -> None:
     """Let these facts have been said first when what is left of their sources first said it; each has one."""
     await scope.run(SQL["first_said"], ids=list(facts))
 

@@ -35,8 +35,8 @@ async def remove_invalid_responses(
     await scope.run(SQL["remove_invalid_responses"], conversation_id=conversation, deriver=deriver, again=again)
 
 
-async def answered(scope: Transaction, response: UUID) -> None:
-    """Take an invalid response away, if it is there: what it is about was answered."""
+async def drop_answered(scope: Transaction, response: UUID) -> None:
+    """Remove an invalid response, if there is one: its messages were answered."""
     await scope.run(SQL["answered"], id=response)
 
 
@@ -50,7 +50,7 @@ async def total_usage(scope: Transaction) -> list[Usage]:
     return await scope.all(SQL["total_usage"], Usage)
 
 
-async def left(scope: Transaction, cap: int | None) -> int | None:
+async def tokens_left(scope: Transaction, cap: int | None) -> int | None:
     """Return the tokens that today's calls (UTC) may still cost, all users together; in the operator's scope."""
     if cap is None:
         return None

@@ -18,7 +18,7 @@ SQL = statements("messages")
 MESSAGE, CONVERSATION = row_builder(Message), row_builder(Conversation)
 Statement: TypeAlias = tuple[LiteralString, Sequence[Mapping[str, Any]]]
 LAST = 2**62
-REACH = 200  # messages between a call of tools and the last of its results
+MAX_RESULT_DISTANCE = 200  # messages between a call of tools and the last of its results
 CLEARED = "cleared"  # the key in a conversation's settings of the mark that `clear` sets
 
 
@@ -75,7 +75,7 @@ async def make_conversations(
 async def describe(
     scope: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json
 ) -> None:
-    """Set a conversation's title, channel and settings, those that are given; what settings were is kept."""
+    """Set a conversation's title, channel and settings, those that are given; earlier settings are logged."""
     await lock(scope, conversation)
     was = await settings_of(scope, conversation)
     if was | settings != was:
@@ -129,7 +129,7 @@ async def conversations(
 
 
 async def add(scope: Transaction, messages: Sequence[Message]) -> None:
-    """Store numbered messages, those of each conversation in order; tell the derivers, and whoever listens."""
+    """Store numbered messages, those of each conversation in order; raise watermarks, and notify listeners."""
     if not messages:
         return
     places: dict[UUID, list[Message]] = {}
@@ -137,7 +137,7 @@ async def add(scope: Transaction, messages: Sequence[Message]) -> None:
         places.setdefault(message.conversation_id, []).append(message)
     for place, said in places.items():
         numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
-        scope.happened(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
+        scope.record_event(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
     new = (SQL["add_message"], [row_of(message) for message in messages])
     await scope.run_together([new, _raise_watermarks(places)])
 
@@ -177,7 +177,7 @@ async def messages(
     return await scope.all(SQL["messages"], MESSAGE, **values, **lists, meta=meta, limit=limit)
 
 
-async def numbered(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
+async def by_seq(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
     """Return messages of a conversation by their numbers."""
     found = await scope.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
     return {message.seq: message for message in found}
@@ -189,7 +189,7 @@ async def whole(scope: Transaction, conversation: UUID, from_seq: int, to_seq: i
     return await scope.value(SQL["how_many"], int, **values) == to_seq - from_seq + 1
 
 
-async def within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
+async def last_within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
     """Return the last number of a stretch that is to have about so many tokens: a batch must fit into memory."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "tokens": tokens}
     return await scope.value(SQL["within"], int, **values) or to_seq
@@ -230,7 +230,7 @@ async def sayings(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message
 
     None for a result without its call.
     """
-    found = await scope.all(SQL["sayings"], _saying, ids=list(ids), reach=REACH)
+    found = await scope.all(SQL["sayings"], _saying, ids=list(ids), reach=MAX_RESULT_DISTANCE)
     return dict.fromkeys(ids) | dict(found)
 
 
@@ -245,7 +245,7 @@ async def clear(scope: Transaction, conversation_id: UUID) -> None:
         await describe(scope, conversation_id, None, None, {CLEARED: last_seq})
 
 
-def cleared(settings: Json) -> int:
+def cleared_seq(settings: Json) -> int:
     """Return the number of the last message before the stretch that these settings were kept in; 0 for none."""
     after: int = settings.get(CLEARED) or 0
     return after
@@ -257,16 +257,11 @@ async def roles(scope: Transaction, conversation: UUID, after: int = 0) -> dict[
     return {role: (messages, tokens) for role, messages, tokens in rows}
 
 
-async def users(scope: Transaction, *, after: str = "", limit: int = 1000) -> list[tuple[UUID, str]]:
-    """Return ids and names of users whose name sorts after this one; only the operator sees more than one."""
-    return await scope.tuples(SQL["users"], after=after, limit=limit)
-
-
 async def everybody(database: Database, after: str = "") -> AsyncIterator[tuple[UUID, str]]:
     """Return the ids and names of all users, sorted by name; no transaction is open in between."""
     while True:
         async with database.admin_transaction() as scope:
-            page = await users(scope, after=after)
+            page: list[tuple[UUID, str]] = await scope.tuples(SQL["users"], after=after, limit=1000)
         for one in page:
             yield one
         if not page:

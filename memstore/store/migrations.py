@@ -20,7 +20,7 @@ from memstore.store.sql import statements
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0017"
+NEWEST_REVISION = "0017"
 SERVER_VERSION = 150000
 SQL = statements("database")
 
@@ -30,7 +30,7 @@ class Status:
     """The revision of a database's tables (None: there are none) and the one that this memstore wants."""
 
     revision: str | None
-    head: str = field(default_factory=lambda: HEAD)
+    head: str = field(default_factory=lambda: NEWEST_REVISION)
 
     @property
     def current(self) -> bool:
@@ -61,14 +61,14 @@ def prepare(url: str, *, upgrade_old: bool) -> None:
     found = status(url)
     if found.current:
         return
-    if found.revision is not None and found.revision > HEAD:
+    if found.revision is not None and found.revision > NEWEST_REVISION:
         raise SchemaTooNew(
-            f"{describe_url(url)} has schema {found.revision}; this memstore knows up to {HEAD}. "
+            f"{describe_url(url)} has schema {found.revision}; this memstore knows up to {NEWEST_REVISION}. "
             "Upgrade memstore: pip install -U memstore-llm"
         )
     if found.revision is not None and not upgrade_old:
         raise SchemaOutdated(
-            f"{describe_url(url)} has schema {found.revision}, older than {HEAD}. Run: memstore db upgrade"
+            f"{describe_url(url)} has schema {found.revision}, older than {NEWEST_REVISION}. Run: memstore db upgrade"
         )
     upgrade(url)
 
@@ -117,6 +117,6 @@ def _configuration() -> Config:
 
 
 def scripts() -> Path:
-    """Return the folder of revisions: `_schema` in a wheel, in a checkout the folder `schema` beside the package."""
+    """Return the folder of revisions: `_schema` in a wheel, in a checkout the folder `schema` next to the package."""
     packaged = Path(str(files("memstore"))) / "_schema"
     return packaged if packaged.is_dir() else packaged.parents[1] / "schema"

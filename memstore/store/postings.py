@@ -1,8 +1,8 @@
 """The lexical leg of users with very many chunks: which chunks have a term, without reading the chunks.
 
 Postings are rows of `term_postings`, one for a term in a run of up to `RUN` chunks, made by the derivers behind what
-they add. Chunks that came since are read as they are: recall never waits for postings, and misses nothing without them.
-An ordinary table with an ordinary key, because row-level security keeps a GIN index over `terms` from ever being used:
+they add. Later chunks are read themselves: recall never waits for postings, and misses nothing without them. An
+ordinary table with an ordinary key, because row-level security keeps a GIN index over `terms` from ever being used:
 `&&` is not leakproof. 500,000 chunks of 16 words have 95 MB of postings, and ingest pays nothing for them.
 """
 
@@ -25,10 +25,10 @@ from memstore.store.sql import statements
 
 SQL = statements("postings")
 RUN = 65_536  # chunks of a run: 30 MB while it is made
-FEWEST = 4_096  # chunks that are worth a run; to read as many as they are costs 10 ms
-MOST = 250_000  # postings read for one question, 2 MB: terms that would exceed it only score what others found
+MIN_POSTED_AT_ONCE = 4_096  # chunks that are worth a run; to read as many as they are costs 10 ms
+MOST_READ = 250_000  # postings for one question, 2 MB: terms that would exceed it only score what others found
 POSTING = np.dtype([("number", "<u4"), ("count", "<u2"), ("length", "<u2")])
-LONGEST = 2**16 - 1
+MAX_CHUNK_LENGTH = 2**16 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,11 @@ class Matches:
     postings: dict[int, Postings]
 
 
-async def matches(
-    scope: Transaction, terms: Sequence[int], posted: int, as_of: datetime | None = None, *, most: int = MOST
-) -> Matches:
+async def matches(scope: Transaction, terms: Sequence[int], posted: int, as_of: datetime | None = None) -> Matches:
     """Return who has these terms, of all chunks or of those that there were at a moment.
 
     Chunks up to number `posted` are looked up in postings, which know no moments: with one, all chunks are read. The
-    rarest terms are read first; those with which more than `most` postings would be read are left out, but never all.
+    rarest terms are read first; others that would exceed `MOST_READ` postings are left out, but never all.
     """
     once = list(dict.fromkeys(terms))
     found = {term: [_unpack(())] for term in once}
@@ -67,7 +65,7 @@ async def matches(
     after = posted if as_of is None else 0
     if after:
         holding |= dict(await scope.tuples(SQL["holding"], terms=once))
-        once = _select_rarest(holding, most)
+        once = _select_rarest(holding, MOST_READ)
         for term, chunks in await scope.binary(SQL["postings"], terms=once):
             found[term].append(_unpack(np.frombuffer(chunks, POSTING)))
     late = await scope.tuples(SQL["matching"], terms=list(holding), after=after, as_of=as_of)
@@ -104,7 +102,7 @@ def _join(parts: Sequence[Postings]) -> Postings:
     return Postings(*(np.concatenate([getattr(part, name) for part in parts]) for name in Postings.__slots__))
 
 
-class Reach(NamedTuple):
+class PostingReach(NamedTuple):
     """How many chunks a user has, the highest number of one, and how far postings reach."""
 
     chunks: int
@@ -112,12 +110,12 @@ class Reach(NamedTuple):
     posted: int
 
 
-async def reach(scope: Transaction) -> Reach:
+async def reach(scope: Transaction) -> PostingReach:
     """Return how far a user's postings reach."""
-    return await scope.one(SQL["reach"], Reach) or Reach(0, 0, 0)
+    return await scope.one(SQL["reach"], PostingReach) or PostingReach(0, 0, 0)
 
 
-class Unposted(NamedTuple):
+class PostingBacklog(NamedTuple):
     """A user with very many chunks, and how many of them no postings tell of."""
 
     id: UUID
@@ -126,12 +124,12 @@ class Unposted(NamedTuple):
     unposted: int
 
 
-async def large(scope: Transaction, most: int) -> list[Unposted]:
+async def large(scope: Transaction, most: int) -> list[PostingBacklog]:
     """Return the users with more than `most` chunks; needs the operator's scope."""
-    return await scope.all(SQL["large"], Unposted, most=most)
+    return await scope.all(SQL["large"], PostingBacklog, most=most)
 
 
-class Indexed(NamedTuple):
+class IndexedChunk(NamedTuple):
     """What postings tell of a chunk: its number, its length, its terms and how often it has each."""
 
     number: int
@@ -144,13 +142,13 @@ class Run(NamedTuple):
     """A run of chunks, those that come after a number."""
 
     after: int
-    chunks: Sequence[Indexed]
+    chunks: Sequence[IndexedChunk]
 
 
-async def unposted(scope: Transaction, after: int) -> Run:
+async def next_run(scope: Transaction, after: int) -> Run:
     """Return the next chunks that no postings tell of: at most `RUN`."""
     rows = await scope.binary(SQL["unposted"], after=after, limit=RUN)
-    return Run(after, [Indexed(*row) for row in rows])
+    return Run(after, [IndexedChunk(*row) for row in rows])
 
 
 def pack(run: Run) -> list[dict[str, object]]:
@@ -159,7 +157,7 @@ def pack(run: Run) -> list[dict[str, object]]:
     terms = _flatten(chunk.terms for chunk in run.chunks)
     postings = np.empty(len(terms), POSTING)
     postings["number"] = np.repeat([chunk.number for chunk in run.chunks], counts)
-    postings["length"] = np.repeat([min(chunk.length, LONGEST) for chunk in run.chunks], counts)
+    postings["length"] = np.repeat([min(chunk.length, MAX_CHUNK_LENGTH) for chunk in run.chunks], counts)
     postings["count"] = _flatten(chunk.frequencies for chunk in run.chunks)
     order = np.argsort(terms, kind="stable")
     terms, postings = terms[order], postings[order]

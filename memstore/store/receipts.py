@@ -1,6 +1,6 @@
-"""What happened: receipts of contexts, and the outbox of events for readers that were not subscribed.
+"""Receipts of contexts, and the outbox of events for readers that were not subscribed.
 
-A receipt's body has ids, tokens and reasons; `texts` are what stands nowhere else.
+A receipt's body has ids, tokens and reasons; `texts` are those that are stored nowhere else.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ SQL = statements("receipts")
 LARGEST = 2**63 - 1  # number of a transaction
 SAYS = 160  # characters of an item, for people
 # Not in the body as they are: some have columns, a step's names differ, and jsonb does not keep the order of an object.
-NOWHERE = {"texts", "id", "conversation_id", "recorded_at", "compressed", "sections"}
+NOT_IN_BODY = {"texts", "id", "conversation_id", "recorded_at", "compressed", "sections"}
 
 
 async def add(scope: Transaction, receipt: Receipt) -> None:
     """Keep a receipt with its conversation, and the events so far; it has an id."""
-    body = as_json(receipt, exclude=NOWHERE) | {"sections": list(receipt.sections.items())}
+    body = as_json(receipt, exclude=NOT_IN_BODY) | {"sections": list(receipt.sections.items())}
     if receipt.compressed:
         body["compressed"] = [one.as_dict() for one in receipt.compressed]
     row = {name: getattr(receipt, name) for name in ("id", "conversation_id", "budget", "tokens")}
@@ -60,7 +60,7 @@ def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, st
 
 async def _add_previews(scope: Transaction, receipts: Sequence[Receipt]) -> list[Receipt]:
     every = (one for receipt in receipts for one in receipt.decisions())
-    # What a viewer does not see, its receipt does not say either.
+    # A receipt does not name what its viewer does not see.
     wanted = {(one.id, one.start) for one in every if one.id is not None and one.reason != Reason.NOT_VISIBLE}
     ids, starts = [id for id, _ in wanted], [start for _, start in wanted]
     rows = await scope.tuples(SQL["says"], ids=ids, starts=starts, most=SAYS) if wanted else []
@@ -74,7 +74,7 @@ async def _add_previews(scope: Transaction, receipts: Sequence[Receipt]) -> list
 def _preview(
     decisions: Iterable[Decision], texts: Mapping[str, str], says: Mapping[tuple[UUID, int], tuple[str | None, str]]
 ) -> tuple[Decision, ...]:
-    told = []
+    shown = []
     own = Counter[str]()  # texts of the user's own sections, which are named in their order
     for one in decisions:
         row = None if one.id is None else says.get((one.id, one.start))
@@ -83,11 +83,11 @@ def _preview(
             text = f"{row[0]}: {text}"
         elif one.kind in ("block", "turns"):
             text = texts.get("-".join(map(str, one.seqs or ())), "")
-        elif one.kind == "text" and one.reason is None:  # what was left out was not sent
+        elif one.kind == "text" and one.reason is None:  # items left out were not sent
             text = texts.get(f"<{one.section}> {own[one.section]}", "")
             own[one.section] += 1
-        told.append(replace(one, preview=text[:SAYS]))
-    return tuple(told)
+        shown.append(replace(one, preview=text[:SAYS]))
+    return tuple(shown)
 
 
 HORIZON: Read[int] = Read(SQL["horizon"], {}, lambda rows: int(rows[0][0]))

@@ -1,4 +1,4 @@
-"""What a server is, and what logins may do there: the four roles, which own nothing, and who is granted which.
+"""The abilities of a server and of logins: four roles, which own nothing, and who is granted which.
 
 | role | may, always in the scope of one user |
 |---|---|
@@ -25,15 +25,15 @@ from memstore.store.errors import describe_url, translate_errors
 from memstore.store.sql import statements
 
 SQL = statements("roles")
-# What a login is granted, and then becomes in each transaction: the first of these that it may.
+# A login becomes, in each transaction, the first of these roles that it was granted.
 ROLES = ("memstore_app", "memstore_loader", "memstore_reader", "memstore_admin")
 READING = ("memstore_reader", "memstore_admin")
-PREFIX = "memstore_"
-NAMES = tuple(role.removeprefix(PREFIX) for role in ROLES)
+ROLE_PREFIX = "memstore_"
+ROLE_NAMES = tuple(role.removeprefix(ROLE_PREFIX) for role in ROLES)
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class RoleGrant:
     """A login that was granted a role; `confined` where it can be no more than that, whatever it runs."""
 
     login: str
@@ -41,21 +41,21 @@ class Granted:
     confined: bool
 
 
-def grant(url: str, login: str, role: str) -> Granted:
+def grant(url: str, login: str, role: str) -> RoleGrant:
     """Grant a role to a login that there is; run with the URL of the tables' owner. To grant it again changes nothing.
 
     Raises `InvalidInput` for a role that there is not; `DatabaseError` where there are no tables or no such login, or
     where this login may not, with what an administrator is to run.
     """
-    if role not in NAMES:
-        raise InvalidInput(f"role={role!r} is none of {', '.join(NAMES)}.")
+    if role not in ROLE_NAMES:
+        raise InvalidInput(f"role={role!r} is none of {', '.join(ROLE_NAMES)}.")
     if migrations.status(url).revision is None:
         raise DatabaseError(f"{describe_url(url)} has no tables yet. Run: memstore db upgrade")
-    name = PREFIX + role
+    name = ROLE_PREFIX + role
     with translate_errors(url), psycopg.connect(url, connect_timeout=10, autocommit=True) as connection:
         connection.execute(SQL["rights"])
-        [standing] = connection.execute(SQL["standing"], {"login": login, "role": name}).fetchall()
-        login_exists, role_exists, is_granted, ignores_policies, owns_tables = standing
+        [state] = connection.execute(SQL["login_state"], {"login": login, "role": name}).fetchall()
+        login_exists, role_exists, is_granted, ignores_policies, owns_tables = state
         if not login_exists:
             raise _by_hand(url, f"has no login {login!r}", f"CREATE ROLE {_quoted(login)} LOGIN PASSWORD '…'")
         if not role_exists:
@@ -66,7 +66,7 @@ def grant(url: str, login: str, role: str) -> Granted:
             except InsufficientPrivilege:
                 granting = f"GRANT {name} TO {_quoted(login)}"
                 raise _by_hand(url, f"does not let this login grant {name}", granting) from None
-    return Granted(login, role, not (ignores_policies or owns_tables))
+    return RoleGrant(login, role, not (ignores_policies or owns_tables))
 
 
 def _by_hand(url: str, what: str, statement: str) -> DatabaseError:
@@ -79,7 +79,7 @@ def _quoted(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What the server is, and whether this login must and may become one of memstore's roles.
+    """The abilities of a server, and whether this login must and may become one of memstore's roles.
 
     `schema` is where memstore's tables are, `vectors` where pgvector is. `pooled`: between here and the server is a
     pooler, which may give each transaction another session. `citus`: the database has Citus. `writes`: anything can be

@@ -1,4 +1,4 @@
-"""Rows that the async code and its blocking twin share: what waits for derivers, and what exports and imports carry."""
+"""Rows that the async code and its blocking twin share: pending work of derivers, and rows of exports and imports."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class StaleWork(PendingWork):
 
 @dataclass(frozen=True, slots=True)
 class LaggingWork(PendingWork):
-    """What is pending, and whose it is: a backfill's, in a state, or nobody's. `in_line`: it is its turn."""
+    """Pending work, and its owner: a backfill, in a state, or nobody. `in_line`: it is its turn."""
 
     backfill: UUID | None
     state: str | None

@@ -1,6 +1,6 @@
 """The named statements of `sql/*.sql`: one file to a table family, `-- name --`, a line of purpose, the statement.
 
-What several of them have in common is a `-- fragment name --`, which stands where they say `<name>`.
+A `-- fragment name --` is a part that several share: it replaces `<name>` in them.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, LiteralString, NamedTuple, cast
 
-NAME = re.compile(r"^-- (fragment )?(\w+) --$", re.M)
-ROW = re.compile(r"\bVALUES (\((?:[^()]|\((?:[^()]|\(\w*\))*\))*\))")
+STATEMENT_NAME = re.compile(r"^-- (fragment )?(\w+) --$", re.M)
+VALUES_ROW = re.compile(r"\bVALUES (\((?:[^()]|\((?:[^()]|\(\w*\))*\))*\))")
 PLACE = re.compile(r"%\((\w+)\)s")
 
 
@@ -27,7 +27,7 @@ def parse_statements(text: str) -> dict[str, LiteralString]:
 
     The cast says that they are the program's own text: no value is ever pasted into them.
     """
-    _, *pieces = NAME.split(text)
+    _, *pieces = STATEMENT_NAME.split(text)
     found = {name: body.strip() for name, body in zip(pieces[1::3], pieces[2::3], strict=True)}
     fragments = [name for name, is_fragment in zip(pieces[1::3], pieces[::3], strict=True) if is_fragment]
     for fragment in fragments:
@@ -53,7 +53,7 @@ def expand_values(statement: LiteralString, count: int, shared: frozenset[str] =
 
     INSERT … SELECT, from arrays too, is refused by row-level security on a distributed table; this is not.
     """
-    row = ROW.search(statement)
+    row = VALUES_ROW.search(statement)
     if row is None:
         raise ValueError(f"No INSERT of one row: {statement}")
     given = [name for name in PLACE.findall(row[1]) if name != "user_id"]

@@ -1,4 +1,4 @@
-"""The terms of a text: what the lexical leg of recall counts, and the hashes that the database keeps of them.
+"""The terms of a text, which the lexical leg of recall counts, and the hashes of them in the database.
 
 A query meets a message where they share terms, so both pass through `terms`. It takes the language from the text
 alone: English or German by their stop words, and where these do not decide (most short questions), the stems of both.
@@ -18,17 +18,17 @@ from uuid import UUID
 
 import Stemmer
 
-LONGEST = 200  # characters of a term: longer ones (data, not words) meet by their beginning
-MOST = 32_767  # a frequency is a smallint
-QUESTION = "?"  # a term that no word is: of texts that end with a question
+MAX_TERM_LENGTH = 200  # characters of a term: longer ones (data, not words) meet by their beginning
+MAX_FREQUENCY = 32_767  # a frequency is a smallint
+QUESTION_TERM = "?"  # a term that no word is: of texts that end with a question
 _ENDS_OF_QUESTIONS = ("?", "？", "؟")
 
 
-def _listed(words: str) -> frozenset[str]:
+def _word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
-_ENGLISH = _listed(
+_ENGLISH = _word_set(
     "a about above after again all also am an and any are as at be because been before being below between both but by"
     " can cannot could did do does doing down during each few for from further had has have having he her here hers"
     " herself him himself his how i if in into is it its itself just me more most my myself no nor not of off on once"
@@ -37,7 +37,7 @@ _ENGLISH = _listed(
     " with would you your yours yourself"
     " dont cant wont isnt arent wasnt werent doesnt didnt hasnt havent hadnt couldnt wouldnt shouldnt im ive"
 )
-_GERMAN = _listed(
+_GERMAN = _word_set(
     "aber alle allem allen aller alles als also am an andere anderen auch auf aus bei beim bin bis bist da damit dann"
     " das dass dein deine dem den der des dich die dies diese diesem diesen dieser dieses dir doch dort du durch ein"
     " eine einem einen einer eines er es etwas euch euer für gegen hab habe haben hat hatte hatten hier hinter ich ihm"
@@ -48,10 +48,10 @@ _GERMAN = _listed(
     " zwischen"
 )
 # Words of both languages, or of one that are content in the other: they say nothing about the language.
-_EITHER = (_ENGLISH & _GERMAN) | _listed("bin bist dies hat man war die den des dem")
+_EITHER = (_ENGLISH & _GERMAN) | _word_set("bin bist dies hat man war die den des dem")
 _GERMAN_ONLY = _GERMAN - _EITHER
 _ENGLISH_ONLY = _ENGLISH - _EITHER
-# What is left out, and the stemmers, of English, of German and of a text that may be either:
+# Stop words and stemmers of English, of German and of a text that may be either:
 _ENGLISH_STOP = _ENGLISH, ("english",)
 _GERMAN_STOP = _GERMAN, ("german",)
 _EITHER_STOP = _ENGLISH | _GERMAN_ONLY, ("english", "german")
@@ -92,7 +92,7 @@ def terms(text: str) -> Counter[str]:
     found: Counter[str] = Counter()
     for word in words:
         if word not in stop:
-            term = word[:LONGEST]
+            term = word[:MAX_TERM_LENGTH]
             for stem in _stems(term, languages) if term.isalpha() else (term,):
                 found[stem] += 1  # `update` takes as long for each word as all the rest
     return found
@@ -107,7 +107,7 @@ def _leaning(words: Iterable[str]) -> int:
     return sum([(word in _ENGLISH_ONLY) - (word in _GERMAN_ONLY) for word in words])
 
 
-def hashed(term: str, user_id: UUID) -> int:
+def hash_term(term: str, user_id: UUID) -> int:
     """Return the hash of a term as the database keeps it: 64 bits, signed, another one for every user.
 
     The user's id is the key, so that equal words of two users are not to be seen in the index.
@@ -125,9 +125,9 @@ def hash_terms(text: str, user_id: UUID) -> tuple[list[int], list[int]]:
     for term, count in terms(text).items():
         frequencies[_hash(term, keyed)] += count
     if text.rstrip().endswith(_ENDS_OF_QUESTIONS):
-        frequencies[_hash(QUESTION, keyed)] = 1
+        frequencies[_hash(QUESTION_TERM, keyed)] = 1
     hashes = sorted(frequencies)
-    return hashes, [min(frequencies[each], MOST) for each in hashes]
+    return hashes, [min(frequencies[each], MAX_FREQUENCY) for each in hashes]
 
 
 def _hash(term: str, keyed: blake2b) -> int:

@@ -1,8 +1,8 @@
-"""Tombstones: what was erased does not come back with the same export, import or message.
+"""Tombstones: erased messages and facts do not come back with the same export, import or message.
 
-A tombstone is a hash with the store's own key, of 16 bytes: of the id of a message or a fact, and of a message that has
-no external id, of what it says, of whom, where and when. It tells nothing of that to whoever has the database without
-trying every text there is, and nothing at all without the key.
+A tombstone is a hash of 16 bytes with the store's own key: of the id of a message or a fact, or of a message without
+external id, of its text, user, conversation and time. Without the key it reveals nothing; with it, texts can only be
+guessed one by one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """A user's chunks as arrays, held in the process for those who asked last: a question costs no scan of the database.
 
-They are always of the version that the database has when the question is asked: every transaction that adds chunks
-or vectors, or removes some, changes the user's row in `users`, which then has another `xmin`. What came since is read
-alone, and serves only where number and digest of all chunks then agree with the database's; else all is read anew.
-No text is kept, but vectors and keyed hashes of words are, until others need the room or the store is closed.
+They are always of the version that the database has when the question is asked: every transaction that adds chunks or
+vectors, or removes some, changes the user's row in `users`, which then has another `xmin`. Only later chunks are read
+then, and used if number and digest of all chunks agree with the database's; else all are read anew. No text is kept,
+but vectors and keyed hashes of words are, until others need the room or the store is closed.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ Flags = NDArray[np.bool_]
 MAX_CHUNKS = 150_000  # of a user (130,000 messages); others are scanned in the database. 355 MB with 384 dimensions
 MOST_BYTES = 512 * 2**20  # of all users of a store, but for the one who asks
 
-REACH = 2  # chunks on either side
+NEIGHBOURS = 2  # chunks on either side
 KERNEL = np.array([0.2, 0.4, 1.0, 0.4, 0.2])  # what a chunk and its neighbours count in the mean of their vectors
 SESSION_GAP_HOURS = 4
 SESSION_GAP = SESSION_GAP_HOURS * 3600 * 10**6  # microseconds
 MOST_ROLES = 8
 SCANNED = 0.1  # if at most this share of the terms is unsorted, it is scanned (< 1 ms); sorting all takes 100 ms
 
-FRAMES = 4000  # bytes that even a user with three chunks takes beside them, measured
+FRAMES = 4000  # bytes that even a user with three chunks takes in addition, measured
 ROWS_AT_ONCE = 4096
 OVERLAP = timedelta(minutes=2)  # a transaction records the time at which it began, and is seen when it has ended
-EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds
+POSTGRES_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)  # from which Postgres counts its microseconds
 TIERS, ROLES = tuple(Tier), tuple(Role)
 MESSAGES, USER, ASSISTANT = TIERS.index(Tier.MESSAGES) + 1, ROLES.index(Role.USER) + 1, ROLES.index(Role.ASSISTANT) + 1
 # A chunk as the statement `arrays` sends it. Of tiers and roles, 1 is the first of TIERS or ROLES, 0 is none.
@@ -50,10 +50,10 @@ SENT = [
     *(("tier", ">i2"), ("role", ">i2"), ("terms", ">i4"), ("embedded", ">i4"), ("recorded", ">i8")),
 ]
 # With `name`, which is item and chunk once more: a string that sorts as they do.
-FORMATS = {"name": "S20", **dict(SENT)}
+FIELD_FORMATS = {"name": "S20", **dict(SENT)}
 OFFSETS = [0, *accumulate((np.dtype(kind).itemsize for _, kind in SENT[:-1]), initial=0)]
-RECORD = np.dtype({"names": [*FORMATS], "formats": [*FORMATS.values()], "offsets": OFFSETS})
-NOWHERE = bytes(16)
+RECORD = np.dtype({"names": [*FIELD_FORMATS], "formats": [*FIELD_FORMATS.values()], "offsets": OFFSETS})
+NO_ID = bytes(16)
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class UserIndex:
     def neighbours(self) -> Numbers:
         """Each row with its neighbours in its session, in order: (5, rows); the number of rows where there is none.
 
-        They were said just before and after, by the same role: beside a short question, a long answer would be all of
+        They were said just before and after, by the same role: next to a short question, a long answer would be all of
         the neighbourhood.
         """
         count, (order, begins) = len(self), self._in_order
@@ -136,14 +136,14 @@ class UserIndex:
         groups = np.cumsum(begins) * MOST_ROLES + self.records["role"][order]
         within = np.argsort(groups, kind="stable")
         order, groups = order[within], groups[within]
-        around = np.full((2 * REACH + 1, count), count)
-        around[REACH] = np.arange(count)
-        for steps in range(1, REACH + 1):
+        neighbours = np.full((2 * NEIGHBOURS + 1, count), count)
+        neighbours[NEIGHBOURS] = np.arange(count)
+        for steps in range(1, NEIGHBOURS + 1):
             together = groups[steps:] == groups[:-steps]
             earlier, later = order[:-steps][together], order[steps:][together]
-            around[REACH - steps, later] = earlier
-            around[REACH + steps, earlier] = later
-        return around
+            neighbours[NEIGHBOURS - steps, later] = earlier
+            neighbours[NEIGHBOURS + steps, earlier] = later
+        return neighbours
 
     @property
     def _in_order(self) -> tuple[Rows, Flags]:
@@ -183,7 +183,7 @@ class UserIndex:
         return np.asarray(lengths / (self.neighbours < len(self)).sum(axis=0))
 
     @cached_property
-    def context_weights(self) -> NDArray[np.float64]:
+    def neighbour_kernel(self) -> NDArray[np.float64]:
         """What each of `neighbours` counts, (5, rows): dot products weighed by it add up to cosines with the mean."""
         weights = KERNEL[:, None] * (self.neighbours < len(self))
         return np.asarray(weights / np.maximum(self.context_norm, 1e-9))
@@ -217,7 +217,7 @@ class UserIndex:
 
     @cached_property
     def speakers_of_messages(self) -> frozenset[str]:
-        """The names of those who said anything; others are only told of by facts."""
+        """The names of those who said anything; facts may name others."""
         said = compress(self.speakers, (self.tiers == MESSAGES).tolist())
         return frozenset(speaker for speaker in said if speaker) - {*Role}
 
@@ -280,7 +280,7 @@ class UserIndex:
         some = self.records[rows]
         names = ("item", "chunk_index", "tier", "conversation", "seq", "role", "start", "stop", "at")
         columns = zip(rows.tolist(), *(some[name].tolist() for name in names), strict=True)
-        conversations = {place: UUID(bytes=place) for place in set(some["conversation"].tolist())} | {NOWHERE: None}
+        conversations = {place: UUID(bytes=place) for place in set(some["conversation"].tolist())} | {NO_ID: None}
         return [
             Chunk(
                 UUID(bytes=item),
@@ -292,7 +292,7 @@ class UserIndex:
                 self.speakers[row],
                 start,
                 stop,
-                EPOCH + timedelta(microseconds=at),
+                POSTGRES_EPOCH + timedelta(microseconds=at),
             )
             for row, item, index, tier, place, seq, role, start, stop, at in columns
         ]
@@ -371,7 +371,7 @@ class UserIndex:
 
 
 def _microseconds(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(microseconds=1)
+    return (moment - POSTGRES_EPOCH) // timedelta(microseconds=1)
 
 
 def _merge_blocks(blocks: Sequence[Vectors]) -> tuple[Vectors, ...]:
@@ -387,7 +387,7 @@ def _merge_blocks(blocks: Sequence[Vectors]) -> tuple[Vectors, ...]:
 class IndexCache:
     """The arrays of the users who asked last, as many as there is room for. Safe to share by threads.
 
-    Users with more than `max_chunks` chunks have none; of them it knows who was heard in what was found for them.
+    Users with more than `max_chunks` chunks have none; for them it keeps the speakers of the chunks that were found.
     `active_models` are the embedders that serve users in place of the store's own: a question is embedded once.
     """
 
@@ -434,7 +434,7 @@ class IndexCache:
         return self._speakers.get((user_id, model), frozenset()) if arrays is None else arrays.speakers_of_messages
 
     def add_speakers(self, user_id: UUID, model: UUID, names: frozenset[str]) -> frozenset[str]:
-        """Take in who speaks in what was found for a user without arrays; return all who were heard."""
+        """Take in the speakers of the chunks that were found for a user without arrays; return all speakers so far."""
         with self._turn:
             heard = self._speakers[user_id, model] = self._speakers.get((user_id, model), frozenset()) | names
         return heard

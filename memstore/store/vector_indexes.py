@@ -70,7 +70,7 @@ async def literally(scope: Transaction, statement: LiteralString, **values: Any)
     return rows
 
 
-async def indexed(scope: Transaction) -> list[UUID]:
+async def indexed_models(scope: Transaction) -> list[UUID]:
     """Return the embedders whose vectors of the user have an index, whole or not."""
     return [model.id for model in await chunks.read_models(scope) if await is_made(scope, model.id)]
 
@@ -78,8 +78,8 @@ async def indexed(scope: Transaction) -> list[UUID]:
 async def build(database: Database, user_id: UUID, model: UUID, dimensions: int, chunks: int) -> bool:
     """Make the index of a user's vectors, where it is missing; False where this login may not.
 
-    A minute and more for 100,000 chunks. Reads and writes go on; what an earlier try left invalid is replaced,
-    and what another process builds is left to it.
+    A minute and more for 100,000 chunks. Reads and writes go on. An invalid index of an earlier try is replaced; one
+    that another process builds is left to it.
     """
     name = name_of(user_id, model)
     async with database.owner_transaction() as login:  # which keeps the lock

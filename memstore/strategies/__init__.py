@@ -1,9 +1,9 @@
 """How a conversation is compressed: for `conversation.update(strategies=…)` and `context(strategy=…)`.
 
-A strategy of one's own is a frozen class with `name` and `run`, as `Strategy` says; see
-docs/reference/strategies.md. base: turns, blocks, and the view that strategies compress · buffers: those that tell
-turns in fewer words. Here are those that leave turns out (the old ones, or those that the question does not ask for),
-strategies by name, and lists of them as JSON. Pure, with no model.
+A strategy of one's own is a frozen class with `name` and `run`, as `Strategy` says; see docs/reference/strategies.md.
+base: turns, blocks, and the view that strategies compress · buffers: strategies that shorten turns. Here are those that
+leave turns out (old ones, or those unrelated to the question), strategies by name, and lists of them as JSON. Pure,
+with no model.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class Semantic:
     """Retrieved instead of recent: the newest `recent` turns stay, and of the others those that answer to the question.
 
     The best of them are taken until `share` of the room is full, and stand in their old order. Without a question, or
-    where nothing answers to it, nothing is done. What stays depends on the question, so a model's cache does not.
+    where nothing answers to it, nothing is done. The choice depends on the question, so the prompt cannot be cached by
+    a model's server.
     """
 
     recent: int = 6
@@ -86,7 +87,7 @@ def _score(view: ConversationView, turn: Turn) -> float:
     return max(view.relevance.get(message.id, 0.0) for message in turn.messages)
 
 
-KNOWN: dict[str, type[Any]] = {
+STRATEGY_KINDS: dict[str, type[Any]] = {
     kind.name: kind for kind in (SlidingWindow, SummaryBuffer, Hierarchical, ToolCalls, Threshold, GoalBatch, Semantic)
 }
 # A strategy, its name, its name and options as JSON, or a list of these.
@@ -121,7 +122,7 @@ def describe_strategies(strategies: Iterable[Strategy]) -> list[Json]:
 
 
 def _is_known(strategy: Strategy) -> bool:
-    return type(strategy) is KNOWN.get(strategy.name)
+    return type(strategy) is STRATEGY_KINDS.get(strategy.name)
 
 
 def _get_strategy(one: object) -> Strategy:
@@ -133,7 +134,7 @@ def _get_strategy(one: object) -> Strategy:
         raise InvalidInput(
             f"{one!r} is no strategy: give a name, a strategy, or a name with options; {_known_names()}."
         )
-    kind = KNOWN.get(str(one.get("strategy")))
+    kind = STRATEGY_KINDS.get(str(one.get("strategy")))
     if kind is None:
         raise InvalidInput(f"The strategy {one.get('strategy')!r} is unknown; {_known_names()}.")
     options = {key: value for key, value in one.items() if key != "strategy"}
@@ -149,4 +150,4 @@ def _is_strategy(one: object) -> TypeGuard[Strategy]:
 
 
 def _known_names() -> str:
-    return f"known are {', '.join(sorted(KNOWN))}"
+    return f"known are {', '.join(sorted(STRATEGY_KINDS))}"

@@ -1,13 +1,13 @@
-"""What strategies make: views of a conversation, in which turns stand whole or under blocks. Pure.
+"""Views of a conversation, which strategies make: turns are whole, or replaced by blocks. Pure.
 
 Messages never change, so a strategy makes a view of them. Every message is in one place: in a turn, under one block, or
-among what was dropped. What holds for every strategy is held here:
+among what was dropped. This module enforces the rules of every strategy:
 
 - protected turns are never touched: instructions, the newest turns, the question, results that wait for their answer;
 - a call of tools and its results stay together, for strategies take turns;
 - a turn belongs to the first strategy that takes it: a later one may take a block whole into a larger one, which is
   made from the messages again and not from the block's text, but never cuts it open or leaves it out;
-- nothing grows: a block that would be no shorter than what it stands for is not put in.
+- nothing grows: a block that is no shorter than its turns is not put in.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from memstore.errors import InvalidInput
-from memstore.models import Compression, Fact, Message, Role, Summary
+from memstore.models import INSTRUCTION_ROLES, Compression, Fact, Message, Role, Summary
 from memstore.providers import TokenCounter
 
 PROTECTED = 4  # the newest turns, which are never compressed
 MESSAGE = 4  # tokens of a message besides its content, about
 FENCE = 24  # tokens around blocks that stand together, about
-MOST = 1_000_000  # turns or tokens in an option
-INSTRUCTIONS = frozenset({Role.SYSTEM, Role.DEVELOPER})
+MAX_OPTION_VALUE = 1_000_000  # turns or tokens in an option
 S = TypeVar("S", bound=Any)  # a summary, or its outline
 
 
@@ -251,7 +250,7 @@ def view_of(
 
     The newest turns are protected, and those whose first numbers are in `keep`.
     """
-    instructions = {turn.first_seq for turn in turns if turn.messages[0].role in INSTRUCTIONS}
+    instructions = {turn.first_seq for turn in turns if turn.messages[0].role in INSTRUCTION_ROLES}
     return ConversationView(
         entries=tuple(turns),
         room=room,
@@ -294,7 +293,7 @@ def check_options(strategy: Any, *, zero: Sequence[str] = (), falling: Sequence[
         value = getattr(strategy, option.name)
         least = 0 if option.name in zero else 1
         given = f"{strategy.name}: {option.name}={value!r}"
-        if option.type == "int" and (type(value) is not int or not least <= value <= MOST):
+        if option.type == "int" and (type(value) is not int or not least <= value <= MAX_OPTION_VALUE):
             raise InvalidInput(f"{given}: give a whole number from {least}.")
         if option.type == "float" and (type(value) not in (int, float) or not 0 < value <= 1):
             raise InvalidInput(f"{given}: give a share above 0 and at most 1.")
@@ -307,8 +306,10 @@ def check_options(strategy: Any, *, zero: Sequence[str] = (), falling: Sequence[
 
 
 class _Nest:
-    """Summaries in such an order that those under another follow it. What is under one is found when it is asked for:
-    a cover refines few of them."""
+    """Summaries, each followed by those under it.
+
+    The ones under a summary are looked up on demand: a cover refines few.
+    """
 
     def __init__(self, summaries: Iterable[S], upto_seq: int) -> None:
         self.ordered = sorted(summaries, key=lambda one: (one.from_seq, -one.to_seq, -one.level, one.id))
@@ -363,7 +364,7 @@ def cover(summaries: Sequence[S], upto_seq: int, tokens: int) -> list[S]:
             tokens -= longer_by
             chosen[place : place + 1] = reversed(under)
             if longer_by < 0:
-                place = 0  # what did not fit may fit now
+                place = 0  # others may fit now
         else:
             place += 1
     return [nest.ordered[one] for one in chosen]

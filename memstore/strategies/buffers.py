@@ -1,5 +1,4 @@
-"""Strategies that tell turns in fewer words: calls of tools, goals that are done, and the older part of a conversation
-that grows too large, within an allotted room. Pure.
+"""Strategies that shorten turns: calls of tools, goals that are done, and the older part of a conversation. Pure.
 
 A boundary that moved with every turn would spoil a model's cached prefix every time; one that is kept in a row would
 make a context depend on when it was asked for. So the growth of the conversation is played again, turn by turn: when
@@ -39,13 +38,13 @@ from memstore.strategies.base import (
 )
 
 OUTCOME, LONGEST_OUTCOME = 30, 120  # tokens, at least and at most, of an outcome in a line
-CALLS = 0.5  # of a digest's tokens: what calls have in all, where each outcome is as long as the room allows
+CALLS = 0.5  # of a digest's tokens: the share of calls, where each outcome is as long as the room allows
 SUMMARIES = 0.5  # of a block's tokens: the other half is for what no summary says, such as what tools gave
 LONGEST_LINE = 400  # characters
-EMPTY = "…"  # a block of which nothing could be told
+EMPTY = "…"  # a block that has no text
 LONGEST_EPISODE = 400  # tokens
 SHORTENED = 200  # characters of a goal or an outcome in which nothing is telling
-BEFORE = 6  # turns whose names count beside those after the call
+BEFORE = 6  # turns before the call whose names count too
 GENERATIONS = 3  # of compactions that keep a block of their own; older ones share one
 
 
@@ -78,7 +77,7 @@ class Threshold:
     """Above `trigger` of the room the older half is compacted, to `target`; each compaction has a block of its own.
 
     All blocks together take at most `blocks` of the room: the newest half of it, the next a quarter and so on, so that
-    the older a part is, the coarser it is told.
+    older parts are coarser.
     """
 
     trigger: float = 0.8
@@ -229,8 +228,8 @@ def _facts(view: ConversationView, turns: Sequence[Turn]) -> list[str]:
 def digest(calls: ToolSummaries, turns: Sequence[Turn], limit: int, upto: int) -> str:
     """Return a part of a conversation in at most `limit` tokens or little more; its lines are verbatim and in order.
 
-    Stored summaries come first, where they cover the part. Tool calls are told by what was named up to the turn at
-    index `upto`. Return "" where nothing fits.
+    Stored summaries come first, where they cover the part. Snippets of tool calls are chosen by the names said up to
+    the turn at index `upto`. Return "" where nothing fits.
     """
     view = calls.view
     first, last = turns[0].first_seq, turns[-1].messages[-1].seq
@@ -273,7 +272,7 @@ def best_lines(view: ConversationView, lines: Sequence[str], limit: int) -> list
     return [lines[place] for place in chosen]
 
 
-# Work in goals: what was asked for and is done becomes an episode of a few lines.
+# Work in goals: a request that is done becomes an episode of a few lines.
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,20 +312,20 @@ def _episode(calls: ToolSummaries, turns: Sequence[Turn], upto: int, limit: int)
     asked = [turn for turn in turns if turn.messages[0].role == Role.USER]
     done = [turn for turn in turns if is_call(turn)]
     said = [turn for turn in turns if turn not in asked and turn not in done]
-    goal = _joined(best_lines(view, sentence_lines(asked), limit // 4))
-    answer = _joined(best_lines(view, sentence_lines(said), limit // 4))
+    goal = _join(best_lines(view, sentence_lines(asked), limit // 4))
+    answer = _join(best_lines(view, sentence_lines(said), limit // 4))
     room = limit - view.counter.count(goal) - view.counter.count(answer)
     return "\n".join(
         [
-            f"Goal: {goal or _joined(sentence_lines(asked[:1]))[:SHORTENED]}",
+            f"Goal: {goal or _join(sentence_lines(asked[:1]))[:SHORTENED]}",
             *(f"Done: {calls.summarize(turn, upto, room // len(done))}" for turn in done),
-            f"Outcome: {answer or _joined(sentence_lines(said[-1:]))[:SHORTENED]}",
+            f"Outcome: {answer or _join(sentence_lines(said[-1:]))[:SHORTENED]}",
         ]
     )
 
 
 def _split_goals(view: ConversationView) -> list[list[Entry]]:
-    """Cut the entries where a user speaks after somebody else did; what comes before the first is no goal."""
+    """Cut the entries where a user speaks after somebody else did; those before the first are no goal."""
     goals: list[list[Entry]] = []
     previous = None
     for entry in view.entries:
@@ -344,11 +343,11 @@ def _is_completed(turns: Sequence[Turn]) -> bool:
     return last.role == Role.ASSISTANT and not last.tool_calls
 
 
-def _joined(lines: Sequence[str]) -> str:
+def _join(lines: Sequence[str]) -> str:
     return " ".join(line.partition(": ")[2] for line in lines)
 
 
-# Calls of tools, each told in two or three sentences.
+# Calls of tools, each in two or three sentences.
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +370,7 @@ class ToolCalls:
         check_options(self)
 
     def run(self, view: ConversationView) -> ConversationView:
-        """Return the view with old calls told."""
+        """Return the view with old calls summarized."""
         calls = ToolSummaries(view)
         free = {entry.first_seq for entry in view.entries if isinstance(entry, Turn)} - view.protected
         blocks = []

@@ -256,7 +256,7 @@ def test_a_plan_reckons_with_what_calls_took_here(cli: Run, url: str) -> None:
             assert 0.3 * planned["calls"] < planned["seconds"] < 1.5 * planned["calls"]
         assert plan["seconds"] == pytest.approx(sum(plan["derivers"][name]["seconds"] for name in DERIVERS))
         assert plan["cost"] == pytest.approx(sum(plan["derivers"][name]["cost"] for name in DERIVERS))
-        assert f"cost {plan['cost']:.4f}, by what this store's calls" in cli("backfill", "plan", **prices).err
+        assert f"cost {plan['cost']:.4f}, by this store's earlier calls" in cli("backfill", "plan", **prices).err
         ran = cli("backfill", "run", **prices)
         new = server.total("bob")
         calls, read, written = (sum(numbers) for numbers in zip(*new.values(), strict=True))

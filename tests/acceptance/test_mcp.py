@@ -304,13 +304,13 @@ async def test_instructions_in_what_was_said_stay_a_quotation(url: str) -> None:
 # What is wrong is said. -----------------------------------------------------------------------------------------------
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("search_memories", {"query": "x", "limit": 51}, "limit.*50"),
-    ("search_memories", {"query": " "}, "asks for nothing"),
+    ("search_memories", {"query": " "}, "is empty"),
     ("search_memories", {"query": "x", "since": "yesterday"}, "since.*'yesterday'"),
     ("add_memory", {"text": "x", "type": "plan", "sources": ["fact:1234"]}, "no id of a message.*message:lisbon#12"),
     ("get_memory", {"id": "fact:0000"}, "no fact.*search_memories and list_memories give ids"),
     ("get_memory", {"id": "message:lisbon#99999999999999999999"}, "no id of a message"),
     ("get_memory", {"id": "message:lisbon#7"}, "no message 7 in the conversation 'lisbon'"),
-    ("update_memory", {"id": "fact:0000"}, "Nothing is to be different"),
+    ("update_memory", {"id": "fact:0000"}, "Nothing would change"),
     ("delete_memory", {"id": "message:lisbon#1"}, "only facts can be changed or deleted"),
     ("remember_messages", {"conversation": "c", "messages": [{"role": "me", "content": "x"}]}, r"messages\.0\.role"),
     ("remember_messages", {"conversation": "c\0", "messages": [{"role": "user", "content": "x"}]}, "NUL"),

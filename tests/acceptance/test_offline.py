@@ -191,15 +191,6 @@ def test_a_counter_that_is_not_there_is_told(
     assert no_network == []
 
 
-@pytest.mark.parametrize("setting", ["counter", "embedder", "summary_model", "facts_model", "reranker"])
-def test_a_provider_that_nobody_knows_is_refused_before_anything_is_opened(
-    url: str, no_network: list[object], setting: str
-) -> None:
-    with pytest.raises(memstore.ProviderMissing, match=f"{setting}='nobody:knows': Nobody knows the provider"):
-        memstore.open(url, settings={"embedder": HASHING} | {setting: "nobody:knows"})
-    assert no_network == []
-
-
 def test_an_embedder_that_is_not_there_is_told(
     url: str, monkeypatch: pytest.MonkeyPatch, no_network: list[object]
 ) -> None:

@@ -213,7 +213,9 @@ async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: s
         fact = {"sources": [{"message": 1, "quote": "I live in Leeds"}], "text": "The user lives in Leeds."}
         more = dict.fromkeys(("attribute", "value", "valid_from", "valid_to")) | {"language": "en", "confidence": 1}
         answer = {"facts": [fact | more | {"type": "identity", "kind": "semantic", "subject": "the user"}]}
-        resources = dataclasses.replace(await store._runtime.resources(), facts_model=ScriptedChatModel([answer]))
+        resources = dataclasses.replace(
+            await store._runtime.load_dependencies(), facts_model=ScriptedChatModel([answer])
+        )
         user, conversation = ids.user_id("alice"), (await talk.info()).id
         work = PendingWork(user, conversation, "facts", 0, 1)
         async with store._database.user_transaction(user) as scope:

@@ -72,7 +72,7 @@ def alike(some: Sequence[Sequence[Hit]], others: Sequence[Sequence[Hit]]) -> Non
 
 
 def embedder(store: AsyncMemoryStore, name: str) -> TurnedEmbedder:
-    found = store._runtime.embedder_by_name(name, 256)
+    found = store._runtime.load_embedder_by_name(name, 256)
     assert isinstance(found, TurnedEmbedder)
     return found
 

@@ -502,7 +502,7 @@ HOSTILE: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "missing_source": (lambda lines: [line for line in lines if line["kind"] != "message"], "a message that says it"),
     "setting": (lambda lines: changed(lines, "conversation", settings={"sections": 5}), "its settings are left out"),
     "user": (lambda lines: changed(lines, "user", settings={"fact_types": 5}), "its settings are left out"),
-    "second_footer": (lambda lines: [*lines, *lines[1:]], "what follows the last line"),
+    "second_footer": (lambda lines: [*lines, *lines[1:]], "lines after the last line"),
     "changed": (lambda lines: [*changed(lines, "conversation", title="Other")[:-1], json.dumps(lines[-1])], "SHA-256"),
 }
 

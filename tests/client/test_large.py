@@ -33,7 +33,7 @@ LARGE = {"embedder": "hashing:64", "max_chunks_in_memory": 0}
 @pytest.fixture(autouse=True)
 def no_run_is_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
     for world in ("memstore", "memstore._sync"):
-        monkeypatch.setattr(f"{world}.store.postings.FEWEST", 1)
+        monkeypatch.setattr(f"{world}.store.postings.MIN_POSTED_AT_ONCE", 1)
         monkeypatch.setattr(f"{world}.store.postings.RUN", 20)  # several runs
 
 
@@ -61,7 +61,7 @@ async def talked(store: AsyncMemoryStore, name: str = "c", times: int = 6) -> No
     await store.derive()
 
 
-async def reach(store: AsyncMemoryStore) -> postings.Reach:
+async def reach(store: AsyncMemoryStore) -> postings.PostingReach:
     async with store._database.user_transaction(store.user("alice").id) as scope:
         return await postings.reach(scope)
 
@@ -164,7 +164,7 @@ async def test_what_is_removed_is_not_found(large: AsyncMemoryStore, small: Asyn
 async def test_two_who_build_at_once_build_one(large: AsyncMemoryStore, small: AsyncMemoryStore, url: str) -> None:
     await talked(small)
     async with large._database.user_transaction(large.user("alice").id) as first:
-        run = await postings.unposted(first, 0)
+        run = await postings.next_run(first, 0)
         await postings.post(first, run)
     with pytest.raises(ConcurrentUpdate):
         async with large._database.user_transaction(large.user("alice").id) as second:

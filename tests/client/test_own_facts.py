@@ -208,7 +208,7 @@ async def test_own_types_are_taken_wherever_a_type_is_and_no_others(
     [
         ("fact_instructions", "x" * 2001, "2,001 characters, and may have 2,000"),
         ("fact_instructions", 5, "is a text"),
-        ("fact_types", {"Deadline": "x"}, "is no name for a type"),
+        ("fact_types", {"Deadline": "x"}, "cannot name a type"),
         ("fact_types", {"plan": "x"}, "none of memstore's"),
         ("fact_types", {"a": ""}, "a.description"),
         ("fact_types", {"a": "x\ny"}, "is one line"),

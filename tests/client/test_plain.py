@@ -141,7 +141,7 @@ async def test_wrong_settings_and_blank_questions_are_refused(store: AsyncMemory
     for blank in ("", " \n"):
         with pytest.raises(InvalidInput, match="None for the newest user message"):
             await trip.context(blank, budget=500)
-        with pytest.raises(InvalidInput, match="asks for nothing"):
+        with pytest.raises(InvalidInput, match="is empty"):
             await trip.user.recall(blank)
 
 

@@ -103,7 +103,7 @@ async def test_a_confirmed_fact_holds_and_may_be_put_back(url: str, twin: str, t
         with pytest.raises(Conflict, match="superseded, not active"):
             await alice.confirm_fact(next(one for one in await alice.facts(state="superseded")))
     async with await AsyncMemoryStore.open(twin, settings=BELIEVING) as store:  # what waits in an export waits there
-        with pytest.raises(InvalidInput, match="export of memstore's"):  # whoever writes a file chooses its format
+        with pytest.raises(InvalidInput, match="export of memstore"):  # whoever writes a file chooses its format
             await store.import_file(path, untrusted=True)
         assert (await store.import_file(path)).restored["facts"] == 2
         assert await seen(store.user("alice")) == before

@@ -78,7 +78,7 @@ def test_an_owner_makes_fills_distributes_and_grants(owned: str, new_role: Make,
     distribution.distribute(owned)
     assert [_state(owned, user) for user in ("alice", "bob")] == before
     granted = {}
-    for role in roles.NAMES:
+    for role in roles.ROLE_NAMES:
         name = new_role()
         assert roles.grant(owned, name, role).confined
         granted[role] = login(owned, name)
@@ -108,7 +108,7 @@ def test_an_upgrade_distributes_what_is_new(owned: str) -> None:
             connection.execute(f"grant select, insert, update, delete on {table} to memstore_app")
     told = script("db", "upgrade", "-d", owned)
     assert (told.code, "documents is distributed" in told.err) == (0, True)
-    assert distribution.distribute(owned) == distribution.Distributed((), ())
+    assert distribution.distribute(owned) == distribution.DistributedTables((), ())
     with memstore.open(owned, settings=SETTINGS) as store:
         store.user("alice").documents().put(("notes",), "new", {"text": "tea"})
 

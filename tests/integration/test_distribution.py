@@ -83,7 +83,7 @@ def test_every_table_is_spread_by_user_or_copied_and_keys_and_policies_are_as_be
     with psycopg.connect(url) as connection:
         told = connection.execute("select current_setting('citus.propagate_set_commands')").fetchone()
         assert told == ("local",), "or no other node hears whose rows a transaction is for"
-    assert distribution.distribute(url) == distribution.Distributed((), ())
+    assert distribution.distribute(url) == distribution.DistributedTables((), ())
     with memstore.open(url, settings=SETTINGS) as store:
         assert store.user("alice").recall("Lisbon")
 

@@ -110,7 +110,7 @@ def test_opening_twice_changes_nothing(new_database: Make) -> None:
     migrations.prepare(url, upgrade_old=True)
     migrations.upgrade(url)
     assert objects(url) == before
-    assert migrations.status(url) == migrations.Status(migrations.HEAD)
+    assert migrations.status(url) == migrations.Status(migrations.NEWEST_REVISION)
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(new_database: Make) -> None:
@@ -147,7 +147,7 @@ def test_old_tables_of_a_server_that_is_not_embedded_wait_for_the_operator(
 ) -> None:
     url = new_database(template)
     before = catalog(url)
-    monkeypatch.setattr(migrations, "HEAD", "9999")
+    monkeypatch.setattr(migrations, "NEWEST_REVISION", "9999")
     with pytest.raises(SchemaOutdated, match=r"schema 0017.*Run: memstore db upgrade"):
         memstore.open(url, settings=SETTINGS)
     assert catalog(url) == before

@@ -14,7 +14,7 @@ from psycopg.errors import InsufficientPrivilege
 import memstore
 from memstore.errors import DatabaseError, InvalidInput
 from memstore.store import migrations, roles
-from memstore.store.roles import Granted
+from memstore.store.roles import RoleGrant
 from tests.integration.test_isolation import ALICE, BOB, SETTINGS, TABLES, counts, fill, owners, say
 
 Make = Callable[..., str]
@@ -39,14 +39,14 @@ def granted(filled: str, new_role: Make, login: Make) -> Callable[[str], str]:
     def of(role: str) -> str:
         if role not in made:
             name = new_role()
-            assert roles.grant(filled, name, role) == Granted(name, role, True)
+            assert roles.grant(filled, name, role) == RoleGrant(name, role, True)
             made[role] = login(filled, name)
         return made[role]
 
     return of
 
 
-@pytest.mark.parametrize("role", roles.NAMES)
+@pytest.mark.parametrize("role", roles.ROLE_NAMES)
 def test_a_store_steps_down_to_its_role(granted: Callable[[str], str], role: str) -> None:
     with memstore.open(granted(role), settings=SETTINGS) as store:
         assert store.role == role
@@ -185,8 +185,8 @@ def test_an_owner_who_may_make_roles_needs_no_superuser(
     url = login(new_database(owner=owner), owner)
     extended(server_url, url, login)
     migrations.prepare(url, upgrade_old=False)
-    for role in roles.NAMES:
-        assert roles.grant(url, application, role) == Granted(application, role, True)
+    for role in roles.ROLE_NAMES:
+        assert roles.grant(url, application, role) == RoleGrant(application, role, True)
     with memstore.open(login(url, application), settings=SETTINGS) as store:
         store.user("alice").conversation("c").add("user", "I live in Porto.")
         assert store.derive().failed == ()
@@ -207,7 +207,7 @@ def test_an_owner_without_any_right_is_told_what_an_administrator_has_to_run(
     with psycopg.connect(server_url, autocommit=True) as administrator:
         for call in (
             lambda: migrations.prepare(url, upgrade_old=False),
-            *(lambda role=role: roles.grant(url, application, role) for role in roles.NAMES),
+            *(lambda role=role: roles.grant(url, application, role) for role in roles.ROLE_NAMES),
         ):
             for _ in range(5):
                 try:

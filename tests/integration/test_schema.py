@@ -96,7 +96,7 @@ def test_the_head_that_the_code_wants_is_the_newest_revision() -> None:
     config = Config()
     config.set_main_option("script_location", str(migrations.scripts()))
     scripts = ScriptDirectory.from_config(config)
-    assert scripts.get_heads() == [migrations.HEAD]
+    assert scripts.get_heads() == [migrations.NEWEST_REVISION]
     revisions = [script.revision for script in scripts.walk_revisions()]
     assert revisions == sorted(revisions, reverse=True), "a database is told to be too new by comparing revisions"
 

@@ -63,7 +63,7 @@ OF_THE_SERVER = {  # read no table that has users
     ("database", "schema_exists"),
     ("database", "reach_pgvector"),
     ("database", "migration_lock"),
-    ("roles", "standing"),
+    ("roles", "login_state"),
     ("tombstones", "key"),
     ("receipts", "horizon"),
     ("vector_indexes", "state"),
@@ -449,7 +449,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("chunks", "arrays", packed(datetime(2020, 1, 1, tzinfo=UTC))),
         ("chunks", "nearest", {"query": vector(), "model_id": MODEL, "limit": 200}),
         ("chunks", "nearest_filtered", filters(query=vector(), model_id=MODEL, limit=200, tags=["trip"])),
-        ("chunks", "around", around(u)),
+        ("chunks", "neighbourhood", around(u)),
         (
             "chunks",
             "shown",
@@ -480,7 +480,7 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
             "facts",
             dict.fromkeys(("state", "type", "kind", "subject", "as_of", "unused_since")) | {"ids": some},
         ),
-        ("facts", "standing_facts", {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None}),
+        ("facts", "pinned_facts", {"types": ["trait"], "first": ["allergy"], "limit": 8, "as_of": None}),
         ("facts", "entity_edges", {"entity": "user 7", "depth": 5}),
         ("fact_history", "changes", {"fact_id": some[0]}),
         ("fact_history", "said_facts", {"message_ids": some}),
@@ -519,7 +519,7 @@ async def test_a_small_user_pays_for_own_rows_only(seeded: Database) -> None:
 
 
 POINTED = {
-    *("version", "around", "latest", "facts", "facts_said"),
+    *("version", "neighbourhood", "latest", "facts", "facts_said"),
     *("messages_said", "summaries_said", "summaries_marked"),
 }
 
@@ -543,7 +543,7 @@ async def test_a_new_fact_is_put_beside_those_of_its_subject_without_reading_oth
     assert 0 < sum(rows_read(scan) for scan in read) <= 100
 
 
-LEGS = ("around", "shown", "latest", "holding", "postings", "matching", "unposted", "reach")
+LEGS = ("neighbourhood", "shown", "latest", "holding", "postings", "matching", "unposted", "reach")
 
 
 @pytest.mark.parametrize("u", [0, 500, 7], ids=["heavy", "middle", "small"])

@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 import pytest
 
 from memstore.ingest.importers import ImportOptions, Record, importer_for
-from memstore.ingest.importers.claude import ROOT, Claude
+from memstore.ingest.importers.claude import ROOT_ID, Claude
 from tests.unit.importing import ignored, reasons, texts, zipped
 
 NOON = "2026-03-29T12:00:00.5Z"
 
 
-def said(key: str, says: object = "hello", sender: object = "human", parent: object = ROOT, **more: object) -> dict:
+def said(key: str, says: object = "hello", sender: object = "human", parent: object = ROOT_ID, **more: object) -> dict:
     content = says if isinstance(says, list) else [{"type": "text", "text": says, "citations": []}]
     message = {"uuid": key, "sender": sender, "text": "flat", "content": content, "created_at": NOON}
     return message | {"parent_message_uuid": parent, "attachments": [], "files": []} | more

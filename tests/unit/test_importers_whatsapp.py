@@ -67,7 +67,7 @@ def test_the_dates_of_many_countries(read, line, meant):
 
 def test_an_order_that_nothing_tells_is_asked_for(read):
     text = "03/04/24, 10:00 - Ann: a\n04/05/24, 10:00 - Ann: b\n"
-    with pytest.raises(InvalidInput, match="may be read in two ways; say how they are meant with --date-order dmy"):
+    with pytest.raises(InvalidInput, match="may be read in two ways; give --date-order dmy"):
         read(text)
     assert times(read(text, date_order="mdy"))[0] == "2024-03-04 09:00:00"
     assert times(read(text, date_order="dmy"))[0] == "2024-04-03 08:00:00"
@@ -78,7 +78,7 @@ def test_an_order_that_nothing_tells_is_asked_for(read):
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ({"timezone": None}, "say where its phone was, with --timezone"),
+        ({"timezone": None}, "such as --timezone Europe/Berlin"),
         ({"me": None}, "say who of them you are; --me takes one of: Ann, Bob"),
         ({"me": "Zoe"}, "nobody in it is called Zoe; --me takes one of: Ann, Bob"),
     ],

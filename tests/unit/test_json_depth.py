@@ -9,7 +9,7 @@ import pytest
 from memstore.errors import InvalidInput
 from memstore.ingest.validation import check_json
 from memstore.providers.tiktoken import as_json
-from memstore.text import DEEPEST, DEEPEST_READ, is_deep, read_json
+from memstore.text import MAX_JSON_DEPTH, MAX_JSON_DEPTH_READ, is_deep, read_json
 from memstore.tool_calls import raw_arguments
 
 
@@ -20,11 +20,11 @@ def nested(levels: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize("levels", [1, DEEPEST, DEEPEST + 2, 5_000, 100_000])
+@pytest.mark.parametrize("levels", [1, MAX_JSON_DEPTH, MAX_JSON_DEPTH + 2, 5_000, 100_000])
 def test_the_same_depth_is_refused_in_every_python(levels: int) -> None:
     value, text = nested(levels), "[" * levels + "]" * levels
-    assert is_deep(value) == (levels > DEEPEST + 1)
-    if levels <= DEEPEST:
+    assert is_deep(value) == (levels > MAX_JSON_DEPTH + 1)
+    if levels <= MAX_JSON_DEPTH:
         assert check_json(value, "it") == len(text)
         assert as_json(value) == text
         assert read_json(text) == value
@@ -32,7 +32,7 @@ def test_the_same_depth_is_refused_in_every_python(levels: int) -> None:
     for check in (lambda: check_json(value, "it"), lambda: as_json(value)):
         with pytest.raises(InvalidInput, match="deeper than 100 levels"):
             check()
-    if levels > DEEPEST_READ:
+    if levels > MAX_JSON_DEPTH_READ:
         with pytest.raises(ValueError, match="nested deeper"):
             read_json(text)
         call = {"function": {"name": "find", "arguments": text}}

@@ -811,7 +811,7 @@ def test_what_is_asked_is_hung_up_on_and_asked_again_later(server: ScriptedOllam
         assert asked.wait(10)
         model.pause()
         assert gone.wait(10)
-        with pytest.raises(ModelUnavailable, match="wanted for something else"):
+        with pytest.raises(ModelUnavailable, match="needed for something else"):
             answer.result(10)
     with pytest.raises(ModelUnavailable):
         ask(model)

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from memstore.search.recall import best_by_words
-from memstore.search.signals import B, Corpus, idf, saturated
+from memstore.search.signals import B, Corpus, idf, saturate
 from memstore.store import postings
-from memstore.store.postings import Indexed, Matches, Postings, Run
+from memstore.store.postings import IndexedChunk, Matches, Postings, Run
 
 TERMS = st.sampled_from([-(2**63), -5, -1, 0, 1, 7, 2**40, 2**63 - 1])
 UNITS = st.lists(st.dictionaries(TERMS, st.integers(1, 32_767), max_size=6), max_size=12)
 
 
 def run(chunks: list[dict[int, int]]) -> Run:
-    return Run(7, [Indexed(8 + 3 * n, sum(one.values()), [*one], [*one.values()]) for n, one in enumerate(chunks)])
+    return Run(7, [IndexedChunk(8 + 3 * n, sum(one.values()), [*one], [*one.values()]) for n, one in enumerate(chunks)])
 
 
 @given(UNITS)
@@ -51,7 +51,7 @@ def test_the_best_are_those_with_the_highest_bm25(chunks: list[dict[int, int]], 
         rows = np.array([n for n, one in enumerate(chunks) if term in one])
         counts = np.array([chunks[row][term] for row in rows], dtype=np.float64)
         own = np.array([lengths[row] for row in rows], dtype=np.float64)
-        scores[rows] += idf(holding[term], corpus.chunks) * saturated(counts, own, corpus.mean_length, B)
+        scores[rows] += idf(holding[term], corpus.chunks) * saturate(counts, own, corpus.mean_length, B)
         found[term] = Postings(rows, counts, own)
     numbers = best_by_words(Matches({term: holding[term] for term in terms}, found), corpus)
     assert sorted(numbers) == np.flatnonzero(scores).tolist()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from memstore.models import ChunkKey, Role, Tier
-from memstore.search.ranking import LATEST, WEIGHTS, QueryFeatures, Ranking, best_of_each, rank
+from memstore.search.ranking import NEWEST, WEIGHTS, QueryFeatures, Ranking, best_of_each, rank
 from memstore.search.signals import Corpus
 from memstore.store.user_index import UserIndex
 from tests.unit.user_indexes import NOW, Given, arrays
@@ -51,7 +51,7 @@ def test_every_hit_says_what_each_signal_adds() -> None:
         assert set(one.parts) == set(WEIGHTS)
         assert one.score == pytest.approx(sum(one.parts.values()), abs=1e-9)
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
-    assert max(one.parts["semantic"] + one.parts["semantic_around"] for one in found) <= 1
+    assert max(one.parts["semantic"] + one.parts["semantic_neighbours"] for one in found) <= 1
     assert {one.parts["speaker"] for one in found} == {0, WEIGHTS["speaker"]}
 
 
@@ -116,10 +116,10 @@ def test_of_equal_chunks_the_latest_comes_first_and_then_the_lesser_name() -> No
 
 
 def test_by_words_alone_what_matches_is_found_and_what_was_said_last() -> None:
-    chunks = [Given(n, {n: 1}, at=NOW + timedelta(days=n), conversation=UUID(int=n)) for n in range(3 * LATEST)]
+    chunks = [Given(n, {n: 1}, at=NOW + timedelta(days=n), conversation=UUID(int=n)) for n in range(3 * NEWEST)]
     some = arrays(chunks)
     found = [key.item_id.int for key, _ in told(rank(some, QueryFeatures("five", None, {"five": 5}), corpus(some), 99))]
-    assert found == [5, *range(3 * LATEST - 1, 2 * LATEST - 1, -1)]
+    assert found == [5, *range(3 * NEWEST - 1, 2 * NEWEST - 1, -1)]
     nothing = told(rank(some, QueryFeatures("", None, {}), corpus(some), 99))
     assert [key.item_id.int for key, _ in nothing] == found[1:]
 
@@ -137,8 +137,8 @@ def test_a_short_answer_is_found_by_the_question_before_it() -> None:
         )
     )
     assert [key.item_id.int for key, _ in found] == [1, 2, 9]
-    assert found[1][1]["semantic_around"] > found[1][1]["semantic"] == 0
-    assert found[1][1]["lexical_around"] > 0
+    assert found[1][1]["semantic_neighbours"] > found[1][1]["semantic"] == 0
+    assert found[1][1]["lexical_neighbours"] > 0
 
 
 def test_for_an_overview_an_answer_has_a_share_of_the_score_of_what_it_answers() -> None:

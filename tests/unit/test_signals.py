@@ -12,7 +12,7 @@ import pytest
 from memstore.models import Role, Tier
 from memstore.search import signals
 from memstore.search.signals import Corpus
-from memstore.store.tokenize import hashed
+from memstore.store.tokenize import hash_term
 from tests.unit.user_indexes import NOW, Given, arrays
 
 USER = UUID(int=1)
@@ -56,7 +56,7 @@ def test_words_that_nobody_said_find_nothing() -> None:
 
 
 def test_names_of_speakers_are_found_in_what_was_said_and_not_around_it() -> None:
-    word = hashed("alic", USER)
+    word = hash_term("alic", USER)
     chunks = [Given(n, {word: 1, 10 + n: 1}) for n in range(3)]
     own, around = signals.lexical(arrays(chunks), {"alic": word}, Corpus(3, 6), every(chunks))
     assert own.all()
@@ -92,7 +92,7 @@ def test_cosines_are_exact_and_nothing_without_vectors() -> None:
 
 
 def test_a_short_chunk_stands_less_for_itself() -> None:
-    share = signals.context_weight(
+    share = signals.neighbour_weight(
         arrays([Given(1, characters=0), Given(2, characters=240), Given(3, characters=4000)])
     )
     assert share.tolist() == [1, 0.5, pytest.approx(0.0566, abs=1e-4)]

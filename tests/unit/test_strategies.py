@@ -16,7 +16,7 @@ from memstore.context.builder import compress_turns
 from memstore.context.items import Candidates
 from memstore.context.layout import compose
 from memstore.models import Fact, Hit, Message, Tier
-from memstore.strategies import KNOWN, Semantic, SlidingWindow, as_json, get_strategies
+from memstore.strategies import STRATEGY_KINDS, Semantic, SlidingWindow, as_json, get_strategies
 from memstore.strategies.base import (
     PROTECTED,
     Block,
@@ -320,7 +320,7 @@ def test_lists_of_strategies_as_json_and_back() -> None:
     kept = as_json(given)
     assert json.loads(json.dumps(kept)) == kept
     assert get_strategies(kept) == get_strategies(given) == (ToolCalls(), SummaryBuffer(), Threshold(target=0.4))
-    assert {one.name for one in get_strategies(list(KNOWN))} == set(KNOWN)
+    assert {one.name for one in get_strategies(list(STRATEGY_KINDS))} == set(STRATEGY_KINDS)
 
 
 @pytest.mark.parametrize(
@@ -380,7 +380,7 @@ def test_what_a_question_has_chosen_is_no_part_of_the_stable_prefix() -> None:
 
 def test_examples_in_the_page_of_strategies_are_what_there_is() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "strategies.md").read_text(encoding="utf-8")
-    for name, kind in KNOWN.items():
+    for name, kind in STRATEGY_KINDS.items():
         assert f"## `{name}`" in page
         assert all(f"`{option.name}`" in page for option in fields(kind))
     for example in re.findall(r"update\(strategies=(\[.*?\])\)", page, re.S):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from memstore.store import tokenize as module
-from memstore.store.tokenize import QUESTION, hash_terms, hashed, terms
+from memstore.store.tokenize import QUESTION_TERM, hash_term, hash_terms, terms
 from tests.timing import assert_linear
 
 ADA = UUID("11111111-1111-1111-1111-111111111111")
@@ -69,15 +69,15 @@ WORDY = st.text(st.sampled_from("abtheund1,._:/'’@?!-–( \n\u3000\u200dé\u03
 @given(WORDY | st.text(), st.uuids())
 def test_hashes_are_those_of_the_terms_in_order(text: str, user: UUID) -> None:
     hashes, frequencies = hash_terms(text, user)
-    found = terms(text) + Counter([QUESTION] * text.rstrip().endswith(("?", "？", "؟")))
-    assert hashes == sorted({hashed(term, user) for term in found})
-    assert frequencies == [next(n for term, n in found.items() if hashed(term, user) == each) for each in hashes]
+    found = terms(text) + Counter([QUESTION_TERM] * text.rstrip().endswith(("?", "？", "؟")))
+    assert hashes == sorted({hash_term(term, user) for term in found})
+    assert frequencies == [next(n for term, n in found.items() if hash_term(term, user) == each) for each in hashes]
     assert all(-(2**63) <= each < 2**63 for each in hashes)
 
 
 def test_hashes_are_of_one_user_and_stay_the_same() -> None:
-    assert hashed("peanut", ADA) != hashed("peanut", BOB)
-    assert hashed("peanut", ADA) == GOLDEN
+    assert hash_term("peanut", ADA) != hash_term("peanut", BOB)
+    assert hash_term("peanut", ADA) == GOLDEN
     assert hash_terms("peanut", ADA) == ([GOLDEN], [1])
 
 
@@ -95,7 +95,7 @@ MONSTROUS = ["a", "a-", ".", "a.", "a@", "1,", "a@b.b", "中"]
 
 @pytest.mark.parametrize("unit", MONSTROUS)
 def test_monstrous_texts_have_few_or_capped_terms(unit: str) -> None:
-    assert all(len(term) <= module.LONGEST for term in terms(unit * 10_000))
+    assert all(len(term) <= module.MAX_TERM_LENGTH for term in terms(unit * 10_000))
 
 
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def test_threads_get_the_same_terms() -> None:
 
 
 def test_that_a_text_ends_with_a_question_is_a_term() -> None:
-    asks = hashed(QUESTION, ADA)
+    asks = hash_term(QUESTION_TERM, ADA)
     for text, is_question in (("Why the river? ", True), ("为什么？", True), ("Why? The river.", False), ("", False)):
         assert (asks in hash_terms(text, ADA)[0]) == is_question
-    assert QUESTION not in terms("? ?! Why?")
+    assert QUESTION_TERM not in terms("? ?! Why?")

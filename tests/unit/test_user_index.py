@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from memstore.models import Role, Tier
-from memstore.store.user_index import KERNEL, REACH, SESSION_GAP_HOURS, IndexCache, UserIndex
+from memstore.store.user_index import KERNEL, NEIGHBOURS, SESSION_GAP_HOURS, IndexCache, UserIndex
 from tests.unit.user_indexes import NOW, Given, arrays, keys
 
 USER, OTHER, MODEL = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -62,11 +62,11 @@ def test_the_mean_direction_of_a_neighbourhood_needs_no_vectors_at_the_question(
     query = draw.normal(size=8)
     own = vectors @ query
     own[7] = 0
-    found = (some.context_weights * np.append(own, 0)[some.neighbours]).sum(axis=0)
+    found = (some.neighbour_kernel * np.append(own, 0)[some.neighbours]).sum(axis=0)
     for n in range(12):
         weighed = [
             weight * vectors[n + step]
-            for weight, step in zip(KERNEL, range(-REACH, REACH + 1), strict=True)
+            for weight, step in zip(KERNEL, range(-NEIGHBOURS, NEIGHBOURS + 1), strict=True)
             if 0 <= n + step < 12 and n + step != 7
         ]
         mean = np.sum(weighed, axis=0)

@@ -10,7 +10,7 @@ from uuid import UUID
 import numpy as np
 
 from memstore.models import ChunkKey, Role, Tier
-from memstore.store.user_index import EPOCH, RECORD, ROLES, TIERS, UserIndex
+from memstore.store.user_index import POSTGRES_EPOCH, RECORD, ROLES, TIERS, UserIndex
 
 NOW = datetime(2024, 6, 1, tzinfo=UTC)
 CONVERSATION = UUID(int=77)
@@ -46,7 +46,7 @@ def arrays(chunks: Sequence[Given]) -> UserIndex:
         row["conversation"] = np.void(chunk.conversation.bytes)
         row["chunk_index"], row["seq"] = chunk.chunk_index, chunk.number if chunk.seq is None else chunk.seq
         row["stop"], row["length"] = chunk.characters, sum(chunk.terms.values())
-        row["at"] = (chunk.at - EPOCH).total_seconds() * 10**6
+        row["at"] = (chunk.at - POSTGRES_EPOCH).total_seconds() * 10**6
         row["digest"] = (chunk.number * 8 + chunk.chunk_index + 1) * 2_654_435_761
         row["tier"] = TIERS.index(chunk.tier) + 1
         row["role"] = 0 if chunk.role is None else ROLES.index(chunk.role) + 1

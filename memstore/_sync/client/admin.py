@@ -12,7 +12,7 @@ from uuid import UUID
 from memstore import ids
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.store import api_tokens
-from memstore._sync.store.api_tokens import Holder
+from memstore._sync.store.api_tokens import TokenHolder
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import check_names
@@ -71,7 +71,7 @@ class Tokens:
             raise NotFound(f"There is no token {id}; memstore token list shows them.")
         return revoked
 
-    def holder(self, token_hash: bytes) -> Holder | None:
+    def holder(self, token_hash: bytes) -> TokenHolder | None:
         """Return whom the token of this SHA-256 lets in; None if it is unknown, expired or revoked."""
         with self._database.admin_transaction() as scope:
             return api_tokens.holder(scope, token_hash)
@@ -101,10 +101,10 @@ class Embeddings:
     def migrate(self, to: str, *, progress: ChunkProgress | None = None) -> MigrationReport:
         """Move every user to the embedder `to`, such as "sentence-transformers:FOLDER".
 
-        Its vectors are made beside the old ones, which serve until a user has all of them; then one transaction
-        switches the user. Open stores go on as they are; the setting `embedder` says what new users get. To move back
-        is to migrate to the former embedder: only what came since is embedded, until `clean` removes the rest. Raises
-        `ProviderMissing` and the like before anything is done, if the embedder cannot be had.
+        The old vectors serve until a user has all of the new ones; then one transaction switches the user. Open stores
+        go on as they are; the setting `embedder` says what new users get. To move back is to migrate to the former
+        embedder: only what came since is embedded, until `clean` removes the rest. Raises `ProviderMissing` and the
+        like before anything is done, if the embedder cannot be had.
         """
         from memstore._sync.derive.embedding_migration import migrate
 
@@ -130,7 +130,7 @@ class Embeddings:
     def _resources(self, embedder: Embedder | None) -> Dependencies:
         # Neither the store's own embedder nor a chat model need be loaded to make vectors.
         runtime = self._runtime
-        return Dependencies(runtime.counter, embedder, runtime.settings, exactly=runtime.embedder_by_name)
+        return Dependencies(runtime.counter, embedder, runtime.settings, load_by_name=runtime.load_embedder_by_name)
 
 
 def _load_target(name: str, settings: Settings) -> Embedder:

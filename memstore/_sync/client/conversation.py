@@ -38,6 +38,7 @@ from memstore.ingest.validation import (
     to_utc,
 )
 from memstore.models import (
+    INSTRUCTION_ROLES,
     Certificate,
     Context,
     Conversation,
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
 
 MOST_LEVELS = 100  # of summaries: each stands for several below it
 MOST_INSTRUCTIONS = 500  # messages at the beginning that `prune` looks at
-INSTRUCTIONS = (Role.SYSTEM, Role.DEVELOPER)
 
 
 class ConversationScope:
@@ -179,7 +179,8 @@ class ConversationScope:
         It is made now and stored; the same range is never summarized twice by the same recipe. `recall` finds it like
         any other; contexts use levels 1 and above, which cover each message once.
         """
-        return summarize(self._database, self._runtime.resources(), self.user.id, self.id, from_seq, to_seq)
+        dependencies = self._runtime.load_dependencies()
+        return summarize(self._database, dependencies, self.user.id, self.id, from_seq, to_seq)
 
     def info(self) -> Conversation | None:
         """Return title, channel, settings and size; None before the first message."""
@@ -198,7 +199,7 @@ class ConversationScope:
         sections: Sections | None = None,
         settings: Json | None = None,
     ) -> None:
-        """Set the title, the channel, or the conversation's own settings; what is not given stays.
+        """Set the title, the channel, or the conversation's own settings; others stay.
 
         `strategies` compress the conversation in every later context, in their order; `[]` removes them. They are
         names, objects such as `{"strategy": "tool_calls", "older_than": 10}`, or strategies of `memstore.strategies`.
@@ -291,7 +292,7 @@ class ConversationScope:
                 runtime.load_counter(model),
                 request,
                 runtime.load_reranker(),
-                runtime.embedder_by_name,
+                runtime.load_embedder_by_name,
             )
             span.set(
                 tokens=context.tokens,
@@ -303,8 +304,8 @@ class ConversationScope:
     def erase(self, *, dry_run: bool = False) -> Certificate:
         """Erase the conversation, with all that was derived from it, quotes it or names it; return the certificate.
 
-        Facts that other conversations say too are made again without this one. What was erased does not come back with
-        an export or import; new messages may be added under the same name. With `dry_run` nothing is erased.
+        Facts that other conversations say too are made again without this one. Erased messages do not come back with an
+        export or import; new ones may be added under the same name. With `dry_run` nothing is erased.
         """
         from memstore._sync.derive.erasure import ErasureTarget, erase
 
@@ -327,7 +328,7 @@ class ConversationScope:
         """Return the newest `n` of them, in order."""
         check_number(n, "n", 0, MOST_ROWS)
         with self._database.user_transaction(self.user.id) as scope:
-            cleared = self._cleared(scope)
+            cleared = self._cleared_seq(scope)
             newest = messages.newest(scope, self.id, limit=n) if n else []
         return [message for message in reversed(newest) if message.seq > cleared]
 
@@ -339,11 +340,11 @@ class ConversationScope:
     def count(self) -> int:
         """Return how many there are."""
         with self._database.user_transaction(self.user.id) as scope:
-            roles = messages.roles(scope, self.id, self._cleared(scope))
+            roles = messages.roles(scope, self.id, self._cleared_seq(scope))
         return sum(count for count, _ in roles.values())
 
     def clear(self) -> None:
-        """Start anew: what was said so far is no longer among the recent messages of contexts and of these calls.
+        """Start anew: earlier messages are no longer among the recent messages of contexts and of these calls.
 
         Nothing is deleted: recall, facts, summaries and `messages()` still have it.
         """
@@ -358,10 +359,10 @@ class ConversationScope:
         """
         check_number(max_tokens, "max_tokens", 1, 10**9)
         with self._database.user_transaction(self.user.id) as scope:
-            cleared = self._cleared(scope)
+            cleared = self._cleared_seq(scope)
             oldest = messages.messages(scope, self.id, from_seq=cleared + 1, limit=MOST_INSTRUCTIONS)
             newest = messages.newest(scope, self.id, limit=min(max_tokens, MOST_ROWS))  # each has a token or more
-        opening = list(takewhile(lambda message: message.role in INSTRUCTIONS, oldest))
+        opening = list(takewhile(lambda message: message.role in INSTRUCTION_ROLES, oldest))
         after = opening[-1].seq if opening else cleared
         rest = [message for message in reversed(newest) if message.seq > after]
         return _fit(opening, rest, max_tokens, self._runtime.counter)
@@ -373,7 +374,7 @@ class ConversationScope:
         """
         with self._database.user_transaction(self.user.id) as scope:
             own = messages.settings_of(scope, self.id)
-            recent = messages.roles(scope, self.id, messages.cleared(own))
+            recent = messages.roles(scope, self.id, messages.cleared_seq(own))
             every = messages.roles(scope, self.id)
         settings = effective_settings(own, self._runtime.settings)
         return Statistics(
@@ -393,11 +394,11 @@ class ConversationScope:
 
     def _since_cleared(self, roles: list[str] | None = None) -> list[Message]:
         with self._database.user_transaction(self.user.id) as scope:
-            cleared = self._cleared(scope)
+            cleared = self._cleared_seq(scope)
             return messages.messages(scope, self.id, from_seq=cleared + 1, roles=roles)
 
-    def _cleared(self, scope: Transaction) -> int:
-        return messages.cleared(messages.settings_of(scope, self.id))
+    def _cleared_seq(self, scope: Transaction) -> int:
+        return messages.cleared_seq(messages.settings_of(scope, self.id))
 
 
 def _fit(opening: list[Message], newest: list[Message], max_tokens: int, counter: TokenCounter) -> list[Json]:

@@ -12,7 +12,7 @@ from memstore import ids
 from memstore._sync.client.runtime import Runtime
 from memstore._sync.derive.chunks import document_text
 from memstore._sync.store import chunks, documents, embedding_models, erasure, messages
-from memstore._sync.store.documents import DEEPEST, Condition, Distance, Match, Wanted, Written
+from memstore._sync.store.documents import ANY_DEPTH, Condition, Distance, DocumentQuery, DocumentWrite, Match
 from memstore._sync.store.embedding_models import ModelChanged
 from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
@@ -20,7 +20,7 @@ from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, ch
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
 from memstore.providers import Embedder
 
-WHOLE = "$"  # the path of all of a value
+WHOLE_VALUE = "$"  # the path of all of a value
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte")
 DocumentKey = tuple[Sequence[str], str]  # namespace and key
 IsUnchanged = Callable[[Mapping[tuple[Namespace, str], Document]], bool]
@@ -120,11 +120,11 @@ class Documents:
                 embedding_models.lock_active(scope, embedder)
             if unchanged is not None:
                 chunks.lock_user(scope)  # a document that is not there cannot be locked
-                rows = documents.locked(scope, document_ids)
+                rows = documents.lock(scope, document_ids)
                 if not unchanged({(row.namespace, row.key): row for row in rows}):
-                    raise Conflict("A document was changed meanwhile; read it again. Nothing was written.")
+                    raise Conflict("A document was changed meanwhile. Nothing was written: read it again.")
             elif len(document_ids) > 1:
-                documents.locked(scope, document_ids)
+                documents.lock(scope, document_ids)
             if removed:
                 documents.remove(scope, removed)
             if written:
@@ -150,10 +150,10 @@ class Documents:
         check_number(limit, "limit")
         check_number(offset, "offset", 0, MOST_OFFSET)
         _check_labels(prefix)
-        wanted = Wanted([*prefix], _parse_conditions(where or {}), limit, offset, expired)
+        wanted = DocumentQuery([*prefix], _parse_conditions(where or {}), limit, offset, expired)
         if query is not None:
             check_text(query, "the query")
-        embedder = self._serving() if query and query.strip() else None
+        embedder = self._load_serving_embedder() if query and query.strip() else None
         vector = None if embedder is None else embedder.embed_query(query or "")
         with self._database.user_transaction(self._user_id) as scope:
             if vector is None:
@@ -179,7 +179,7 @@ class Documents:
         for match in matches:
             _check_labels(match.path)
         if depth is not None:
-            check_number(depth, "depth", 1, DEEPEST)
+            check_number(depth, "depth", 1, ANY_DEPTH)
         with self._database.user_transaction(self._user_id) as scope:
             return documents.namespaces(scope, matches, depth, limit, offset, expired=expired)
 
@@ -196,7 +196,7 @@ class Documents:
         check_text(key, "the key of a document")
         return ids.document_id(self._user_id, tuple(namespace), key)
 
-    def _serving(self) -> Embedder | None:
+    def _load_serving_embedder(self) -> Embedder | None:
         """Return the application's own embedder, else the one that serves the user, else the settings'."""
         if self._embedder is not None:
             return self._embedder
@@ -206,14 +206,16 @@ class Documents:
         with self._database.user_transaction(self._user_id) as scope:
             models = chunks.read_models(scope)
         model = embedding_models.resolve(self._database, models, own)
-        return own if model is None else self._runtime.embedder_by_name(model.name, model.dimensions)
+        return own if model is None else self._runtime.load_embedder_by_name(model.name, model.dimensions)
 
-    def _embed(self, new: Sequence[NewDocument]) -> tuple[list[Written], Embedder | None]:
+    def _embed(self, new: Sequence[NewDocument]) -> tuple[list[DocumentWrite], Embedder | None]:
         """Return documents with the vectors of their texts, embedded at once, and the embedder of these."""
-        written = [Written(tuple(document.namespace), document.key, document.value, document.ttl) for document in new]
+        written = [
+            DocumentWrite(tuple(document.namespace), document.key, document.value, document.ttl) for document in new
+        ]
         texts = [_texts_of(document) for document in new]
         flat = [text for by_path in texts for text in by_path.values()]
-        embedder = self._serving() if flat else None
+        embedder = self._load_serving_embedder() if flat else None
         if embedder is not None:
             vectors = iter(embed_texts(embedder, flat))
             written = [
@@ -235,7 +237,7 @@ def _check_new(document: NewDocument) -> None:
 
 
 def _texts_of(document: NewDocument) -> dict[str, str]:
-    texts = {WHOLE: document_text(document.value)} if document.texts is None else document.texts
+    texts = {WHOLE_VALUE: document_text(document.value)} if document.texts is None else document.texts
     return {path: text for path, text in texts.items() if text.strip()}
 
 

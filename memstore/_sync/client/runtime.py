@@ -57,7 +57,7 @@ class Runtime:
 
     @cached_property
     def redactor(self) -> Redactor:
-        """What masks secrets before anything is stored."""
+        """The redactor that masks secrets before anything is stored."""
         return redactor_for(self.settings)
 
     @cached_property
@@ -69,7 +69,7 @@ class Runtime:
         """Return the settings' embedder, loaded in a thread the first time."""
         return self.embedder if "embedder" in self.__dict__ else (lambda: self.embedder)()
 
-    def embedder_by_name(self, name: str, dimensions: int) -> Embedder:
+    def load_embedder_by_name(self, name: str, dimensions: int) -> Embedder:
         """Return the embedder of this name and size, loaded once. Blocking, and seconds the first time.
 
         Raises `EmbedderMismatch` if it cannot be had.
@@ -93,10 +93,12 @@ class Runtime:
             self._reranker = load_reranker(self.settings.reranker, self.settings)
         return self._reranker
 
-    def resources(self) -> Dependencies:
-        """Return what derivers work with."""
+    def load_dependencies(self) -> Dependencies:
+        """Return the dependencies of derivers, with the embedder loaded."""
         embedder = self.load_embedder()
-        return Dependencies(self.counter, embedder, self.settings, *self.chat_models, exactly=self.embedder_by_name)
+        return Dependencies(
+            self.counter, embedder, self.settings, *self.chat_models, load_by_name=self.load_embedder_by_name
+        )
 
 
 def _check_provider(group: str, name: str) -> None:

@@ -94,7 +94,7 @@ class MemoryStore:
         try:
             migrations.prepare(dsn, upgrade_old=server is not None)
             database.open()
-        except BaseException:  # an interrupt too: what was opened is closed
+        except BaseException:  # an interrupt too: open connections are closed
             store.close()
             raise
         return store
@@ -151,9 +151,9 @@ class MemoryStore:
         progress: Progress | None = None,
         on_call: OnCall | None = None,
     ) -> DeriveReport:
-        """Embed, summarize and extract facts from what is pending, here and now; of every user or of one.
+        """Embed, summarize and extract facts from pending messages, here and now, of every user or of one.
 
-        With `redo="facts"` or `"summaries"` what another recipe made is made anew too, each conversation's in one
+        With `redo="facts"` or `"summaries"` rows by other recipes are made anew too, each conversation's in one
         transaction; manual changes of facts stay. With `redo="vectors"` chunks without a vector are embedded.
 
         `progress(deriver, done, total)` counts messages; `on_call` gets a `CallProgress` as each call of a chat model
@@ -165,9 +165,9 @@ class MemoryStore:
         check_choice("redo", redo, REBUILDABLE)
         part = DeriveScope(ids.user_id(user) if user is not None else None)
         with operation_span("derive") as span:
-            resources = self._runtime.resources()
+            dependencies = self._runtime.load_dependencies()
             watch = progress or _ignore
-            report = derive(self._database, resources, part, redo=redo, progress=watch, on_call=on_call or _ignore)
+            report = derive(self._database, dependencies, part, redo=redo, progress=watch, on_call=on_call or _ignore)
             span.set(**{name: getattr(report, name) for name in ("messages", "chunks", "summaries", "facts")})
             span.set(failed=len(report.failed))
         return report
@@ -259,15 +259,17 @@ class MemoryStore:
         if not isinstance(source, Path) or format == EXPORT or (format == "auto" and is_export(source)):
             if untrusted:
                 raise InvalidInput(
-                    "This is an export of memstore's, whose facts come in as it has them. Nothing was imported: take "
-                    "it in as trusted, or not at all."
+                    "This is an export of memstore, whose facts keep their states. Nothing was imported: import it "
+                    "as trusted, or not at all."
                 )
             from memstore._sync.export.restore import restore
 
             runtime = self._runtime
             return restore(
                 self._database,
-                lambda: Dependencies(self.counter, self.embedder, self.settings, exactly=runtime.embedder_by_name),
+                lambda: Dependencies(
+                    self.counter, self.embedder, self.settings, load_by_name=runtime.load_embedder_by_name
+                ),
                 source,
                 max_message_bytes=self.settings.max_message_bytes,
                 redactor=runtime.redactor,
@@ -289,7 +291,7 @@ class MemoryStore:
         )
 
     def verify_erasure(self, certificate: Certificate) -> ScanResult:
-        """Search every table for what a certificate names, and return where it still stands."""
+        """Search every table for the ids of a certificate, and return where they still are."""
         from memstore._sync.derive.erasure import verify_certificate
 
         return verify_certificate(self._database, certificate)
@@ -306,7 +308,7 @@ class MemoryStore:
         return sum([apply_retention(self._database, ids.user_id(name), self.settings) for name in names])
 
     def stats(self, *, user: str | None = None) -> dict[str, int]:
-        """Return how much is stored, of every user or of one."""
+        """Return how many rows are stored, of every user or of one."""
         check_names(user=user)
         names = [user] if user is not None else [name for name in self.users()]
         total = Counter(dict.fromkeys(COUNTED, 0))
@@ -326,7 +328,7 @@ class MemoryStore:
             return llm_usage.usage(scope)
 
 
-EXPORT = "memstore"  # what the format of exports is called
+EXPORT = "memstore"  # the name of the format of exports
 COUNTED = (
     "conversations", "messages", "tokens", "summaries", "facts", "chunks", "vectors", "receipts", "pending", "failed",
     "invalid_responses",

@@ -19,7 +19,7 @@ ANY_STATE = "all"
 
 
 class UserFacts:
-    """What a user's scope offers for facts."""
+    """The calls of a user's scope for facts."""
 
     id: UUID
     name: str
@@ -193,7 +193,7 @@ class UserFacts:
         new = redact_fact(new, redactor)
         if quarantined:
             return manual_edits.propose_fact(self._database, self.name, new)
-        return manual_edits.add_fact(self._database, self._runtime.resources(), self.name, new)
+        return manual_edits.add_fact(self._database, self._runtime.load_dependencies(), self.name, new)
 
     def edit_fact(self, fact: Fact | UUID, **columns: Any) -> Fact:
         """Replace an active fact by one with other `text`, `type`, `value`…, as of `add_fact`.
@@ -213,7 +213,7 @@ class UserFacts:
         check_fact(new)
         self._check_type(new.type)
         new = redact_fact(new, self._runtime.redactor)
-        return manual_edits.edit_fact(self._database, self._runtime.resources(), self.id, old, new)
+        return manual_edits.edit_fact(self._database, self._runtime.load_dependencies(), self.id, old, new)
 
     def confirm_fact(self, fact: Fact | UUID) -> Fact:
         """Make a quarantined fact active; recall finds it from now on.
@@ -223,7 +223,8 @@ class UserFacts:
         """
         from memstore._sync.derive.facts import manual_edits
 
-        return manual_edits.confirm_fact(self._database, self._runtime.resources(), self.id, to_uuid(fact))
+        dependencies = self._runtime.load_dependencies()
+        return manual_edits.confirm_fact(self._database, dependencies, self.id, to_uuid(fact))
 
     def retract_fact(self, fact: Fact | UUID) -> Fact:
         """Retract a fact: it is no longer recalled, even if it is said again; `undo` brings it back."""

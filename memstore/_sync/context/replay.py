@@ -52,7 +52,7 @@ def _read(scope: Transaction, receipt: Receipt) -> _StoredItems:
     return _StoredItems(
         receipt,
         messages=messages.known(scope, named),
-        numbered=messages.numbered(scope, conversation, receipt.asked),
+        numbered=messages.by_seq(scope, conversation, receipt.asked),
         summaries={one.id: one for one in known_summaries},
         facts={one.id: one for one in known_facts if one.state != "erased"},
         whole={seqs: messages.whole(scope, conversation, *seqs) for seqs in ranges},

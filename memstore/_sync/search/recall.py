@@ -6,8 +6,8 @@ the store's own as a rule; where a migration has put another in its place, the d
 this process uses that one. A vector is compared only with vectors of the same model.
 
 The chunks of most users are held as arrays in this process, and all are ranked. Of a user with too many of them the
-database's indexes find the best by words and by vector. What stands beside these may be relevant too ("Yes, in Porto!"
-by the question before it), so they come as arrays with their neighbours, and the same code ranks them.
+database's indexes find the best by words and by vector. Their neighbours may be relevant too ("Yes, in Porto!" because
+of the question before it), so they come as arrays with their neighbours, and the same code ranks them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from memstore._sync.store.postings import Matches
 from memstore.errors import ProviderError
 from memstore.models import ChunkKey, Hit, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, Scores, Vectors, load_stored_embedder
-from memstore.search.ranking import LATEST, NOTHING, Candidate, QueryFeatures, Ranking, best_of_each, rank
-from memstore.search.signals import B, Corpus, idf, saturated
-from memstore.store.tokenize import QUESTION, hashed, is_english, terms
+from memstore.search.ranking import EMPTY_RANKING, NEWEST, Candidate, QueryFeatures, Ranking, best_of_each, rank
+from memstore.search.signals import B, Corpus, idf, saturate
+from memstore.store.tokenize import QUESTION_TERM, hash_term, is_english, terms
 from memstore.store.user_index import Rows, UserIndex
 
 # Of a pasted page the beginning and the end are the question; with every word of 100 KB a recall took ten seconds.
@@ -42,7 +42,7 @@ FILTERED = 1000  # chunks that the vector index gives, to be filtered: enough fo
 ROUNDS = (1000, 10_000, 100_000)  # chunks that are filtered, the best ones first, until enough are let through
 PART = "reranker"
 # Hits that are read. Contexts of 2,000 tokens hold fewer, and a small cross-encoder (6 layers of 384) takes 20 ms of a
-# processor for each, of 47 tokens. What is not read keeps its place behind them, as no part is below 0.
+# processor for each, of 47 tokens. Other candidates keep their places behind them, as no part is below 0.
 READ = 50
 
 
@@ -97,8 +97,8 @@ class QueryBuilder:
         query = Query(
             text,
             None,
-            {word: hashed(word, self.user_id) for word in words},
-            hashed(QUESTION, self.user_id),
+            {word: hash_term(word, self.user_id) for word in words},
+            hash_term(QUESTION_TERM, self.user_id),
             embedded_text=text,
             embedder=embedder,
             model=chunks.model_id(embedder),
@@ -167,7 +167,7 @@ def recall(builder: QueryBuilder, question: str, *, filters: Filters, limit: int
 
 
 def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
-    """Return hits for candidates, with their texts and sources; what is gone meanwhile is left out."""
+    """Return hits for candidates, with their texts and sources, without those that were removed meanwhile."""
     said = chunks.load_texts(scope, [one.chunk for one in chosen], as_of)
     return [make_hit(one, said[one.chunk.item_id]) for one in chosen if one.chunk.item_id in said]
 
@@ -203,12 +203,12 @@ def rank_candidates(
     """
     if version is None:  # nothing is stored of the user, or no longer
         scope.cache.forget(scope.user_id)
-        return NOTHING
+        return EMPTY_RANKING
     if version.chunks > scope.cache.max_chunks:
         return _rank_by_indexes(scope, query, version, filters, depth)
     index = chunks.read_index(scope, query.model, version.version)
     if index is None:
-        return NOTHING
+        return EMPTY_RANKING
     query = query.for_speakers(index.speakers_of_messages)
     tagged = None if filters.tags is None else chunks.items_with_tags(scope, filters.tags)
     return _rank_index(index, version, query, filters, depth, tagged)
@@ -235,7 +235,7 @@ def _rank_index(
 def _rank_by_indexes(scope: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int) -> Ranking:
     found = search_indexes(scope, query, version, filters, depth)
     if found is None:
-        return NOTHING
+        return EMPTY_RANKING
     again = query.for_speakers(scope.cache.add_speakers(scope.user_id, query.model, found.index.speakers_of_messages))
     if again is not query:  # it names a speaker who is found for the first time
         found = search_indexes(scope, again, version, filters, depth) or found
@@ -263,7 +263,7 @@ def search_indexes(
     count = max(PER_INDEX, depth // 2)
     numbers = _visible(scope, filters, best_by_words(matches, corpus), count)
     if query.vector is None:
-        keys = chunks.latest(scope, filters, LATEST)
+        keys = chunks.latest(scope, filters, NEWEST)
     else:
         keys = _nearest(scope, query.vector, query.model, filters, count)
     found = chunks.read_neighbourhood(scope, query.model, keys, numbers, filters.as_of)
@@ -271,7 +271,7 @@ def search_indexes(
 
 
 def _rank_found(found: IndexCandidates, query: Query, filters: Filters, depth: int) -> Ranking:
-    reach = 0 if filters.tags is not None else chunks.BESIDE  # neighbours' tags are not known
+    reach = 0 if filters.tags is not None else chunks.NEIGHBOURS_READ  # neighbours' tags are not known
     visible = np.flatnonzero(found.distances <= reach)
     if not filters.everything:
         visible = np.intersect1d(visible, found.index.filter(**filters.on_columns()))
@@ -309,7 +309,7 @@ def best_by_words(matches: Matches, corpus: Corpus) -> Rows:
     if not some:
         return np.empty(0, dtype=np.intp)
     added = [
-        idf(holding, corpus.chunks) * saturated(found.counts, found.lengths, corpus.mean_length, B)
+        idf(holding, corpus.chunks) * saturate(found.counts, found.lengths, corpus.mean_length, B)
         for holding, found in some
     ]
     scores = np.bincount(np.concatenate([found.numbers for _, found in some]), np.concatenate(added))
@@ -327,7 +327,7 @@ def rerank(reranker: Reranker, question: str, hits: Sequence[Hit]) -> list[Hit]:
     if not read:
         return []
     texts = [f"{hit.speaker}: {hit.text}" if hit.speaker else hit.text for hit in read]  # as they are embedded
-    scores = _checked(reranker, question, texts).tolist()
+    scores = _score_texts(reranker, question, texts).tolist()
     ours = [hit.score for hit in read]
     spread = float(max(ours) - min(ours)) or 1.0  # where we cannot tell them apart, it decides
     lowest, range_ = min(scores), max(scores) - min(scores) or 1.0
@@ -336,7 +336,7 @@ def rerank(reranker: Reranker, question: str, hits: Sequence[Hit]) -> list[Hit]:
     return [*sorted(reranked, key=lambda hit: -hit.score), *hits[READ:]]
 
 
-def _checked(reranker: Reranker, question: str, texts: Sequence[str]) -> Scores:
+def _score_texts(reranker: Reranker, question: str, texts: Sequence[str]) -> Scores:
     scores = np.asarray(reranker.scores(question, texts), dtype=np.float64)
     if scores.shape != (len(texts),) or not np.isfinite(scores).all():
         raise ProviderError(

@@ -29,12 +29,12 @@ Wanted = dict[str, Any]  # `with_chunks`: read items with their chunks; `model_i
 
 
 def freeze(scope: Transaction) -> None:
-    """Have all that is read from here on be of one moment; before anything is read."""
+    """Make all following reads see one moment; to be called before the first read."""
     scope.run(SQL["snapshot"])
 
 
 def owner(scope: Transaction) -> Owner | None:
-    """Return the user of the scope; None where nobody has made it."""
+    """Return the user of the scope; None if it does not exist."""
     return scope.one(SQL["owner"], Owner)
 
 
@@ -79,8 +79,8 @@ def _conversation_row(watermarks: dict[str, list[Any]], setting_changes: list[Js
 def _item(build: Any, row: dict[str, Any]) -> ItemRow:
     stored, sent = row.pop("chunks") or [], row.pop("vectors") or b""
     sources, history = row.pop("sources", []), row.pop("history", [])
-    embedded = sum(chunk[-1] for chunk in stored)
-    vectors = iter(np.frombuffer(sent, ">f4").reshape(embedded, -1)[:, 1:].astype(np.float32)) if embedded else iter(())
+    count = sum(chunk[-1] for chunk in stored)
+    vectors = iter(np.frombuffer(sent, ">f4").reshape(count, -1)[:, 1:].astype(np.float32)) if count else iter(())
     chunks = []
     for start, stop, conversation, recorded_at, has_vector in stored:
         vector = next(vectors) if has_vector else None
@@ -92,7 +92,7 @@ def _item(build: Any, row: dict[str, Any]) -> ItemRow:
 
 
 def add_user(scope: Transaction, name: str, settings: Json, created_at: datetime) -> None:
-    """Make a user, where it is not there."""
+    """Make a user, unless it exists."""
     scope.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
 
 
@@ -102,7 +102,7 @@ def add_conversation(
     watermarks: Mapping[str, tuple[int, str | None]],
     setting_changes: Iterable[Json],
 ) -> None:
-    """Make a conversation with its watermarks, those that are not given at 0, and what its settings were."""
+    """Make a conversation with its watermarks, by default 0, and its earlier settings."""
     place = {"conversation_id": conversation.id}
     scope.run(SQL["add_conversation"], **vars(conversation))
     marks = {deriver: watermarks.get(deriver, (0, None)) for deriver in DERIVERS}
@@ -111,27 +111,27 @@ def add_conversation(
     scope.run_many(messages.SQL["add_setting_change"], [place | change for change in setting_changes])
 
 
-def taken(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
+def taken_numbers(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
     """Return those of these numbers that messages of a conversation have."""
     return set(scope.column(SQL["taken"], conversation_id=conversation, seqs=list(seqs)))
 
 
-def embedded(scope: Transaction, conversation: UUID) -> int:
-    """Return up to which message a conversation is made into chunks; what is above that, the deriver will."""
+def last_with_chunks(scope: Transaction, conversation: UUID) -> int:
+    """Return up to which message a conversation has chunks; the deriver makes those of later ones."""
     return scope.value(SQL["embedded"], int, conversation_id=conversation) or 0
 
 
 def add_messages(scope: Transaction, new: Sequence[Message]) -> None:
-    """Store messages of one conversation under their numbers, which are free; nothing is pending by it yet."""
+    """Store messages of one conversation under their free numbers; they are not pending yet."""
     place, last = new[0].conversation_id, max(message.seq for message in new)
     first, tokens = min(message.seq for message in new), sum(message.tokens for message in new)
-    scope.happened(EventType.MESSAGE_ADDED, place, from_seq=first, to_seq=last, tokens=tokens)
+    scope.record_event(EventType.MESSAGE_ADDED, place, from_seq=first, to_seq=last, tokens=tokens)
     scope.run_many(messages.SQL["add_message"], [messages.row_of(message) for message in new])
     scope.run(SQL["reach"], id=place, last_seq=last)
 
 
-def pend(scope: Transaction) -> None:
-    """Have derivers take up what came in above the watermarks."""
+def make_pending(scope: Transaction) -> None:
+    """Make imported messages above the watermarks pending."""
     scope.run(SQL["pend"])
 
 

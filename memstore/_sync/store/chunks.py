@@ -21,12 +21,12 @@ from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import NewChunk
 from memstore.store.sql import statements
 from memstore.store.tokenize import hash_terms
-from memstore.store.user_index import OVERLAP, REACH, RECORD, ROLES, TIERS, Rows, UserIndex
+from memstore.store.user_index import NEIGHBOURS, OVERLAP, RECORD, ROLES, TIERS, Rows, UserIndex
 
 SQL = statements("chunks")
 EVERY_TIER = tuple(Tier)
 COLUMNS = tuple(field.name for field in fields(Chunk))  # `asdict` copies each value deeply: a third of storing a chunk
-BESIDE = REACH  # chunks on either side of one that may be found with it
+NEIGHBOURS_READ = NEIGHBOURS  # chunks on either side of one that may be found with it
 
 
 STATES = ACTIVE, BUILDING, RETIRED = "serving", "building", "retired"
@@ -43,7 +43,7 @@ class Model:
 
 
 def model_id(embedder: Embedder | None) -> UUID:
-    """Return the id under which the vectors of an embedder are kept, and what has none without one."""
+    """Return the id of an embedder's vectors; None without an embedder."""
     return ids.model_id(*(("none", 0) if embedder is None else (embedder.name, embedder.dimensions)))
 
 
@@ -56,12 +56,12 @@ def read_models(scope: Transaction) -> list[Model]:
 
 
 def active_model(known: Sequence[Model]) -> Model | None:
-    """Return the one that serves; None for a user who has no vectors yet."""
+    """Return the active one; None for a user without vectors."""
     return next((one for one in known if one.state == ACTIVE), None)
 
 
 def lock_user(scope: Transaction) -> None:
-    """Let no other writer of this user's chunks or facts in until the transaction ends."""
+    """Lock the user's chunks and facts against other writers until the transaction ends."""
     scope.run(SQL["lock"])
 
 
@@ -151,7 +151,7 @@ class IndexVersion:
 
 
 def index_version(model: UUID) -> Read[IndexVersion | None]:
-    """Return the read of the version of a user's chunks; None for a user of whom nothing is stored."""
+    """Return the read of the version of a user's chunks; None for a user without chunks."""
     return read_one(SQL["version"], IndexVersion, model_id=model)
 
 
@@ -186,14 +186,14 @@ def _read(scope: Transaction, model: UUID, kept: UserIndex | None) -> UserIndex 
 def read_neighbourhood(
     scope: Transaction, model: UUID, keys: Sequence[ChunkKey], numbers: Sequence[int], as_of: datetime | None = None
 ) -> tuple[UserIndex, Rows] | None:
-    """Return some chunks, by name or by number, with what stands beside them, as arrays; None where nothing is found.
+    """Return some chunks, by name or by number, with their neighbours, as arrays; None where nothing is found.
 
-    With it come how many steps each row is from the nearest chunk asked for. Rows up to `BESIDE` steps away have
-    all of their own neighbours in the arrays, the others not.
+    With it come how many steps each row is from the nearest chunk asked for. Rows up to `NEIGHBOURS_READ` steps away
+    have all of their own neighbours in the arrays, the others not.
     """
     names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk_index for key in keys]}
-    values = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES], "far": 2 * BESIDE}
-    rows = scope.binary(SQL["around"], model_id=model, as_of=as_of, **names, **values)
+    values = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES], "far": 2 * NEIGHBOURS_READ}
+    rows = scope.binary(SQL["neighbourhood"], model_id=model, as_of=as_of, **names, **values)
     if not rows or not rows[0][0]:
         return None
     _, newest, *sent, steps = rows[0]
@@ -203,14 +203,14 @@ def read_neighbourhood(
 def filter_chunks(
     scope: Transaction, filters: Filters, *, keys: Sequence[ChunkKey] = (), numbers: Sequence[int] = ()
 ) -> list[tuple[int, ChunkKey]]:
-    """Return number and name of those of some chunks, named or numbered, that a filter lets through; in any order."""
+    """Return number and name of those of some chunks, named or numbered, that pass a filter; in any order."""
     names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk_index for key in keys]}
     rows = scope.tuples(SQL["shown"], **names, numbers=list(numbers), **filters.values())
     return [(number, ChunkKey(item_id, index)) for number, item_id, index in rows]
 
 
 def nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int) -> dict[ChunkKey, float]:
-    """Return the cosines of the chunks nearest to a vector of length 1: exact, over all that the filter shows."""
+    """Return the cosines of the chunks nearest to a vector of length 1: exact, over all that pass the filter."""
     values = {"query": query, "model_id": model, "limit": limit}
     if filters.everything:
         rows = scope.tuples(SQL["nearest"], **values)
@@ -220,7 +220,7 @@ def nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, l
 
 
 def corpus_as_of(scope: Transaction, as_of: datetime) -> tuple[int, int]:
-    """Return how many chunks there were at a moment, and how long they were in all."""
+    """Return the number of chunks at a moment, and their length in all."""
     (row,) = scope.tuples(SQL["corpus_as_of"], as_of=as_of)
     return row[0], row[1]
 
@@ -262,17 +262,24 @@ class ItemText:
     is_outdated: bool = False
 
 
-SAID = {Tier.MESSAGES: SQL["messages_said"], Tier.SUMMARIES: SQL["summaries_said"], Tier.FACTS: SQL["facts_said"]}
-MARKED = SAID | {Tier.SUMMARIES: SQL["summaries_marked"]}
+TEXTS = {
+    Tier.MESSAGES: SQL["messages_said"],
+    Tier.SUMMARIES: SQL["summaries_said"],
+    Tier.FACTS: SQL["facts_said"],
+}
+TEXTS_WITH_OUTDATED = TEXTS | {Tier.SUMMARIES: SQL["summaries_marked"]}
 
 
 def read_texts(
-    found: Sequence[Chunk], as_of: datetime | None = None, *, marked: bool = False
+    found: Sequence[Chunk], as_of: datetime | None = None, *, mark_outdated: bool = False
 ) -> list[Read[list[ItemText]]]:
-    """Return reads of what the items of chunks say; outdated summaries are `marked` where that is asked for."""
+    """Return the reads of the texts of the items of chunks, without removed items and facts that were not active.
+
+    With `mark_outdated` summaries say whether a fact from their messages is superseded.
+    """
     return [
         read_all(statement, ItemText, item_ids=wanted, as_of=as_of)
-        for tier, statement in (MARKED if marked else SAID).items()
+        for tier, statement in (TEXTS_WITH_OUTDATED if mark_outdated else TEXTS).items()
         if (wanted := [one.item_id for one in found if one.tier == tier])
     ]
 

@@ -41,13 +41,13 @@ MOST_ROWS = 128  # of one INSERT: of more, the text grows and nothing is gained
 SECONDS_TO_REVIVE = 4.0  # without a connection, until an embedded server is looked after
 # A server that vanished without a word (its machine, the network) is noticed in a minute, not after the system's hours.
 ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
-CONNECTION: dict[str, Any] = {"application_name": "memstore", **ALIVE}  # unless the URL says otherwise
+CONNECTION_DEFAULTS: dict[str, Any] = {"application_name": "memstore", **ALIVE}  # unless the URL says otherwise
 SQL = statements("database")
 
 
 @dataclass(frozen=True, slots=True)
 class Read(Generic[T]):
-    """A statement that reads, and what its rows are to the caller; the user's id is added when it is sent."""
+    """A statement that reads, and the function that builds its result; the user's id is added when it is sent."""
 
     statement: LiteralString
     values: Mapping[str, Any]
@@ -79,8 +79,8 @@ class Transaction:
         self._outbox = outbox
         self.first: list[Any] = []  # the results of the reads that the transaction was opened with
 
-    def happened(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
-        """Say what happens here: it is kept in the outbox with this transaction."""
+    def record_event(self, kind: EventType, conversation_id: UUID | None = None, **body: Any) -> None:
+        """Record an event, which is stored in the outbox with this transaction."""
         self.events.append(Event(self.user_id, kind, conversation_id, body))
 
     def all(self, statement: LiteralString, build: Callable[..., T], **values: Any) -> list[T]:
@@ -209,7 +209,7 @@ class Transaction:
 
 
 def row_builder(model: type[M]) -> Callable[..., M]:
-    """Return what makes a model from all its columns, unchecked: in a fifth of `model_construct`'s time."""
+    """Return a function that builds a model of all its columns, unchecked, in a fifth of `model_construct`'s time."""
     names = set(model.model_fields)
 
     def build(**values: Any) -> M:
@@ -251,7 +251,7 @@ class Database:
         self._revive = revive
         self.cache = IndexCache(max_chunks, most_bytes)
         self._process = os.getpid()
-        self._checked_out: set[Connection[Any]] = set()  # what calls have of the pool
+        self._checked_out: set[Connection[Any]] = set()  # connections of the pool for calls
         self._forget_exit: Callable[[], None] = lambda: None
         self._pool = ConnectionPool(
             url,
@@ -263,12 +263,12 @@ class Database:
             # not become minutes more once it is back.
             reconnect_timeout=SECONDS_FOR_A_CONNECTION,
             # Custom plans only; fit for poolers. A transaction begins with the statement that confines it.
-            kwargs={"prepare_threshold": None, "autocommit": True, **CONNECTION, **conninfo_to_dict(url)},
+            kwargs={"prepare_threshold": None, "autocommit": True, **CONNECTION_DEFAULTS, **conninfo_to_dict(url)},
             configure=_configure,
         )
 
     def open(self) -> None:
-        """Connect, or raise what is wrong with the server."""
+        """Connect. Raises an error that says what is wrong with the server."""
         self.capabilities = capabilities(self.url)
         able = self.capabilities
         self._confinement = {"role": able.role or "", "schema": able.schema, "vectors": able.vectors}
@@ -302,7 +302,7 @@ class Database:
 
     @contextmanager
     def admin_transaction(self) -> Iterator[Transaction]:
-        """Open a transaction that sees who there is and what is pending, and nothing that was said."""
+        """Open a transaction that sees users and pending work, and no content."""
         with self._transaction(self._confining(SQL["operator"]), UUID(int=0)) as transaction:
             yield transaction
 
@@ -312,7 +312,7 @@ class Database:
 
     @contextmanager
     def owner_transaction(self) -> Iterator[Connection[Any]]:
-        """Open a transaction as the login itself, that sees what the operator sees: for what the app role may not."""
+        """Open a transaction as the login itself, with the operator's view: for what the app role may not do."""
         with self.raw_connection() as connection, connection.transaction():
             for setting in (SQL["path"], SQL["operator"]):  # each by itself, for Citus
                 connection.execute(setting, self._confinement)
@@ -320,11 +320,11 @@ class Database:
 
     @contextmanager
     def raw_connection(self) -> Iterator[Connection[Any]]:
-        """Open a connection as the login itself, in no transaction: for what cannot be done in one. It reads no rows.
+        """Open a connection as the login itself, for statements that cannot run in a transaction. It reads no rows.
 
         Behind a pooler each statement may reach another session, and a setting or a lock stays behind there. Statements
         are sent as text, in Postgres' simple protocol: after the other one a transaction keeps its last statement's
-        snapshot, and whoever builds an index waits for every one that is older.
+        snapshot, and building an index waits for every one that is older.
         """
         with translate_errors(self.url):
             with Connection.connect(

@@ -17,12 +17,12 @@ from memstore.store.sql import statements
 
 SQL = statements("documents")
 Distance = Literal["cosine", "l2", "inner_product"]
-DEEPEST = 2**31 - 1
+ANY_DEPTH = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a value must hold under a path: `operator` is eq, ne, gt, gte, lt or lte, `operand` is JSON."""
+    """A condition on the value under a path: `operator` is eq, ne, gt, gte, lt or lte, `operand` is JSON."""
 
     path: Sequence[str]
     operator: str
@@ -38,8 +38,8 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which documents: below a namespace, as the conditions have it, a page of them; those `expired` are left out."""
+class DocumentQuery:
+    """A page of the documents below a namespace that meet the conditions, without `expired` ones."""
 
     prefix: Sequence[str] = ()
     conditions: Sequence[Condition] = ()
@@ -55,7 +55,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class DocumentWrite:
     """A document to be stored, with the vectors of its texts by path."""
 
     namespace: Namespace
@@ -66,8 +66,8 @@ class Written:
     texts: dict[str, str] = field(default_factory=dict)  # that these are of, but for that of all of the value
 
 
-class Lacking(NamedTuple):
-    """A text of a document that an embedder has no vector of: None, and the value, where it is all of that."""
+class MissingVector(NamedTuple):
+    """A text of a document without a vector of an embedder; None for the whole value."""
 
     id: UUID
     path: str
@@ -75,8 +75,8 @@ class Lacking(NamedTuple):
     value: Json | None
 
 
-def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
-    """Store documents, each once, in place of those of their names; their vectors are of this model."""
+def put(scope: Transaction, new: Sequence[DocumentWrite], model: UUID) -> None:
+    """Store documents, replacing those of the same names; their vectors are of this model."""
     rows: list[dict[str, Any]] = []
     for one in new:
         id = ids.document_id(scope.user_id, one.namespace, one.key)
@@ -91,21 +91,21 @@ def put(scope: Transaction, new: Sequence[Written], model: UUID) -> None:
     scope.run_many(SQL["add_vector"], vectors)
 
 
-def lacking(scope: Transaction, model: UUID, *, limit: int) -> list[Lacking]:
-    """Return texts that the serving embedder has a vector of and this one has not."""
-    return scope.all(SQL["lacking"], Lacking, model_id=model, limit=limit)
+def lacking_texts(scope: Transaction, model: UUID, *, limit: int) -> list[MissingVector]:
+    """Return texts with a vector of the active embedder and none of this one."""
+    return scope.all(SQL["lacking"], MissingVector, model_id=model, limit=limit)
 
 
 def count_lacking(scope: Transaction, model: UUID) -> int:
-    """Return how many there are."""
+    """Return how many texts lack one."""
     return scope.value(SQL["count_lacking"], int, model_id=model) or 0
 
 
-def add_vectors(scope: Transaction, made: Sequence[tuple[Lacking, Vectors]], model: UUID) -> int:
-    """Store vectors of texts that stand there as they were read; return how many."""
+def add_vectors(scope: Transaction, made: Sequence[tuple[MissingVector, Vectors]], model: UUID) -> int:
+    """Store vectors of texts that are still as they were read; return how many."""
     ids = sorted({one.id for one, _ in made})
-    locked(scope, ids)  # nobody writes them meanwhile
-    there = {(one.id, one.path): one for one in scope.all(SQL["still_lacking"], Lacking, model_id=model, ids=ids)}
+    lock(scope, ids)  # nobody writes them meanwhile
+    there = {(one.id, one.path): one for one in scope.all(SQL["still_lacking"], MissingVector, model_id=model, ids=ids)}
     rows = [
         {"id": one.id, "path": one.path, "model_id": model, "embedding": vector, "text": one.text}
         for one, vector in made
@@ -126,19 +126,19 @@ def remove(scope: Transaction, ids: Sequence[UUID]) -> int:
 
 
 def expire(scope: Transaction) -> int:
-    """Remove the documents whose time is over; return how many."""
+    """Remove expired documents; return how many."""
     return scope.run(SQL["expire"])
 
 
 def refresh(scope: Transaction, found: Iterable[Document], *, expired: bool = False) -> None:
-    """Have documents that were read live on for as long as when they were written."""
+    """Renew the time to live of documents that were read."""
     living = [ids.document_id(scope.user_id, one.namespace, one.key) for one in found if one.expires_at is not None]
     if living:
         scope.run(SQL["refresh"], ids=living, expired=expired)
 
 
-def locked(scope: Transaction, ids: Sequence[UUID]) -> list[Document]:
-    """Return those of these documents that there are; nobody else changes them until the transaction ends."""
+def lock(scope: Transaction, ids: Sequence[UUID]) -> list[Document]:
+    """Return these documents, locked until the transaction ends; missing ones are left out."""
     return scope.all(SQL["lock"], _document, ids=list(ids))
 
 
@@ -147,12 +147,14 @@ def documents(scope: Transaction, ids: Sequence[UUID], *, expired: bool = False)
     return scope.all(SQL["documents"], _document, ids=list(ids), expired=expired)
 
 
-def latest(scope: Transaction, wanted: Wanted) -> list[Document]:
+def latest(scope: Transaction, wanted: DocumentQuery) -> list[Document]:
     """Return documents, the latest change first."""
     return scope.all(SQL["latest"], _document, **wanted.values)
 
 
-def nearest(scope: Transaction, wanted: Wanted, question: Vectors, model: UUID, distance: Distance) -> list[Document]:
+def nearest(
+    scope: Transaction, wanted: DocumentQuery, question: Vectors, model: UUID, distance: Distance
+) -> list[Document]:
     """Return documents that have vectors of this model, the nearest first; a document is as near as its nearest text.
 
     Scores: the cosine, the inner product, or the negative Euclidean distance.
@@ -166,7 +168,7 @@ def namespaces(
 ) -> list[Namespace]:
     """Return the namespaces that match, in order, cut to a depth."""
     asked = {"all": [asdict(match) for match in matches]}
-    page = {"depth": DEEPEST if depth is None else depth, "limit": limit, "offset": offset, "expired": expired}
+    page = {"depth": ANY_DEPTH if depth is None else depth, "limit": limit, "offset": offset, "expired": expired}
     return [tuple(labels) for labels in scope.column(SQL["namespaces"], matches=asked, **page)]
 
 

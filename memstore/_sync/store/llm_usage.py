@@ -36,8 +36,8 @@ def remove_invalid_responses(
     scope.run(SQL["remove_invalid_responses"], conversation_id=conversation, deriver=deriver, again=again)
 
 
-def answered(scope: Transaction, response: UUID) -> None:
-    """Take an invalid response away, if it is there: what it is about was answered."""
+def drop_answered(scope: Transaction, response: UUID) -> None:
+    """Remove an invalid response, if there is one: its messages were answered."""
     scope.run(SQL["answered"], id=response)
 
 
@@ -51,7 +51,7 @@ def total_usage(scope: Transaction) -> list[Usage]:
     return scope.all(SQL["total_usage"], Usage)
 
 
-def left(scope: Transaction, cap: int | None) -> int | None:
+def tokens_left(scope: Transaction, cap: int | None) -> int | None:
     """Return the tokens that today's calls (UTC) may still cost, all users together; in the operator's scope."""
     if cap is None:
         return None

@@ -19,7 +19,7 @@ SQL = statements("messages")
 MESSAGE, CONVERSATION = row_builder(Message), row_builder(Conversation)
 Statement: TypeAlias = tuple[LiteralString, Sequence[Mapping[str, Any]]]
 LAST = 2**62
-REACH = 200  # messages between a call of tools and the last of its results
+MAX_RESULT_DISTANCE = 200  # messages between a call of tools and the last of its results
 CLEARED = "cleared"  # the key in a conversation's settings of the mark that `clear` sets
 
 
@@ -74,7 +74,7 @@ def make_conversations(
 
 
 def describe(scope: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json) -> None:
-    """Set a conversation's title, channel and settings, those that are given; what settings were is kept."""
+    """Set a conversation's title, channel and settings, those that are given; earlier settings are logged."""
     lock(scope, conversation)
     was = settings_of(scope, conversation)
     if was | settings != was:
@@ -126,7 +126,7 @@ def conversations(
 
 
 def add(scope: Transaction, messages: Sequence[Message]) -> None:
-    """Store numbered messages, those of each conversation in order; tell the derivers, and whoever listens."""
+    """Store numbered messages, those of each conversation in order; raise watermarks, and notify listeners."""
     if not messages:
         return
     places: dict[UUID, list[Message]] = {}
@@ -134,7 +134,7 @@ def add(scope: Transaction, messages: Sequence[Message]) -> None:
         places.setdefault(message.conversation_id, []).append(message)
     for place, said in places.items():
         numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
-        scope.happened(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
+        scope.record_event(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
     new = (SQL["add_message"], [row_of(message) for message in messages])
     scope.run_together([new, _raise_watermarks(places)])
 
@@ -174,7 +174,7 @@ def messages(
     return scope.all(SQL["messages"], MESSAGE, **values, **lists, meta=meta, limit=limit)
 
 
-def numbered(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
+def by_seq(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
     """Return messages of a conversation by their numbers."""
     found = scope.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
     return {message.seq: message for message in found}
@@ -186,7 +186,7 @@ def whole(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) ->
     return scope.value(SQL["how_many"], int, **values) == to_seq - from_seq + 1
 
 
-def within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
+def last_within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
     """Return the last number of a stretch that is to have about so many tokens: a batch must fit into memory."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "tokens": tokens}
     return scope.value(SQL["within"], int, **values) or to_seq
@@ -227,7 +227,7 @@ def sayings(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | Non
 
     None for a result without its call.
     """
-    found = scope.all(SQL["sayings"], _saying, ids=list(ids), reach=REACH)
+    found = scope.all(SQL["sayings"], _saying, ids=list(ids), reach=MAX_RESULT_DISTANCE)
     return dict.fromkeys(ids) | dict(found)
 
 
@@ -242,7 +242,7 @@ def clear(scope: Transaction, conversation_id: UUID) -> None:
         describe(scope, conversation_id, None, None, {CLEARED: last_seq})
 
 
-def cleared(settings: Json) -> int:
+def cleared_seq(settings: Json) -> int:
     """Return the number of the last message before the stretch that these settings were kept in; 0 for none."""
     after: int = settings.get(CLEARED) or 0
     return after
@@ -254,16 +254,11 @@ def roles(scope: Transaction, conversation: UUID, after: int = 0) -> dict[str, t
     return {role: (messages, tokens) for role, messages, tokens in rows}
 
 
-def users(scope: Transaction, *, after: str = "", limit: int = 1000) -> list[tuple[UUID, str]]:
-    """Return ids and names of users whose name sorts after this one; only the operator sees more than one."""
-    return scope.tuples(SQL["users"], after=after, limit=limit)
-
-
 def everybody(database: Database, after: str = "") -> Iterator[tuple[UUID, str]]:
     """Return the ids and names of all users, sorted by name; no transaction is open in between."""
     while True:
         with database.admin_transaction() as scope:
-            page = users(scope, after=after)
+            page: list[tuple[UUID, str]] = scope.tuples(SQL["users"], after=after, limit=1000)
         for one in page:
             yield one
         if not page:

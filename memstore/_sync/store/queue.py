@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any, LiteralString, NamedTuple
 from uuid import UUID
@@ -30,18 +29,16 @@ from memstore.store.sql import statements
 
 SQL = statements("queue")
 QUEUE, TASK = "derive", "memstore.derive"  # as the statements say
-# What the scheduler found, what a backfill has. Facts that come next in line have one more: they would
+# Priorities of the scheduler's jobs and of a backfill's. Facts that come next in line have one more: they would
 # else make one step in each round of the queue.
 PRIORITY_SWEPT, PRIORITY_BACKFILL = 5, 0
 OPEN, FAILED = ("todo", "doing"), ("failed",)
 
 
-def defer(
-    database: Database, places: Sequence[ConversationKey], priority: int, *, scheduled_at: datetime | None = None
-) -> None:
-    """Add a job for each conversation, to be done from `scheduled_at` on."""
+def defer(database: Database, places: Sequence[ConversationKey], priority: int) -> None:
+    """Add a job for each conversation."""
     with database.owner_transaction() as connection:
-        _insert(connection, places, priority, scheduled_at)
+        _insert(connection, places, priority)
 
 
 def statuses(database: Database, conversations: Iterable[UUID]) -> dict[UUID, bool]:
@@ -89,17 +86,15 @@ def retry(database: Database, ids: Sequence[int] | None = None) -> int:
     with database.owner_transaction() as connection:
         cursor = connection.execute(SQL["take_failed"], {"ids": None if ids is None else list(ids)})
         places = [ConversationKey(*row) for row in cursor.fetchall()]
-        _insert(connection, places, PRIORITY_SWEPT, None)
+        _insert(connection, places, PRIORITY_SWEPT)
     return len(places)
 
 
-def _insert(
-    connection: Connection[Any], places: Sequence[ConversationKey], priority: int, scheduled_at: datetime | None
-) -> None:
+def _insert(connection: Connection[Any], places: Sequence[ConversationKey], priority: int) -> None:
     if places:
         users, conversations = [list(ids) for ids in zip(*places, strict=True)]
-        values = {"priority": priority, "scheduled_at": scheduled_at}
-        connection.execute(SQL["defer"], {"users": users, "conversations": conversations, **values})
+        values = {"users": users, "conversations": conversations, "priority": priority}
+        connection.execute(SQL["defer"], values)
 
 
 @contextmanager
@@ -139,7 +134,7 @@ class QueueState(NamedTuple):
 
 
 def prepare_queue(url: str) -> None:
-    """Make the queue's tables, or bring them to the library's version; what is current is left alone.
+    """Make the queue's tables, or bring them to the library's version; current ones are left alone.
 
     Raises `SchemaTooNew` where a newer memstore made them, `DatabaseError` where somebody else did or this login may
     not.

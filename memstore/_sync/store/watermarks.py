@@ -20,7 +20,7 @@ from memstore.store.sql import statements
 
 SQL = statements("watermarks")
 DERIVERS = ("chunks", "summaries", "facts")
-FIRST, LATEST = UUID(int=0), datetime.max.replace(tzinfo=UTC)
+LEAST_ID, END_OF_TIME = UUID(int=0), datetime.max.replace(tzinfo=UTC)
 W = TypeVar("W", bound=PendingWork)
 
 
@@ -32,7 +32,7 @@ class ConversationKey(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """What waits for a deriver: messages, in how many conversations, and in how many of them it went wrong so far."""
+    """Pending work of a deriver: messages, conversations, and how many of these have failed so far."""
 
     deriver: str
     messages: int
@@ -41,7 +41,7 @@ class Backlog(NamedTuple):
 
 
 class PendingMessages(NamedTuple):
-    """What waits for a deriver: conversations, messages, their tokens, and the segments that these are read in."""
+    """Pending work of a deriver: conversations, messages, their tokens, and the segments in which they are read."""
 
     deriver: str
     conversations: int
@@ -54,7 +54,8 @@ class PendingMessages(NamedTuple):
         return PendingMessages(self.deriver, *(a + b for a, b in zip(self[1:], other[1:], strict=True)))
 
 
-BEGINNING = ConversationKey(FIRST, FIRST)
+PAGE = 500  # conversations read at once
+BEGINNING = ConversationKey(LEAST_ID, LEAST_ID)
 
 
 def pending_work(
@@ -64,23 +65,22 @@ def pending_work(
     only: UUID | None,
     conversation: UUID | None = None,
     after: PendingWork | None = None,
-    limit: int = 500,
 ) -> list[PendingWork]:
     """Return conversations in which a deriver is behind, in the order of ids; those of one user with `only`."""
-    values = {"deriver": deriver, "only": only, "conversation_id": conversation, "limit": limit}
+    values = {"deriver": deriver, "only": only, "conversation_id": conversation, "limit": PAGE}
     return scope.all(SQL["pending"], PendingWork, **values, **_after(after))
 
 
 def in_order(scope: Transaction, works: Sequence[W]) -> list[W]:
-    """Return works of the user by when their next messages were said; what is made anew begins with its first one."""
+    """Return works of the user by the time of their next messages; stale ones begin with their first message."""
     done = [0 if isinstance(work, StaleWork) else work.done_seq for work in works]
     rows = scope.tuples(SQL["next_said"], conversations=[work.conversation_id for work in works], done=done)
     places = dict(rows)  # where all is erased there is none
-    return sorted(works, key=lambda work: places.get(work.conversation_id, LATEST))
+    return sorted(works, key=lambda work: places.get(work.conversation_id, END_OF_TIME))
 
 
 def lagging_work(scope: Transaction, user: UUID, conversation: UUID) -> list[LaggingWork]:
-    """Return what is pending in a conversation, in the order in which derivers work; in the operator's scope."""
+    """Return the pending work of a conversation, in the order of derivers; in the operator's scope."""
     found = scope.all(SQL["behind"], LaggingWork, user=user, conversation_id=conversation)
     return sorted(found, key=lambda one: DERIVERS.index(one.deriver))
 
@@ -96,15 +96,14 @@ def unfinished(
     *,
     unlike: Collection[UUID] = (),
     after: ConversationKey = BEGINNING,
-    limit: int = 500,
 ) -> list[ConversationKey]:
     """Return conversations in which a deriver may work, by id: of `backfill`, or with None of none in `unlike`."""
-    values = {"backfill": backfill, "open": list(unlike), "limit": limit}
+    values = {"backfill": backfill, "open": list(unlike), "limit": PAGE}
     return scope.all(SQL["unfinished"], ConversationKey, **values, **_after(after))
 
 
 def assign(scope: Transaction, backfill: UUID, derivers: Sequence[str], *, unlike: Collection[UUID]) -> int:
-    """Assign what is pending of the user, and of none of those, to a backfill; return of how many watermarks."""
+    """Assign the user's pending conversations, except those `unlike`, to a backfill; return how many watermarks."""
     return scope.run(SQL["assign"], backfill=backfill, derivers=list(derivers), unlike=list(unlike))
 
 
@@ -141,8 +140,8 @@ def advance(
 ) -> int:
     """Move the watermark from where it was read, or raise `ConcurrentUpdate`; note the recipe, None for several.
 
-    At `closes_at` the deriver will have something to do even if no message comes (None: it has not).
-    Gives the number of the last message by now: what is added later finds this deriver where it was moved to.
+    At `closes_at` the deriver will have something to do even if no message comes (None: it has not). Returns the number
+    of the last message by now: messages added later find the watermark where it was moved to.
     """
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver}
     values |= {"recipe": recipe, "closes_at": closes_at}

@@ -1,9 +1,9 @@
-"""The facts deriver: what speakers assert about themselves and their world, applied to what is known.
+"""The deriver of facts: statements of speakers about themselves and their world, reconciled with known facts.
 
-Instructions are never read, nor what a context had put into a message, nor what assistants and tools say unless the
-setting `fact_roles` names them. What is said by somebody who is not trusted alone is quarantined. What `reconcile`
-decides about a new fact is carried out here, and everything that is done to a fact is logged. Whichever conversation is
-derived first, the value that was said last is the active one.
+It never reads instructions or text that a context had put into a message, and reads assistants and tools only if the
+setting `fact_roles` names them. Facts by speakers who are not trusted alone are quarantined. `reconcile` decides about
+a new fact; this module carries that out, and logs every change of a fact. The value that was said last is active,
+whichever conversation is derived first.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from memstore.derive.chunks import add_fact_chunk, load_next_messages, restore_f
 from memstore.derive.dependencies import Dependencies, Producer
 from memstore.derive.facts.entities import related_subjects
 from memstore.derive.facts.guidelines import Guidelines
-from memstore.derive.facts.llm_extractor import CONTEXT, LLMExtractor
+from memstore.derive.facts.llm_extractor import CONTEXT_MESSAGES, LLMExtractor
 from memstore.derive.facts.normalization import adds_nothing, slot_of_fact
 from memstore.derive.facts.reconcile import (
     MODEL_RECIPE,
@@ -30,11 +30,11 @@ from memstore.derive.facts.reconcile import (
     reconcile,
     related_attributes,
 )
-from memstore.derive.facts.rule_extractor import BEFORE, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
+from memstore.derive.facts.rule_extractor import LOOKBACK, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact
 from memstore.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, tombstones, watermarks
 from memstore.store.database import Transaction
-from memstore.store.facts import Source, Taken
+from memstore.store.facts import Source, TakenSources
 from memstore.store.rows import PendingWork, StaleWork
 
 NEAREST = 3  # facts in other words that a new one is compared with
@@ -44,12 +44,12 @@ REFRESHED = ("type", "kind", "attribute", "value", "language", "confidence", "re
 class Redo(NamedTuple):
     """The sources that a redo took back, which are recorded as they were, and the recipes that are not made anew."""
 
-    taken: Taken
+    taken: TakenSources
     recipes: Collection[str]
 
 
 async def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None, redo: Redo | None = None) -> bool:
-    """Store a fact, or what it means for known ones; return whether it is new. The user is locked.
+    """Store a fact, or change known ones by it; return whether it is new. The user is locked.
 
     In a redo facts by other recipes take in no source for being alike: they wait to be made anew themselves.
     """
@@ -96,7 +96,7 @@ def _rename(one: KnownFact, alias: str, subject: str) -> KnownFact:
 async def _quarantine(scope: Transaction, new: ExtractedFact, known: Sequence[KnownFact]) -> bool:
     """Store a fact that waits, without a chunk; whether it is new.
 
-    It does nothing to what is known. Otherwise a page that repeats an old value could keep that alive.
+    Known facts stay as they are. Otherwise a page that repeats an old value could keep that alive.
     """
     twin = _same_statement(new, known)
     if twin is None:
@@ -107,13 +107,12 @@ async def _quarantine(scope: Transaction, new: ExtractedFact, known: Sequence[Kn
         return True
     if twin.fact.state == QUARANTINED:
         await facts.add_sources(scope, [Source(twin.fact.id, span) for span in new.spans])
-        await facts.said_at(scope, twin.fact.id, new.fact.occurred_at)
+        await facts.note_first_said(scope, twin.fact.id, new.fact.occurred_at)
         await _refresh(scope, new, twin)
     return False
 
 
 def _same_statement(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact | None:
-    """Return the same statement, or what somebody has made of it by hand."""
     exact = next((one for one in known if one.fact.id == new.fact.id), None)
     return exact or next((one for one in known if one.same_words), None)
 
@@ -121,8 +120,8 @@ def _same_statement(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact
 async def _reinforce(
     scope: Transaction, new: ExtractedFact, twin: KnownFact, others: Sequence[KnownFact], model: UUID | None
 ) -> None:
-    """Let a known fact be said again. What was true before may be true again: "I am back in Leeds"."""
-    await facts.said_at(scope, twin.fact.id, new.fact.occurred_at)
+    """Let a known fact be said again. A superseded one may become true again: "I am back in Leeds"."""
+    await facts.note_first_said(scope, twin.fact.id, new.fact.occurred_at)
     refreshed = await _refresh(scope, new, twin)
     if twin.fact.state == "superseded" and twin.by_hand != "edited":
         executed = {"new", "supersedes", "conflict"}
@@ -138,7 +137,7 @@ async def _reinforce(
 
 
 async def _refresh(scope: Transaction, new: ExtractedFact, twin: KnownFact) -> bool:
-    """Let the same statement be what this recipe makes of it, unless somebody has had a hand in it."""
+    """Update the same statement to this recipe's columns, unless a person has changed it."""
     same = twin.fact.id == new.fact.id
     if not same or twin.by_hand is not None or twin.fact.recipe in (HAND, new.fact.recipe):
         return False
@@ -237,7 +236,7 @@ async def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, m
         await fact_history.change(scope, fact, "confirmed", actor=actor, state="active", **columns)
         await facts.drop_sources(scope, fact.id)
         await facts.add_sources(scope, [Source(fact.id, span) for span in new.spans])
-        await facts.first_said(scope, [fact.id])
+        await facts.recompute_first_said(scope, [fact.id])
         await restore_fact_chunk(scope, new.fact, new.conversation_id, new.vector, model)
     elif fact.state != "active":
         await fact_history.change(scope, fact, "restored", actor=actor, state="active", valid_to=None)
@@ -256,7 +255,7 @@ async def _supersede(
 
 
 async def reapply(scope: Transaction, fact: FactColumns, *, actor: str) -> None:
-    """Let a fact that was restored end again where a later value of its slot is active."""
+    """End a restored fact again if a later value of its slot is active."""
     stored, successor = await facts.fact(scope, fact.id), await _find_successor(scope, fact)
     if stored is not None and stored.state == "active" and successor is not None:
         await _supersede(scope, stored, successor.id, successor.begins_at, actor)
@@ -298,7 +297,7 @@ async def reactivate_superseded(
 
 
 async def _restore_spared(scope: Transaction, new: ExtractedFact, *, actor: str) -> None:
-    """Restore what this fact had ended by a model's word, and ends no longer; what its slot ends is decided anew."""
+    """Restore facts that this one had ended by a model's word, and ends no longer. Its slot is decided anew."""
     for done in await fact_history.superseded_by(scope, new.fact.id):
         fact = await facts.fact(scope, done.fact_id) if done.actor.startswith(MODEL_RECIPE) else None
         if fact is None or fact.id in new.ends or fact.attribute == new.fact.attribute is not None:
@@ -308,8 +307,8 @@ async def _restore_spared(scope: Transaction, new: ExtractedFact, *, actor: str)
 
 
 async def supersede_again(scope: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
-    """Undo what the retraction of a fact had reactivated, of those facts that are still as it left them."""
-    for done in await fact_history.given_up(scope, fact_id, retracted_at):
+    """Undo the reactivations by a retraction, of facts that were not changed since."""
+    for done in await fact_history.reactivations(scope, fact_id, retracted_at):
         fact = await facts.fact(scope, done.fact_id)
         if fact is not None and fact_history.is_as_left(done, fact):
             columns, action = fact_history.before(done), fact_history.step_back(done)
@@ -331,11 +330,11 @@ class FactDeriver:
 
     name = "facts"
 
-    def __init__(self, resources: Dependencies) -> None:
-        self.dependencies = resources
-        model, settings = resources.facts_model, resources.settings
+    def __init__(self, dependencies: Dependencies) -> None:
+        self.dependencies = dependencies
+        model, settings = dependencies.facts_model, dependencies.settings
         self._store_level = settings.fact_instructions, settings.fact_types
-        self.producer: FactExtractor = RuleExtractor(resources) if model is None else LLMExtractor(resources, model)
+        self.producer: FactExtractor = LLMExtractor(dependencies, model) if model else RuleExtractor(dependencies)
 
     async def load(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
         """Return the next messages, and those just before them; for a model a segment, with what is known by then."""
@@ -347,7 +346,7 @@ class FactDeriver:
 
     async def _load_messages(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
         new = await load_next_messages(scope, work, limit)
-        count = CONTEXT if self.producer.uses_llm else BEFORE
+        count = CONTEXT_MESSAGES if self.producer.uses_llm else LOOKBACK
         before = await messages.newest(scope, work.conversation_id, limit=count, before=work.done_seq + 1)
         read, to_seq = new.messages, new.to_seq
         if self.producer.uses_llm:
@@ -359,7 +358,7 @@ class FactDeriver:
         return FactBatch(to_seq, [*reversed(before), *read], len(before), guidelines)
 
     async def _guidelines(self, scope: Transaction, conversation: UUID | None = None) -> list[Guidelines]:
-        """Return what is wanted in a conversation; by default in each of the user's, once."""
+        """Return the guidelines of a conversation; by default those of all the user's conversations, each once."""
         own = await messages.fact_settings(scope, conversation)
         return [Guidelines.of(self._store_level, row[:2], row[2:]) for row in own]
 
@@ -368,7 +367,7 @@ class FactDeriver:
         return {HAND, *map(self.producer.recipe_under, await self._guidelines(scope, conversation))}
 
     async def stale_work(self, scope: Transaction, recipe: str) -> list[StaleWork]:
-        """Return the conversations of the user whose facts are by another recipe than is theirs now."""
+        """Return the user's conversations whose facts are by an outdated recipe."""
         usual = self.producer.recipe_under(Guidelines.of(self._store_level))
         works = await watermarks.stale_work(scope, self.name, usual)
         return [work for work in works if work.recipe not in await self._recipes(scope, work.conversation_id)]
@@ -384,7 +383,7 @@ class FactDeriver:
     async def reload(
         self, scope: Transaction, work: PendingWork, limit: int, made: Sequence[ExtractedBatch]
     ) -> FactBatch:
-        """Return the next messages, as `load` does, and of what is known what others say and what was made so far."""
+        """Return the next messages, as `load` does, with facts of other conversations, and those made so far."""
         batch = await self._load_messages(scope, work, limit)
         if not self.producer.uses_llm or len(batch.messages) == batch.before:
             return batch
@@ -402,10 +401,10 @@ class FactDeriver:
     async def replace(
         self, scope: Transaction, conversation: UUID, made: Sequence[ExtractedBatch], recipe: str
     ) -> dict[str, int]:
-        """Put these facts in the place of all that the conversation said; what people did by hand stays.
+        """Replace all facts of the conversation by these; changes by hand stay.
 
-        Facts that come out again stay, with their sources and history: what was known before can still be seen. What a
-        fact that is gone had superseded is restored.
+        Facts that come out again stay, with their sources and history, so earlier states can still be seen. Facts that
+        a removed one had superseded are restored.
         """
         await chunks.lock_user(scope)
         sessions = [batch.llm_session for batch in made if batch.llm_session]

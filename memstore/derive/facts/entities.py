@@ -1,7 +1,7 @@
-"""Whom facts are about: who is the same, by name and by kinship. Pure.
+"""The subjects of facts: which names are one person or thing, by name and by kinship. Pure.
 
-"Lily" may be "Alice's daughter Lily", and "Momo" her cat. A bare name is somebody's kin only where one kin of that name
-is known: of a daughter and a friend called Lily neither is meant for sure. Whose kin have names that differ are two.
+"Lily" may be "Alice's daughter Lily", and "Momo" her cat. A bare name is a relative only if one relative of that name
+is known: with a daughter and a friend called Lily, neither is sure. Relatives with different names are two.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NO_NAMES = KIN | PARTNERS | {"the", "user", "assistant"}  # words of subjects by
 
 
 class RelatedSubjects(NamedTuple):
-    """Where else facts may stand that a new one has to do with: of these subjects, with this name in their text."""
+    """Where to look for other facts that concern a new one: those of these subjects, with this name in their text."""
 
     subjects: list[str]
     name: str
@@ -54,7 +54,7 @@ def related_subjects(fact: FactColumns, speaker: str) -> RelatedSubjects | None:
         return RelatedSubjects([name, *own, *_kin_of(speaker, KIN | PARTNERS, name)], name)
     if fact.subject != speaker:
         return None
-    pet = _called(fact.text) if (fact.attribute or "").startswith(_PETS) else None
+    pet = _find_called_name(fact.text) if (fact.attribute or "").startswith(_PETS) else None
     if pet is not None:
         return RelatedSubjects([pet, *_kin_of(speaker, KIN, pet)], pet)
     former = _former_partner(fact)
@@ -71,7 +71,7 @@ def same_subjects(fact: FactColumns, known: Iterable[FactColumns]) -> set[str]:
 
 
 def is_same_entity(known: FactColumns, fact: FactColumns, subjects: set[str]) -> bool:
-    """Whether a known fact is about whom a new one is about; `subjects` are its `same_subjects`."""
+    """Whether a known fact is about the subject of a new one; `subjects` are its `same_subjects`."""
     name, other = _name(fact), _name(known)
     if known.subject.casefold() == fact.subject.casefold():
         return name is None or other is None or name == other
@@ -81,11 +81,11 @@ def is_same_entity(known: FactColumns, fact: FactColumns, subjects: set[str]) ->
 def ends_relationship(later: FactColumns, earlier: FactColumns, known: Iterable[FactColumns]) -> bool:
     """Whether the later fact ends what another subject was: a husband by a divorce, a cat by its death.
 
-    A pet is not meant for sure where one of the kin among the `known` has its name.
+    It is not surely a pet if a relative among the `known` has its name.
     """
     if later.attribute == LIFE:
         name = _name(later)
-        if name is None or not (earlier.attribute or "").startswith(_PETS) or _called(earlier.text) != name:
+        if name is None or not (earlier.attribute or "").startswith(_PETS) or _find_called_name(earlier.text) != name:
             return False
         return not any(_kinship(one.subject) not in ("", *_ANIMALS) and _name(one) == name for one in known)
     owner, _, kinship = earlier.subject.rpartition("'s ")
@@ -96,8 +96,8 @@ def ends_relationship(later: FactColumns, earlier: FactColumns, known: Iterable[
 
 
 def is_another_pet(attribute: str, text: str, earlier: str) -> bool:
-    """Whether a pet of the kind that `attribute` tells has another name than the one in an earlier text."""
-    kind, name = attribute.rpartition("/")[2], _called(earlier)
+    """Whether a pet (its kind is in `attribute`) has another name than in an earlier text."""
+    kind, name = attribute.rpartition("/")[2], _find_called_name(earlier)
     match = re.search(rf"(?<!\w)(?i:{re.escape(kind)}) ({_NAME})(?!\w)", text)
     return name is not None and match is not None and match[1] != name
 
@@ -135,7 +135,7 @@ def _kin_of(speaker: str, kin: Iterable[str], name: str) -> list[str]:
 
 
 def _name(fact: FactColumns) -> str | None:
-    """Return the name of whom a fact is about, if that is no more than a name, or stands behind what they are."""
+    """Return the name of a fact's subject, if that is only a name, or a name behind what they are ("my sister Ana")."""
     kinship = _kinship(fact.subject)
     if not kinship:
         return fact.subject if re.fullmatch(_NAME, fact.subject) else None
@@ -152,7 +152,7 @@ def _partner_name(fact: FactColumns) -> str | None:
     return _find_name(fact.value, fact.text)
 
 
-def _called(text: str) -> str | None:
+def _find_called_name(text: str) -> str | None:
     match = re.search(rf"\b(?:called|named|is|heißt|namens) ({_NAME})(?!\w)", text)
     return match[1] if match else None
 
@@ -182,12 +182,12 @@ def name_user(subject: str, user: str) -> str:
 
 
 def owner_of(subject: str) -> str:
-    """Return whose kin or thing a subject is, or the subject, in small letters."""
+    """Return the owner of a subject ("Alice" of "Alice's cat"), or the subject, in small letters."""
     return subject.partition("'s ")[0].casefold()
 
 
 def may_mean(known: str, subject: str, text: str) -> bool:
-    """Whether what is said of a subject may be about a known one: of one owner, or named in it."""
+    """Whether a statement about a subject may be about a known one: of one owner, or named in it."""
     names = set(re.findall(r"[^\W\d_]{3,}", known.rpartition("'s ")[2].casefold())) - NO_NAMES
     return owner_of(known) == owner_of(subject) or any(
         re.search(rf"(?<!\w){re.escape(name)}s?(?!\w)", f"{subject} {text}", re.IGNORECASE) for name in names
@@ -195,13 +195,13 @@ def may_mean(known: str, subject: str, text: str) -> bool:
 
 
 def find_introduction(name: str, text: str) -> re.Match[str] | None:
-    """Return where somebody says that this is their name, which is the first group."""
+    """Return the match of "my name is …"; its first group is the name."""
     return re.search(_INTRODUCTION.format(re.escape(name)), text, re.IGNORECASE)
 
 
 # What is known of them
 
-NEAREST = 20  # known facts that a model is shown
+MAX_KNOWN_SHOWN = 20  # known facts that a model is shown
 SINGLE = frozenset(["residence", "employer", "job", "partner", "age"])  # attributes of one value at a time
 ALWAYS = frozenset(["answer_style", "diet", "allergy", "condition"])
 _CHANGING = SINGLE | ALWAYS | frozenset(["phone", "email", "address", "school", "plan", "task", "decision"])
@@ -212,7 +212,7 @@ def choose_known(
 ) -> list[RememberedFact]:
     """Return the known facts that a segment has most to do with, the nearest first.
 
-    What always holds comes first, and what may change of people who are named; then what is nearest in meaning.
+    Lasting facts come first, and changeable ones about people who are named; then those nearest in meaning.
     """
     said = " ".join(texts).casefold()
     asked = [vector / (np.linalg.norm(vector) or 1) for vector in vectors if vector is not None]
@@ -231,4 +231,4 @@ def choose_known(
             + 0.15 * (root in _CHANGING or root in ("medication", "appointment", "pet"))
         )
 
-    return sorted(known, key=lambda one: (-weigh(one), one.fact.id))[:NEAREST]
+    return sorted(known, key=lambda one: (-weigh(one), one.fact.id))[:MAX_KNOWN_SHOWN]

@@ -1,8 +1,8 @@
 """Whether what a chat model says is grounded in the messages that it cites. Pure.
 
-A model may invent a fact; it cannot invent its source. Each quote must stand in a message, but for the slips of one who
-copies: quotation marks, dashes, case, punctuation, a corrected typing error, a left out middle, a wrong number of the
-message. Then the sentence is compared with its quotes: what is surely wrong is refused, what may be wrong is doubted.
+A model may invent a fact; it cannot invent its source. Each quote must stand in a message, but for slips of copying:
+quotation marks, dashes, case, punctuation, a corrected typing error, a left out middle, a wrong number of the message.
+Then the sentence is compared with its quotes: surely wrong ones are refused, possibly wrong ones are doubted.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from memstore.derive.rules.pack import LANGUAGES, language
 from memstore.derive.rules.slots import FORMER
 from memstore.models import FactColumns
 
-ALIKE = 0.9  # of the letters of a quote, where it was not copied to the letter
-LONGEST = 2000  # characters of a quote; twelve words are asked for
+MIN_QUOTE_LIKENESS = 0.9  # of the letters of a quote, where it was not copied to the letter
+MAX_QUOTE_LENGTH = 2000  # characters of a quote; twelve words are asked for
 LONGEST_ALIKE = 300  # letters of one that is looked for with another letter in it
 MOST_COMPARED = 50  # places that are compared letter by letter
 MIN_WORDS = 3  # of a quote that is looked for in other messages than its own, or with another letter in it
@@ -47,7 +47,6 @@ _PRONOUNS = _THIRD | word_set(
     "i i'm i've my we we're our they their you your it its his her hers ich mein meine wir unser unsere ihr ihre sein"
     " seine du dein deine es je j'ai mon ma mes nous notre ils elles leur son sa yo mi nosotros su sus ellos ellas"
 )
-_CONTRACTED = re.compile(rf"n[{_APOSTROPHES}]t$|^cannot$")
 _IDLE_DENIAL = re.compile(
     r"\b(?:not (?:only|just|to mention)|nicht (?:nur|bloß)|(?:do not|don['’]t|nicht) (?:forget|worry|vergessen)"
     r"|no (?:problem|worries|doubt|thanks)|why not|can['’]t wait|keine sorge|pas seulement|no solo)\b",
@@ -94,7 +93,7 @@ _PART_OF_HOUR = re.compile(r"\b(?:half|quarter|halb|(?:drei)?viertel|y media|y c
 
 
 class Token(NamedTuple):
-    """A word of a text as quotes are compared, and where it stands."""
+    """A word of a text in the form in which quotes are compared, and its place."""
 
     key: str
     start: int
@@ -116,7 +115,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What speaks against a fact: one that `is_refused` is not stored, any other waits to be confirmed."""
+    """A doubt about a fact: if it `is_refused` it is not stored, else it waits to be confirmed."""
 
     why: str
     is_refused: bool = False
@@ -145,7 +144,7 @@ def find_quote(text: str, quote: str, speaker: str = "") -> tuple[int, int] | No
     The words must be whole: "ate" is not said in "I hate it". In scripts that hardly part their words any place will
     do. One that was not copied to the letter must agree in its numbers and denials.
     """
-    if len(quote) > LONGEST or not any(
+    if len(quote) > MAX_QUOTE_LENGTH or not any(
         each.isalnum() or category(each) == "So" for each in quote
     ):  # a word or an emoji
         return None
@@ -165,7 +164,6 @@ def find_quote(text: str, quote: str, speaker: str = "") -> tuple[int, int] | No
 
 
 def _is_joined(pair: str) -> bool:
-    """Whether two neighbours are of one word."""
     return len(pair) == 2 and all(each.isdigit() or each.lower() != each.upper() for each in pair)
 
 
@@ -197,8 +195,8 @@ def _find_nearly(words: Sequence[Token], wanted: Sequence[str]) -> tuple[int, in
         return None
     left = MOST_COMPARED
     matcher = SequenceMatcher(None, "", " ".join(wanted), autojunk=False)
-    fixed = _fixed(wanted)
-    best, place = ALIKE, None
+    fixed = _exact_parts(wanted)
+    best, place = MIN_QUOTE_LIKENESS, None
     for size in range(len(wanted) - 1, len(wanted) + 2):
         for at in range(len(words) - size + 1):
             window = words[at : at + size]
@@ -209,13 +207,13 @@ def _find_nearly(words: Sequence[Token], wanted: Sequence[str]) -> tuple[int, in
                 return place
             if (ratio := matcher.ratio()) < best:
                 continue
-            if _fixed([token.key for token in window]) == fixed and (ratio > best or place is None):
+            if _exact_parts([token.key for token in window]) == fixed and (ratio > best or place is None):
                 best, place = ratio, (window[0].start, window[-1].stop)
     return place
 
 
-def _fixed(keys: Sequence[str]) -> list[str]:
-    """Return what no typing error is: the numbers, and how often something is denied."""
+def _exact_parts(keys: Sequence[str]) -> list[str]:
+    """Return the parts that no typing error explains: numbers, and how often something is denied."""
     denied = sum(is_denied(key) or key.endswith("nt") for key in keys)
     return [*(key for key in keys if key[0].isdigit()), f"denied {denied}"]
 
@@ -233,7 +231,7 @@ def find_doubt(
     *,
     has_slot: bool,
 ) -> Doubt | None:
-    """Return what speaks against a fact with these sources; None where nothing does.
+    """Return the doubt about a fact with these sources; None without one.
 
     `background` is what the model has read besides the messages `shown`, `trusted` whose words carry a fact.
     """
@@ -262,7 +260,6 @@ def find_doubt(
 
 
 def _numbers(text: str) -> set[str]:
-    """Return the numbers of a text, in digits alone."""
     keys = [token.key for token in _tokens(text)]
     found = {_NUMBER_WORDS.get(key, key.lstrip("0") or "0") for key in keys if key[0].isdigit() or key in _NUMBER_WORDS}
     values = [int(_NUMBER_WORDS.get(key, 0)) for key in keys if key not in ("y", "et", "and", "und")]
@@ -298,13 +295,13 @@ def _find_strange_number(text: str, said: Collection[str]) -> str | None:
 def find_basis(
     text: str, subject: str, spans: Sequence[Span], shown: Sequence[Passage], trusted: Collection[str]
 ) -> str:
-    """Return what carries a fact: the messages of those who are trusted, and questions to which they say yes."""
+    """Return the basis of a fact: messages of trusted speakers, and questions to which they say yes."""
     own = list(dict.fromkeys(span.passage for span in spans if span.passage.role in trusted))
     return "\n".join(each for one in own for each in (one.text, _find_answered(one, text, subject, shown)))
 
 
 def _find_answered(passage: Passage, text: str, subject: str, shown: Sequence[Passage]) -> str:
-    """Return the question before a message that says yes to it, where that carries a fact; else nothing."""
+    """Return the question before a message that says yes to it, if that can be the basis of a fact; else nothing."""
     place = next((place for place, each in enumerate(shown) if each is passage), 0)
     if not place or not _YES.match(passage.text) or is_denied(passage.text):
         return ""
@@ -337,7 +334,7 @@ def shares_word(text: str, quote: str, subject: str) -> bool:
 
 
 def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], trusted: Collection[str]) -> bool:
-    """Whether a message says again what is known: it could be a source of that, and has no other number."""
+    """Whether a message repeats a known fact: it could be a source of it, and has no other number."""
     others = any(each.isdigit() for each in text) and _find_strange_number(_DATE.sub(" ", span.text), _numbers(text))
     if others or span.passage.role not in trusted:
         return False
@@ -346,7 +343,7 @@ def is_repeated(text: str, subject: str, span: Span, shown: Sequence[Passage], t
 
 
 def names_time(basis: str) -> bool:
-    """Whether what carries a fact names a time, or how long something takes."""
+    """Whether the basis of a fact names a time or a duration."""
     return _TIME.search(basis) is not None
 
 
@@ -360,24 +357,24 @@ _TIME = re.compile(
 def may_end(
     known: FactColumns, subject: str, attribute: str | None, text: str, spans: Sequence[Span], basis: str
 ) -> bool:
-    """Whether what is said speaks of what it is to end: of its slot, in its words, or as a denial of it.
+    """Whether a statement concerns the fact that it is to end: by its slot, its words, or a denial of it.
 
-    What keeps somebody from harm ends by two of these, and by a denial only where the `basis` denies, not the model
-    alone. `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted.
+    A fact that protects somebody ends by two of these, and by a denial only if the `basis` denies, not the model alone.
+    `attribute` is the slot of what is said, in `text` and the `spans` of those who are trusted.
     """
     old, now = (known.attribute or "").removeprefix(FORMER), (attribute or "").removeprefix(FORMER)
     root, _, key = old.partition("/")
     words = " ".join([text, *(span.text for span in spans)])
-    told = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
+    stated = {word for word in content_words(_DATE.sub(" ", words)) if not word[0].isdigit()}
     is_ended, guards = _is_negative(text), known.type == "constraint" or root in _GUARDS
     is_same = old not in _VAGUE and (f"{old}/".startswith(f"{now}/") or f"{now}/".startswith(f"{old}/"))
-    is_same = is_same or (is_ended and now in _UNTOLD and any(_is_akin(root, word) for word in told))
+    is_same = is_same or (is_ended and now in _UNTOLD and any(_is_akin(root, word) for word in stated))
     # Another's name says enough to end what they plan, or what is known of them: "Inès and I broke up".
     by_name = not guards and (known.subject != subject or known.type in ("goal", "plan"))
     idle = {*_IDLE, NOT, *content_words(subject.partition("'s ")[0] if by_name else f"{known.subject} {subject}")}
     own = key if guards and key else f"{known.subject} {_DATE.sub(' ', known.text)} {known.value}"
     own_words = {word for word in content_words(own) if not (word[0].isdigit() or _is_akin(word, root))}
-    is_named = any(_is_akin(_plain(word), other) for word in own_words - idle for other in told - idle)
+    is_named = any(_is_akin(_plain(word), other) for word in own_words - idle for other in stated - idle)
     if guards:
         return is_same + is_named + (is_ended and _is_negative(basis)) > 1
     return is_same or is_named or (is_ended and old in _UNTOLD)
@@ -408,17 +405,17 @@ def _denies(quote: str, text: str, subject: str) -> bool:
     for clause in _CLAUSE.split(_IDLE_DENIAL.sub(" ", quote)):
         words = content_words(clause)
         if words[-1:] == (NOT,):
-            told = {word for word in words[:-1] if word not in _HOLLOW and word not in own}
-            if told and {word for word in said if any(_is_akin(_plain(word), each) for each in told)}:
-                # "No nuts, I'm allergic": what the text says beside it is in the quote as well.
-                rest = {word for word in content_words(quote) if word != NOT} - told
+            denied = {word for word in words[:-1] if word not in _HOLLOW and word not in own}
+            if denied and {word for word in said if any(_is_akin(_plain(word), each) for each in denied)}:
+                # "No nuts, I'm allergic": the quote has the rest of the text as well.
+                rest = {word for word in content_words(quote) if word != NOT} - denied
                 if not {word for word in said if any(_is_akin(_plain(word), each) for each in rest)}:
                     return True
     return False
 
 
 def _is_about_another(span: Span, text: str, subject: str, shown: Sequence[Passage]) -> bool:
-    """Whether a quote speaks of somebody else: another speaker of themselves, or the speaker of another person."""
+    """Whether a quote is about somebody else: another speaker, or another person."""
     words = [token.key for token in _tokens(span.text)]
     speaker, about = span.passage.speaker.casefold(), subject.casefold()
     speaks_of_self = any(word in _FIRST_KEYS for word in words)

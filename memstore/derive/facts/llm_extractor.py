@@ -1,8 +1,8 @@
-"""Facts by a chat model: a segment of a conversation at a time, shown with what is known and what was said before it.
+"""Facts by a chat model: it reads a segment of a conversation with known facts and the messages before it.
 
-The model says what is new, what is said again, and which known facts end. What `grounding` refuses is kept with its
-reason where answers are that cannot be used. A segment whose answer is of no use is asked about in halves; what cannot
-be used in the end is recorded, and asked again by `--redo`.
+The model names new facts, known facts that are said again, and known facts that end. Facts that `grounding` refuses are
+kept with the reason, as invalid responses are. A segment whose answer cannot be used is asked about in halves; if that
+fails too, the answer is recorded, and `--redo` asks again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel
 from memstore.derive import llm
 from memstore.derive.dependencies import Dependencies
 from memstore.derive.facts.entities import (
-    NEAREST,
+    MAX_KNOWN_SHOWN,
     SINGLE,
     THE_USER,
     choose_known,
@@ -43,7 +43,7 @@ from memstore.derive.facts.grounding import (
 from memstore.derive.facts.guidelines import NO_GUIDELINES, Guidelines, add_types, mark_recipe
 from memstore.derive.facts.normalization import is_denied, parse_slot
 from memstore.derive.facts.rule_extractor import (
-    CONFIDENCE,
+    RULE_CONFIDENCE,
     UNTRUSTED,
     ExtractedBatch,
     ExtractedFact,
@@ -61,12 +61,17 @@ from memstore.providers import ChatMessage, ChatModel, Vectors
 from memstore.text import blank_fenced_blocks, json_line
 
 MOST_MESSAGES = 64  # of a segment
-CONTEXT, CONTEXT_TIME = 6, timedelta(days=1)  # messages before it that are shown, and how old they may be
-VERSION = 3
+CONTEXT_MESSAGES, CONTEXT_TIME = 6, timedelta(days=1)  # messages before it that are shown, and how old they may be
+RECIPE_VERSION = 3
 MAX_TOKENS = 1400  # of an answer: the fifteen facts that the prompt allows, of 60 to 90 tokens each
 MAX_PARTS = 6  # answers about one segment, where each was cut
 MOST_FACTS, MOST_SOURCES = 15, 8  # of an answer, as the prompt says, and of a fact: the user is locked meanwhile
-LONGEST = {"text": 600, "subject": 300, "attribute": 300, "value": 600}  # characters, for an index of 2,700 bytes
+MAX_LENGTHS = {
+    "text": 600,
+    "subject": 300,
+    "attribute": 300,
+    "value": 600,
+}  # characters, for an index of 2,700 bytes
 SHOWN = 300  # characters of a known fact, and of a message before
 
 _SPACES = re.compile(r"[\s\0]+")  # NUL as well: Postgres cannot keep it
@@ -88,7 +93,7 @@ class _Repeat(_Quote):
 
 
 class _Fact(BaseModel):
-    """A fact as the model writes it: first the words, then what follows from them."""
+    """A fact as the model writes it: first the words, then the columns that follow from them."""
 
     sources: list[_Quote]
     text: Annotated[str, AfterValidator(_not_blank)]
@@ -108,7 +113,7 @@ class _Facts(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ModelFact:
-    """A fact as a model found it: where it is said, which known facts it ends, and whether it waits to be confirmed."""
+    """A fact of a model, with its sources, the known facts that it ends, and whether it waits to be confirmed."""
 
     draft: FactDraft
     attribute: str | None
@@ -120,7 +125,7 @@ class ModelFact:
 
 @dataclass(slots=True)
 class Findings:
-    """What a model has found in a segment: facts, known ones that are said again, and what of it is not believed."""
+    """A model's findings in a segment: facts, known facts that are said again, and those that are not believed."""
 
     facts: list[ModelFact] = field(default_factory=list)
     repeats: list[tuple[RememberedFact, Span]] = field(default_factory=list)
@@ -131,12 +136,12 @@ class Findings:
 
 def recipe(model: ChatModel) -> str:
     """Return the recipe of this model's facts. Raises `ModelUnavailable` where its server is away."""
-    return llm.make_recipe("llm-facts", VERSION, model, llm.load_prompt("facts"))
+    return llm.make_recipe("llm-facts", RECIPE_VERSION, model, llm.load_prompt("facts"))
 
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A segment to be asked about: the messages, those before it, what is known, the user's name, and what is wanted.
+    """A segment to be asked about: its messages, those before it, known facts, the user's name, and guidelines.
 
     `known` begins with what matters most. `trusted` are the roles that facts are taken from. Users and assistants are
     always shown; system prompts and the output of tools are kept from the model otherwise.
@@ -171,7 +176,7 @@ class Inquiry:
         return findings
 
     def _fit(self, system: str, model: ChatModel) -> Inquiry:
-        """Return the inquiry with less around the segment, where that would take more than half of the window."""
+        """Return the inquiry with fewer facts and earlier messages, if they would take more than half of the window."""
         own = self
         while own.known or own.before:
             chat = llm.make_chat(system, [], background=own._background())
@@ -233,17 +238,17 @@ class Inquiry:
         self._introduce(answer, shown, findings)
         user = self.user or findings.user
         ended = {k for fact in answer.facts for k in fact.ends}
-        for repeat in answer.repeats[:NEAREST]:
+        for repeat in answer.repeats[:MAX_KNOWN_SHOWN]:
             one = None if repeat.k in ended else known.get(repeat.k)
             span = find_source(shown, repeat.message, repeat.quote)
             if one and span and is_repeated(one.fact.text, name_user(one.fact.subject, user), span, talk, self.trusted):
                 findings.repeats.append((one, span))
             else:
                 findings.refusals.append(("nothing repeats it", repeat))
-        more = (*answer.facts[MOST_FACTS:], *answer.repeats[NEAREST:])
+        more = (*answer.facts[MOST_FACTS:], *answer.repeats[MAX_KNOWN_SHOWN:])
         findings.refusals += [(f"an answer has no more than {MOST_FACTS} facts", each) for each in more]
         for fact in answer.facts[:MOST_FACTS]:
-            if any(len(getattr(fact, name) or "") > most for name, most in LONGEST.items()):
+            if any(len(getattr(fact, name) or "") > most for name, most in MAX_LENGTHS.items()):
                 findings.refusals.append(("it is too long", fact))
                 continue
             found = [find_source(shown, each.message, each.quote) for each in fact.sources[:MOST_SOURCES]]
@@ -271,7 +276,7 @@ class Inquiry:
             findings.facts.append(ModelFact(draft, attribute, value, spans, tuple(ends), doubt is not None))
 
     def _introduce(self, answer: _Facts, shown: Sequence[Passage], findings: Findings) -> None:
-        """Note the name of a user who has none, where the model calls somebody so who says that it is theirs."""
+        """Record the name of a user who has none, if the model uses a name that the user has given as theirs."""
         unnamed = () if self.user or findings.user else answer.facts[:MOST_FACTS]
         for name in dict.fromkeys(owner_of(fact.subject) for fact in unnamed):
             for passage in shown:
@@ -287,7 +292,7 @@ class Inquiry:
     def _may_end(
         self, one: RememberedFact, new: FactDraft, slot: str | None, spans: Sequence[Span], user: str, basis: str
     ) -> bool:
-        """Whether a fact may end a known one: said earlier, not of another speaker, and what this one speaks of."""
+        """Whether a fact may end a known one: it was said earlier, not by another speaker, and concerns the same."""
         known = one.fact.model_copy(update={"subject": name_user(one.fact.subject, user)})
         own = [span for span in spans if span.passage.role in self.trusted]
         speakers = {span.passage.speaker.casefold() for span in own}
@@ -308,14 +313,14 @@ def _ask_rest(chat: Sequence[ChatMessage], answer: _Facts) -> list[ChatMessage]:
 def _draft(fact: _Fact, subject: str, said: datetime) -> FactDraft:
     begins, ends = llm.read_day(fact.valid_from, said), llm.read_day(fact.valid_to, said)
     ends = ends if ends and not (begins and ends <= begins) else None
-    columns = (_tidy(fact.text), fact.type, kind_of(fact.type), subject, CONFIDENCE, language_of(fact.text))
+    columns = (_tidy(fact.text), fact.type, kind_of(fact.type), subject, RULE_CONFIDENCE, language_of(fact.text))
     return FactDraft(*columns, 0, 0, begins, ends, slot_of(fact, subject))
 
 
 def slot_of(fact: _Fact, subject: str) -> Slot | None:
     """Return the slot that the rules read in a fact's sentence, so that it meets theirs; else the model's own.
 
-    Where the rules read no more than yes or no, such as that somebody takes a medicine, the model's value says more.
+    If the rules read only yes or no, such as that somebody takes a medicine, the model's value says more.
     """
     read = parse_slot(fact.text, subject, language_of(fact.text))
     attribute, value = _attribute(fact.attribute), _tidy(fact.value or "")
@@ -345,9 +350,9 @@ class LLMExtractor:
     batch_size = MOST_MESSAGES
     uses_llm = True
 
-    def __init__(self, resources: Dependencies, model: ChatModel) -> None:
-        self.resources, self.model = resources, model
-        self.trust = TrustPolicy.of(resources.settings)
+    def __init__(self, dependencies: Dependencies, model: ChatModel) -> None:
+        self.dependencies, self.model = dependencies, model
+        self.trust = TrustPolicy.of(dependencies.settings)
 
     @property
     def recipe(self) -> str:
@@ -355,7 +360,7 @@ class LLMExtractor:
         return self.trust.recipe(recipe(self.model))
 
     def recipe_under(self, guidelines: Guidelines) -> str:
-        """Return the recipe with what the model is told of them."""
+        """Return the recipe with the hash of the guidelines."""
         return mark_recipe(self.recipe, guidelines.prompt)
 
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
@@ -363,7 +368,7 @@ class LLMExtractor:
         return [self._extract(batch, self.recipe_under(batch.guidelines)) for batch in batches]
 
     def _extract(self, batch: FactBatch, recipe: str) -> ExtractedBatch:
-        session = self.resources.start_session(self.model, "facts")
+        session = self.dependencies.start_session(self.model, "facts")
         try:
             return self._ask(batch, recipe, session)
         except Exception as error:  # whatever it is goes on, with the calls that were paid for
@@ -378,16 +383,16 @@ class LLMExtractor:
         texts = [each.text for each in segment if each.role in self.trust.roles and each.text and each.text.strip()]
         if not texts:
             return ExtractedBatch(batch.to_seq, recipe, [], session)
-        known = choose_known(batch.known, texts, self.resources.embed(texts) if batch.known else ())
+        known = choose_known(batch.known, texts, self.dependencies.embed(texts) if batch.known else ())
         user = find_user_name(read, batch.known)
         request = LLMRequest(segment[0].conversation_id, "facts", segment[0].seq, segment[-1].seq, recipe)
         findings = Inquiry(segment, before, known, user, self.trust.roles, batch.guidelines).run(session, request)
         invalid = len(session.invalid_responses)
         if findings.refusals:
             whys = [why for why, _ in findings.refusals]
-            told = "; ".join(f"{whys.count(why)} because {why}" for why in dict.fromkeys(whys))
+            reasons = "; ".join(f"{whys.count(why)} because {why}" for why in dict.fromkeys(whys))
             said = "[" + ",".join(each.model_dump_json(exclude_defaults=True) for _, each in findings.refusals) + "]"
-            session.reject(replace(request, part="refused"), f"Not believed: {told}.", said)
+            session.reject(replace(request, part="refused"), f"Not believed: {reasons}.", said)
         facts = list(self._facts(findings, {each.id: each for each in segment}, recipe, user or findings.user))
         to_seq = batch.to_seq if findings.read_to is None else findings.read_to
         return ExtractedBatch(to_seq, recipe, facts, session, invalid, len(findings.refusals))
@@ -397,11 +402,11 @@ class LLMExtractor:
     ) -> Iterator[ExtractedFact]:
         """Return each fact once for each message that says it: the first makes it, the others are further sources.
 
-        Where a trusted one says it, it is active, and rests on no paste.
+        If a trusted message says it, it is active, and pastes are no sources of it.
         """
         for known, span in findings.repeats:
-            yield self._said_again(known.fact, span, messages[span.passage.item_id], known.vector)
-        vectors = self.resources.embed([found.draft.text for found in findings.facts])
+            yield self._repeat_known(known.fact, span, messages[span.passage.item_id], known.vector)
+        vectors = self.dependencies.embed([found.draft.text for found in findings.facts])
         for found, vector in zip(findings.facts, vectors, strict=True):
             made = [
                 to_fact(_at(found.draft, span), messages[span.passage.item_id], vector, recipe, self.trust)
@@ -419,7 +424,7 @@ class LLMExtractor:
                     one.fact.attribute, one.fact.value = found.attribute, found.value
                 yield _with_user(one, user, found.ends)
 
-    def _said_again(self, fact: FactColumns, span: Span, message: Message, vector: Vectors | None) -> ExtractedFact:
+    def _repeat_known(self, fact: FactColumns, span: Span, message: Message, vector: Vectors | None) -> ExtractedFact:
         """Return a known fact as a message says it again."""
         columns = (fact.text, fact.type, fact.kind, fact.subject, fact.confidence, fact.language, 0, 0)
         again = to_fact(_at(FactDraft(*columns), span), message, vector, fact.recipe, self.trust)

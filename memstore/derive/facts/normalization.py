@@ -1,4 +1,4 @@
-"""What the sentence of a fact says: its content words, and the slot that it fills. Pure.
+"""The content words of a fact's sentence, and the slot that it fills. Pure.
 
 Cosines cannot tell "prefers tea over coffee" from "prefers coffee over tea" (0.997), nor a left arm from a right one
 (0.990). So two statements are one only if their content words agree: function words and fillers left out, numbers as
@@ -98,12 +98,10 @@ def is_denied(text: str) -> bool:
     return content_words(text)[-1:] == (NOT,)
 
 
-def adds_nothing(text: str, other: str, *, subject: str = "", also: str = "") -> bool:
-    """Whether `other` says nothing beyond `text`, the name of the `subject` and the words of `also`."""
+def adds_nothing(text: str, other: str, *, subject: str) -> bool:
+    """Whether `other` says nothing beyond `text` and the name of the `subject`."""
     words, others = set(content_words(text)), set(content_words(other))
-    return (NOT in words) == (NOT in others) and others <= words | set(content_words(subject)) | set(
-        content_words(also)
-    )
+    return (NOT in words) == (NOT in others) and others <= words | set(content_words(subject))
 
 
 # -- slots
@@ -132,7 +130,7 @@ def parse_slot(text: str, subject: str, language: str) -> Slot | None:
 
 
 def slot_of_fact(fact: FactColumns) -> Slot | None:
-    """Return the slot of a stored fact: how its value holds is read from its text, else known of its attribute."""
+    """Return the slot of a stored fact: its kind of value is read from its text, else known by its attribute."""
     if fact.attribute is None or fact.value is None:
         return None
     read = parse_slot(fact.text, fact.subject, fact.language)
@@ -143,7 +141,7 @@ def slot_of_fact(fact: FactColumns) -> Slot | None:
 
 
 def _as_spoken(text: str, subject: str) -> str:
-    """Return a sentence as the rules read it: of somebody with a name, or in the speaker's own words."""
+    """Return a sentence as the rules read it: about a named person, or in the speaker's own words."""
     if text[: len(subject)].casefold() != subject.casefold():
         return text
     rest = text[len(subject) :]

@@ -1,11 +1,11 @@
-"""What a new fact means for the known ones: arithmetic on texts, slots and times, without a store or a clock.
+"""Decides what a new fact does to known ones, by texts, slots and times, without a store or a clock.
 
 | decision | when | what becomes of the others |
 |---|---|---|
 | same | the same words, or near ones of the same content; a retracted fact stays so | one: it gains the source |
 | supersedes | a later value of a slot that holds one; "no longer" | they end |
 | outdated | a known value of the slot is later | they stay; the new fact has ended already, and older ones end |
-| conflict | it cannot be told which holds | they stay, beside the new one |
+| conflict | it is unknown which holds | they stay, and so does the new one |
 | new | none of these | none |
 
 The decision does not depend on the order of the known facts; and of facts of one slot with different times, the same
@@ -35,7 +35,7 @@ from memstore.derive.rules.slots import COUNTRY, FORMER, PLACES, Modality, Slot,
 from memstore.models import HAND, FactColumns, KnownFact, kind_of
 
 MODEL_RECIPE = "llm-facts/"
-NEAR = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts.md
+SAME_COSINE = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts.md
 CONTRARY = 0.80  # cosine from which statements that differ in a negation only speak of one thing
 # "My flight is on Friday", said half a year later, is of another flight. "Moved to Friday" is always of the same one.
 PLANS = ("plan/", "appointment/")
@@ -53,10 +53,10 @@ class Successor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What is to be done with a new fact and with known ones.
+    """A decision about a new fact and known ones.
 
     `twin` says the same. `ended` are older values, which end at `begins_at`; where there is a `successor` the new value
-    ends too. `contradicted` stay beside it.
+    ends too. `contradicted` ones stay active.
     """
 
     begins_at: datetime
@@ -67,7 +67,7 @@ class Resolution:
 
     @property
     def kind(self) -> Kind:
-        """What the decision is called."""
+        """The name of the decision."""
         if self.twin is not None:
             return "same"
         if self.successor is not None:
@@ -80,7 +80,7 @@ class Resolution:
 def reconcile(
     new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime | None = None, *, find_twin: bool = True
 ) -> Resolution:
-    """Decide what a new fact means for known ones: those of its slot, and those that are near in meaning.
+    """Decide about a new fact and known ones: those of its slot, and those near in meaning.
 
     `said_at` is when it was said last, where that is not only now.
     """
@@ -102,7 +102,7 @@ def reconcile(
     if alike and not _is_by_model(fact):  # which says no less: the rules' sentence waits behind it
         return Resolution(begins_at, successor=Successor(begins_at, alike[0].fact.id))
     if new.slot is not None:
-        # What one says of one's own daughter, by her name alone, is said by the subject too.
+        # A statement about one's own daughter, by her name alone, counts as said by the subject.
         kin = bool(new.speaker) and any(one.startswith(f"{new.speaker}'s ") for one in subjects)
         rivals = [one for one in mates if _is_rival(fact, new.slot, said_at, one)]
         found = {one.fact.id for one in rivals}
@@ -119,7 +119,7 @@ def reconcile(
 
 
 def _end_named(new: ExtractedFact, known: Sequence[KnownFact], said_at: datetime, *, find_twin: bool) -> Resolution:
-    """Decide as if `new.ends` were empty; then end those of them, too, that were said earlier."""
+    """Decide as if `new.ends` were empty; then also end those of `new.ends` that were said earlier."""
     ends = [one for one in known if one.fact.id in new.ends and one.fact.state == "active" and one.last_said < said_at]
     others = [one for one in known if one not in ends]
     decision = reconcile(replace(new, ends=()), others, said_at, find_twin=find_twin)
@@ -140,7 +140,7 @@ def _find_twin(new: ExtractedFact, mates: Iterable[KnownFact]) -> KnownFact | No
 
 def _is_near(new: ExtractedFact, one: KnownFact) -> bool:
     fact, slot = one.fact, new.slot
-    if fact.type != new.fact.type or one.cosine is None or one.cosine < NEAR:
+    if fact.type != new.fact.type or one.cosine is None or one.cosine < SAME_COSINE:
         return False
     if slot is not None and fact.attribute is not None:
         same_value = slot.value.casefold() == (fact.value or "").casefold()
@@ -175,7 +175,7 @@ def _is_by_model(fact: FactColumns) -> bool:
 
 
 def related_attributes(slot: Slot | None) -> list[str]:
-    """Return the attributes whose facts a slot has to do with: where somebody lives, in which country, no longer."""
+    """Return the attributes related to a slot: a residence also to the country, and to the former residence."""
     if slot is None:
         return []
     plain = slot.attribute.removeprefix(FORMER).removesuffix(COUNTRY)
@@ -198,7 +198,7 @@ def _decide_slot(
     begins_at: datetime,
     said_by_subject: bool,
 ) -> Resolution | None:
-    """Decide by the other values of the slot, and by facts of other subjects that end it, or that it ends."""
+    """Decide by other values of the slot, and by facts of other subjects that end it or that it ends."""
     active = [one for one in rivals if one.fact.state == "active"]
     of_theirs = bool(new.speaker) and all(f"{one.fact.subject}'s ".startswith(f"{new.speaker}'s ") for one in active)
     if active and not (said_by_subject or of_theirs):
@@ -249,9 +249,9 @@ def _is_rival(new: FactColumns, slot: Slot, said_at: datetime, one: KnownFact) -
 
 
 def _is_elsewhere(slot: Slot, said_at: datetime, attribute: str, value: str, said: datetime) -> bool:
-    """Whether of a country and a town not both can hold: a town that is said later may lie elsewhere, a country not.
+    """Whether a country and a town exclude each other: a town that is said later may lie elsewhere, a country may not.
 
-    "Berlin" and then "Germany" are one place, told less exactly; "Germany" and then "Porto" may be a move.
+    "Berlin" and then "Germany" are one place, said less precisely; "Germany" and then "Porto" may be a move.
     """
     mine, other = slot.attribute.removesuffix(COUNTRY), attribute.removesuffix(COUNTRY)
     if mine != other:  # "I no longer live in Germany"
@@ -262,7 +262,7 @@ def _is_elsewhere(slot: Slot, said_at: datetime, attribute: str, value: str, sai
 
 
 def _is_more_specific(slot: Slot, said_at: datetime, value: str, said: datetime) -> bool:
-    """Whether the later of two jobs is the earlier one told more exactly: "paediatric nurse" after "nurse"."""
+    """Whether the later of two jobs is the earlier one, said more precisely: "paediatric nurse" after "nurse"."""
     if slot.attribute != "job" or slot.many or said_at == said:
         return False
     earlier, later = (slot.value, value) if said_at < said else (value, slot.value)
@@ -279,7 +279,7 @@ def is_other_value(slot: Slot, value: str) -> bool:
 
 
 def is_same_value(value: str, other: str) -> bool:
-    """Whether two values may be one, told more and less exactly: "porto" and "porto portugal"."""
+    """Whether two values may be one, said more and less precisely: "porto" and "porto portugal"."""
     words, others = set(value.casefold().split()), set(other.casefold().split())
     return words <= others or others <= words
 
@@ -298,7 +298,7 @@ _DAY = re.compile(r"^the | (?:at|um|à|a las)? ?\d{1,2}[:.]\d\d.*$", re.IGNORECA
 
 
 def implies_end(later: FactColumns, earlier: FactColumns) -> bool:
-    """Whether what is said later ends a value of another slot that was said earlier."""
+    """Whether a later statement ends an earlier value of another slot."""
     if later.attribute == "appointment/any" and (earlier.attribute or "").startswith("appointment/"):
         return has_name(f"from {_DAY.sub('', earlier.value or '')}", later.text)  # "it is moved from 21 May"
     if earlier.attribute == (later.attribute or "").replace("medication/", "dose/", 1) != later.attribute:
@@ -312,7 +312,7 @@ def _is_left(later: FactColumns, teaching: FactColumns) -> bool:
 
 
 def _is_divorced(later: FactColumns, partner: FactColumns) -> bool:
-    """Who divorces somebody may love another one by now."""
+    """Whether it is a divorce; who is divorced may love somebody else by now."""
     return later.value in PARTED and (has_name(partner.value, later.text) or bool(_MARRIED.search(partner.text)))
 
 
@@ -346,13 +346,13 @@ def _contradicts(fact: FactColumns, one: KnownFact) -> bool:
         return False
     if one.cosine is not None and one.cosine >= CONTRARY:
         words, others = content_words(fact.text), content_words(one.fact.text)
-        if words != others and _affirmed(words) == _affirmed(others):
+        if words != others and _without_denial(words) == _without_denial(others):
             return True
     text, other = _plain(fact.text), _plain(one.fact.text)
     return text != other and _NUMBER.sub("0", text) == _NUMBER.sub("0", other)
 
 
-def _affirmed(words: tuple[str, ...]) -> tuple[str, ...]:
+def _without_denial(words: tuple[str, ...]) -> tuple[str, ...]:
     return words[:-1] if words[-1:] == (NOT,) else words
 
 

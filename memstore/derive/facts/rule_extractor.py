@@ -6,9 +6,9 @@
 
 There is no third kind. The same messages always give the same facts, and no text raises an error.
 
-A tool's output is never believed alone, whatever is set: it is text of whoever wrote the page, the file or the mail
-that the tool has read. Nor is what a person pastes or quotes, or what the application says is untrusted; a message can
-only lower the trust of its role, since whoever writes a file that is imported writes its metadata too.
+A tool's output is never believed alone, whatever is set: it is a page, a file or a mail that somebody unknown wrote.
+Nor are pasted or quoted texts, or messages that the application marks as untrusted. A message can only lower the trust
+of its role: the writer of an imported file writes its metadata too.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ class TrustPolicy:
 
     @classmethod
     def of(cls, settings: Settings) -> TrustPolicy:
-        """Return what the settings say."""
+        """Return the policy of the settings."""
         roles = frozenset(settings.fact_roles)
         return cls(roles, roles & frozenset(settings.trusted_roles))
 
     def recipe(self, recipe: str) -> str:
-        """Return a recipe with the roles that facts are taken from, unless these are users alone, and who waits."""
+        """Return a recipe with the roles of facts, unless only users, and those that are not trusted."""
         if self.roles != {Role.USER}:
             recipe = f"{recipe} from {','.join(sorted(self.roles)) or 'nobody'}"
         if waiting := self.roles - self.trusted:
@@ -86,12 +86,12 @@ class TrustPolicy:
         return LEVELS[Role(message.role)]
 
     def is_trusted(self, message: Message, level: int) -> bool:
-        """Whether what a message says at this level is a fact at once."""
+        """Whether facts at this level are active at once."""
         return level > UNTRUSTED and message.role in self.trusted
 
 
 def _not_own(message: Message, start: int, stop: int) -> bool:
-    """Whether characters of a message touch what was pasted into it, or quoted line by line."""
+    """Whether characters of a message touch text that was pasted into it, or quoted line by line."""
     text = message.text or ""
     if not any(mark in text for mark in _MARKS):
         return False
@@ -101,10 +101,10 @@ def _not_own(message: Message, start: int, stop: int) -> bool:
 
 __all__ = ["THRESHOLD", "FactDraft", "Utterance", "extract"]
 
-CONFIDENCE, QUOTED = 0.9, 0.6
-COVERED = 0.7  # share of a quotation that fills slots, from which it is left out beside them
+RULE_CONFIDENCE, QUOTED = 0.9, 0.6
+COVERED = 0.7  # share of a quotation that fills slots, from which on only the slots are kept
 STATEMENT = "statement"
-LOOSE = (STATEMENT, "plan", "event")  # types that give way to one's own; others say what always holds, or of whom
+LOOSE = (STATEMENT, "plan", "event")  # types that give way to one's own; the others hold always
 SHORT = 100  # characters of a message whose language its words may not tell
 
 
@@ -140,8 +140,8 @@ def extract(
 ) -> list[FactDraft]:
     """Return the facts that a message says, in its order, each once; none for any role but "user".
 
-    `before` are up to three messages before it, the newest last: they say whom it is said to, and what "sorry, I meant
-    Tuesday" corrects. `worth` is the least that a quotation must be worth, from 0 to 1; a slot is told at any worth.
+    `before` are up to three messages before it, the newest last: they show to whom it is said, and what "sorry, I meant
+    Tuesday" corrects. `worth` is the least that a quotation must be worth, from 0 to 1; a slot is a fact at any worth.
     `types` are types of one's own with the words by which a quotation, a plan or an event is one.
     """
     if utterance.role != "user":
@@ -152,7 +152,7 @@ def extract(
     facts = [_draft(one, code) for one in fills]
     types, asserted = types or {}, utterance.asserted(language)
     for quote in quotations(utterance, asserted, language, to_friend=to_friend, types=types):
-        for start, stop, slot in _beside(quote, fills, utterance, language) if quote.worth >= worth else ():
+        for start, stop, slot in _unfilled_parts(quote, fills, utterance, language) if quote.worth >= worth else ():
             text = f'{utterance.subject}: "{in_quotes(utterance.text[start:stop])}"'
             said = (utterance.subject, QUOTED, code, start, stop)
             facts.append(FactDraft(text, STATEMENT, kind_of(STATEMENT), *said, slot=slot))
@@ -161,9 +161,9 @@ def extract(
 
 
 def _read(utterance: Utterance, before: Sequence[Utterance], *, to_friend: bool) -> tuple[str, list[SlotMention]]:
-    """Return the language of a message, and what it fills.
+    """Return the language of a message, and the slots that it fills.
 
-    Of a word or two ("Fumo.") the language is that in which they fill a slot, if they do in one.
+    The language of a word or two ("Fumo.") is the one in which they fill a slot.
     """
     code = pack.language_of(utterance.text)
     short = code == "und" and len(utterance.text) < SHORT
@@ -181,16 +181,16 @@ def _to_friend(utterance: Utterance, before: Sequence[Utterance]) -> bool:
 
 
 def _draft(one: SlotMention, code: str) -> FactDraft:
-    said = (CONFIDENCE, code, one.start, one.stop, one.valid_from, one.valid_to)
+    said = (RULE_CONFIDENCE, code, one.start, one.stop, one.valid_from, one.valid_to)
     return FactDraft(one.text, one.type, kind_of(one.type), one.subject, *said, one.slot)
 
 
-def _beside(
+def _unfilled_parts(
     quote: Quotation, fills: Sequence[SlotMention], utterance: Utterance, language: pack.Language | None
 ) -> Iterator[tuple[int, int, Slot | None]]:
-    """Return what of a quotation is told beside slots: all of it, or where they say most, the clauses that they leave.
+    """Return the parts of a quotation that are facts besides its slots: all of it, or clauses that no slot fills.
 
-    Words that say what may change have the slot of that, so that no old sentence outlives it.
+    Words about a changeable value get its slot, so that no old sentence outlives it.
     """
     here = [one for one in fills if one.start < quote.stop and quote.start < one.stop]
     whole = (quote.start, quote.stop)
@@ -205,14 +205,14 @@ def _beside(
             language.patterns[name].search(text, start, stop) for name in ("of_speaker", "wish", "of_life")
         )
         own = own or (language.lasting is not None and language.lasting.search(text, start, stop))
-        if own if not inside else not _covered(start, stop, inside):
+        if own if not inside else not _is_covered(start, stop, inside):
             yield start, stop, slot and replace(slot, modality=Modality.HOLDS)
 
 
 def _parts(
     text: str, start: int, stop: int, fills: Sequence[SlotMention], language: pack.Language
 ) -> Iterator[tuple[int, int, bool]]:
-    """Return the clauses of words; what follows on a date or a dose stands apart, since it does not end with that."""
+    """Return the clauses of words. Words behind a date or a dose stand apart: they do not end with it."""
     for begin, end in clauses_of(text, start, stop, language):
         keyed = [
             one.stop for one in fills if begin < one.stop <= end and "/" in one.slot.attribute and not one.slot.many
@@ -225,8 +225,8 @@ def _parts(
             yield gap.end(), end, True
 
 
-def _covered(start: int, stop: int, fills: Sequence[SlotMention]) -> bool:
-    covered = sum(min(stop, end) - max(start, begin) for begin, end in _merged(fills))
+def _is_covered(start: int, stop: int, fills: Sequence[SlotMention]) -> bool:
+    covered = sum(min(stop, end) - max(start, begin) for begin, end in _merge_spans(fills))
     return covered >= COVERED * (stop - start)
 
 
@@ -234,7 +234,7 @@ def _may_change(slot: Slot) -> bool:
     return not slot.many and slot.modality is not Modality.ENDED
 
 
-def _merged(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
+def _merge_spans(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
     reached = -1
     for one in sorted(fills, key=lambda one: one.start):
         if one.stop > reached:
@@ -243,8 +243,8 @@ def _merged(fills: Sequence[SlotMention]) -> Iterator[tuple[int, int]]:
 
 
 RECIPE = "rules/12"
-BEFORE = 3  # messages that may be needed to understand one
-MOST = 256  # facts of one message: what says more is a paste, and each one is applied with the user's row locked
+LOOKBACK = 3  # messages that may be needed to understand one
+MAX_FACTS_PER_MESSAGE = 256  # more are a paste, and each is applied with the user's row locked
 UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "The tool"}  # speakers without a name
 
 
@@ -252,7 +252,7 @@ UNNAMED = {Role.USER: "The user", Role.ASSISTANT: "The assistant", Role.TOOL: "T
 class FactBatch:
     """Messages to be read; the first `before` of them were read already. `to_seq` is the last one.
 
-    `known` is what a model is shown of the user's facts.
+    `known` are the user's facts that a model is shown.
     """
 
     to_seq: int
@@ -264,11 +264,11 @@ class FactBatch:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedFact:
-    """A fact that comes in: its columns, the slot that it fills, where it is said, and its vector.
+    """A new fact: its columns, the slot that it fills, its spans, and its vector.
 
-    Its state is "quarantined" where who says it is not trusted alone. `said_by_subject` is also true of what speakers
-    say of their own kin, pets and things. `learned_at` is when memstore learnt of it: what a person did to a fact later
-    was done knowing that. A fact that is extracted has one span; one that a person enters several, or none.
+    Its state is "quarantined" if its speaker is not trusted alone. `said_by_subject` is also true of what speakers say
+    of their own kin, pets and things. `learned_at` is when memstore learnt of it: later changes by hand were made
+    knowing that. An extracted fact has one span; one that a person enters has several, or none.
     """
 
     fact: FactColumns
@@ -287,7 +287,7 @@ class ExtractedFact:
 class ExtractedBatch:
     """The facts of the messages up to `to_seq` by a recipe, and where a model was asked for them, what that cost.
 
-    Of its answers so many could not be used, and so much of the others was not believed.
+    `invalid` counts the model's unusable answers, `refused` the facts of others that were not believed.
     """
 
     to_seq: int
@@ -296,6 +296,7 @@ class ExtractedBatch:
     llm_session: LLMSession | None = None
     invalid: int = 0
     refused: int = 0
+    closes_at: None = None
 
 
 class RuleExtractor:
@@ -304,9 +305,9 @@ class RuleExtractor:
     batch_size = 512  # enough for the encoder to sort them by length
     uses_llm = False
 
-    def __init__(self, resources: Dependencies) -> None:
-        self.resources = resources
-        self.trust = TrustPolicy.of(resources.settings)
+    def __init__(self, dependencies: Dependencies) -> None:
+        self.dependencies = dependencies
+        self.trust = TrustPolicy.of(dependencies.settings)
 
     @property
     def recipe(self) -> str:
@@ -314,13 +315,13 @@ class RuleExtractor:
         return self.trust.recipe(RECIPE)
 
     def recipe_under(self, guidelines: Guidelines) -> str:
-        """Return the recipe with the words by which types of one's own are known."""
+        """Return the recipe with the hash of the words of types of one's own."""
         return mark_recipe(self.recipe, guidelines.rule_text)
 
     def extract(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Return the facts of each batch; texts of all batches go to the encoder together."""
         read = [list(self._read(batch)) for batch in batches]
-        vectors = iter(self.resources.embed([draft.text for drafts in read for _, draft in drafts]))
+        vectors = iter(self.dependencies.embed([draft.text for drafts in read for _, draft in drafts]))
         extracted = []
         for batch, drafts in zip(batches, read, strict=True):
             recipe = self.recipe_under(batch.guidelines)
@@ -334,11 +335,11 @@ class RuleExtractor:
             message = batch.messages[place]
             if not message.text or message.role not in self.trust.roles or message.role not in LEVELS:
                 continue
-            utterance = replace(_utterance(message), role=Role.USER)  # whoever is read is read as a person is
-            before = [_utterance(one) for one in batch.messages[max(0, place - BEFORE) : place]]
+            utterance = replace(_utterance(message), role=Role.USER)  # assistants and tools are read as persons are
+            before = [_utterance(one) for one in batch.messages[max(0, place - LOOKBACK) : place]]
             found = extract(utterance, before, types=types)
             first = {(one.subject, one.text): one for one in reversed(found)}  # each where it is said first
-            for one in islice(reversed(first.values()), MOST):
+            for one in islice(reversed(first.values()), MAX_FACTS_PER_MESSAGE):
                 yield message, one
 
 

@@ -1,10 +1,9 @@
-"""What the clauses of a message fill: the one engine for all languages.
+"""Fills slots from the clauses of a message: one engine for all languages.
 
     message -> what its author asserts (utterances.py) -> clauses -> subject and predicate -> rules -> slots (slots.py)
 
-A clause is read from its subject on, and what stands before that must be known to lead in ("Well, last week I …"): so
-what others say, what is asked or only supposed fits no rule. A value that was never said does more harm than one that
-was missed.
+A clause is read from its subject on, and words before that must be a known lead-in ("Well, last week I …"). So words of
+others, questions and suppositions fit no rule. A value that was never said does more harm than one that was missed.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ from memstore.derive.rules.slots import (
 )
 from memstore.derive.rules.utterances import Sentence, Utterance, in_quotes
 
-LONGEST = 240  # characters of a clause that are read behind its subject
+MAX_CLAUSE_LENGTH = 240  # characters of a clause that are read behind its subject
 MOVED = frozenset(["plan", "dose"])  # slots of which "moved to the 5th", "now at 75" may be said without their names
 FEW_MORE = 3  # words of a clause that a slot may leave
-FEW = 8  # words of a warning that takes the sentence before it
+SHORT_WARNING = 8  # words of a warning that takes the sentence before it
 APART = 5  # words before a clause that say when: "Next year, …"
 _CAPITALS = re.compile(r"\A\W*(?-i:[A-ZÄÖÜ])|(?<=\w[ ,;])[A-ZÄÖÜ][a-zäöüß]")  # of who writes names with them
 _TOKEN = re.compile(r"[^\W_]+(?:['-][^\W_]+)*|\S")
 
 
 class _Clause(NamedTuple):
-    """What is said of somebody, or of nobody yet."""
+    """A clause about somebody, or without a subject yet."""
 
     start: int  # in the sentence as it is spelled out
     begin: int  # of the words, behind what leads in and the subject
@@ -64,7 +63,7 @@ class _Spelled(NamedTuple):
 def extract_slots(
     utterance: Utterance, code: str, before: Sequence[Utterance] = (), *, to_friend: bool = False
 ) -> list[SlotMention]:
-    """Return what a message fills, in its order; what is asked of a friend is no wish for an assistant's answers.
+    """Return the slots that a message fills, in its order. A request to a friend is no wish for an assistant's answers.
 
     "Sorry, I meant Tuesday" fills the slot that the speaker filled last, in this message or in those `before` it.
     """
@@ -88,7 +87,7 @@ def _meant(
     if moved is None and not lang.patterns["corrects"].search(text):
         return []
     tokens = list(_TOKEN.finditer(utterance.clean_text, sentence.start, sentence.stop))
-    found = moved or lang.patterns["meant"].match(_spelled(tokens, sentence, lang).text)
+    found = moved or lang.patterns["meant"].match(_spell_out(tokens, sentence, lang).text)
     if not found or sentence.asks:
         return []
     value, date = found["v"].strip(), lang.patterns["date_value"]
@@ -140,11 +139,11 @@ class _Reader:
     def read(self) -> list[SlotMention]:
         """Return what the sentence fills."""
         warns = self._has("caution", self.utterance.clean_text, self.sentence.start, self.sentence.stop)
-        self.spelled = _spelled(self.tokens, self.sentence, self.lang)
+        self.spelled = _spell_out(self.tokens, self.sentence, self.lang)
         if self._has("unmeant", self.spelled.text):
             return []
         # "Not in Berlin but in Bonn" is read as "in Bonn".
-        self.text = self.lang.patterns["contrast"].sub(_left, self.spelled.text)
+        self.text = self.lang.patterns["contrast"].sub(_remaining_verb, self.spelled.text)
         self.turned = self.corrects = self.text != self.spelled.text
         self.lower = _CAPITALS.search(self.utterance.text) is None  # who types no capitals names with none
         if self._clauses():
@@ -156,14 +155,14 @@ class _Reader:
         return self.lang.patterns[name].search(text, *bounds) is not None
 
     def _clauses(self) -> bool:
-        """Read the clauses; whether all were, and none was only supposed or told by somebody else."""
+        """Read the clauses; whether all were read, and none was only supposed or said by somebody else."""
         patterns = self.lang.patterns
-        reached = -1  # what a lead-in or a subject reached into is no clause of its own
+        reached = -1  # a part of a lead-in or a subject is no clause of its own
         spans = self._spans()
         for number, (start, _) in enumerate(spans):
             if start <= reached:
                 continue
-            begin = self._led_in(start)
+            begin = self._skip_lead_in(start)
             stop = next((end for _, end in spans[number:] if end > begin), len(self.text))
             if patterns["conditional"].match(self.text, begin) or patterns["conditional"].match(self.text, start):
                 self.found = [one for one in self.found if slot_of(one.slot.attribute).firm]
@@ -187,7 +186,7 @@ class _Reader:
         is_tag = self.lang.patterns["tag"].fullmatch(self.text[spans[-1][0] :].strip(" ?!."))
         return spans[: -2 if is_tag else -1]
 
-    def _led_in(self, start: int) -> int:
+    def _skip_lead_in(self, start: int) -> int:
         """Return where a clause begins behind "Well, last week"; "Sorry, …" corrects what was said."""
         found = self.lang.patterns["lead"].match(self.text, start)
         if found is None:
@@ -208,13 +207,13 @@ class _Reader:
             self.predicate = self.text[begin:stop]
         elif number == 0:
             self.opening = self.text[start:stop] if len(self.text[start:stop].split()) < APART else ""
-        clause = _Clause(start, begin, words[:LONGEST], self.subject or self.me)
+        clause = _Clause(start, begin, words[:MAX_CLAUSE_LENGTH], self.subject or self.me)
         taken: set[str] = set()
         if own is not None or self._goes_on(start, clause.words):
-            self._keep(self._ruled("say", clause, taken))
-        self._keep(self._owned(start, begin, taken))
-        for place in sorted({start, self._led_in(start)}):
-            self._keep(self._ruled("any", self._at(place, start), taken))
+            self._keep(self._apply_rules("say", clause, taken))
+        self._keep(self._read_possessives(start, begin, taken))
+        for place in sorted({start, self._skip_lead_in(start)}):
+            self._keep(self._apply_rules("any", self._at(place, start), taken))
         return clause
 
     def _goes_on(self, start: int, words: str) -> bool:
@@ -228,15 +227,15 @@ class _Reader:
         return joined or self.lang.patterns["bare"].match(self._without_times(words)) is not None
 
     def _at(self, place: int, start: int, subject: Subject | None = None) -> _Clause:
-        return _Clause(start, place, self.text[place : place + LONGEST], subject or self.me)
+        return _Clause(start, place, self.text[place : place + MAX_CLAUSE_LENGTH], subject or self.me)
 
-    def _owned(self, start: int, begin: int, taken: set[str]) -> Iterator[SlotMention]:
-        """Return what "my name is …" and "my sister's name is …" fill."""
-        own = self.lang.patterns["own"].match(self.text, start if begin <= start else self._led_in(start))
+    def _read_possessives(self, start: int, begin: int, taken: set[str]) -> Iterator[SlotMention]:
+        """Return the slots that "my name is …" and "my sister's name is …" fill."""
+        own = self.lang.patterns["own"].match(self.text, start if begin <= start else self._skip_lead_in(start))
         if own:
             which = self.lang.patterns["which"].match(self.text, own.end())
             whose = self._who(own) if own.groupdict().get("kin") else self.me
-            yield from self._ruled("my", self._at(which.end() if which else own.end(), start, whose), taken)
+            yield from self._apply_rules("my", self._at(which.end() if which else own.end(), start, whose), taken)
 
     def _keep(self, more: Iterator[SlotMention]) -> None:
         """Keep what is filled: of a slot of one value the first, and no words that others have within them."""
@@ -276,7 +275,7 @@ class _Reader:
         """Return what "…, my daughter is" says of her, by the words before."""
         words = self.lang.patterns["negation"].sub(" ", self.predicate).strip()
         clause = _Clause(start, start, self._in_first_person(words), self.subject or self.me)
-        yield from self._ruled("say", clause, set())
+        yield from self._apply_rules("say", clause, set())
 
     def _in_first_person(self, words: str) -> str:
         """Return "live in Rome" for "lives in Rome", as the rules write it."""
@@ -286,8 +285,8 @@ class _Reader:
         return f"{words[:begin]}{self.lang.third.get(first.casefold(), first)}{blank}{rest}"
 
     # Rules. ---------------------------------------------------------------------------------------------------------
-    def _ruled(self, form: str, clause: _Clause, taken: set[str]) -> Iterator[SlotMention]:
-        """Return what the rules of a form find at the beginning of a clause's words, of each slot the first."""
+    def _apply_rules(self, form: str, clause: _Clause, taken: set[str]) -> Iterator[SlotMention]:
+        """Return the matches of a form's rules at the beginning of a clause's words, the first of each slot."""
         whole = self._in_first_person(clause.words) if clause.subject.third else clause.words
         plain = self._without_times(whole)
         for rule in self.rules[form]:
@@ -298,7 +297,7 @@ class _Reader:
                 continue
             if self._has("unreal", self._clause_of(words, found.end())):
                 continue
-            several = list(self._caught(rule, found, clause))
+            several = list(self._fill(rule, found, clause))
             if several:
                 taken.add(rule.slot.name)
             yield from several
@@ -312,7 +311,7 @@ class _Reader:
         for rule in self.rules["anywhere"]:
             found = rule.pattern.search(f" {self.text}")
             if found and rule.slot.name not in self.known:
-                self._keep(self._caught(rule, found, self._at(found.start(), found.start())))
+                self._keep(self._fill(rule, found, self._at(found.start(), found.start())))
 
     def _clause_of(self, words: str, reached: int) -> str:
         """Return words up to where the clause ends in which something was found."""
@@ -325,8 +324,8 @@ class _Reader:
     def _without_times(self, words: str) -> str:
         return self.lang.patterns["time"].sub("", self._without_adverbs(words)).strip()
 
-    def _caught(self, rule: Rule, found: re.Match[str], clause: _Clause) -> Iterator[SlotMention]:
-        """Return what a rule has caught, each thing of a list apart; nothing where it is no value of the slot."""
+    def _fill(self, rule: Rule, found: re.Match[str], clause: _Clause) -> Iterator[SlotMention]:
+        """Return the match of a rule as slots, one for each thing of a list; nothing for an invalid value."""
         caught = {name[0]: text for name, text in found.groupdict().items() if text}
         said = self._clause_of(self.text, clause.begin + found.end() - 1)[clause.start :]
         about = f"{self.opening} {self.text[clause.start : clause.begin]} {clause.words[: found.end() + 40]}"
@@ -336,14 +335,14 @@ class _Reader:
         subject = clause.subject
         if rule.beside and self.found:  # whom the sentence is about already
             subject = Subject(self.found[-1].subject, self.found[-1].subject, third=False)
-        things = [self._as_said(clause, found)] if "c" in caught else self._listed(caught.get("t", ""), rule)
+        things = [self._as_said(clause, found)] if "c" in caught else self._split_list(caught.get("t", ""), rule)
         things = [one for one in things if one and not rule.excludes(one)] or ([rule.thing] if rule.thing else [])
         value = rule.value or caught.get("v", "").replace(" 's", "'s")
         if (rule.catches & {"t", "c"} and not things) or ("v" in rule.catches and not self._fits(rule, value)):
             return
         if rule.about:
             subject, value = Subject(value, value, third=True), ""
-        denied = self._listed(caught.get("x", ""), rule) if rule.slot.many else []
+        denied = self._split_list(caught.get("x", ""), rule) if rule.slot.many else []
         whole = self.sentence.start, self.sentence.stop
         words = len(found[0]) if rule.form == "anywhere" else len(said)
         end = clause.begin - clause.start + len(found[0])
@@ -382,8 +381,7 @@ class _Reader:
         """Whether words are a name by their capitals; of who types none, a few may be one."""
         return words[0][0].isupper() or words[-1][0].isupper() or (self.lower and len(words) <= 3)
 
-    def _listed(self, raw: str, rule: Rule) -> list[str]:
-        """Return the things of a list, without what is none."""
+    def _split_list(self, raw: str, rule: Rule) -> list[str]:
         parts = re.split(self.lang.data["joined"], raw) if rule.slot.many else [raw]
         things = [without_article(part, self.lang) for part in parts]
         no_value, free = self.lang.patterns["no_value"], not rule.listed_things
@@ -400,7 +398,7 @@ class _Reader:
         warnings = self.lang.patterns["caution"].finditer(self.utterance.clean_text, start, stop)
         if not any(all(not one.start <= found.start() < one.stop for one in self.found) for found in warnings):
             return []
-        if len(self.text.split()) < FEW and self.last is not None:
+        if len(self.text.split()) < SHORT_WARNING and self.last is not None:
             start = self.last.start
         words = in_quotes(self.utterance.text[start:stop])
         slot, me = slot_types()["caution"], self.utterance.subject
@@ -408,8 +406,8 @@ class _Reader:
         return [SlotMention(start, stop, filling, slot.type, me, render(slot, self.lang, me, "", words))]
 
 
-def _left(found: re.Match[str]) -> str:
-    """Return what is left of "not in Berlin but": nothing, or the verb of "do not live in Berlin but"."""
+def _remaining_verb(found: re.Match[str]) -> str:
+    """Return the rest of "not in Berlin but": nothing, or the verb of "do not live in Berlin but"."""
     verb = found.groupdict().get("verb")
     return f"{verb} " if verb else ""
 
@@ -433,7 +431,7 @@ def _words_of(tokens: Sequence[re.Match[str]], lang: Language) -> set[str]:
     return words | {lang.third[word] for word in words if word in lang.third}
 
 
-def _spelled(tokens: Sequence[re.Match[str]], sentence: Sentence, lang: Language) -> _Spelled:
+def _spell_out(tokens: Sequence[re.Match[str]], sentence: Sentence, lang: Language) -> _Spelled:
     """Write a sentence out: "I'm" is "I am", the "'s" of a noun a word of its own."""
     pieces, places, origins = list[str](), [], []
     length, last = 0, sentence.start

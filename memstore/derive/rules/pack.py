@@ -4,7 +4,7 @@ A rule says how a slot is filled. Its patterns are what stands behind the subjec
 
     say = ["live (in|near) {V}"]           I live in Porto, my sister lives in Porto, moved to Porto
     my  = ["(new )?home is in {V}"]        my home is in Porto, my sister's home is in Porto
-    any = ["call me {V}"]                  where a clause begins, whoever its subject is
+    any = ["call me {V}"]                  where a clause begins, with any subject
     anywhere = ["my (<loved>) {V:name}"]   wherever it stands
 
 | in a pattern | stands for |
@@ -75,7 +75,7 @@ class SlotType(NamedTuple):
 
     name: str
     type: str  # of the fact
-    many: bool = False  # values stand beside each other
+    many: bool = False  # several values may hold at once
     named: bool = False  # its value is a name
     passing: bool = False  # "this week I'm in Berlin" does not fill it
     former: bool = False  # who has one no longer may have another: "our cat died"
@@ -91,7 +91,7 @@ class Rule:
     source: str  # compiled when a sentence may fit it: most rules never see one
     form: str
     place: tuple[int, bool, int]  # in the file: the first that fits is taken, of one row first what ends
-    anchors: frozenset[str]  # words of which the sentence must have one; empty where none can be told
+    anchors: frozenset[str]  # words of which the sentence must have one; empty if unknown
     ends: bool
     value: str  # where the pattern catches none
     thing: str
@@ -210,7 +210,7 @@ def language(code: str) -> Language:
         rules,
         _Patterns({name: compiler.of(text) for name, text in {**data["patterns"], **negation}.items()}),
         {name: compiler.of(text) for name, text in data.get("signs", {}).items()},
-        compiler.lasting(data["lasting_words"], data["patterns"]["lasting"]) if "lasting_words" in data else None,
+        compiler.compile(data["lasting_words"], data["patterns"]["lasting"]) if "lasting_words" in data else None,
         dict(pair.split("=") for pair in data.get("contractions", "").split("; ") if pair),
         dict(pair.split(":") for pair in data.get("third", "").split()),
         data["texts"],
@@ -241,7 +241,7 @@ class _Compiler:
     ) -> Rule:
         """Compile one pattern of a rule."""
         slot = slot_types()[name]
-        nodes = _parsed(text)
+        nodes = _parse(text)
         self._caught = count()
         pattern = self._alternatives(nodes, many=slot.many)
         excluded = row.get("not")
@@ -270,9 +270,9 @@ class _Compiler:
 
     def of(self, text: str) -> re.Pattern[str]:
         """Compile a pattern of the language itself, which is a regular expression with `<lists>`."""
-        return re.compile(self._spelled_out(text), re.IGNORECASE)
+        return re.compile(self._expand(text), re.IGNORECASE)
 
-    def lasting(self, words: str, pattern: str) -> Signs:
+    def compile(self, words: str, pattern: str) -> Signs:
         """Compile words, of which `<kin>` stands for those of a list, "rent*" for a stem, with a pattern."""
         listed = [
             entry.casefold()
@@ -283,11 +283,11 @@ class _Compiler:
         stems = tuple(word[:-1] for word in listed if word[-1] == "*")
         return Signs(frozenset([*whole, *(f"{word}s" for word in whole)]), stems, self.of(pattern))
 
-    def _spelled_out(self, text: str) -> str:
+    def _expand(self, text: str) -> str:
         return re.sub(r"(?<!\(\?P)<(\w+)>", lambda found: self._term(found[1]), text)
 
     def _term(self, name: str) -> str:
-        return rf"(?:{self._spelled_out(self._terms[name])})"
+        return rf"(?:{self._expand(self._terms[name])})"
 
     def _alternatives(self, nodes: _Nodes, *, many: bool) -> str:
         return "|".join("".join(self._node(node, many=many) for node in branch) for branch in nodes)
@@ -316,19 +316,19 @@ class _Compiler:
         return r"(?: [^\s,;:!?()]+){0,4}?"  # "*"
 
     def _terms_end(self) -> str:
-        return rf" (?:{self._spelled_out(self._terms.get('closing', '(?!)'))}){_EDGE}"
+        return rf" (?:{self._expand(self._terms.get('closing', '(?!)'))}){_EDGE}"
 
     def _anchors(self, nodes: _Nodes) -> frozenset[str] | None:
-        """Return words of which every match has one, as few and as rare as may be; None where that cannot be told."""
+        """Return words of which every match has one, as few and as rare as may be; None if unknown."""
         every: set[str] = set()
         for branch in nodes:
-            told = [found for node in branch if (found := self._told(node)) is not None]
-            if not told:
+            sure = [found for node in branch if (found := self._sure_words(node)) is not None]
+            if not sure:
                 return None
-            every |= min(told, key=lambda words: sum(50 if word in self._common else 1 for word in words))
+            every |= min(sure, key=lambda words: sum(50 if word in self._common else 1 for word in words))
         return frozenset(every)
 
-    def _told(self, node: _Node) -> frozenset[str] | None:
+    def _sure_words(self, node: _Node) -> frozenset[str] | None:
         if node.optional or node.kind in "$,:*":
             return None
         if node.kind == "group":
@@ -336,7 +336,7 @@ class _Compiler:
         if node.kind == "word":
             return frozenset([node.text.casefold()])
         name = node.text[2:] if node.kind == "catch" else node.text
-        listed = self._spelled_out(self._terms[name]) if name in self._terms else ""
+        listed = self._expand(self._terms[name]) if name in self._terms else ""
         if not listed or _REGEX.search(listed):
             return None
         return frozenset(word.split()[0].casefold() for word in listed.split("|"))
@@ -352,7 +352,7 @@ class _Node(NamedTuple):
 _Nodes = Sequence[Sequence[_Node]]
 
 
-def _parsed(text: str) -> _Nodes:
+def _parse(text: str) -> _Nodes:
     """Return the branches of a pattern, each a list of nodes."""
     stack: list[list[list[_Node]]] = [[[]]]
     place = 0

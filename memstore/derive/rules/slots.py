@@ -38,10 +38,10 @@ class Modality(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """An attribute with its value; `many` where values stand beside each other, and only yes and no exclude each other.
+    """An attribute with its value. With `many` several values hold at once, and only yes and no exclude each other.
 
-    A value is in lower case, without articles. What ended has the attribute "former/…"; its value may be empty: "I quit
-    my job".
+    A value is in lower case, without articles. An ended one has the attribute "former/…"; its value may be empty: "I
+    quit my job".
     """
 
     attribute: str
@@ -51,7 +51,7 @@ class Slot:
 
 
 class SlotMention(NamedTuple):
-    """A slot that the characters `start` to `stop` of a message fill, told in the words of the slot's template."""
+    """A slot that the characters `start` to `stop` of a message fill, in the words of the slot's template."""
 
     start: int
     stop: int
@@ -72,12 +72,12 @@ class Subject(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What a rule has caught: of whom, what, how, and the clause that says it."""
+    """A match of a rule: subject, attribute, value, and the clause that says it."""
 
     rule: Rule
     subject: Subject
     value: str  # as it was said
-    thing: str  # what it is of, or what is yes or no
+    thing: str  # the thing it is of, or that is yes or no
     over: bool  # it has ended, or is not so
     corrects: bool
     clause: str
@@ -92,7 +92,7 @@ def slot_of(attribute: str) -> SlotType:
 
 
 def holds_many(attribute: str) -> bool:
-    """Whether values of an attribute stand beside each other, where nothing but its name is known of a fact."""
+    """Whether several values of an attribute hold at once, if only its name is known."""
     root = attribute.split("/")[0]
     return attribute.startswith(FORMER) or (root in slot_types() and slot_types()[root].many)
 
@@ -107,7 +107,7 @@ def fill(said: Reading, lang: Language) -> SlotMention:
             if rule.verbatim or thing == rule.thing
             else lang.patterns["plural"].sub("", thing.casefold())
         )
-        attribute = _planned(key, lang) if slot.name == "plan" else f"{slot.name}/{key}"
+        attribute = _plan_attribute(key, lang) if slot.name == "plan" else f"{slot.name}/{key}"
     many = slot.many or (slot.name in _BESIDE and bool(lang.patterns["also"].search(said.clause)))
     instead = lang.patterns["instead"].search(said.clause) is not None
     moves = rule.moves or (slot.name == "plan" and instead)
@@ -154,7 +154,7 @@ def without_article(words: str, lang: Language) -> str:
     return words
 
 
-def _planned(key: str, lang: Language) -> str:
+def _plan_attribute(key: str, lang: Language) -> str:
     """Return the attribute of an event: "dentist appointment" is appointment/dentist, "exam" is plan/exam."""
     appointment = lang.patterns["appointment"]
     if appointment.search(key):

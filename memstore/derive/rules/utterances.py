@@ -22,8 +22,8 @@ from memstore.derive.chunking import sentences
 from memstore.derive.rules.pack import Language
 from memstore.store.tokenize import terms
 
-MOST_SENTENCES = 1000  # of a message; what is longer is a paste, and its end is not read
-LONGEST = 600  # characters of a sentence; what is longer is a paste, not a statement
+MOST_SENTENCES = 1000  # of a message; longer ones are pastes, and their ends are not read
+MAX_SENTENCE_LENGTH = 600  # characters of a sentence; longer ones are pastes, not statements
 _SIGNS = {ord(sign): "'" for sign in "’‘ʼ`´"}
 _UNSAID = re.compile(
     r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|`[^`\n]{1,200}`|^[ \t]{0,3}>[^\n]*|\[[^\[\]\n]{0,400}\]|https?://\S+",
@@ -65,7 +65,7 @@ class Sentence(NamedTuple):
 
 @dataclass(frozen=True)
 class Utterance:
-    """A message as the rules read it; `speaker` is the name that facts are told of, None for "The user"."""
+    """A message as the rules read it; `speaker` is the subject of its facts, None for "The user"."""
 
     text: str
     role: str
@@ -80,11 +80,11 @@ class Utterance:
     @cached_property
     def clean_text(self) -> str:
         """The text with blanks for what its author does not say, every character in its place."""
-        text = _UNSAID.sub(_blanked, self.text).translate(_SIGNS)
+        text = _UNSAID.sub(_blank, self.text).translate(_SIGNS)
         if pasted := _PASTED.search(text):
             text = text[: pasted.start()].ljust(len(text))
         for quoted in (_QUOTED, _SINGLE):
-            text = quoted.sub(lambda found: f" {found[1]} " if _NICKNAME.fullmatch(found[1]) else _blanked(found), text)
+            text = quoted.sub(lambda found: f" {found[1]} " if _NICKNAME.fullmatch(found[1]) else _blank(found), text)
         return _ITEM.sub(
             lambda found: ("," if found.string[found.start() - 1] not in ":,;" else " ").ljust(len(found[0])), text
         )
@@ -97,7 +97,7 @@ class Utterance:
         found = [
             Sentence(start, stop, _ASKS.search(text, max(start, stop - 20), stop) is not None)
             for start, stop in sentences(text)[:MOST_SENTENCES]
-            if stop - start <= LONGEST and not _NOT_PROSE.search(text, start, stop)
+            if stop - start <= MAX_SENTENCE_LENGTH and not _NOT_PROSE.search(text, start, stop)
         ]
         if language is None:
             return found
@@ -145,28 +145,28 @@ def in_quotes(words: str) -> str:
     return " ".join(words.replace('"', "'").split())
 
 
-def _blanked(found: re.Match[str]) -> str:
+def _blank(found: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", found[0])
 
 
 THRESHOLD = 0.168
-REPEATED = 0.4  # what the second-best of a message is worth beside the best, the third beside the second …
-# To an assistant people speak of themselves seldom and shortly: what is no request is mostly worth keeping.
+REPEATED = 0.4  # worth of a message's second-best sentence, as a share of the best one's, and so on
+# To an assistant people speak of themselves seldom and shortly: mostly only requests are not worth keeping.
 TO_ASSISTANT = 3.5  # times the worth
 # Times that, for words with a sign of what lasts, and with one of what is so today alone.
 LASTING = {(True, False): 1.5, (True, True): 0.25, (False, False): 0.25, (False, True): 0.05}
 REPEATED_TO_ASSISTANT = 0.9
 BRIEF = 80  # words of a message; in what is longer a sentence without "I" and "my" may be from anywhere
 SHORTEST, MOST_WORDS = 3, 60  # words
-WHOLE = 12  # words up to which a sentence is told whole, and a longer one by its clauses
-WHOLE_TO_ASSISTANT = 40
-FEW = 5  # words, below which a sentence may take the one before it
+MAX_WHOLE = 12  # words up to which a sentence is kept whole; of a longer one its clauses
+MAX_WHOLE_TO_ASSISTANT = 40
+SHORT_SENTENCE = 5  # words, below which a sentence may take the one before it
 MOST_JOINED = 24  # words of a sentence with the one before it
-ALIKE = 0.8  # share of stems that two sentences of one message have in common when they say the same
+SAME_SENTENCE = 0.8  # share of stems that two sentences of one message have in common when they say the same
 LOOKED_BACK = 50  # sentences, so that the time of a long message grows with its length only
 
 # The weight of each sign; those that depend on the language stand in its file under the same names.
-WEIGHTS: Mapping[str, float] = {
+WORTH_WEIGHTS: Mapping[str, float] = {
     "always": -2.3,
     "share of words that mean something": 0.9,
     "words that mean something, of twelve": 2.2,
@@ -178,7 +178,7 @@ WEIGHTS: Mapping[str, float] = {
     "a decision or a beginning": 0.4,
     "going on now": 0.7,
     "we": -0.3,
-    "what it is about stands before": -0.7,
+    "its subject stands before": -0.7,
     "thinks or knows": -0.5,
     "waits or will see": -0.7,
     "praise or greeting": -1.0,
@@ -239,7 +239,9 @@ def quotations(
             else:
                 continue
             mine = set(terms(words))
-            alike = any(len(mine & other) >= ALIKE * max(1, len(mine | other)) for other in stems[-LOOKED_BACK:])
+            alike = any(
+                len(mine & other) >= SAME_SENTENCE * max(1, len(mine | other)) for other in stems[-LOOKED_BACK:]
+            )
             stems.append(mine)
             if alike:
                 continue
@@ -248,7 +250,7 @@ def quotations(
             found.append(Quotation(begin, stop, _worth(words, language, to_friend=to_friend)))
         last = sentence
     repeated = REPEATED if to_friend else REPEATED_TO_ASSISTANT
-    worths = _ranked([one.worth for one in found], repeated)
+    worths = _rank([one.worth for one in found], repeated)
     return [
         one._replace(worth=1.0 if type_of(utterance.clean_text[one.start : one.stop], types) else worth)
         for one, worth in zip(found, worths, strict=True)
@@ -258,13 +260,13 @@ def quotations(
 def _begins(text: str, start: int, stop: int, last: Sentence | None, language: Language) -> list[int]:
     """Return where words may begin: with the sentence that they lean on, or alone if they can be understood so."""
     leans = language.patterns["leans"].match(text, start, stop) is not None
-    few = SHORTEST <= len(text[start:stop].split()) < FEW and not _asks_for(text[start:stop], language)
+    few = SHORTEST <= len(text[start:stop].split()) < SHORT_SENTENCE and not _asks_for(text[start:stop], language)
     joins = (leans or few) and last and not last.asks and len(text[last.start : stop].split()) <= MOST_JOINED
     alone = [] if leans else [start]
     if not (last and joins):
         return alone
     before = _begin(text, last.start, last.stop, language)
-    return [before, *alone] if len(text[before : last.stop].split()) < FEW else [*alone, before]
+    return [before, *alone] if len(text[before : last.stop].split()) < SHORT_SENTENCE else [*alone, before]
 
 
 def _pieces(
@@ -273,7 +275,7 @@ def _pieces(
     """Return a sentence whole, or its clauses where it is long or asks; and whether one leans on what is asked."""
     start, stop = _begin(text, sentence.start, sentence.stop, language), sentence.stop
     asks_for = language is not None and not to_friend and _asks_for(text[start:stop], language)
-    most = WHOLE if to_friend else WHOLE_TO_ASSISTANT
+    most = MAX_WHOLE if to_friend else MAX_WHOLE_TO_ASSISTANT
     if language is None or not (sentence.asks or asks_for or len(text[start:stop].split()) > most):
         if not sentence.asks:
             yield start, stop, False
@@ -291,7 +293,7 @@ def _pieces(
 
 
 def _asks_for(words: str, language: Language) -> bool:
-    """Whether words ask for something now; what is wished for good is a statement."""
+    """Whether words ask for something now; a lasting wish is a statement."""
     patterns = language.patterns
     asks = patterns["request"].search(words) or patterns["no_statement"].match(words)
     return asks is not None and patterns["wish"].search(words) is None
@@ -324,7 +326,7 @@ def _states(
 
 
 def _count(words: str) -> int:
-    """Return how many words there are, about: what is written without blanks has two letters a word."""
+    """Return how many words there are, about. Scripts without blanks have two letters a word."""
     return len(words.split()) + len(_UNPARTED.findall(words)) // 2
 
 
@@ -333,7 +335,7 @@ def _lasts(words: str, language: Language) -> bool:
 
 
 def _worth(words: str, language: Language | None, *, to_friend: bool) -> float:
-    worth = 1 / (1 + math.exp(-sum(WEIGHTS[name] * amount for name, amount in features(words, language))))
+    worth = 1 / (1 + math.exp(-sum(WORTH_WEIGHTS[name] * amount for name, amount in features(words, language))))
     if to_friend or language is None or language.lasting is None:
         return worth if to_friend else min(1.0, worth * TO_ASSISTANT)
     lasts = _lasts(words, language) or language.patterns["wish"].search(words) is not None
@@ -356,8 +358,8 @@ def features(words: str, language: Language | None) -> Iterator[tuple[str, float
         yield from ((name, 1.0) for name, pattern in language.signs.items() if pattern.search(words))
 
 
-def _ranked(worths: Sequence[float], repeated: float) -> list[float]:
-    """Return the worths of one message's sentences: what is said second adds less to what is said first."""
+def _rank(worths: Sequence[float], repeated: float) -> list[float]:
+    """Return the worths of one message's sentences: the second-best counts less than the best."""
     order = sorted(range(len(worths)), key=lambda place: (-worths[place], place))
     result = [0.0] * len(worths)
     for rank, place in enumerate(order):

@@ -48,7 +48,7 @@ IMPORTERS: tuple[type[Importer], ...] = (
 
 
 def importer_for(path: Path, format: str = "auto") -> type[Importer]:
-    """Return the importer of this name, or for "auto" the one that the file or folder looks most like."""
+    """Return the importer of this name, or for "auto" the one that fits the file or folder best."""
     known = {importer.name: importer for importer in IMPORTERS}
     names = ", ".join(known)
     if format != "auto" and format not in known:

@@ -1,10 +1,10 @@
-"""What importers are made of: the class of all of them, what they yield, options, times and ids.
+"""The base of importers: their class, the items that they yield, options, times and ids.
 
-To add a format, write a module with a subclass of `Importer` that has a `name`, `advice` what to do about a damaged
-file, tells by `likeness` how surely a file is of it, and makes records of JSON values in `convert`; list it in
-`memstore.ingest.importers`. docs/reference/importing.md has an example. `convert` reads a format as its exports are
-written; what it raises of `UNEXPECTED` for another is reported as an `ImportProblem`. What is no JSON overrides
-`read_file`; what must be sorted first, `read`.
+To add a format, write a subclass of `Importer` with a `name`, `advice` about damaged files, `rate_head`, which says how
+surely a file is of the format, and `convert`, which makes records of JSON values. List it in
+`memstore.ingest.importers`; docs/reference/importing.md has an example. Errors of the kinds in `UNEXPECTED` that
+`convert` raises are reported as an `ImportProblem`. A format that is not JSON overrides `read_file`, one that must be
+sorted first `read`.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from .files import ONE_FILE, ImportProblem, OnRead, OpenFile, first_head, number
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MAX_PROBLEMS = 10_000  # of a report: a file may be nothing but nonsense
-ERASED = "erased before"  # what is left out as it was erased
+ERASED = "erased before"  # messages that are left out since they were erased
 # In the metadata: the time is that of the message before, of the conversation or of its session; or nobody knows it.
 INHERITED = {"occurred_at": "inherited"}
 IMPORTED = {"occurred_at": "imported"}
 
-# What a reader raises where an export is not as its format has it.
+# Raised by a reader when an export does not follow its format.
 UNEXPECTED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 DateOrder = Literal["dmy", "mdy", "ymd"]
@@ -41,7 +41,7 @@ DateOrder = Literal["dmy", "mdy", "ymd"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """What a file does not say itself, and a callback for progress; each format uses what it needs.
+    """Options for what a file does not say itself, and a callback for progress; each format uses some of them.
 
     `me` is the importing person's name in a chat between people; `timezone` is that of times without a zone;
     `date_order` is how days are written.
@@ -71,7 +71,7 @@ def parse_options(*, me: str | None, timezone: str | None, date_order: str | Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One message of a history, with the keys of memstore-jsonl, and where it stood.
+    """One message of a history, with the keys of memstore-jsonl, and its place in the file.
 
     `message` has `role` and `content`, and of the other keys those that are known; `occurred_at` is in UTC. `user` is
     None where the file names none; `title` and `channel` are of the conversation.
@@ -87,7 +87,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class IgnoredContent:
-    """Something that was read and is no part of the history, such as "thoughts of the model"."""
+    """Something in a file that is no part of the history, such as "thoughts of the model"."""
 
     what: str
     count: int = 1
@@ -116,10 +116,10 @@ class Importer:
     @classmethod
     def sniff(cls, path: Path) -> float:
         """Return how surely a file or folder is of this format, from 0 to 1."""
-        return cls.likeness(first_head(path, cls.files))
+        return cls.rate_head(first_head(path, cls.files))
 
     @staticmethod
-    def likeness(head: bytes) -> float:
+    def rate_head(head: bytes) -> float:
         """Return how surely a file that begins so is of this format."""
         raise NotImplementedError
 
@@ -139,7 +139,7 @@ class Importer:
         raise NotImplementedError
 
     def read_values(self, file: OpenFile, convert: Callable[[Any, str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
-        """Yield what `convert` makes of each JSON value and its place; report what cannot be read."""
+        """Yield the items that `convert` makes of each JSON value and its place; report unreadable ones."""
         for one in numbered_values(file, self.unit, self.advice):
             if isinstance(one, ImportProblem):
                 yield one
@@ -155,9 +155,9 @@ class Importer:
         inherited: datetime | None = None,
         **of_conversation: str | None,
     ) -> Iterator[ImportItem]:
-        """Yield records of messages without a time, which get their own, or one that is inherited; report damage.
+        """Yield records with their own time, or one inherited from the message before; report damage.
 
-        Their metadata say where the time is not their own.
+        Metadata mark inherited times.
         """
         for one in self.report_damage(messages, where):
             if isinstance(one, dict):
@@ -169,7 +169,7 @@ class Importer:
                 yield one
 
     def report_damage(self, found: Iterator[T], where: str) -> Iterator[T | ImportProblem]:
-        """Yield what is found; where that breaks off, say why, and what to do about it."""
+        """Yield the items; if reading them fails, add why, and what to do about it."""
         try:
             yield from found
         except InvalidInput as error:
@@ -181,7 +181,7 @@ class Importer:
 
 @dataclass(slots=True)
 class ImportReport:
-    """What an import did.
+    """The result of an import.
 
     `skipped` is how many messages could not be taken; `problems` says of the first 10,000 why. `ignored` counts what is
     no part of the history, by what it is, `restored` what else came new from an export of memstore's, and `masked` the
@@ -198,7 +198,7 @@ class ImportReport:
     masked: int = 0
 
     def add_problem(self, problem: ImportProblem) -> None:
-        """Count what could not be taken, and keep why while there is room."""
+        """Count a message that could not be imported, and keep the reason while there is room."""
         self.skipped += 1
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(problem)
@@ -222,7 +222,7 @@ def parse_time(value: object) -> datetime:
 
 
 def time_or_none(value: object) -> datetime | None:
-    """Return a time, or None for what is none: a message is worth more than its time."""
+    """Return a time, or None for anything else: a message without its time is still stored."""
     try:
         return parse_time(value)
     except InvalidInput:
@@ -261,6 +261,6 @@ def digest(value: object) -> str:
 
 
 def make_storable(text: str) -> tuple[str, dict[str, Any]]:
-    """Return a text with U+FFFD for what no database keeps, and metadata that say how often."""
+    """Return a text with U+FFFD for characters that Postgres cannot store, and metadata that count them."""
     text, replaced = INVALID_CHARS.subn(REPLACEMENT, text)
     return text, {"replaced": replaced} if replaced else {}

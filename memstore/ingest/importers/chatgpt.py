@@ -6,8 +6,8 @@ the model's thoughts, empty messages, and whatever is marked hidden or has a wei
 `{"replaced": count}` in the metadata: nobody can be asked to mend an export by hand.
 
 `TreeImporter` is for Claude's export too: in both a conversation is a tree, because every edit and every second try is
-a branch. What is imported is the active branch, from the first message to the one that was seen last. A message without
-a time inherits that of its parent, or of the conversation.
+a branch. The active branch is imported, from the first message to the one that was seen last. A message without a time
+inherits that of its parent, or of the conversation.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class TreeImporter(Importer):
 
 
 def _active_branch(nodes: Mapping[str, Node], current: str | None) -> tuple[list[str], str | None]:
-    """Return the messages up to the current one, or to the newest that none follows; and a parent that is missing."""
+    """Return the messages up to the current one, or to the newest leaf; and a missing parent, if any."""
     if current not in nodes:
         followed = {node.parent for node in nodes.values()}
         leaves = (key for key in reversed([*nodes]) if key not in followed)
@@ -118,8 +118,8 @@ class ChatGPT(TreeImporter):
     keys = ("conversation_id", "title", "create_time", "current_node")
 
     @staticmethod
-    def likeness(head: bytes) -> float:
-        """Return 0.9 for a list of trees, less where only the names of things fit."""
+    def rate_head(head: bytes) -> float:
+        """Return 0.9 for a list of trees, less if only some keys fit."""
         keys = find_keys(head) if head.startswith(b"[") else set()
         if "mapping" in keys and "chat_messages" not in keys:
             return 0.9
@@ -165,7 +165,7 @@ def _text(content: dict[str, Any], role: str) -> str:
     found = content.get("parts")
     if isinstance(found, list):
         texts = [text for part in found if (text := _part_text(part))]
-        # A recording stands beside its transcription.
+        # A recording comes with its transcription.
         texts = [text for text in texts if text != "[audio]"] or texts[:1]
     else:
         texts = [content[key] for key in ("text", "result") if isinstance(content.get(key), str)][:1]
@@ -184,7 +184,7 @@ def _part_text(part: Any) -> str:
 
 
 def _visible(reference: re.Match[str]) -> str:
-    """Return what a reader sees of a reference: a thing's or a link's name, and of a citation nothing."""
+    """Return the visible text of a reference: the name of a thing or a link, nothing of a citation."""
     space, kind, fields = reference.groups()
     if kind == "entity":
         try:

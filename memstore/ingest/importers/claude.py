@@ -1,9 +1,9 @@
 """The export of Claude: its zip, its folder, or a `conversations.json` out of it.
 
-Exports of before 2025 name no parents: each message follows the one before it. A message says what the texts of its
-`content` say, or without any its `text`; what was attached to it follows, under the file's name, for one human message
-in ten is nothing else. Thoughts, calls of tools (artifacts are such) and their results are ignored and counted, and so
-are empty messages; projects and users are not read.
+Exports of before 2025 name no parents: each message follows the one before it. A message has the texts of its
+`content`, or without any its `text`. Attachments follow under the file's name, since one human message in ten is
+nothing else. Thoughts, calls of tools (artifacts are such) and their results are ignored and counted, and so are empty
+messages; projects and users are not read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .chatgpt import Node, TreeImporter
 from .files import find_keys
 from .openai import content_text
 
-ROOT = "00000000-0000-4000-8000-000000000000"  # the parent of a first message
+ROOT_ID = "00000000-0000-4000-8000-000000000000"  # the parent of a first message
 ROLES = {"human": "user", "assistant": "assistant"}
 
 
@@ -28,7 +28,7 @@ class Claude(TreeImporter):
     keys = ("uuid", "name", "created_at", "current_leaf_message_uuid")
 
     @staticmethod
-    def likeness(head: bytes) -> float:
+    def rate_head(head: bytes) -> float:
         """Return 0.95 for a list of conversations with `chat_messages`."""
         return 0.95 if head.startswith(b"[") and "chat_messages" in find_keys(head) else 0.0
 
@@ -38,7 +38,7 @@ class Claude(TreeImporter):
         for message in conversation["chat_messages"]:
             key, parent = message["uuid"], message.get("parent_message_uuid", before)
             time = time_or_none(message.get("created_at"))
-            nodes.setdefault(key, Node(None if parent == ROOT else parent, time, message))
+            nodes.setdefault(key, Node(None if parent == ROOT_ID else parent, time, message))
             before = key
         return nodes
 
@@ -56,7 +56,7 @@ class Claude(TreeImporter):
 
 
 def _attached(message: dict[str, Any]) -> Iterator[str]:
-    """Yield what was attached: its text under its name, or its name alone."""
+    """Yield attachments: the text under the file's name, or the name alone."""
     names = set()
     for file in [*(message.get("attachments") or ()), *(message.get("files") or ())]:
         name, content = file.get("file_name"), file.get("extracted_content")

@@ -48,7 +48,7 @@ class ClaudeCode(Importer):
     files = re.compile(r"(?:.*/)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")  # not agent-….jsonl
 
     @staticmethod
-    def likeness(head: bytes) -> float:
+    def rate_head(head: bytes) -> float:
         """Return 1 for lines with Claude Code's keys, less where only some of them are there."""
         keys = find_keys(head) if head.startswith(b"{") else set()
         if keys.issuperset(("sessionId", "parentUuid", "uuid")):
@@ -89,7 +89,7 @@ class Codex(Importer):
     files = re.compile(r"(?:.*/)?rollout-[^/]*\.jsonl")
 
     @staticmethod
-    def likeness(head: bytes) -> float:
+    def rate_head(head: bytes) -> float:
         """Return 1 for lines with Codex's keys that begin with those of a session."""
         is_session = head.startswith(b"{") and b'"session_meta"' in head[:1000]
         return 1.0 if is_session and find_keys(head).issuperset(("timestamp", "type", "payload")) else 0.0

@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 OnRead = Callable[[int], None]  # called with how many bytes were read since, as they lie on disk
 
-HEAD = 64 * 1024
+HEAD_BYTES = 64 * 1024
 CHUNK = 256 * 1024
 LONGEST_LINE = 16 * 1024 * 1024  # bytes
-# What one value may have. Real conversations have some megabytes at most; in memory a character takes up to 4 bytes.
+# Bytes of one value. Real conversations have some megabytes at most; in memory a character takes up to 4 bytes.
 LONGEST_VALUE = 64 * 1024 * 1024
 BOM = b"\xef\xbb\xbf"
 GZIP = b"\x1f\x8b"
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-# What reading may raise when the bytes end early or are not what they should be (gzip's own error is an OSError).
+# Errors of reading when the bytes end early or are damaged (gzip's own error is an OSError).
 READ_ERRORS = (OSError, EOFError, zlib.error, zipfile.BadZipFile)
 ONE_FILE = re.compile(r"(?!)")  # wanted of a zip or a folder: nothing
 PRETTY = "write each message as one JSON object on a line of its own, in UTF-8"
 _ANY = re.compile(r"(?s:.*)")
-_HIDDEN = re.compile(r"(?:.*/)?(?:__MACOSX/|\.(?!\.?/)).*")  # what a Mac and file managers leave beside what is packed
+_HIDDEN = re.compile(r"(?:.*/)?(?:__MACOSX/|\.(?!\.?/)).*")  # leftovers of a Mac and of file managers in an archive
 _KEYS = re.compile(rb'"([A-Za-z_0-9]{1,60})"\s*:')
 _NO_SPACE = re.compile(r"[^ \t\n\r]")
 _NEXT_LINE = re.compile(r"(?<=\n)[{\[]")
@@ -59,7 +59,7 @@ class ImportProblem:
 
 
 def printable(text: str, longest: int = 60) -> str:
-    """Return a text on one line, not too long, with nothing that a terminal obeys."""
+    """Return a text on one short line, without control characters."""
     short = text if len(text) <= longest else text[: longest - 1] + "…"
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in short)
 
@@ -103,7 +103,7 @@ def open_file(path: Path, on_read: OnRead = lambda _: None) -> Iterator[io.Buffe
             yield unpacked
 
 
-def read_head(path: Path, size: int = HEAD) -> bytes:
+def read_head(path: Path, size: int = HEAD_BYTES) -> bytes:
     """Return the first bytes of a file, unpacked: fewer where it ends or breaks before."""
     with open_file(path) as stream:
         return _read_up_to(stream, size)
@@ -136,7 +136,7 @@ def read_files(
 ) -> Iterator[T | ImportProblem]:
     """Yield what `read` yields of the file, or of each file in a zip or folder whose name is wanted.
 
-    What keeps one from being opened is reported, with `advice`.
+    A file that cannot be opened is reported, with `advice`.
     """
     where = ""
     try:
@@ -155,11 +155,11 @@ def read_files(
 
 
 def first_head(path: Path, wanted: re.Pattern[str]) -> bytes:
-    """Return the first bytes of the first wanted file, without its BOM; none where there is none or it is broken."""
+    """Return the first bytes of the first wanted file, without its BOM; b"" without one, or if it is broken."""
     with suppress(*READ_ERRORS):
         for _, _, open_one in _files(path, wanted, lambda _: None):
             with open_one() as stream:
-                return _read_up_to(stream, HEAD).removeprefix(BOM).lstrip()
+                return _read_up_to(stream, HEAD_BYTES).removeprefix(BOM).lstrip()
     return b""
 
 
@@ -281,7 +281,7 @@ class _Window:
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape").decode
 
     def find(self, pattern: re.Pattern[str]) -> str:
-        """Go to the next character that the pattern finds, and return it; nothing at the end."""
+        """Go to the next match of the pattern, and return its character; "" at the end."""
         while (found := pattern.search(self.text, self.at)) is None:
             self._go(max(len(self.text) - 1, self.at))  # a line's end may be the last that is held
             if not self._more():
@@ -291,7 +291,7 @@ class _Window:
         return found[0]
 
     def value(self) -> Any:
-        """Return the value that begins here, and go behind it; raise `InvalidInput` for what is none."""
+        """Return the value that begins here, and go behind it; raise `InvalidInput` if none does."""
         while True:
             try:
                 value, end = _DECODER.raw_decode(self.text, self.at)
@@ -316,7 +316,7 @@ class _Window:
         """Read on, at least as much as is held: so a long value is parsed again few times, however long it is."""
         wanted = max(CHUNK, len(self.text) - self.at)
         if wanted > LONGEST_VALUE:
-            raise InvalidInput(f"what begins here is larger than {LONGEST_VALUE:,} characters")
+            raise InvalidInput(f"the value that begins here is larger than {LONGEST_VALUE:,} characters")
         pieces: list[bytes] = []
         try:
             while wanted > 0 and (piece := self._stream.read1(wanted)):

@@ -51,7 +51,7 @@ class Gemini(Importer):
         self._activities: list[tuple[datetime, str, dict[str, Any]]] = []
 
     @staticmethod
-    def likeness(head: bytes) -> float:
+    def rate_head(head: bytes) -> float:
         """Return 0.9 for a list of Gemini's activities."""
         fits = head.startswith(b"[") and {"title", "time"} <= find_keys(head) and _PRODUCTS.search(head)
         return 0.9 if fits else 0.0

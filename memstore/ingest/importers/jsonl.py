@@ -3,10 +3,10 @@
     {"user"?, "conversation", "role", "content", "name"?, "occurred_at"?, "external_id"?, "tool_calls"?,
      "tool_call_id"?, "metadata"?, "tags"?}
 
-- `content` is a text, or a list of parts (objects), or null beside `tool_calls`. Any other null means "not given".
+- `content` is a text, or a list of parts (objects), or null with `tool_calls`. Any other null means "not given".
 - `occurred_at` is ISO 8601 with a zone, or seconds since 1970. A time without a zone is refused, never guessed.
-- A key that is not in the list is refused: `occured_at` would else be lost without a word. What is one's own goes
-  under `metadata`. All of this is checked where every message is, before it is stored.
+- A key that is not in the list is refused: `occured_at` would else be lost without a word. Own keys go under
+`metadata`. All of this is checked where every message is, before it is stored.
 - A message without `external_id` gets one made from what it says, where and when, and from how many equal ones came
   before it in the file. So the same file imported twice adds nothing. Of two files, though, the first "ok" of each in
   one conversation is the same message unless `occurred_at` or `external_id` tells them apart.
@@ -34,7 +34,7 @@ class Jsonl(Importer):
 
     @classmethod
     def sniff(cls, path: Path) -> float:
-        """Return 0.99 for a head with a message, less where its keys are not all there, a little for the name alone."""
+        """Return 0.99 for a head with a message, less if keys are missing, a little for the file's name alone."""
         head = first_head(path, cls.files)
         keys = find_keys(head) if head.startswith(b"{") else set()
         if {"conversation", "role"} <= keys:
@@ -44,7 +44,7 @@ class Jsonl(Importer):
         return 0.2 if path.is_file() and path.name.lower().endswith(SUFFIXES) else 0.0
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
-        """Yield each line's message, and each line that holds none with the reason; blank lines are nothing."""
+        """Yield each line's message, or the reason why it has none; blank lines are skipped."""
         for number, line in numbered_lines(file.stream.readline, LONGEST_LINE):
             where = f"{file.where}, line {number}"
             if line is None:

@@ -1,7 +1,7 @@
 """Messages of LangChain: a list of them, or one after the other.
 
 A message is what `messages_to_dict` writes (`{"type": "human", "data": {…}}`), what `dumpd` writes (`{"lc": 1, "id":
-[…, "HumanMessage"], "kwargs": {…}}`), or a message's own fields beside its type. A list may stand in `messages`.
+[…, "HumanMessage"], "kwargs": {…}}`), or a message's own fields and its type. A list may stand in `messages`.
 
 - The conversation is `session_id` or `thread_id`, and where none is named, the file (`history.json`: "history").
 - A message has no time: it has that of the import. It is known by its id, else by its place in the list.
@@ -43,7 +43,7 @@ class LangChain(Importer):
         self._single = 0  # messages that stand by themselves: together they are one list
 
     @staticmethod
-    def likeness(head: bytes) -> float:
+    def rate_head(head: bytes) -> float:
         """Return 0.85 for messages with LangChain's types."""
         keys = find_keys(head)
         if head[:1] not in (b"{", b"[") or "type" not in keys:

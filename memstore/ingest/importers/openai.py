@@ -42,7 +42,7 @@ _KINDS = {
 
 
 def content_text(content: Any) -> tuple[str, list[IgnoredContent]]:
-    """Return the text of a content, which is a text, a list of texts and parts, or nothing; and what of it is ignored.
+    """Return the text of a content (a text, a list of texts and parts, or nothing), and its ignored parts.
 
     An image is "[image]". Raises `InvalidInput` for what is no content.
     """
@@ -68,7 +68,7 @@ def _parts(content: list[Any]) -> Iterator[str | IgnoredContent]:
 
 
 def convert_message(role: str, given: dict[str, Any], external_id: str) -> Iterator[Message | IgnoredContent]:
-    """Yield a message without its time, unless it says nothing; and what of it is ignored.
+    """Yield a message without its time, unless it is empty, and its ignored parts.
 
     `given` has `content` (a text or parts), `name`, `tool_calls` as OpenAI or LangChain write them, `tool_call_id`.
     """
@@ -100,7 +100,7 @@ class OpenAIChats(Importer):
     advice = 'write each conversation as one JSON object on a line of its own, {"messages": […]}'
 
     @staticmethod
-    def likeness(head: bytes) -> float:
+    def rate_head(head: bytes) -> float:
         """Return 0.8 for objects with the keys of the format."""
         return 0.8 if head[:1] in (b"{", b"[") and find_keys(head).issuperset(("messages", "role")) else 0.0
 

@@ -20,7 +20,15 @@ from memstore.errors import InvalidInput
 from .base import DEFAULTS, IgnoredContent, Importer, ImportItem, ImportOptions, Record, make_storable, parse_time
 from .files import OpenFile, list_names, printable, read_files
 
-SAID = (None, "bot_message", "thread_broadcast", "me_message", "file_share", "file_comment", "reply_broadcast")
+SPOKEN = (
+    None,
+    "bot_message",
+    "thread_broadcast",
+    "me_message",
+    "file_share",
+    "file_comment",
+    "reply_broadcast",
+)
 
 _USERS = re.compile(r"(?:[^/]+/)?users\.json")
 _CHANNELS = re.compile(r"(?:[^/]+/)?(?:channels|groups|dms|mpims)\.json")
@@ -51,7 +59,7 @@ class Slack(Importer):
         return 0.9 if any(_USERS.fullmatch(name) or _CHANNELS.fullmatch(name) for name in names) else 0.3
 
     def read(self) -> Iterator[ImportItem]:
-        """Yield what was said in each channel, in the order of time."""
+        """Yield the messages of each channel, in the order of time."""
         names, on_read = list_names(self.path), self.options.on_read
         for files, convert in ((_USERS, self._add_person), (_CHANNELS, self._add_channel)):
             if any(files.fullmatch(name) for name in names):
@@ -76,7 +84,7 @@ class Slack(Importer):
         yield from ()
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
-        """Yield what was said on a day in a channel, in the order of time."""
+        """Yield the messages of a day in a channel, in the order of time."""
         folder = Path(file.name).parent.name or file.name
         channel, title = self._channels.get(folder, (folder, f"#{folder}"))
         records: list[Record] = []
@@ -88,7 +96,7 @@ class Slack(Importer):
         yield from sorted(records, key=lambda record: record.message["occurred_at"])
 
     def _convert(self, value: dict[str, Any], where: str, channel: str, title: str | None) -> Iterator[ImportItem]:
-        if value.get("subtype") not in SAID:
+        if value.get("subtype") not in SPOKEN:
             yield IgnoredContent("notices of channels")
             return
         text, metadata = make_storable("\n\n".join(one for one in self._texts(value) if one.strip()))

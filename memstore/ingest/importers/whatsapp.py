@@ -7,8 +7,8 @@
   be given.
 - Everybody is a user with a name, but for `me`, which must be given: those messages have no name, and are the user's
   own.
-- A line that begins with no time goes on with the message before it. What WhatsApp itself says (somebody joined, calls
-  are encrypted) and deleted messages are ignored and counted. A picture that is not in the text is "[image]", a file
+- A line that begins with no time goes on with the message before it. WhatsApp's own lines (somebody joined, calls are
+encrypted) and deleted messages are ignored and counted. A picture that is not in the text is "[image]", a file
   "[name]".
 - Messages bring no ids: they follow from who said what when, as the clock showed it.
 
@@ -28,7 +28,7 @@ from memstore.errors import InvalidInput
 from .base import DateOrder, IgnoredContent, Importer, ImportItem, Message, Record, derive_id, make_storable
 from .files import ImportProblem, OpenFile, printable
 
-_MARKS = "\u200e\u200f\u202a\u202c\ufeff"  # what tells writing to go left or right, and is not seen
+_MARKS = "\u200e\u200f\u202a\u202c\ufeff"  # invisible marks that turn writing left or right
 _TIME = (
     r"(?P<date>\d{1,4}[./-]\s?\d{1,2}[./-]\s?\d{1,4})\.?,?[\s\u202f](?:klo |um |at )?"
     r"(?P<hour>\d{1,2})[:.](?P<minute>\d{2})(?:[:.](?P<second>\d{2}))?"
@@ -57,13 +57,13 @@ class WhatsApp(Importer):
     files = re.compile(r"(?:.*/)?(?:_chat|[^/]*WhatsApp[^/]*)\.txt", re.IGNORECASE)
 
     @staticmethod
-    def likeness(head: bytes) -> float:
+    def rate_head(head: bytes) -> float:
         """Return 0.8 for a text whose first lines begin with times and speakers."""
         lines = head.decode(errors="replace").splitlines()[:20]
         return 0.8 if any(_header(line) for line in lines) else 0.0
 
     def read_file(self, file: OpenFile) -> Iterator[ImportItem]:
-        """Yield what was said in a chat, which is held as a whole: how it is written shows in all of it only."""
+        """Yield the messages of a chat. It is held as a whole: only all of it shows how its dates are written."""
         begun: list[
             tuple[int, re.Match[str], list[str]]
         ] = []  # the number and the beginning of a message, and its lines
@@ -87,7 +87,7 @@ class WhatsApp(Importer):
             )
         order = self.options.date_order or _find_order([header["date"] for _, header, _ in begun])
         if self.options.timezone is None:
-            raise InvalidInput("WhatsApp writes no time zone; say where its phone was, with --timezone Europe/Berlin")
+            raise InvalidInput("WhatsApp writes no time zone; give that of its phone, such as --timezone Europe/Berlin")
         if self.options.me not in speakers:
             some = ", ".join(printable(name) for name in list(speakers)[:20])
             why = (
@@ -143,7 +143,7 @@ def _speaker(spoken: re.Match[str]) -> str:
 
 
 def _is_notice(spoken: re.Match[str]) -> bool:
-    """Return whether a line with a name before it is what WhatsApp itself says: an iPhone marks it."""
+    """Return whether a line with a name before it is WhatsApp's own: an iPhone marks it."""
     text = spoken["text"] or ""
     marked = text.startswith("\u200e") and not (_OMITTED.fullmatch(text) or _ATTACHED.search(text))
     return marked and not _DELETED.fullmatch(text)
@@ -161,7 +161,7 @@ def _shown_time(header: re.Match[str], order: DateOrder) -> datetime | None:
 
 
 def _find_order(dates: list[str]) -> DateOrder:
-    """Return in which order all these dates are written; raise `InvalidInput` where two remain, or none."""
+    """Return the order of day, month and year in all these dates; raise `InvalidInput` if several fit, or none."""
     read: dict[DateOrder, list[date | None]] = {
         order: [_parse_day(written, order) for written in dates] for order in get_args(DateOrder)
     }
@@ -171,7 +171,7 @@ def _find_order(dates: list[str]) -> DateOrder:
         possible = {order: days for order, days in possible.items() if days == sorted(days)}
     if len(possible) == 1:
         return next(iter(possible))
-    raise InvalidInput(f"its dates {why}; say how they are meant with --date-order dmy, mdy or ymd")
+    raise InvalidInput(f"its dates {why}; give --date-order dmy, mdy or ymd")
 
 
 def _parse_day(written: str, order: DateOrder) -> date | None:

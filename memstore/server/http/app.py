@@ -1,4 +1,4 @@
-"""The application: middleware, routers, and what is served beside them: MCP, and the pages for people."""
+"""The application: middleware and routers, MCP, and the pages for people."""
 
 from __future__ import annotations
 

@@ -67,17 +67,17 @@ async def get_stats(store: StoreDep) -> dict[str, int | list[Usage]]:
 
 
 class ConversationEdit(StrictModel):
-    """What is to be set of a conversation; what is left out stays."""
+    """The settings of a conversation to be set; those left out stay."""
 
     title: str | None = None
     channel: str | None = None
     strategies: list[str | Json] | None = Field(None, description="what compresses it; [] takes them away")
-    sections: list[Json] | None = Field(None, description="what sections of its contexts may take; [] takes them away")
+    sections: list[Json] | None = Field(None, description="limits of the sections of its contexts; [] removes them")
     settings: Json | None = Field(None, description="settings of its own; null takes one away")
 
 
 class ConversationParams(PageParams):
-    """Which conversations are asked for."""
+    """The filter and page of conversations."""
 
     channel: str | None = None
 
@@ -118,11 +118,13 @@ class NewMessages(StrictModel):
     """Messages, in order; all are stored or none."""
 
     messages: list[NewMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
-    on_conflict: Literal["error", "skip"] = Field("error", description="what a known id with other content does")
+    on_conflict: Literal["error", "skip"] = Field(
+        "error", description="a known id with other content: refused, or skipped"
+    )
 
 
 class MessageParams(PageParams):
-    """Which messages are asked for."""
+    """The filter and page of messages."""
 
     from_seq: int = Field(1, ge=1, le=MAX_SEQ)
     role: list[Role] | None = None
@@ -130,7 +132,7 @@ class MessageParams(PageParams):
 
 @messages.get("")
 async def list_messages(conversation: ConversationDep, params: Annotated[MessageParams, Query()]) -> Page[Message]:
-    """Return messages in order. What is said meanwhile is on a later page."""
+    """Return messages in order. Messages added meanwhile are on a later page."""
     (after,) = params.position(tuple[int]) or (params.from_seq - 1,)
     first = max(params.from_seq, min(after, MAX_SEQ - 1) + 1)
     rows = await conversation.messages(from_seq=first, roles=params.role, limit=params.limit + 1)

@@ -1,8 +1,8 @@
-"""What routes share: who asks (a bearer token says whose memory is open), types of values, keyset pagination.
+"""Dependencies of routes: authentication by bearer token, types of values, keyset pagination.
 
-A token that is unknown, has expired or was revoked is answered like none, and another token's user like one who does
-not exist. Dependencies are async, though nothing waits: FastAPI would run each plain function in a thread. A cursor
-says after which row the page ended, not how many rows were before: inserts and deletes move nothing.
+Unknown, expired and revoked tokens are answered like a missing one, and another token's user like a missing user.
+Dependencies are async, though nothing waits: FastAPI would run each plain function in a thread. A cursor says after
+which row the page ended, not how many rows were before: inserts and deletes move nothing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ BEARER = HTTPBearer(auto_error=False, description="made by `memstore token creat
 
 
 class Name(Convertor[str]):
-    """A name as one percent-encoded part of a path. What is no UTF-8 becomes what no name may hold."""
+    """A name as one percent-encoded part of a path.
+
+    Bytes that are no UTF-8 become a character that no name may hold.
+    """
 
     regex = "[^/]+"
 
@@ -62,7 +65,7 @@ class StrictModel(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks: `user_id` is the only user whose memory is open, None for the operator."""
+    """The holder of the token: `user_id` is the only user whose memory is open, None for the operator."""
 
     user_id: UUID | None
     user_name: str | None = None
@@ -82,7 +85,7 @@ class Authenticator:
         self._tokens, self._allow_local = tokens, allow_local
 
     async def find(self, token_hash: bytes | None) -> Principal | None:
-        """Return whom a token lets in, None for nobody."""
+        """Return the principal of a token; None for an invalid one."""
         try:
             if token_hash is None:
                 self._allow_local = self._allow_local and not await self._tokens.exist()
@@ -106,7 +109,7 @@ async def get_store(request: Request) -> AsyncMemoryStore:
 
 
 async def get_principal(request: Request) -> Principal:
-    """Return who asks; raise a 401 problem where no token lets them in."""
+    """Return the principal of the request; raise a 401 problem without a valid token."""
     principal: Principal | None = await request.app.state.authenticator.find(await bearer_token(request))
     if principal is None:
         detail = (
@@ -160,17 +163,17 @@ class Page(BaseModel, Generic[T]):
 
 
 class PageParams(StrictModel):
-    """Which page is asked for."""
+    """The page of a list: its limit and cursor."""
 
     cursor: str | None = Field(None, min_length=1, description="`next_cursor` of the page before")
     limit: int = Field(DEFAULT_LIMIT, ge=1, le=MAX_LIMIT)
 
     def position(self, kind: Any) -> Any:
-        """Return where the page before ended, as values of these types; None for the first page."""
+        """Return the end of the page before, as values of these types; None for the first page."""
         return None if self.cursor is None else decode_cursor(self.cursor, kind)
 
     def page(self, rows: Sequence[T], position: Callable[[T], Sequence[Any]]) -> Page[T]:
-        """Return a page of rows, of which there is one more than the limit where another page follows."""
+        """Return a page of rows; one row more than the limit means that another page follows."""
         items = list(rows[: self.limit])
         cursor = encode_cursor(position(items[-1])) if len(rows) > self.limit else None
         return Page.model_construct(items=items, next_cursor=cursor)
@@ -190,4 +193,4 @@ def decode_cursor(cursor: str, kind: Any) -> Any:
             raise ValueError
         return TypeAdapter(kind).validate_python(position)
     except (ValueError, TypeError):
-        raise InvalidInput(f"cursor={cursor!r:.60} is none; give next_cursor of the page before, or none.") from None
+        raise InvalidInput(f"cursor={cursor!r:.60} is no cursor; give a page's next_cursor, or leave it out.") from None

@@ -62,7 +62,7 @@ class FieldError(BaseModel):
 
 
 class ProblemBody(BaseModel):
-    """What every error answers with; `detail` says what to do."""
+    """The body of every error response; `detail` says what to do."""
 
     type: str = Field(description="urn:memstore:problem:… names the kind of problem, for programs")
     title: str
@@ -124,7 +124,7 @@ def problem_from(error: Exception) -> Problem:
 
 
 def _invalid_request(error: RequestValidationError) -> Problem:
-    """Return what of a request cannot be used, value by value; the values themselves are not repeated."""
+    """Return the invalid values of a request, by their places; the values themselves are not repeated."""
     if any(each["type"] == "json_invalid" for each in error.errors()):
         return Problem(HTTPStatus.BAD_REQUEST, "no-json", "The body is no JSON: it cannot be read.")
     wrong = []

@@ -29,7 +29,7 @@ MAX_TEXT, MAX_PART, MAX_LANGUAGE = 2000, 300, 35
 
 
 class RecallRequest(StrictModel):
-    """A question, and what narrows it."""
+    """A question and its filters."""
 
     query: str = Field(min_length=1)
     limit: StrictInt = Field(10, ge=1, le=MAX_LIMIT)
@@ -47,7 +47,7 @@ class RecallRequest(StrictModel):
 
 @contexts.post("/recall")
 async def recall(user: UserDep, body: RecallRequest) -> list[Hit]:
-    """Return what is remembered, the best first."""
+    """Return messages, summaries and facts about a question, the best first."""
     hits: list[Hit] = await user.recall(**dict(body))
     return hits
 
@@ -59,21 +59,21 @@ def _refuse_file(model: str) -> str:
 
 
 class ContextRequest(StrictModel):
-    """What a context is asked for; what is left out is as the conversation's settings have it, else the system's."""
+    """Options of a context; for those left out the conversation's settings count, else the store's."""
 
     query: str | None = Field(None, description="the question; null: the newest user message is")
     budget: StrictInt | None = Field(None, ge=1, le=MAX_BUDGET, description="the most tokens that it may have")
     reserve: StrictInt | None = Field(None, ge=0, le=MAX_BUDGET, description="tokens of the budget to keep free")
     system: str | None = Field(None, description="the system prompt")
     strategy: list[str | Json] | None = Field(None, description="what compresses the conversation; []: nothing")
-    sections: list[Json] = Field([], description="what sections may take, and texts of your own")
+    sections: list[Json] = Field([], description="limits of sections, and sections with texts of your own")
     viewer: str | None = Field(None, min_length=1, description="who looks")
     visibility: str | None = Field(None, description="the rule by which a viewer sees messages")
     as_of: Moment | None = Field(None, description="of what was known then")
     model: Annotated[str, AfterValidator(_refuse_file)] | None = Field(
         None, min_length=1, max_length=MAX_MODEL_NAME, description="count as this model does"
     )
-    tools: list[Json] = Field([], description="definitions of tools that are sent beside: they are counted")
+    tools: list[Json] = Field([], description="definitions of tools that are sent with it: they are counted")
     format: Literal["openai", "ollama", "anthropic", "text"] = "openai"
     receipt: StrictBool = Field(False, description="whether to give the whole receipt, and not its id alone")
 
@@ -95,7 +95,7 @@ class ContextResponse(BaseModel):
 
 @contexts.post("/conversations/{conversation:name}/context")
 async def build_context(conversation: ConversationDep, body: ContextRequest) -> ContextResponse:
-    """Return chat messages that answer to the question with what is remembered, in at most `budget` tokens."""
+    """Return chat messages for a question, with memories that answer it, in at most `budget` tokens."""
     options = dict(body)
     with_receipt = options.pop("receipt")
     context = await conversation.context(**options)
@@ -116,7 +116,7 @@ async def build_context(conversation: ConversationDep, body: ContextRequest) -> 
 
 @contexts.get("/receipts/{receipt}")
 async def get_receipt(user: UserDep, receipt: UUID) -> Json:
-    """Return a receipt: what was in a context, what was left out and why."""
+    """Return a receipt: the parts of a context, and why others were left out."""
     return (await user.receipt(receipt)).as_dict()
 
 
@@ -127,7 +127,7 @@ Type = Annotated[
 
 
 class FactFields(StrictModel):
-    """What may be said of a fact; what is left out of a change stays."""
+    """The columns of a fact that may be set; those that a change leaves out stay."""
 
     kind: FactKind | None = None
     subject: str = Field("The user", min_length=1, max_length=MAX_PART)
@@ -151,14 +151,14 @@ class NewFactRequest(FactFields):
 
 
 class FactEdit(FactFields):
-    """What is to be other of a fact, something at least."""
+    """The changes of a fact, at least one."""
 
     text: str = Field("", min_length=1, max_length=MAX_TEXT)
     type: Type = "identity"
 
 
 class FactParams(PageParams):
-    """Which facts are asked for."""
+    """The filter and page of facts."""
 
     state: Literal["active", "ended", "expired", "quarantined", "superseded", "retracted", "erased", "all"] = "active"
     type: Type | None = None
@@ -180,15 +180,15 @@ async def list_facts(user: UserDep, params: Annotated[FactParams, Query()]) -> P
 
 @facts.post("/facts", status_code=201)
 async def add_fact(user: UserDep, body: NewFactRequest) -> Fact:
-    """Enter a fact: it is found at once. One that is known with the same words becomes this one.
+    """Enter a fact: it is found at once. A known fact with the same words becomes this one.
 
-    With `quarantined` it waits; one that is known with the same words stays what it is, and is given.
+    With `quarantined` it waits; a known fact with the same words stays as it is, and is given.
     """
     return await user.add_fact(**body.model_dump())
 
 
 class ProfileParams(StrictModel):
-    """How long a profile may be, and of whom."""
+    """The budget of a profile, and the user."""
 
     budget: int = Field(400, ge=1, le=MAX_BUDGET, description="the most tokens that it may have")
     subject: str | None = Field(None, min_length=1, max_length=MAX_PART, description="the one most facts are about")
@@ -209,9 +209,9 @@ async def get_fact(user: UserDep, fact: UUID) -> Fact:
 
 @facts.patch("/facts/{fact}")
 async def edit_fact(user: UserDep, fact: UUID, body: FactEdit) -> Fact:
-    """Replace an active fact; the one that was edited is superseded, and can be brought back.
+    """Replace an active fact; the old one is superseded, and can be restored.
 
-    Where its words stay, it is changed in its place, and has the same id.
+    If the words stay, it is changed in place and keeps its id.
     """
     changes: dict[str, Any] = body.model_dump(exclude_unset=True)
     return await user.edit_fact(fact, **changes)
@@ -231,11 +231,11 @@ async def confirm_fact(user: UserDep, fact: UUID) -> Fact:
 
 @facts.get("/facts/{fact}/history")
 async def get_fact_history(user: UserDep, fact: UUID) -> list[FactChange]:
-    """Return what happened to a fact, in order."""
+    """Return the changes of a fact, in order."""
     return await user.fact_history(fact)
 
 
 @facts.post("/changes/{change}/undo")
 async def undo_change(user: UserDep, change: UUID) -> FactChange:
-    """Undo a change of a fact exactly; 409 where the fact was changed again since."""
+    """Undo a change of a fact; 409 if the fact was changed again since."""
     return await user.undo(change)

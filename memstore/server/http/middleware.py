@@ -88,7 +88,7 @@ class RequestMiddleware:
 
 
 def disable_timeout(scope: Scope) -> None:
-    """Let this response take as long as it takes: a stream, or deriving."""
+    """Disable the timeout of this response: a stream, or deriving."""
     scope["state"]["deadline"].reschedule(None)
 
 

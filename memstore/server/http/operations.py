@@ -32,21 +32,21 @@ health = APIRouter(tags=["health"])
 
 @derive.post("/derive", dependencies=OPERATOR)
 async def derive_all(store: StoreDep, request: Request, redo: Redo = None) -> DeriveReport:
-    """Derive what is pending of all users; it takes as long as it takes. The operator's."""
+    """Derive pending messages of all users; there is no timeout. The operator's."""
     disable_timeout(request.scope)
     return await store.derive(redo=redo)
 
 
 @derive.post(f"{USER}/derive")
 async def derive_user(user: UserDep, store: StoreDep, request: Request, redo: Redo = None) -> DeriveReport:
-    """Derive what is pending of one user."""
+    """Derive pending messages of one user."""
     disable_timeout(request.scope)
     return await store.derive(user=user.name, redo=redo)
 
 
 @health.get("/healthz")
 async def healthy() -> dict[str, str]:
-    """Return that the process answers."""
+    """Return that the process is alive."""
     return {"status": "ok"}
 
 
@@ -64,7 +64,9 @@ def collect_metrics() -> None:
     """Record metrics for /metrics from now on, unless the program has a meter provider of its own."""
     if not isinstance(metrics.get_meter_provider(), MeterProvider):
         reader = PrometheusMetricReader(disable_target_info=True)
-        metrics.set_meter_provider(MeterProvider([reader], resource=Resource.create({"service.name": telemetry.NAME})))
+        metrics.set_meter_provider(
+            MeterProvider([reader], resource=Resource.create({"service.name": telemetry.SERVICE}))
+        )
 
 
 @health.get("/metrics", include_in_schema=False, dependencies=OPERATOR)

@@ -1,4 +1,4 @@
-"""What tools return to a model: short, structured, with times in UTC; and ids that a model can repeat.
+"""Results of tools for a model: short, structured, with times in UTC, and ids that a model can repeat.
 
 fact:3f2a91c4       how the id begins, 4 digits or more; ids of facts and summaries are as good as random
 summary:9ac01f22
@@ -20,7 +20,7 @@ from memstore.models import Fact, Hit, Message, Tier
 from memstore.models.facts import state_of
 
 MAX_TEXT = 20_000  # characters: a message may have megabytes
-MAX_EXCERPT = 600  # characters of a message that stands beside a memory
+MAX_EXCERPT = 600  # characters of a message before or after a memory
 MAX_SOURCES = 10
 DIGITS = 8  # of 10,000 facts two share them in one memory of a hundred, and then both are named
 FACT, MESSAGE, SUMMARY = "fact", "message", "summary"
@@ -62,7 +62,7 @@ class Memory(Result):
 
 
 class MemoryDetail(Memory):
-    """One memory: of a fact the messages that say it, of a message what was said before and after."""
+    """One memory: a fact with its source messages, a message with those before and after."""
 
     sources: list[Memory] = []
     around: list[Memory] = []
@@ -70,7 +70,7 @@ class MemoryDetail(Memory):
 
 
 class Memories(Result):
-    """What a search found, the best first, or some of the facts, the latest first."""
+    """Hits of a search, the best first, or facts, the latest first."""
 
     memories: list[Memory]
     next_cursor: Annotated[str | None, Field(description="Of the next page of a list; absent on the last.")] = None
@@ -78,7 +78,7 @@ class Memories(Result):
 
 
 class SavedMemory(Result):
-    """A fact that was added, changed or deleted, and the id of the one whose place it took."""
+    """A fact that was added, changed or deleted, and the id of the one that it replaced."""
 
     memory: Memory
     replaced: str | None = None
@@ -197,7 +197,7 @@ def message_id(conversation: str, seq: int) -> str:
 
 
 def parse(id: str) -> tuple[str, str]:
-    """Return the kind of an id and what follows it; without a kind it is a message where it has a #, else a fact."""
+    """Return the kind of an id and the rest of it; without a kind an id with a # is a message, others are facts."""
     kind, colon, rest = id.strip().partition(":")
     if colon and kind in (FACT, MESSAGE, SUMMARY):
         return kind, rest

@@ -1,6 +1,6 @@
 """The eight tools. A model reads the docstring of each, and the descriptions of its arguments.
 
-Whose memory is meant is no argument: nothing that a model reads can lead it into another user's memory.
+The user is no argument, so that nothing that a model reads can lead it into another user's memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _about(description: str) -> Any:
     return Field(description=description)
 
 
-# Models write times without a zone, and days, whatever they are told.
+# Models write times without a zone, and days, whatever the schema says.
 Time = Annotated[datetime, AfterValidator(lambda moment: moment if moment.tzinfo else moment.replace(tzinfo=UTC))]
 TIME = "ISO 8601 with a zone, such as 2026-11-21T09:30:00+01:00; a day alone is its beginning in UTC."
 Query = Annotated[str, Field(min_length=1, max_length=4000)]
@@ -86,7 +86,7 @@ class BackgroundDeriver:
         self._seen: set[str] = set()
 
     def notify_write(self, user: str) -> None:
-        """Schedule a user who has something to derive."""
+        """Schedule a user with pending messages."""
         self._due[user] = time.monotonic() + QUIET_SECONDS
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="memstore-derive")
@@ -137,7 +137,7 @@ class UserMemory:
 
     @property
     def is_trusted(self) -> bool:
-        """Whether what a model remembers holds before a person has confirmed it."""
+        """Whether facts by a model are active before a person confirms them."""
         return self.store.settings.mcp_memories == "active"
 
 
@@ -157,7 +157,7 @@ async def search_memories(
 ) -> results.Memories:
     """Search the user's long-term memory by meaning and by words; the best matches come first.
 
-    Use it before you answer anything that may depend on what the user has told before: their life, preferences, plans,
+    Use it before you answer anything that may depend on what the user has said before: their life, preferences, plans,
     people, earlier work, "as I said". Results are facts (short, lasting), messages (word for word) and summaries. There
     is always something nearest: judge by the texts whether any answers, as results alone do not mean that something
     about it is remembered. None at all means that nothing is stored, or nothing that the filters let through.
@@ -171,7 +171,7 @@ async def search_memories(
 
 
 async def _note_pending(memory: UserMemory, *, is_empty: bool) -> str | None:
-    """Return what is stored and not searchable yet; of an empty result, whether anything is stored at all."""
+    """Return a note about messages that are not searchable yet; for an empty result, whether anything is stored."""
     if memory.background.is_pending(memory.user.name):
         return "Some messages were remembered just now and are not searchable yet: search again in a few seconds."
     if not is_empty:
@@ -217,10 +217,10 @@ async def add_memory(
         sources=[message.id for _, message in messages],
         quarantined=not memory.is_trusted,
     )
-    return _saved(fact)
+    return _describe_saved(fact)
 
 
-def _saved(fact: Fact, replaced: Fact | None = None) -> results.SavedMemory:
+def _describe_saved(fact: Fact, replaced: Fact | None = None) -> results.SavedMemory:
     return results.SavedMemory(
         memory=results.format_fact(fact),
         replaced=None if replaced is None or replaced.id == fact.id else results.shorten(results.FACT, replaced.id),
@@ -287,16 +287,16 @@ async def update_memory(
     columns |= {"valid_from": valid_from, "valid_to": valid_to}
     changes = {name: value for name, value in columns.items() if value is not None}
     if not changes:
-        raise InvalidInput(f"Nothing is to be different: give one of {', '.join(columns)}.")
+        raise InvalidInput(f"Nothing would change: give one of {', '.join(columns)}.")
     memory = current_memory.get()
     old = await memory.user.fact(await results.find_fact(memory.user, id))
     if memory.is_trusted:
-        return _saved(await memory.user.edit_fact(old, **changes), old)
+        return _describe_saved(await memory.user.edit_fact(old, **changes), old)
     if text in (None, old.text):
-        raise InvalidInput("Its user is to confirm what is different: give it as another text, such as since when.")
+        raise InvalidInput("The user has to confirm a change: give it as another text, such as one with a date.")
     # Confirmed, it supersedes the old one.
     columns = {name: getattr(old, name) for name in columns} | changes
-    return _saved(await memory.user.add_fact(**columns, sources=old.sources, quarantined=True))
+    return _describe_saved(await memory.user.add_fact(**columns, sources=old.sources, quarantined=True))
 
 
 async def delete_memory(id: FactId) -> results.SavedMemory:
@@ -363,7 +363,7 @@ async def remember_messages(
     info = await target.info()
     last_seq = 0 if info is None else info.last_seq
     columns = {"said_at": "occurred_at", "id": "external_id"}
-    trust = {} if memory.is_trusted else {"metadata": {TRUST: UNTRUSTED}}  # a model may be told to quote its user
+    trust = {} if memory.is_trusted else {"metadata": {TRUST: UNTRUSTED}}  # a model may be asked to quote its user
     kept = await target.add_many(
         [{columns.get(name, name): value for name, value in one if value is not None} | trust for one in messages]
     )

@@ -1,6 +1,6 @@
 """The cluster of one folder and the server on it: made whole or not at all, started, joined, recognized and stopped.
 
-Whoever calls `up` or `stop` holds the folder's lock. A pid out of a file says nothing until its command line agrees.
+Callers of `up` and `stop` hold the folder's lock. A pid out of a file says nothing until its command line agrees.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ class Cluster:
     def _take_over(self) -> FolderLock:
         """Return the lock that only the server's processes hold, once those of a killed server are gone.
 
-        They hold its shared memory, and no new server starts beside them.
+        They hold its shared memory, and no new server starts while they run.
         """
         lock = FolderLock(self.folder / "server", self.account)
         for number in (signal.SIGQUIT, signal.SIGKILL, 0):

@@ -88,7 +88,7 @@ class EmbeddedServer:
 
 
 def stop(folder: Path) -> bool:
-    """Stop the Postgres of this folder in an orderly way, whoever uses it; False if it was not running."""
+    """Stop the Postgres of this folder in an orderly way, even if others use it; False if it was not running."""
     folder = _check_path(folder)
     with _explain_errors(folder):
         if not (folder / "lock").exists():
@@ -100,7 +100,7 @@ def stop(folder: Path) -> bool:
             if cluster.is_free(within=ORPHAN_SECONDS):
                 return False
             raise EmbeddedError(
-                f"The Postgres of {folder} runs and cannot be told from other processes here: another container "
+                f"The Postgres of {folder} runs, and its process cannot be found here: another container "
                 "runs it, or its postmaster.pid was removed. Stop it where it was started."
             )
 

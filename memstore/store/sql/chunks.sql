@@ -25,8 +25,8 @@ FROM item_text
 WHERE user_id = %(user_id)s AND recorded_at <= %(as_of)s
 
 -- version --
--- What arrays in a process must agree with, and the embedders. Whoever adds or removes chunks updates the user's row.
--- Whoever gives vectors to chunks that were there writes the model's row anew. A server that was restored from a backup
+-- The version that arrays in a process must agree with, and the embedders. To add or remove chunks updates the user's row.
+-- To give vectors to stored chunks writes the model's row anew. A server that was restored from a backup
 -- counts its transactions from there again, and has been started since.
 SELECT u.xmin || '/' || pg_postmaster_start_time() || '/' || coalesce((SELECT m.created_at::text FROM embedding_models m
                                   WHERE m.user_id = %(user_id)s AND m.id = %(model_id)s), '') AS version, u.chunks, u.chunk_length, u.posted,
@@ -67,7 +67,7 @@ FROM users u,
       WHERE t.user_id = %(user_id)s AND t.recorded_at >= %(since)s) AS fresh
 WHERE u.user_id = %(user_id)s
 
--- around --
+-- neighbourhood --
 -- Chunks by name or by number, packed as by `arrays`, and some of the same role on either side of each.
 -- Each is looked up by itself, so that nothing is left to how many of them the planner expects.
 WITH found AS MATERIALIZED (
@@ -85,7 +85,7 @@ WITH found AS MATERIALIZED (
                         WHERE t.user_id = %(user_id)s AND t.number = k.number
                         OFFSET 0) AS c
 ),
-beside AS MATERIALIZED (
+neighbours AS MATERIALIZED (
     SELECT b.number, b.step
     FROM found f
     CROSS JOIN LATERAL ((SELECT t.number, row_number() OVER (ORDER BY t.seq DESC, t.chunk_index DESC) AS step
@@ -107,7 +107,7 @@ beside AS MATERIALIZED (
 ),
 wanted AS MATERIALIZED (
     SELECT w.number, min(w.step)::smallint AS step
-    FROM (SELECT number, 0 AS step FROM found UNION ALL SELECT number, step FROM beside) AS w
+    FROM (SELECT number, 0 AS step FROM found UNION ALL SELECT number, step FROM neighbours) AS w
     GROUP BY w.number
     ORDER BY w.number
 )

@@ -26,7 +26,7 @@ FOR UPDATE
 SELECT posted FROM users WHERE user_id = %(user_id)s FOR UPDATE
 
 -- count_erasure --
--- Whoever has read before this is not to write.
+-- A process that has read before this must not write.
 UPDATE users SET erasures = erasures + 1 WHERE user_id = %(user_id)s
 
 -- add_erasure --

@@ -86,7 +86,7 @@ WHERE user_id = %(user_id)s AND state = 'active' AND coalesce(expires_at, 'infin
   AND lower(subject) <> lower(%(name)s)
   AND position(lower(%(name)s) IN lower(text)) > 0
 
--- standing_facts --
+-- pinned_facts --
 -- Facts that matter whatever is asked, and whether they are pinned: those first; then of the kinds given those with the
 -- attributes given, in their order, then the kinds in theirs, of each the surest first, then what was said last.
 SELECT f.id, coalesce(later.before->>'importance', f.importance) = 'pinned' AS pinned
@@ -191,7 +191,7 @@ LIMIT %(limit)s
 SELECT DISTINCT type FROM facts WHERE user_id = %(user_id)s
 
 -- entity_edges --
--- The relations of an entity to others: from it to its values, and from others of whom it is a value.
+-- The relations of an entity to others: from it to its values, and from others that have it as a value.
 SELECT subject, attribute, value, id AS fact_id
 FROM facts
 WHERE user_id = %(user_id)s AND state = 'active' AND attribute IS NOT NULL AND value IS NOT NULL

@@ -10,11 +10,11 @@ WHERE n.nspname = current_schema()
 COMMENT ON TABLE procrastinate_jobs IS {version}
 
 -- defer --
--- Jobs for conversations, with one priority, from a moment on (null: at once).
+-- Jobs for conversations, with one priority.
 SELECT procrastinate_defer_jobs_v1(array_agg(
            ROW('derive', 'memstore.derive', %(priority)s::int, conversation::text, NULL,
                jsonb_build_object('user', owner, 'conversation', conversation),
-               %(scheduled_at)s::timestamptz)::procrastinate_job_to_defer_v1 ORDER BY place))
+               NULL::timestamptz)::procrastinate_job_to_defer_v1 ORDER BY place))
 FROM unnest(%(users)s::uuid[], %(conversations)s::uuid[]) WITH ORDINALITY AS given (owner, conversation, place)
 
 -- statuses --
@@ -25,7 +25,7 @@ WHERE lock = ANY(%(conversations)s::text[]) AND status IN ('todo', 'doing', 'fai
 GROUP BY lock
 
 -- other_jobs --
--- Jobs that a conversation has beside this one: they wait, or were given up.
+-- Other jobs of a conversation: they wait, or were given up.
 SELECT id FROM procrastinate_jobs
 WHERE lock = %(conversation)s AND id <> %(id)s AND status IN ('todo', 'doing', 'failed')
 LIMIT 1

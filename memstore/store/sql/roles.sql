@@ -48,7 +48,7 @@ BEGIN
                 EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', place, one);
             END IF;
         END LOOP;
-        EXECUTE format('GRANT SELECT ON memstore_schema TO %I', one);   -- whoever opens a store asks for the revision
+        EXECUTE format('GRANT SELECT ON memstore_schema TO %I', one);   -- opening a store reads the revision
     END LOOP;
     loader := to_regrole('memstore_loader') IS NOT NULL;
     reader := to_regrole('memstore_reader') IS NOT NULL;
@@ -75,7 +75,7 @@ BEGIN
     END IF;
 END $$
 
--- standing --
+-- login_state --
 -- What there is of a login and of a role; whether the one was granted the other, and whether policies hold it at all.
 SELECT l.oid IS NOT NULL AS login_exists,
        r.oid IS NOT NULL AS role_exists,

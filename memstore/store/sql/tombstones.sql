@@ -3,7 +3,7 @@
 SELECT key FROM store_keys WHERE name = 'tombstones'
 
 -- key_if_needed --
--- The store's key, for a user of whom something was erased.
+-- The store's key, for a user whose messages were erased.
 SELECT k.key
 FROM store_keys k
 WHERE k.name = 'tombstones' AND EXISTS (SELECT 1 FROM tombstones t WHERE t.user_id = %(user_id)s)

@@ -29,7 +29,7 @@ SELECT pg_try_advisory_xact_lock(hashtextextended('memstore:' || %(name)s, 0)) A
 SELECT set_config('maintenance_work_mem', %(kilobytes)s || 'kB', false)
 
 -- build --
--- The index of one user and one embedder, beside reads and writes.
+-- The index of one user and one embedder, made while reads and writes go on.
 CREATE INDEX CONCURRENTLY {name} ON {schema}.item_vectors
 USING hnsw ((embedding::{vectors}.halfvec({dimensions})) {vectors}.halfvec_cosine_ops)
 WHERE user_id = {user_id} AND model_id = {model_id}

@@ -40,7 +40,7 @@ from memstore.models import (
 )
 
 # A fact is a sentence, and is recalled whole. Subject and attribute stand in one row of an index: 2,704 bytes.
-MAX_PARTS = {"text": 2000, "subject": 300, "attribute": 300, "value": 2000, "language": 35}
+COLUMN_LIMITS = {"text": 2000, "subject": 300, "attribute": 300, "value": 2000, "language": 35}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ def check_fact(new: NewFact) -> None:
     """Raise `InvalidInput` for a fact that cannot be stored as it was entered."""
     check_text(new.text, "the text of a fact")
     if not new.text.strip():
-        raise InvalidInput(f"text={new.text!r:.60} says nothing; give a sentence that stands for itself.")
+        raise InvalidInput(f"text={new.text!r:.60} is empty; give a whole sentence.")
     check_name(new.subject, "subject")
     for name in ("attribute", "value"):
         if getattr(new, name) is not None:
             check_name(getattr(new, name), name)
     check_text(new.language, "the language")
-    for name, limit in MAX_PARTS.items():
+    for name, limit in COLUMN_LIMITS.items():
         if len(getattr(new, name) or "") > limit:
             raise InvalidInput(f"A fact's {name} has at most {limit:,} characters, not {len(getattr(new, name)):,}.")
     check_text(new.type, "the type")
@@ -90,9 +90,9 @@ def check_fact(new: NewFact) -> None:
 
 
 def redact_fact(new: NewFact, redactor: Redactor) -> NewFact:
-    """Return a fact with its secrets marked: those of its text also where they stand alone as its value.
+    """Return a fact with its secrets marked; those of its text are marked in its value too.
 
-    The attribute alone may tell that the value is one, as "password" does.
+    The attribute alone may show that the value is one, as "password" does.
     """
     value = new.value
     for secret in redactor.find(new.text):
@@ -116,8 +116,8 @@ def merge_columns(fact: Fact, new: Mapping[str, Any]) -> NewFact:
     return replace(NewFact(**kept), **new)
 
 
-def _parsed(new: NewFact) -> NewFact:
-    """Return a fact with the slot that its words fill, where nobody has named one."""
+def _with_slot(new: NewFact) -> NewFact:
+    """Return a fact with the slot that its words fill, unless one is given."""
     if new.attribute is not None or new.value is not None:
         return new
     slot = parse_slot(new.text, new.subject, new.language)
@@ -146,8 +146,8 @@ def _columns(user_id: UUID, new: NewFact, state: str = "active") -> FactColumns:
     )
 
 
-def _entered(resources: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
-    """Return a fact by hand as one that is extracted; nobody has done anything to others knowing less than this."""
+def _as_extracted(dependencies: Dependencies, fact: FactColumns, sources: Sequence[UUID] = ()) -> ExtractedFact:
+    """Return a fact by hand as an extracted one, learned after all changes by hand."""
     ended = fact.valid_to is not None and fact.valid_to <= fact.occurred_at
     return ExtractedFact(
         fact,
@@ -155,25 +155,25 @@ def _entered(resources: Dependencies, fact: FactColumns, sources: Sequence[UUID]
         said_by_subject=True,
         learned_at=datetime.max.replace(tzinfo=UTC),
         spans=tuple(FactSpan(id, None, None, BY_HAND) for id in sources),
-        vector=resources.embed([fact.text])[0],
+        vector=dependencies.embed([fact.text])[0],
     )
 
 
 # -- enter, confirm, edit
 
 
-def add_fact(database: Database, resources: Dependencies, user_name: str, new: NewFact) -> Fact:
+def add_fact(database: Database, dependencies: Dependencies, user_name: str, new: NewFact) -> Fact:
     """Store a fact that recall finds at once. One with the same words is edited to be this one, and active again."""
     user_id = ids.user_id(user_name)
 
-    def add(resources: Dependencies) -> Fact:
-        entered = _entered(resources, _columns(user_id, _parsed(new)), new.sources)
+    def add(dependencies: Dependencies) -> Fact:
+        entered = _as_extracted(dependencies, _columns(user_id, _with_slot(new)), new.sources)
         fact = entered.fact
         with database.user_transaction(user_id) as scope:
             messages.make_user(scope, user_name)
             chunks.lock_user(scope)
             _check_sources(scope, new.sources)
-            model = embedding_models.lock_active(scope, resources.embedder)
+            model = embedding_models.lock_active(scope, dependencies.embedder)
             known = facts.fact(scope, fact.id)
             if known is not None:
                 was_hidden = known.state in (QUARANTINED, "retracted")
@@ -185,13 +185,13 @@ def add_fact(database: Database, resources: Dependencies, user_name: str, new: N
             apply_manual_fact(scope, entered, known, model)
             return _fact(scope, fact.id)
 
-    return run_with_active_embedder(database, resources, user_id, add)
+    return run_with_active_embedder(database, dependencies, user_id, add)
 
 
 def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
-    """Store a fact that waits until a person confirms it; return the one with the same words where it is known."""
+    """Store a fact that waits until a person confirms it; return a known one with the same words instead."""
     user_id = ids.user_id(user_name)
-    fact = _columns(user_id, _parsed(new), QUARANTINED)
+    fact = _columns(user_id, _with_slot(new), QUARANTINED)
     with database.user_transaction(user_id) as scope:
         messages.make_user(scope, user_name)
         chunks.lock_user(scope)
@@ -205,21 +205,21 @@ def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
         return _fact(scope, fact.id)
 
 
-def confirm_fact(database: Database, resources: Dependencies, user_id: UUID, fact_id: UUID) -> Fact:
+def confirm_fact(database: Database, dependencies: Dependencies, user_id: UUID, fact_id: UUID) -> Fact:
     """Make a quarantined fact active; one that is active stays as it is.
 
     It supersedes older values of its slot, and contradictions are logged. Raises `Conflict` in any other state.
     """
 
-    def confirm(resources: Dependencies) -> Fact:
+    def confirm(dependencies: Dependencies) -> Fact:
         with database.user_transaction(user_id) as scope:
             proposed = _fact(scope, fact_id)
-        entered = _entered(resources, proposed)
+        entered = _as_extracted(dependencies, proposed)
         with database.user_transaction(user_id) as scope:
             chunks.lock_user(scope)
             fact = _fact(scope, fact_id)
             if fact.state == QUARANTINED:
-                model = embedding_models.lock_active(scope, resources.embedder)
+                model = embedding_models.lock_active(scope, dependencies.embedder)
                 fact_history.change(scope, fact, "confirmed", actor=HAND, state="active")
                 restore_fact_chunk(scope, entered.fact, None, entered.vector, model)
                 apply_manual_fact(scope, entered, fact, model)
@@ -227,7 +227,7 @@ def confirm_fact(database: Database, resources: Dependencies, user_id: UUID, fac
                 check_active(fact)
             return _fact(scope, fact_id)
 
-    return run_with_active_embedder(database, resources, user_id, confirm)
+    return run_with_active_embedder(database, dependencies, user_id, confirm)
 
 
 def check_active(fact: Fact) -> None:
@@ -238,16 +238,17 @@ def check_active(fact: Fact) -> None:
         raise Conflict(f"The fact {fact.text!r} is {fact.state}, not active. Nothing was done: undo that first.")
 
 
-def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: Fact, new: NewFact) -> Fact:
-    """Put another fact, with the same sources, in the place of an active one; only its columns where the words stay.
+def edit_fact(database: Database, dependencies: Dependencies, user_id: UUID, was: Fact, new: NewFact) -> Fact:
+    """Replace an active fact by another with the same sources; if the words stay, change only its columns.
 
     `was` is the fact as it was read: raises `Conflict` where somebody has changed it since, and where there is a fact
     with the new words.
     """
 
-    def edit(resources: Dependencies) -> Fact:
+    def edit(dependencies: Dependencies) -> Fact:
         # A slot that is taken away is not read from words that stay.
-        entered = _entered(resources, _columns(user_id, new if new.text == was.text else _parsed(new)))
+        proposed = _columns(user_id, new if new.text == was.text else _with_slot(new))
+        entered = _as_extracted(dependencies, proposed)
         edited = entered.fact
         with database.user_transaction(user_id) as scope:
             chunks.lock_user(scope)
@@ -259,7 +260,7 @@ def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: F
                 columns = {name: getattr(edited, name) for name in EDITED} | {"recipe": HAND}
                 done = fact_history.change(scope, old, "edited", actor=HAND, **columns)
             else:
-                done = _replace(scope, resources, old, entered)
+                done = _replace(scope, dependencies, old, entered)
             if (was.subject, was.attribute) != (edited.subject, edited.attribute):
                 reactivate_superseded(scope, old.id, done.at)
             stored = _fact(scope, edited.id)
@@ -267,16 +268,15 @@ def edit_fact(database: Database, resources: Dependencies, user_id: UUID, was: F
                 apply_edited_slot(scope, entered, stored)
             return stored
 
-    return run_with_active_embedder(database, resources, user_id, edit)
+    return run_with_active_embedder(database, dependencies, user_id, edit)
 
 
-def _replace(scope: Transaction, resources: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
-    """Put a fact in the place of another one, with its time and sources; return that change."""
+def _replace(scope: Transaction, dependencies: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
     edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
     if facts.fact(scope, edited.fact.id) is not None:
         raise Conflict(f"There is a fact {edited.fact.text!r}. Nothing was done: retract this one, and add that again.")
     done = fact_history.change(scope, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
-    model = embedding_models.lock_active(scope, resources.embedder)
+    model = embedding_models.lock_active(scope, dependencies.embedder)
     facts.add(scope, edited.fact)
     add_fact_chunk(scope, edited.fact, None, edited.vector, model)
     # The messages stand behind it still; which of their characters say it is not known of the new words.
@@ -289,7 +289,7 @@ def _replace(scope: Transaction, resources: Dependencies, old: Fact, entered: Ex
 
 
 def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
-    """Take a fact back: it is no longer recalled, and saying it again does not bring it back.
+    """Retract a fact: it is no longer recalled, even if it is said again.
 
     The facts that it superseded are active again.
     """
@@ -303,10 +303,10 @@ def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
 
 
 def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
-    """Set what a change did back to what was before, exactly; return the change that did so.
+    """Undo a change exactly; return the change that did so.
 
-    The fact that an edit had put in the place of another is retracted. Raises `Conflict` for an undo, and where one of
-    the facts was changed again since; nothing is done then.
+    The fact that had replaced another by an edit is retracted. Raises `Conflict` for an undo, and where one of the
+    facts was changed again since; nothing is done then.
     """
     with database.user_transaction(user_id) as scope:
         chunks.lock_user(scope)
@@ -335,7 +335,7 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
 
 
 def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:
-    """Return the life of a fact, from when it was added to what was done to it last."""
+    """Return all changes of a fact, from its addition on."""
     with database.user_transaction(user_id) as scope:
         return fact_history.life(scope, _fact(scope, fact_id))
 

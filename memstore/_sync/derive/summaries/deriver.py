@@ -96,6 +96,7 @@ class SummaryResult:
     before: int
     llm_session: LLMSession | None = None
     closes_at: datetime | None = None
+    recipe: None = None
     reopened: Message | None = None
 
 
@@ -206,7 +207,7 @@ class SummaryDeriver:
         before = sum(segment.tokens for segment, _ in zip(of_messages, written, strict=False))  # level 1 comes first
         # Until a session that goes on is over again, the summary that it has stays.
         reopened = batch.reopened if closed else None
-        return SummaryResult(to_seq, written, [], before, session, closes_at, reopened)
+        return SummaryResult(to_seq, written, [], before, session, closes_at, reopened=reopened)
 
     def save(self, scope: Transaction, result: SummaryResult) -> dict[str, int]:
         """Store summaries and their chunks."""
@@ -306,12 +307,12 @@ def _summarize(
     session = deriver.producer.start_session()
     if session is not None:
         with database.admin_transaction() as scope:
-            session.meter.left = llm_usage.left(scope, settings.llm_daily_tokens)
+            session.meter.left = llm_usage.tokens_left(scope, settings.llm_daily_tokens)
     [summary] = (lambda: list(deriver.producer.summarize([segment], session)))()
     chunks = embed_summaries([summary], dependencies)
     with erasure.transaction_if_unchanged(database, user, epoch) as scope:
         if session is not None:
-            llm_usage.answered(scope, make_request(segment, recipe).id)
+            llm_usage.drop_answered(scope, make_request(segment, recipe).id)
         deriver.save(scope, SummaryResult(segment.to_seq, [summary], chunks, 0, session))
         return summaries.summary(scope, summary.id) or summary
 
