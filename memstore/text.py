@@ -64,6 +64,12 @@ MONTHS = (
 )  # fmt: skip
 
 
+def quantify(number: int, noun: str) -> str:
+    """Return how many of something there are: "1 summary", "2,000 messages"."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
 def format_day(moment: datetime) -> str:
     """Return the day of a moment, in UTC: 8 May 2023."""
     moment = moment.astimezone(UTC)

@@ -169,7 +169,8 @@ class Databases:
         """Empty a database; False where somebody is still there, or it has other tables, rights or settings by now."""
         with suppress(psycopg.Error), psycopg.connect(with_database(self._server, name)) as connection:
             if connection.execute(SHAPE).fetchone() == self._fresh:
-                connection.execute(EMPTY)
+                for statement in EMPTY:
+                    connection.execute(statement)
                 return True
         return False
 
@@ -202,9 +203,10 @@ select (select count(*) from pg_stat_activity where datname = current_database()
        (select string_agg(key::text, ',') from store_keys),
        (select string_agg(version_num, ',') from memstore_schema)
 """
-EMPTY = """
-set local lock_timeout = '2s';
-set local session_replication_role = replica;
+EMPTY = (  # one by one: a Citus sends its nodes the whole message that a setting stands in
+    "set local lock_timeout = '2s'",
+    "set local session_replication_role = replica",
+    """
 do $$
 declare
     name text;
@@ -216,7 +218,8 @@ begin
         if filled then execute format('delete from %I', name); end if;
     end loop;
 end $$
-"""
+""",
+)
 
 
 def with_database(url: str, name: str) -> str:

@@ -32,9 +32,11 @@ from memstore.errors import (
     ProviderError,
     ProviderMissing,
 )
+from memstore.text import quantify
 
 if TYPE_CHECKING:
     from memstore import Context, ConversationScope, MemoryStore
+    from memstore.formats import FormatName
     from memstore.providers.services import RawAnswer, ServedChatModel
     from memstore.settings import Settings
 
@@ -185,7 +187,7 @@ class _Session:
         with suppress(ImportError):  # not everywhere; it lets a line be edited
             import readline  # noqa: F401
         info = self.scope.info()
-        known = "nothing was said yet" if info is None else f"{info.last_seq:,} messages so far"
+        known = "nothing was said yet" if info is None else f"{quantify(info.last_seq, 'message')} so far"
         echo_hint(f"{self.scope.user.name}, {self.scope.name}: {known}; /help names the commands")
 
     def _try_answer(self, text: str, *, may_stop: bool) -> bool:
@@ -319,7 +321,7 @@ def _piped_lines() -> Iterator[str]:
     return map(str.strip, sys.stdin)
 
 
-def _format(model: str) -> str:
+def _format(model: str) -> FormatName:
     return "ollama" if model.startswith("ollama:") else "openai"
 
 

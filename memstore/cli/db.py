@@ -96,10 +96,11 @@ def distribute() -> None:
 
 @command(app)
 def index() -> None:
-    """Build the indexes of users with more chunks than MEMSTORE_MAX_CHUNKS_IN_MEMORY.
+    """Build what makes recall fast for users with many chunks.
 
-    memstore derive does it too where its login owns the tables; else run this with one that does. It takes a minute and
-    more for 100,000 chunks, while the store is in use. Without it recall is slower and finds the same.
+    More than MEMSTORE_MAX_CHUNKS_IN_MEMORY, that is. memstore derive does it too where its login owns the tables; else
+    run this with one that does. It takes a minute and more for 100,000 chunks, while the store is in use. Without it
+    recall is slower and finds the same.
     """
     with open_store() as store:
         refused = store.build_indexes()

@@ -11,8 +11,9 @@ import typer
 
 import memstore
 from memstore.cli.options import common, option
-from memstore.cli.output import echo, echo_hint, print_context, show_progress
+from memstore.cli.output import echo, echo_hint, list_derived, print_context, show_progress
 from memstore.cli.recall import print_facts, print_hits
+from memstore.text import quantify
 
 USER, CONVERSATION = "alice", "lisbon"
 DEMO_QUESTION = "What am I allergic to, and when do we fly to Lisbon?"
@@ -42,8 +43,12 @@ def demo(
         context = alice.conversation(CONVERSATION).context(question, budget=budget, system=SYSTEM)
         if not common.as_json:
             counts = store.stats()
-            _print_step(1, "History in", f"{counts['messages']} messages in {counts['conversations']} conversations")
-            derived = f"{made.chunks} chunks, {made.summaries} summaries, {made.facts} facts"
+            _print_step(
+                1,
+                "History in",
+                f"{quantify(counts['messages'], 'message')} in {quantify(counts['conversations'], 'conversation')}",
+            )
+            derived = list_derived(made)
             _print_step(2, "Derived", f"{derived}; no LLM was asked")
             _print_step(3, "What is known of Alice", "the latest of it")
             print_facts(alice.facts(limit=FACTS_SHOWN))

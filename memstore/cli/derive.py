@@ -14,6 +14,7 @@ from memstore.cli.output import (
     echo_hint,
     format_cost,
     format_seconds,
+    list_derived,
     log_records,
     print_models,
     print_result,
@@ -21,6 +22,7 @@ from memstore.cli.output import (
     show_progress,
 )
 from memstore.cli.session import hint_why_little, open_store
+from memstore.text import quantify
 
 if TYPE_CHECKING:
     from memstore import DeriveReport
@@ -78,9 +80,9 @@ def _summary(report: DeriveReport) -> str:
         "vectors for what had none": report.vectors,
         "facts wait to be confirmed": report.quarantined,
     }
-    made = f"{report.chunks} chunks, {report.summaries} summaries, {report.facts} facts"
+    made = list_derived(report)
     costs = [f"{each.deriver} by {describe_usage(each)}" for each in report.usage]
-    done = [f"{report.messages} messages → {made}", *(f"{n} {what}" for what, n in more.items() if n)]
+    done = [f"{quantify(report.messages, 'message')} → {made}", *(f"{n} {what}" for what, n in more.items() if n)]
     return "\n".join(["; ".join(done), *costs])
 
 
@@ -245,7 +247,7 @@ def _work(start: Callable[[WorkingStore], Awaitable[UUID]], detach: bool, concur
 
 def _progress(status: BackfillStatus) -> str:
     left = f", {format_seconds(status.seconds_left)} left" if status.seconds_left else ""
-    failing = f", failing in {status.failing} conversations" if status.failing else ""
+    failing = f", failing in {quantify(status.failing, 'conversation')}" if status.failing else ""
     total = sum(status.backfill.messages.values())
     return f"{status.done:,} of {total:,}, {status.rate:,.1f} a second{left}{failing}"
 
@@ -256,7 +258,7 @@ def _print_status(status: BackfillStatus) -> None:
     row = status.backfill
     reason = f" ({row.reason})" if row.reason else ""
     lines = [f"{row.state}{reason}: {_progress(status)}; {row.id}"]
-    lines += [f"  {deriver}: {messages:,} messages left" for deriver, messages in status.left.items()]
+    lines += [f"  {deriver}: {quantify(messages, 'message')} left" for deriver, messages in status.left.items()]
     if row.calls:
         prompt_tokens = row.spent_tokens - row.answer_tokens
         usage = Usage("", "chat models", row.calls, prompt_tokens, row.answer_tokens, row.call_seconds)

@@ -12,6 +12,7 @@ from memstore.cli.options import OnlyUserOption, common
 from memstore.cli.output import describe_usage, echo, print_json, print_rows
 from memstore.cli.session import exit_code, hint_why_little, open_store
 from memstore.errors import MemstoreError
+from memstore.text import quantify
 
 if TYPE_CHECKING:
     from memstore import MemoryStore, Settings
@@ -153,5 +154,5 @@ def _vectors(counts: dict[str, int], embedder: str) -> str | None:
         unset = f"{made} were made by an embedder, and none is set: nothing is derived of their users"
         return f"{unset} until MEMSTORE_EMBEDDER names it again"
     if embedder != "none" and without:
-        return f"{without} chunks have none and are found by words alone: memstore derive --redo vectors"
+        return f"{quantify(without, 'chunk')} without a vector, found by words alone: memstore derive --redo vectors"
     return None

@@ -12,7 +12,7 @@ import typer
 from memstore.cli.options import OnlyUserOption, UserOption, common, flag
 from memstore.cli.output import echo, echo_hint, print_json, print_rows
 from memstore.cli.session import hint_why_little, open_store
-from memstore.text import read_json
+from memstore.text import quantify, read_json
 
 if TYPE_CHECKING:
     from memstore import Certificate
@@ -77,7 +77,7 @@ def verify_erasure(
     if common.as_json:
         print_json([{"certificate": each.id} | asdict(remains) for each, remains in results])
     for each, remains in results if not common.as_json else ():
-        left = ", ".join(f"{rows:,} rows of {table}" for table, rows in remains.found.items())
+        left = ", ".join(f"{quantify(rows, 'row')} of {table}" for table, rows in remains.found.items())
         result = f"something is left: {left}" if left else "nothing is left in them"
         echo(f"{each.scope} erased, {_when(each)}: looked through {remains.tables} tables: {result}")
     if not all(remains.is_clean for _, remains in results):

@@ -12,6 +12,7 @@ from memstore.cli.options import common, flag, name_option, option
 from memstore.cli.output import echo, echo_hint, one_line, print_json, print_result, show_progress, to_json
 from memstore.cli.session import open_store
 from memstore.errors import InvalidInput
+from memstore.text import quantify
 
 if TYPE_CHECKING:
     from memstore import MemoryStore
@@ -96,7 +97,7 @@ def _print_file(file: Path, done: ImportReport) -> None:
         new = ", ".join(f"{done.restored[kind]:,} {kind}" for kind in RESTORED)
         echo(f"  with what was derived from them: new {new}")
     if done.masked:
-        echo_hint(f"secrets masked in {done.masked} messages")
+        echo_hint(f"secrets masked in {quantify(done.masked, 'message')}")
     for what, count in done.ignored.most_common():
         echo_hint(f"ignored: {count:,} {what}")
     for problem in done.problems[:MAX_SHOWN]:

@@ -23,11 +23,13 @@ from rich.console import Console
 from rich.text import Text
 
 from memstore.cli.options import common
+from memstore.text import quantify
 
 if TYPE_CHECKING:
-    from memstore.models import CallProgress, Context, Json, Usage
+    from memstore.models import CallProgress, Context, DeriveReport, Json, Usage
 
 ROLE_STYLES = {"system": "magenta", "developer": "magenta", "user": "yellow", "assistant": "blue", "tool": "cyan"}
+NARROW_TERMINAL = 60  # columns below which a list is no table
 CELL = 24  # columns at most for all but a row's text
 SHORT_ID = 8  # digits
 LINE_SECONDS = 10.0  # between two lines of progress where there is no terminal
@@ -108,6 +110,12 @@ def print_result(value: object, text: str) -> None:
         echo(text)
 
 
+def list_derived(report: DeriveReport) -> str:
+    """Return how much was derived."""
+    parts = (report.chunks, "chunk"), (report.summaries, "summary"), (report.facts, "fact")
+    return ", ".join(quantify(*part) for part in parts)
+
+
 def print_rows(value: object, columns: Sequence[str], rows: Iterable[Sequence[object]], empty: str = "") -> None:
     """Print a list: a value as JSON, or rows for people, the last cell being the text; on a pipe with tabs.
 
@@ -122,6 +130,10 @@ def print_rows(value: object, columns: Sequence[str], rows: Iterable[Sequence[ob
     elif not out.is_terminal:
         for row in cells:
             print("\t".join(row))
+    elif cells and out.width < NARROW_TERMINAL:
+        for row in cells:
+            out.print(Text(row[-1]), soft_wrap=False)
+            out.print(Text("  " + " · ".join(filter(None, row[:-1])), style="bright_black"), soft_wrap=False)
     elif cells:
         from rich import box
         from rich.table import Table

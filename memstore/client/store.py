@@ -28,7 +28,7 @@ from memstore.store import llm_usage, messages, migrations, queue
 from memstore.store.database import Database
 from memstore.store.embedded import embedded_folder, is_embedded
 from memstore.store.embedded.server import EmbeddedServer
-from memstore.store.errors import normalize_dsn
+from memstore.store.errors import describe_url, normalize_dsn
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
@@ -111,6 +111,9 @@ class AsyncMemoryStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {describe_url(self.url)}>"
 
     @property
     def url(self) -> str:

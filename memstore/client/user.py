@@ -21,6 +21,7 @@ from memstore.formats.parts import Format
 from memstore.ingest.add import ConversationRef
 from memstore.ingest.validation import (
     OWN_SETTINGS,
+    When,
     check_choice,
     check_name,
     check_names,
@@ -98,9 +99,9 @@ class AsyncUserScope(AsyncUserFacts):
         conversation: str | None = None,
         roles: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        as_of: datetime | None = None,
+        since: When | None = None,
+        until: When | None = None,
+        as_of: When | None = None,
         min_score: float | None = None,
         viewer: str | None = None,
         visibility: Rule | str | None = None,
@@ -108,8 +109,9 @@ class AsyncUserScope(AsyncUserFacts):
         """Return the messages, summaries and facts that answer a question best.
 
         `since` (inclusive) and `until` (exclusive) bound when something was said; `as_of` hides what was recorded
-        later, also of an imported history. All `tags` must be there. Scores are comparable within one recall. A
-        `viewer` gets what it may see, as in `context`; by default that is the setting `context_viewer`.
+        later, also of an imported history. Times are datetimes with a zone, days (which begin in UTC) or ISO 8601.
+        All `tags` must be there. Scores are comparable within one recall. A `viewer` gets what it may see, as in
+        `context`; by default that is the setting `context_viewer`.
         """
         runtime = self._runtime
         viewer = runtime.settings.context_viewer if viewer is None else viewer

@@ -10,6 +10,7 @@ from uuid import UUID
 from memstore.client.runtime import Runtime
 from memstore.errors import InvalidInput, NotFound
 from memstore.ingest.validation import (
+    When,
     check_choice,
     check_name,
     check_number,
@@ -40,11 +41,11 @@ class AsyncUserFacts:
         type: str | None = None,
         subject: str | None = None,
         kind: str | None = None,
-        as_of: datetime | None = None,
+        as_of: When | None = None,
         ids: Sequence[UUID] | None = None,
         before: tuple[datetime, UUID] | None = None,
         limit: int | None = None,
-        unused_since: datetime | None = None,
+        unused_since: When | None = None,
     ) -> list[Fact]:
         """Return facts with their sources, the latest first.
 
@@ -74,8 +75,8 @@ class AsyncUserFacts:
             "kind": kind,
         }
         if unused_since is not None:
-            self._check_receipts_since(to_utc(unused_since, "unused_since"))
-            filters["unused_since"] = unused_since
+            filters["unused_since"] = to_utc(unused_since, "unused_since")
+            self._check_receipts_since(filters["unused_since"])
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
         async with self._database.user_transaction(self.id) as scope:
             return await facts.facts(scope, **filters, ids=fact_ids, as_of=moment, before=before, limit=limit)
@@ -130,7 +131,7 @@ class AsyncUserFacts:
             about = [*await facts.facts(scope, subject=name), *await facts.naming(scope, name)]
             return Entity(name, tuple(about), tuple(await facts.edges(scope, name)))
 
-    async def profile(self, budget: int, subject: str | None = None, *, as_of: datetime | None = None) -> Profile:
+    async def profile(self, budget: int, subject: str | None = None, *, as_of: When | None = None) -> Profile:
         """Return who somebody is, what holds, what is planned and how to answer them, in at most `budget` tokens.
 
         Each line names the messages that say it, and no two say the same. `subject` is by default the one that most
@@ -156,10 +157,10 @@ class AsyncUserFacts:
         value: str | None = None,
         language: str = "und",
         confidence: float = 1.0,
-        valid_from: datetime | None = None,
-        valid_to: datetime | None = None,
+        valid_from: When | None = None,
+        valid_to: When | None = None,
         importance: Importance = NORMAL,
-        expires_at: datetime | None = None,
+        expires_at: When | None = None,
         sources: Sequence[UUID] = (),
         quarantined: bool = False,
     ) -> Fact:
@@ -211,7 +212,7 @@ class AsyncUserFacts:
         from memstore.derive.facts.manual_edits import EDITABLE, check_fact, merge_columns, redact_fact
 
         for name in {"valid_from", "valid_to", "expires_at"} & columns.keys():
-            to_utc(columns[name], name)
+            columns[name] = to_utc(columns[name], name)
         if not columns or set(columns) - set(EDITABLE):
             raise InvalidInput(f"{', '.join(columns) or 'nothing'} to edit: give some of {', '.join(EDITABLE)}.")
         old = await self.fact(fact)

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from memstore.errors import InvalidInput
 from memstore.formats.anthropic import Anthropic as Anthropic
@@ -170,6 +170,9 @@ def _message_lines(part: PromptPart, tool_name: str | None = None) -> Iterator[s
 
 OPENAI = OpenAI()
 FORMATS: dict[str, Format] = {format.name: format for format in (OPENAI, Ollama(), Anthropic(), PlainText())}
+
+
+FormatName = Literal["openai", "anthropic", "ollama", "text"]
 
 
 def get_format(format: str | Format) -> Format:

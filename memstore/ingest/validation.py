@@ -6,7 +6,8 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, date, datetime, time
 from enum import StrEnum
 from numbers import Real
 from typing import Annotated, Any
@@ -225,12 +226,22 @@ def to_list(values: Sequence[str] | None, name: str, known: type[StrEnum] | None
     return [str(value) for value in values]
 
 
-def to_utc(moment: datetime | None, name: str) -> datetime | None:
-    """Return the moment in UTC; it must have a time zone. None stays None."""
+When = datetime | date | str  # with its time zone, a day, or ISO 8601
+
+
+def to_utc(moment: When | None, name: str) -> datetime | None:
+    """Return the moment in UTC; it must have a time zone, but for a day, which begins in UTC. None stays None."""
     if moment is None:
         return None
+    if isinstance(moment, str):
+        with suppress(ValueError):
+            moment = datetime.fromisoformat(moment) if ":" in moment else date.fromisoformat(moment)
+    if isinstance(moment, date) and not isinstance(moment, datetime):
+        moment = datetime.combine(moment, time.min, UTC)
     if not isinstance(moment, datetime):
-        raise InvalidInput(f"{name}={moment!r} is no datetime; give one with its time zone.")
+        raise InvalidInput(
+            f"{name}={moment!r:.60} is no time; give a datetime with its time zone, a date, or ISO 8601 text."
+        )
     if moment.tzinfo is None:
         raise InvalidInput(f"{name}={moment} has no time zone; give one, such as {moment}+00:00.")
     try:

@@ -58,6 +58,7 @@ from memstore.models.messages import (
     Namespace as Namespace,
     NewDocument as NewDocument,
     Role as Role,
+    RoleName as RoleName,
     Summary as Summary,
     Tier as Tier,
     Time as Time,

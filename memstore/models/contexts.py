@@ -14,6 +14,7 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from memstore.models.messages import Json
+from memstore.text import quantify
 
 Amount = int | float  # tokens (int), or a share of the room (float): 1 is a token, 1.0 is all
 
@@ -176,7 +177,7 @@ class Receipt:
         """Return the receipt as text: tokens by section, what is included, and what was left out and why."""
         kept = f", {self.reserve:,} of them kept free" if self.reserve else ""
         used = f"{self.tokens:,} of {self.budget:,} tokens{kept} ({self.counter}, {self.count})"
-        lines = [f"{used}; {self.cacheable:,} whatever is asked"]
+        lines = [f"{used}; {self.cacheable:,} the same in every context"]
         for section, tokens in self.sections.items():
             bar = "█" * round(BAR_WIDTH * tokens / self.budget)
             lines.append(f"  {section:<10} {tokens:>7,}  {bar}".rstrip())
@@ -189,7 +190,8 @@ class Receipt:
                 if len(decisions) > MOST_LISTED:
                     lines.append(f"  {sign} and {len(decisions) - MOST_LISTED:,} more")
         for step in self.compressed:
-            lines.append(f"{step.strategy}: {step.turns} turns, {step.tokens_before:,} → {step.tokens_after:,} tokens")
+            size = f"{step.tokens_before:,} → {step.tokens_after:,} tokens"
+            lines.append(f"{step.strategy}: {quantify(step.turns, 'turn')}, {size}")
         if self.unlisted:
             counts = ", ".join(f"{self.unlisted[reason]:,} {reason}" for reason in sorted(self.unlisted))
             lines.append(f"more were looked at and left out: {counts}")
@@ -238,7 +240,9 @@ def _explain(decision: Decision, receipt: Receipt) -> str:
     largest = sorted(decision.parts.items(), key=lambda part: (-part[1], part[0]))
     parts = ", ".join(f"{name} {value:.2f}" for name, value in largest if value)
     score = "" if decision.score is None else f"score {decision.score:.3f}" + (f" ({parts})" if parts else "")
-    size = f"{decision.tokens:,} tokens" if decision.tokens or not score else ""  # superseded facts are not counted
+    size = (
+        quantify(decision.tokens, "token") if decision.tokens or not score else ""
+    )  # superseded facts are not counted
     why = [str(decision.reason or ""), decision.note]
     if decision.reason == Reason.SUPERSEDED and decision.others:
         unknown = Decision(decision.section, decision.kind, decision.others[0], 0)

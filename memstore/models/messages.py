@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from pydantic import computed_field
@@ -28,6 +28,7 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+RoleName = Literal["system", "developer", "user", "assistant", "tool"]
 INSTRUCTION_ROLES = frozenset({Role.SYSTEM, Role.DEVELOPER})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,6 +14,7 @@ from memstore.errors import ConfigurationError, DatabaseError, DatabaseUnreachab
 DRIVER_ERRORS = (psycopg.Error, PoolTimeout)
 LOST_STATES = ("08", "28", "3D", "53", "57P")  # states of errors that are about the connection
 SCHEMES = ("postgresql://", "postgres://")
+NAME = re.compile(r"[\w./-]{1,60}")
 
 
 class ConcurrentUpdate(Exception):
@@ -59,6 +61,11 @@ def translate(error: Exception, url: str) -> DatabaseError:
         return DatabaseError(
             f"The disk of {place} is full. Nothing of this call was stored: free some space, then repeat it."
         )
+    if isinstance(error, psycopg.OperationalError) and "password" in reason:
+        return DatabaseUnreachable(
+            f"{place} refused the login: {reason.rpartition('FATAL: ')[2].strip()}. Correct the user or the password "
+            "in the URL (MEMSTORE_DATABASE_URL)."
+        )
     if isinstance(error, psycopg.OperationalError | PoolTimeout) and (state is None or state.startswith(LOST_STATES)):
         return DatabaseUnreachable(
             f"{place} does not answer: {reason}. Start it or correct the URL (MEMSTORE_DATABASE_URL); memstore never "
@@ -89,9 +96,10 @@ def check_readable(url: str) -> None:
 def normalize_dsn(url: str) -> str:
     """Return the URL as the driver takes it. Raises `ConfigurationError` if it is none of Postgres."""
     if not url.startswith(SCHEMES):
-        scheme, slashes, _ = url.partition("//")  # a text that is no URL may hold a password anywhere
+        scheme, slashes, _ = url.partition("//")  # what is no URL and no name may hold a password anywhere
+        given = repr(scheme) if slashes else repr(url) if NAME.fullmatch(url) else "What was given"
         raise ConfigurationError(
-            f"{repr(scheme) if slashes else 'What was given'} is no database that memstore knows. Give embedded, "
+            f"{given} is no database that memstore knows. Give embedded, "
             "embedded:FOLDER or postgresql://user@host/database (MEMSTORE_DATABASE_URL)."
         )
     dsn = url.replace("postgres://", "postgresql://", 1)

@@ -193,6 +193,8 @@ def test_what_is_wrong_is_found(url: str) -> None:
     }
     fill(url, users=2, conversations=1, messages=25)
     with memstore.open(url, settings=HASHING) as store:
+        waits = [(one.problem, one.rows) for one in store.backfills.verify(user="user0")]
+        assert waits == [("messages wait for a deriver", 25)], "each is counted once, whatever waits for it"
         store.derive()
         assert store.backfills.verify() == []
         with psycopg.connect(url) as connection:

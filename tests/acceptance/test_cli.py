@@ -226,7 +226,16 @@ def test_a_terminal_is_shown_colours_and_progress_and_nothing_that_was_stored_is
     assert not re.search(r"\x1b\[(?:\d+;)*(?:3|4|9|10)\d", imported)
 
 
-def on_terminal(*args: str, **more: str) -> str:
+def test_a_narrow_terminal_is_shown_a_list(stored: str) -> None:
+    shown = re.sub(
+        r"\x1b\[[0-9;]*m", "", on_terminal("conversations", "-u", "alice", wide=40, MEMSTORE_DATABASE_URL=stored)
+    )
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= 40
+    assert "lisbon" in lines and "…" not in shown
+
+
+def on_terminal(*args: str, wide: int = 100, **more: str) -> str:
     """Run the script on a terminal, and give what it shows; stdout and stderr are one there."""
     import fcntl
     import pty
@@ -234,7 +243,7 @@ def on_terminal(*args: str, **more: str) -> str:
     import termios
 
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, wide, 0, 0))
     env = environment(TERM="xterm-256color", **more)
     del env["COLUMNS"]
     with subprocess.Popen([SCRIPT, *args], env=env, stdin=theirs, stdout=theirs, stderr=theirs):
@@ -401,7 +410,7 @@ def test_chunks_without_vectors_are_told_of(here: Run, url: str, monkeypatch: py
     assert (here("doctor").code, "--redo vectors" in here("doctor").out, here("stats").err) == (0, False, "")
     monkeypatch.setenv("MEMSTORE_EMBEDDER", EMBEDDER)
     told = here("doctor")
-    assert "1 chunks have none" in told.out and "memstore derive --redo vectors" in told.out
+    assert "1 chunk without a vector" in told.out and "memstore derive --redo vectors" in told.out
     assert here("derive", "--redo", "vectors", "--json").json["vectors"] == 1
     assert (here("stats", "--json").json["without_vectors"], here("stats").err) == (0, "")
     monkeypatch.setenv("MEMSTORE_MAX_CHUNKS_IN_MEMORY", "0")

@@ -108,6 +108,8 @@ async def test_eight_tools_say_what_they_take_give_and_do(url: str) -> None:
         tools = {one.name: one for one in (await model.client.list_tools()).tools}
         assert "never instructions" in str(model.client.instructions)
     assert set(tools) == NAMES
+    read = [{"name": one.name, "description": one.description, "input": one.input_schema} for one in tools.values()]
+    assert len(json.dumps(read)) < 12_000, "a model reads it in every conversation"
     for one in tools.values():
         assert one.title
         assert one.description
@@ -170,6 +172,10 @@ async def test_a_fact_is_added_corrected_and_deleted(url: str) -> None:
         )
         assert paris["memory"]["valid_from"] == "2026-05-01T00:00:00Z"
         assert (await model.call("get_memory", id=berlin["memory"]["id"]))["state"] == "superseded"
+        again = await model.call("add_memory", text="The user lives in Paris.", type="identity")
+        assert again["memory"]["id"] == paris["memory"]["id"], "the same words are not stored twice"
+        gone = await model.call("delete_memory", id=berlin["memory"]["id"])
+        assert gone["memory"]["state"] == "retracted", "a fact that had ended may be deleted too"
         lyon = await model.call("update_memory", id=paris["memory"]["id"], text="The user lives in Lyon.")
         assert lyon["replaced"] == paris["memory"]["id"] != lyon["memory"]["id"]
         assert (await model.found("Lyon"))[0]["id"] == lyon["memory"]["id"]

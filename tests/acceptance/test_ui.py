@@ -44,6 +44,8 @@ async def test_every_page_is_reached_and_has_nothing_that_was_stored_as_script(s
         assert kinds >= {"conversations", "facts", "relations", "messages", "contexts", "recall", "erase", "erasures"}
         for name in NAMES:
             assert url_to("users", name) in found
+        root = await client.get("/")
+        assert (root.status_code, root.headers["location"]) == (307, "/ui/")
         missing = await client.get(f"/ui/users/plain/facts/{SCRIPT}")
         assert (missing.status_code, Read(missing.text).wrong) == (404, [])
         wrong = await client.get("/ui/users/%ED%A0%80")

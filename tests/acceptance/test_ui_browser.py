@@ -80,6 +80,9 @@ async def test_nothing_stored_runs_and_everybody_can_use_every_page(store: Async
                 for path in paths:
                     await page.goto(path, wait_until="load")
                     assert await _wrong(page) == [], (scheme, path)
+                    await page.set_viewport_size({"width": 400, "height": 800})
+                    assert await page.evaluate("document.documentElement.scrollWidth") <= 400, f"{path} on a phone"
+                    await page.set_viewport_size({"width": 1280, "height": 900})
                 assert [one for one in page.met if "404" not in one] == []
         server.stop()
 

@@ -110,6 +110,8 @@ async def test_wrong_arguments_are_refused_with_what_to_give(store: AsyncMemoryS
         ("limit=0", lambda: user.recall("fence", limit=0)),
         ("messages, summaries, facts", lambda: user.recall("fence", tiers=["message"])),
         ("messages, summaries, facts", lambda: user.recall("fence", tiers=[])),
+        ("since='soon' is no time", lambda: user.recall("fence", since="soon")),
+        ("since=.* has no time zone", lambda: user.recall("fence", since="2024-01-01T10:00")),
         ("since=.* has no time zone", lambda: user.recall("fence", since=datetime(2024, 1, 1))),
         ("limit=-1", lambda: scope.messages(limit=-1)),
         ("min_score='x'", lambda: user.recall("fence", min_score="x")),  # type: ignore[call-overload]

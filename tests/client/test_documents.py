@@ -15,6 +15,7 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.models import NewDocument
 from memstore.store.documents import Match
 from memstore.testing import HashingEmbedder
+from tests.conftest import is_citus
 
 PLACE = ("notes", "trips")
 DAY = timedelta(days=1)
@@ -164,8 +165,10 @@ def write_alone(url: str) -> None:
 
 
 def waits(url: str) -> bool:
-    """Whether somebody waits for a lock of another one."""
+    """Whether somebody waits for a lock of another one, on a Citus at any node."""
     blocked = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    if is_citus(url):
+        blocked = "SELECT FROM citus_lock_waits"
     with psycopg.connect(url) as connection:
         return connection.execute(blocked).rowcount > 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -139,6 +139,8 @@ async def test_messages_are_filtered(store: AsyncMemoryStore) -> None:
     assert await found(tags=["odd", "all"]) == [2, 4, 6]
     assert await found(metadata={"session": 1}) == [4, 5, 6]
     assert await found(since=datetime(2024, 1, 2, tzinfo=UTC), until=datetime(2024, 1, 4, tzinfo=UTC)) == [2, 3]
+    assert await found(since="2024-01-02", until=date(2024, 1, 4)) == [2, 3]
+    assert await found(since="2024-01-02T00:00:01Z", until="2024-01-04T01:00+01:00") == [3]
     assert await found(from_seq=2, limit=2) == [2, 3]
 
 

@@ -703,6 +703,7 @@ async def test_whose_turn_it_is_is_read_from_an_index(
     """Of 10,000 conversations of a user whose facts wait."""
     url = new_database(template)
     with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(PLANNER.format(connection.info.dbname))
         connection.execute(f"""
             create function pg_temp.id(n int) returns uuid language sql as $$ select md5('c' || n)::uuid $$;
             insert into users (user_id, name) values ('{SMALL}', 'a');

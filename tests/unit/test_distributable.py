@@ -45,6 +45,7 @@ def refused(text: str, key: tuple[str, str] = ("", "")) -> list[str]:
         "a lock over all users": is_distributed
         and "%(USER_ID)S" not in words
         and re.search(r"\bFOR (?:NO KEY |KEY )?(?:UPDATE|SHARE)\b", words),
+        "a value compared by CASE in rows": re.search(r"\bINSERT INTO .*\bCASE %\(", words),
         "rows inserted from a query": re.search(r"\bINSERT INTO .*\) SELECT\b", words),
         "a side that a value empties, tied to nothing": re.search(r"(?<!\)S )\bAND %\(\w+\)S ?\)", words)
         and not re.search(r"\b\w\.USER_ID = \w\.USER_ID\b", words),
@@ -73,6 +74,7 @@ def test_every_statement_is_one_that_a_citus_runs(family: str) -> None:
         ("queue", "jobs", "j.scheduled_at", "j.scheduled_at, (SELECT max(last_error) FROM derivations)", "coordinator"),
         ("watermarks", "pending", "ORDER BY", "FOR UPDATE --", "a lock"),
         ("facts", "add_source", "VALUES (", "SELECT (", "from a query"),
+        ("archive", "add_derivation", "CASE WHEN %(deriver)s = ", "CASE %(deriver)s WHEN ", "by CASE"),
     ],
 )
 def test_each_of_these_is_refused(family: str, name: str, now: str, before: str, reason: str) -> None:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
+from typing import get_args
+
+import psycopg
+import pytest
 
 import memstore
+from memstore import ConversationScope
+from memstore.formats import FORMATS, FormatName
+from memstore.models import Role, RoleName
+from memstore.store import errors
 
 HEAVY = (
     "onnxruntime",
@@ -26,7 +35,7 @@ def test_every_public_name_is_there_and_told() -> None:
     assert memstore.__all__ == sorted(memstore.__all__)
     for name in memstore.__all__:
         assert inspect.getdoc(getattr(memstore, name)), name
-    assert set(memstore.__all__) <= set(dir(memstore))
+    assert dir(memstore) == memstore.__all__, "what a tab shows"
     assert set(memstore._HOMES) <= set(memstore.__all__)
 
 
@@ -49,14 +58,14 @@ def test_opening_and_listing_facts_does_not_import_an_encoder(url: str) -> None:
 
 
 def test_every_error_is_in_the_tree_and_the_tree_has_every_error() -> None:
-    from memstore import errors
+    from memstore import errors as tree
 
-    classes = {name for name, one in vars(errors).items() if inspect.isclass(one)}
-    drawn = {line.lstrip(" │├└─").split(" ")[0] for line in str(errors.__doc__).splitlines() if "─" in line}
+    classes = {name for name, one in vars(tree).items() if inspect.isclass(one)}
+    drawn = {line.lstrip(" │├└─").split(" ")[0] for line in str(tree.__doc__).splitlines() if "─" in line}
     assert classes == drawn | {"MemstoreError"}
     assert classes <= set(memstore.__all__)
     for name in classes:
-        assert issubclass(getattr(errors, name), errors.MemstoreError)
+        assert issubclass(getattr(tree, name), tree.MemstoreError)
 
 
 def test_both_worlds_have_the_same_names() -> None:
@@ -73,3 +82,34 @@ def test_both_worlds_have_the_same_names() -> None:
                 assert list(inspect.signature(getattr(one, name)).parameters) == list(
                     inspect.signature(getattr(other, name)).parameters
                 )
+
+
+@pytest.mark.parametrize(
+    ("given", "named"), [("foo", "'foo'"), ("mysql://a:b@c/d", "'mysql:'"), ("password=Xs3 user=u", "What was given")]
+)
+def test_what_is_no_database_is_named_unless_it_may_hold_a_password(given: str, named: str) -> None:
+    with pytest.raises(memstore.ConfigurationError, match=f"^{named} is no database"):
+        memstore.open(given)
+
+
+def test_a_wrong_password_is_called_one() -> None:
+    said = (
+        'connection failed: connection to server at "h", port 5 failed: FATAL:  password authentication failed for "u"'
+    )
+    error = errors.translate(psycopg.OperationalError(said), "postgresql://u:x@h:5/d")
+    assert isinstance(error, memstore.DatabaseUnreachable)
+    assert "refused the login: password authentication failed for" in str(error) and "Start it" not in str(error)
+
+
+def test_stores_and_scopes_say_what_they_are_of(url: str) -> None:
+    with memstore.open(url, settings={"embedder": "hashing:256"}) as store:
+        talk = store.user("alice").conversation("lisbon")
+        assert re.fullmatch(r"<MemoryStore the database '\w+' at .+>", repr(store))
+        assert (repr(talk.user), repr(talk)) == ("<UserScope 'alice'>", "<ConversationScope 'lisbon' of 'alice'>")
+
+
+def test_type_checkers_know_the_words_that_are_taken() -> None:
+    """Strings of modules whose annotations are not evaluated."""
+    add, context = (inspect.signature(one).parameters for one in (ConversationScope.add, ConversationScope.context))
+    assert (add["role"].annotation, set(get_args(RoleName))) == ("Role | RoleName", {role.value for role in Role})
+    assert (context["format"].annotation, set(get_args(FormatName))) == ("FormatName | Format", set(FORMATS))

@@ -102,6 +102,9 @@ def test_lines_without_a_time_go_on_with_the_message(read):
         ("<Media omitted>", "[media]"),
         ("<Medien ausgeschlossen>", "[media]"),
         ("\u200eimage omitted", "[image]"),
+        ("\u200eBild weggelassen", "[Bild]"),
+        ("<Anhang: 0001-PHOTO.jpg>", "[0001-PHOTO.jpg]"),
+        ("IMG-1.jpg (Datei angehängt)\nschau", "[IMG-1.jpg]\nschau"),
         ("\u200e<attached: 0001-PHOTO.jpg>", "[0001-PHOTO.jpg]"),
         ("IMG-1.jpg (file attached)\nlook", "[IMG-1.jpg]\nlook"),
         ("a < b > c", "a < b > c"),
@@ -123,6 +126,31 @@ def test_what_whatsapp_says_is_left_out_and_counted(read):
     assert texts(found) == ["a", "x"]
     assert (found[-1].message["name"], found[-1].message["metadata"]) == ("Zoe", {"edited": True})
     assert ignored(found) == {"notices of WhatsApp": 2, "deleted messages": 1}
+
+
+def test_what_whatsapp_says_in_german_is_left_out_too(read):
+    found = read(
+        "13.01.24, 09:00 - Nachrichten und Anrufe sind Ende-zu-Ende-verschlüsselt.\n"
+        "13.01.24, 10:00 - Ann: a\n"
+        "13.01.24, 10:01 - Bob hat den Betreff von „x“ zu „y: z“ geändert\n"
+        "13.01.24, 10:02 - Bob: Diese Nachricht wurde gelöscht.\n"
+        "13.01.24, 10:03 - Ann: Du hast diese Nachricht gelöscht.\n"
+        "13.01.24, 10:04 - Ann: b <Diese Nachricht wurde bearbeitet.>\n"
+    )
+    assert texts(found) == ["a", "b"]
+    assert found[-1].message["metadata"] == {"edited": True}
+    assert ignored(found) == {"notices of WhatsApp": 2, "deleted messages": 2}
+
+
+@pytest.mark.parametrize("me", ["Bob", "bob", "BOB", "~ Bob"])
+def test_me_is_either_name_in_any_case(read, me):
+    ann, bob = read(ANDROID, me=me)
+    assert (ann.message["name"], bob.message.get("name")) == ("Ann", None)
+
+
+def test_an_empty_file_is_said_to_be_empty(read):
+    [problem] = read("\ufeff\n \n")
+    assert "the file is empty" in problem.reason
 
 
 # --- names and ids --------------------------------------------------------------------------------------------------

@@ -25,10 +25,11 @@ from memstore._sync.ingest.add import ConversationRef, MessageInput, OnConflict,
 from memstore._sync.store import messages, receipts, summaries
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.messages import LAST
-from memstore.formats import get_format
+from memstore.formats import FormatName, get_format
 from memstore.formats.parts import Format
 from memstore.ingest.validation import (
     MOST_ROWS,
+    When,
     check_choice,
     check_names,
     check_number,
@@ -47,6 +48,7 @@ from memstore.models import (
     Message,
     Receipt,
     Role,
+    RoleName,
     Statistics,
     Summary,
 )
@@ -79,9 +81,12 @@ class ConversationScope:
         self._runtime = user._runtime
         self._database = user._database
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r} of {self.user.name!r}>"
+
     def add(
         self,
-        role: str,
+        role: Role | RoleName,
         content: str | list[Json] | None = None,
         *,
         name: str | None = None,
@@ -142,8 +147,8 @@ class ConversationScope:
         roles: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
         metadata: Json | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
+        since: When | None = None,
+        until: When | None = None,
         limit: int | None = None,
     ) -> list[Message]:
         """Return messages in order. All tags and metadata must match; `since` is inclusive, `until` is not."""
@@ -237,10 +242,10 @@ class ConversationScope:
         sections: Sections = (),
         viewer: str | None = None,
         visibility: Rule | str | None = None,
-        as_of: datetime | None = None,
+        as_of: When | None = None,
         model: str | None = None,
         tools: Sequence[Json] = (),
-        format: str | Format = "openai",
+        format: FormatName | Format = "openai",
     ) -> Context:
         """Return chat messages for the question with what is remembered, in at most `budget` tokens.
 
@@ -332,7 +337,7 @@ class ConversationScope:
             newest = messages.newest(scope, self.id, limit=n) if n else []
         return [message for message in reversed(newest) if message.seq > cleared]
 
-    def by_role(self, role: str) -> list[Message]:
+    def by_role(self, role: Role | RoleName) -> list[Message]:
         """Return those of a role: user, assistant, tool, system or developer."""
         check_choice("role", role, tuple(Role))
         return self._since_cleared([role])

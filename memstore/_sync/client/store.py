@@ -29,7 +29,7 @@ from memstore.settings import Settings, load
 from memstore.store import migrations
 from memstore.store.embedded import embedded_folder, is_embedded
 from memstore.store.embedded.server import EmbeddedServer
-from memstore.store.errors import normalize_dsn
+from memstore.store.errors import describe_url, normalize_dsn
 from memstore.telemetry import operation_span
 
 if TYPE_CHECKING:
@@ -112,6 +112,9 @@ class MemoryStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {describe_url(self.url)}>"
 
     @property
     def url(self) -> str:

@@ -25,6 +25,7 @@ from memstore.errors import InvalidInput, NotFound
 from memstore.formats.parts import Format
 from memstore.ingest.validation import (
     OWN_SETTINGS,
+    When,
     check_choice,
     check_name,
     check_names,
@@ -96,9 +97,9 @@ class UserScope(UserFacts):
         conversation: str | None = None,
         roles: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        as_of: datetime | None = None,
+        since: When | None = None,
+        until: When | None = None,
+        as_of: When | None = None,
         min_score: float | None = None,
         viewer: str | None = None,
         visibility: Rule | str | None = None,
@@ -106,8 +107,9 @@ class UserScope(UserFacts):
         """Return the messages, summaries and facts that answer a question best.
 
         `since` (inclusive) and `until` (exclusive) bound when something was said; `as_of` hides what was recorded
-        later, also of an imported history. All `tags` must be there. Scores are comparable within one recall. A
-        `viewer` gets what it may see, as in `context`; by default that is the setting `context_viewer`.
+        later, also of an imported history. Times are datetimes with a zone, days (which begin in UTC) or ISO 8601.
+        All `tags` must be there. Scores are comparable within one recall. A `viewer` gets what it may see, as in
+        `context`; by default that is the setting `context_viewer`.
         """
         runtime = self._runtime
         viewer = runtime.settings.context_viewer if viewer is None else viewer

@@ -38,14 +38,17 @@ _IPHONE = re.compile(rf"[{_MARKS}]*\[{_TIME}\] (?P<rest>.*)", re.DOTALL)
 _ANDROID = re.compile(rf"[{_MARKS}]*{_TIME} [-–] (?P<rest>.*)", re.DOTALL)
 # No quotes: Ann changed the subject from “A: b” to “C: d”.
 _SPOKEN = re.compile(r"(?P<name>[^:“”\"\n]{1,100}):(?: (?P<text>.*)|\s*)", re.DOTALL)
-_OMITTED = re.compile(rf"[{_MARKS}]*(?:<[^<>\n]{{3,40}}>|(?P<kind>[\w ]{{3,30}}) omitted)")
+_OMITTED = re.compile(rf"[{_MARKS}]*(?:<[^<>\n]{{3,40}}>|(?P<kind>[\w -]{{3,30}}) (?:omitted|weggelassen))")
 # Looked for where a line begins, or by a fixed word: a long text is not tried again at every character.
 _ATTACHED = re.compile(
-    r"<attached: (?P<name>[^<>\n]+)>"
-    rf"|(?m:^)[{_MARKS}]*(?P<file>[^\n<>]{{1,200}}\.\w{{2,5}}) \(file attached\)"
+    r"<(?:attached|Anhang): (?P<name>[^<>\n]+)>"
+    rf"|(?m:^)[{_MARKS}]*(?P<file>[^\n<>]{{1,200}}\.\w{{2,5}}) \((?:file attached|Datei angehängt)\)"
 )
-_DELETED = re.compile(rf"[{_MARKS}]*(?:This message was deleted|You deleted this message)\.?[{_MARKS}]*")
-_EDITED = re.compile(rf"<This message was edited>[{_MARKS}]*$")
+_DELETED = re.compile(
+    rf"[{_MARKS}]*(?:This message was deleted|You deleted this message"
+    rf"|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht)\.?[{_MARKS}]*"
+)
+_EDITED = re.compile(rf"<(?:This message was edited|Diese Nachricht wurde bearbeitet\.?)>[{_MARKS}]*$")
 _COPY = re.compile(r" ?\([0-9]+\)$")  # what a browser adds to the name of a second download
 
 
@@ -78,6 +81,9 @@ class WhatsApp(Importer):
                 lost.append(number)
         spoken = [_SPOKEN.fullmatch(header["rest"]) for _, header, _ in begun]
         speakers = {_speaker(one): None for one in spoken if one and not _is_notice(one)}
+        if not begun and not lost:
+            yield ImportProblem(file.where, f"the file is empty; {self.advice}")
+            return
         if not speakers:
             yield ImportProblem(file.where, f"no line of it says who said something, and when; {self.advice}")
             return
@@ -88,7 +94,8 @@ class WhatsApp(Importer):
         order = self.options.date_order or _find_order([header["date"] for _, header, _ in begun])
         if self.options.timezone is None:
             raise InvalidInput("WhatsApp writes no time zone; give that of its phone, such as --timezone Europe/Berlin")
-        if self.options.me not in speakers:
+        me = next((name for name in speakers if _is_same(name, self.options.me)), None)
+        if me is None:
             some = ", ".join(printable(name) for name in list(speakers)[:20])
             why = (
                 "say who of them you are"
@@ -108,9 +115,11 @@ class WhatsApp(Importer):
                 yield ImportProblem(where, reason)
             else:
                 text = "\n".join([one["text"] or "", *more])
-                yield self._record(text, _speaker(one), shown, where, chat)
+                yield self._record(text, _speaker(one), me, shown, where, chat)
 
-    def _record(self, said: str, speaker: str, shown: datetime, where: str, chat: str) -> Record | IgnoredContent:
+    def _record(
+        self, said: str, speaker: str, me: str, shown: datetime, where: str, chat: str
+    ) -> Record | IgnoredContent:
         text, metadata = make_storable(said.strip(f"{_MARKS} \n\t"))
         metadata |= {"edited": True} if _EDITED.search(text) else {}
         text = _EDITED.sub("", text).rstrip(f"{_MARKS} ")
@@ -121,11 +130,15 @@ class WhatsApp(Importer):
             return IgnoredContent("empty messages")
         message: Message = {"role": "user", "content": text, "name": speaker}
         external_id = derive_id(None, chat, message | {"occurred_at": shown.isoformat()}, self.seen)
-        if speaker == self.options.me:
+        if speaker == me:
             del message["name"]
         when = shown.replace(tzinfo=self.options.timezone).astimezone(UTC)
         message |= {"occurred_at": when, "external_id": external_id, "metadata": metadata}
         return Record(conversation=chat, message=message, channel=self.name, where=where)
+
+
+def _is_same(name: str, given: str | None) -> bool:
+    return given is not None and name.casefold() == given.strip("~ ").casefold()
 
 
 def _header(line: str) -> re.Match[str] | None:

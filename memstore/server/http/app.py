@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
+from starlette.responses import RedirectResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
@@ -85,6 +86,7 @@ def create_app(
     app.include_router(operations.health)
     if mcp is not None:
         app.router.routes.append(Route(f"{MCP}/{{user:name}}", _RequireUser(mcp)))
+    app.router.routes.append(Route("/", lambda _: RedirectResponse(f"{UI}/")))
     app.mount(UI, create_ui(store, authenticator, writes=ui_writes))
     if hosts:
         app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)

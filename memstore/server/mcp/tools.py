@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic.json_schema import GenerateJsonSchema
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
@@ -378,6 +379,13 @@ async def remember_messages(
     )
 
 
+class _UntitledSchema(GenerateJsonSchema):
+    """A schema without titles, which repeat the names: a model reads it in every conversation."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
 def _tool(function: Callable[..., Awaitable[results.Result]], title: str, **hints: bool) -> Tool:
     """Return a tool of a function. Unknown arguments are refused, so that no filter is ignored in silence."""
     annotations = ToolAnnotations(title=title, open_world_hint=False, **hints)
@@ -385,7 +393,7 @@ def _tool(function: Callable[..., Awaitable[results.Result]], title: str, **hint
     arguments = tool.fn_metadata.arg_model
     arguments.model_config["extra"] = "forbid"
     arguments.model_rebuild(force=True)
-    tool.parameters = arguments.model_json_schema(by_alias=True)
+    tool.parameters = arguments.model_json_schema(by_alias=True, schema_generator=_UntitledSchema)
     return tool
 
 

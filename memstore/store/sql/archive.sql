@@ -99,7 +99,7 @@ ON CONFLICT (user_id, id) DO NOTHING
 -- A watermark where it was. Nothing is pending yet: what is above it comes later, and that a session is over is seen then.
 INSERT INTO derivations (user_id, conversation_id, deriver, done_seq, last_seq, recipe, closes_at)
 VALUES (%(user_id)s, %(conversation_id)s, %(deriver)s, %(done_seq)s, %(done_seq)s, %(recipe)s,
-        CASE %(deriver)s WHEN 'summaries' THEN now() END)
+        CASE WHEN %(deriver)s = 'summaries' THEN now() END)
 ON CONFLICT (user_id, conversation_id, deriver) DO NOTHING
 
 -- reach --

@@ -166,10 +166,10 @@ WHERE done_seq < last_seq AND backfill = %(backfill)s
 GROUP BY deriver
 
 -- waiting --
--- Messages that wait for a deriver, each one's counted.
-SELECT coalesce(sum(last_seq - done_seq), 0)::bigint AS found
-FROM derivations
-WHERE user_id = %(user_id)s AND done_seq < last_seq
+-- Messages that wait for a deriver, each counted once.
+SELECT coalesce(sum(wait), 0)::bigint AS found
+FROM (SELECT max(last_seq - done_seq) AS wait FROM derivations
+      WHERE user_id = %(user_id)s AND done_seq < last_seq GROUP BY conversation_id) AS waiting
 
 -- watermarks --
 -- Watermarks that are missing, or that do not know of the last message.
