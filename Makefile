@@ -63,7 +63,7 @@ lint: .venv/.lint  ## ruff, mypy --strict, layers and cycles, the twins, no modu
 	$(BIN)/lint-imports
 	$(BIN)/python tools/unasync.py --check
 	@find memstore -name '*.py' -not -path '*/_sync/*' -exec wc -l {} + | awk '$$1 > 450 && $$2 != "total" { print $$2 " has " $$1 " lines, more than 450"; long = 1 } END { exit long }'
-	$(BIN)/python tools/prose.py docs
+	$(BIN)/python tools/prose.py
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml memstore schema tools
 	@$(BIN)/python tools/audit.py
 

@@ -159,7 +159,7 @@ def is_unknown(answer: str) -> bool:
 
 
 def graded(key: dict[str, Row], answers: dict[str, Row], grades: dict[str, Row]) -> list[Row]:
-    """Return each answer with its question, and whether it is right; what was never said is answered by "unknown"."""
+    """Return each answer with its question, and whether it is right: "unknown", if nobody said it."""
     rows = []
     for id, one in key.items():
         said = answers[id]["answer"]

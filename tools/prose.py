@@ -40,6 +40,7 @@ PATTERNS = {
     # "What is left out is noted." A question ends with "?", a label has no full stop.
     "what … is": re.compile(r"(?:^|[.;:] |, (?:and|but) )what\b(?: [^\s?.;:]+){1,14}? (?:is|are|was|were)\b", re.I),
 }
+CODE_LINE = re.compile(r"^(?: {4}|>>>|\.\.\.).*$", re.M)  # of a docstring
 GIVE = re.compile(r"Gives?\b(?!.*\bback\b)")
 ENTRY_CALLS = {"option", "Option", "Argument", "Field", "Typer", "echo_hint"}  # their strings are read by users
 
@@ -110,7 +111,7 @@ def check_module(path: Path) -> Iterator[Finding]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            docstring = ast.get_docstring(node) or ""
+            docstring = CODE_LINE.sub("", ast.get_docstring(node) or "")
             line = node.body[0].lineno if docstring else 0
             if GIVE.match(docstring):
                 yield Finding(name, line, "Give", split_sentences(plain(docstring))[0])

@@ -61,7 +61,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Segment:
-    """What one summary is of: messages that follow each other, or summaries."""
+    """The material of one summary: messages that follow each other, or summaries."""
 
     level: int
     from_seq: int
@@ -320,7 +320,7 @@ def _choose(
 ) -> list[int]:
     """Choose the best sentence again and again, by what it says for a token that no chosen one has said.
 
-    What `clauses` are worth beside their words counts by `share`, as far as their `own` words and their `numbers` are
+    The extra worth of `clauses` counts by `share`, as far as their `own` words and their `numbers` are
     new. A clause comes with the one that it needs.
     """
     unit = share * sum(sum(one.values()) for one in words) / max(1, len(words))
