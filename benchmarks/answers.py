@@ -70,7 +70,7 @@ class Grade(BaseModel):
 
 
 def drawn(folder: Path) -> list[tuple[int, Row]]:
-    """Give the questions with their line numbers: as many of each category."""
+    """Return the questions with their line numbers: as many of each category."""
     by_category: dict[str, list[tuple[int, Row]]] = defaultdict(list)
     for number, row in enumerate(data.objects(data.file(folder, f"{NAME}-questions"))):
         by_category[row["category"]].append((number, row))
@@ -81,7 +81,7 @@ def drawn(folder: Path) -> list[tuple[int, Row]]:
 
 
 def notes(options: argparse.Namespace, questions: Iterable[tuple[int, Row]]) -> Iterator[tuple[int, str, Row]]:
-    """Give the sheet of each question and system."""
+    """Return the sheet of each question and system."""
     with opened(options, "locomo", data.file(options.data, NAME)) as (store, embedder):
         known: dict[str, tuple[Corpus, Baselines]] = {}
         for number, row in questions:
@@ -103,7 +103,7 @@ def notes(options: argparse.Namespace, questions: Iterable[tuple[int, Row]]) -> 
 
 
 def _context(store: MemoryStore, user: str, question: str, budget: int) -> str:
-    """Give a context as a reader sees it, without the question at its end."""
+    """Return a context as a reader sees it, without the question at its end."""
     messages = store.user(user).conversation(user).context(question, budget=budget).messages
     return "\n".join(f"{one.get('name', '')}: {one['content']}".removeprefix(": ") for one in messages[:-1])
 
@@ -123,7 +123,7 @@ def _lines(made: Corpus, rows: Iterable[int]) -> str:
 
 
 def rows_of(path: Path) -> dict[str, Row]:
-    """Give the lines of a file by their ids; none where it is not there."""
+    """Return the lines of a file by their ids; none where it is not there."""
     return {row["id"]: row for row in data.objects(path)} if path.is_file() else {}
 
 
@@ -159,7 +159,7 @@ def is_unknown(answer: str) -> bool:
 
 
 def graded(key: dict[str, Row], answers: dict[str, Row], grades: dict[str, Row]) -> list[Row]:
-    """Return each answer with its question, and whether it is right; what was never said is answered by "unknown"."""
+    """Return each answer with its question, and whether it is right: "unknown", if nobody said it."""
     rows = []
     for id, one in key.items():
         said = answers[id]["answer"]

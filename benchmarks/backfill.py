@@ -9,9 +9,10 @@ import     messages a second of `import`, against COPY of the rows that it made;
 backfill   messages a second of a worker with `-c`, all derivers, against the bare encoder on the texts that it was
            asked for, in one call; goal: at least 0.85
 
-COPY has everything done for it: rows checked, counted and numbered, terms cut and hashed. What a process loads once is
-loaded before. Beside the seconds stand those of the processors, this process and the server together: on a machine that
-others use they tell more. With --rounds the median one of several is shown, each into databases of its own.
+COPY has everything done for it: rows checked, counted and numbered, terms cut and hashed. Data that a
+process loads once is loaded before. Seconds are also shown as those of the processors, of this process and the server
+together: on a machine that others use they say more. With --rounds the median one of several is shown, each into
+databases of its own.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Spent(NamedTuple):
 
 @contextmanager
 def made(url: str, name: str, *, of: str = "template1") -> str:
-    """Give the URL of a database of this name beside that of `url`, made where it is not there: of another, a copy."""
+    """Return the URL of a database of this name on the server of `url`; create it if needed, as a copy of another."""
     with psycopg.connect(url, autocommit=True) as connection:
         if not connection.execute("select 1 from pg_database where datname = %s", [name]).fetchone():
             connection.execute(f"create database {name} template {of}")
@@ -79,7 +80,7 @@ def made(url: str, name: str, *, of: str = "template1") -> str:
 
 
 def spending(folder: Path) -> Iterator[list[Spent]]:
-    """Give what is spent inside, by this process and by the server of a folder."""
+    """Return what is spent inside, by this process and by the server of a folder."""
     told: list[Spent] = []
     start, used = time.perf_counter(), time.process_time() + server_seconds(folder)
     yield told
@@ -87,7 +88,7 @@ def spending(folder: Path) -> Iterator[list[Spent]]:
 
 
 def server_seconds(folder: Path) -> float:
-    """Give the seconds that a server's processes have used, those that have ended included."""
+    """Return the seconds that a server's processes have used, those that have ended included."""
     postmaster = (folder / "data" / "postmaster.pid").read_text().split()[0]
     used = 0
     for place in Path("/proc").glob("[0-9]*/stat"):
@@ -111,7 +112,7 @@ def line(what: str, ours: Spent, beside: Spent, of: int, goal: float) -> None:
 
 
 def imported(url: str, path: Path, folder: Path) -> tuple[Spent, Spent, int]:
-    """Give what an import takes, what the full text after it takes too, and how many messages that are."""
+    """Return what an import takes, what the full text after it takes too, and how many messages that are."""
     with memstore.open(url, settings=FASTEST | {"embedder": "none"}) as store:
         assert store.counter.count("warm")
         line = folder / "line.jsonl"
@@ -128,7 +129,7 @@ def imported(url: str, path: Path, folder: Path) -> tuple[Spent, Spent, int]:
 
 
 def copied(source: str, target: str, tables: Sequence[str], folder: Path) -> Spent:
-    """Give what COPY takes to bring the rows of these tables into an empty store."""
+    """Return what COPY takes to bring the rows of these tables into an empty store."""
     rows = {}
     with psycopg.connect(source) as connection, connection.cursor() as cursor:
         for table in tables:
@@ -196,7 +197,7 @@ def backfill_part(folder: Path, path: Path, concurrency: int, embedder: str) -> 
 
 @contextmanager
 def alone() -> Iterator[list[Spent]]:
-    """Give what this process spends inside."""
+    """Return what this process spends inside."""
     told: list[Spent] = []
     start, used = time.perf_counter(), time.process_time()
     yield told

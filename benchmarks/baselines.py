@@ -1,4 +1,4 @@
-"""What memstore is measured beside: rankings that take no memory system, and floors that take no question.
+"""The baselines: rankings that need no memory system, and floors that need no question.
 
 Each gives rows of a corpus, the best first.
 """
@@ -24,7 +24,7 @@ RRF = 60  # as its paper has it, and everybody since
 
 
 def words(text: str) -> list[str]:
-    """Give the words of a text in lower case: no stems, and no word left out."""
+    """Return the words of a text in lower case: no stems, and no word left out."""
     return re.findall(r"\w+", text.lower())
 
 
@@ -42,7 +42,7 @@ class BM25:
                 self.postings[term].append((row, times))
 
     def scores(self, query: str) -> Scores:
-        """Give the score of each document."""
+        """Return the score of each document."""
         total = np.zeros(len(self.norms))
         for term in set(self.cut(query)) & self.postings.keys():
             rows, times = np.array(self.postings[term]).T
@@ -52,12 +52,12 @@ class BM25:
 
 
 def best(scores: Scores, most: int | None = None) -> Rows:
-    """Give the rows by score, the earlier one of equals first."""
+    """Return the rows by score, the earlier one of equals first."""
     return np.argsort(-scores, kind="stable")[:most]
 
 
 def fused(rankings: Iterable[Rows], count: int) -> Rows:
-    """Give the rows by reciprocal rank fusion."""
+    """Return the rows by reciprocal rank fusion."""
     total = np.zeros(count)
     for ranking in rankings:
         total[ranking] += 1 / (RRF + 1 + np.arange(len(ranking)))
@@ -74,7 +74,7 @@ class Baselines:
         self.has_others = len(corpus.by_user) < len(corpus.chunks)
 
     def rankings(self, question: str, vector: Vectors) -> Iterator[tuple[str, Rows]]:
-        """Give each ranking by name: floors first; those of user messages where there are others."""
+        """Return each ranking by name: floors first; those of user messages where there are others."""
         rows = np.arange(len(self.corpus.chunks))
         yield "floor: newest first", rows[::-1]
         yield "floor: oldest user messages first", self.corpus.by_user
@@ -91,5 +91,5 @@ class Baselines:
 
 
 def _matching(scores: Scores) -> Rows:
-    """Give the rows that share a word with the question: the others have no rank."""
+    """Return the rows that share a word with the question: the others have no rank."""
     return best(scores)[: np.count_nonzero(scores)]

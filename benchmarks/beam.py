@@ -21,7 +21,7 @@ SIZES: dict[str, tuple[int, ...]] = {"100K": (), "500K": (1, 3, 5, 7), "1M": (3,
 
 
 def tables(options: argparse.Namespace) -> Iterator[Table]:
-    """Measure each size; what a store holds of it is not made again."""
+    """Measure each size; rows that a store has already are not made again."""
     for size in options.sizes:
         yield from long.tables(options) if size == "10M" else _of_size(options, size)
 

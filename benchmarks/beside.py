@@ -1,8 +1,8 @@
-"""memstore beside other memories and beside plain search: the same chunks, the same vectors, the same run.
+"""memstore compared with other memories and with plain search: the same chunks, the same vectors, the same run.
 
 Every peer is installed at a pinned version into an environment of its own and runs in a process of its own
-(benchmarks/peers). Vectors are looked up on all sides, so what is timed is storage and ranking alone; how long
-encoding a question takes stands beside it. The systems take turns question by question: a machine that is busy is busy
+(benchmarks/peers). Vectors are looked up on all sides, so storage and ranking alone are timed; the time to
+encode a question is shown apart. The systems take turns question by question: a machine that is busy is busy
 for all.
 """
 

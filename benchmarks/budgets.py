@@ -6,7 +6,7 @@
     benchmarks/budgets.py --from docs/reference/figures/budgets.json      the tables of an earlier run
 
 Peers are installed at pinned versions into environments of their own under --cache, and each system runs in a process
-of its own (benchmarks/peers). A peer that cannot be installed is skipped, with the reason. What each gives back is
+of its own (benchmarks/peers). A peer that cannot be installed is skipped, with the reason. Every result is
 counted here, by OpenAI's published chat rule over o200k_base (benchmarks/peers/measure.py).
 """
 
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> tuple[list[Outcome], dict[str, dict[str,
 
 
 def installed(peers: Iterable[str], cache: Path) -> Iterator[tuple[str, Path]]:
-    """Give the interpreters of the peers that can be had; tell why the others cannot."""
+    """Return the interpreters of the peers that can be had; tell why the others cannot."""
     for peer in peers:
         try:
             yield peer, python_of(peer, cache)
@@ -107,12 +107,12 @@ def percent(value: float) -> str:
 
 
 def used(outcomes: Sequence[Outcome]) -> list[float]:
-    """Give the shares of the budget, in percent, of what held it where there was plenty to fill it."""
+    """Return the shares of the budget, in percent, of what held it where there was plenty to fill it."""
     return [100 * one.tokens / one.budget for one in outcomes if one.is_plenty and not one.is_over and not one.error]
 
 
 def summary(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Give the figures of one system."""
+    """Return the figures of one system."""
     over = [one for one in outcomes if one.is_over]
     shares = used(outcomes)
     refused = [one for one in outcomes if one.error == REFUSED]
@@ -162,7 +162,7 @@ def systems_of(outcomes: Iterable[Outcome]) -> list[str]:
 
 
 def spread(outcomes: Sequence[Outcome], group: Callable[[Outcome], str], cell: Callable[[list[Outcome]], str]) -> str:
-    """Give a table with a row for each group and a column for each system."""
+    """Return a table with a row for each group and a column for each system."""
     systems = systems_of(outcomes)
     rows = [
         [name, *(cell([one for one in outcomes if one.system == system and group(one) == name]) for system in systems)]
@@ -187,7 +187,7 @@ def filled_of(outcomes: list[Outcome]) -> str:
 
 
 def tables(outcomes: Sequence[Outcome]) -> str:
-    """Give all tables as Markdown."""
+    """Return all tables as Markdown."""
     parts = [
         table(HEADS, overview(outcomes)),
         "Over the limit, and by how much at most, by kind of text:",
@@ -203,7 +203,7 @@ def tables(outcomes: Sequence[Outcome]) -> str:
 
 
 def written(outcomes: Sequence[Outcome], versions: dict[str, dict[str, str]]) -> str:
-    """Give the figures as JSON: a summary for each system, and every outcome as a list in the order of `columns`."""
+    """Return the figures as JSON: a summary for each system, and every outcome as a list in the order of `columns`."""
     columns = list(asdict(outcomes[0]))
     head = {
         "versions": versions,

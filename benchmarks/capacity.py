@@ -75,7 +75,7 @@ class Model:
 
 
 def measured(address: str) -> tuple[dict[str, int], int]:
-    """Give bytes by table and the number of messages."""
+    """Return bytes by table and the number of messages."""
     with memstore.open(address, settings={"embedder": "none"}) as store, psycopg.connect(store.url) as connection:
         sizes = {name: int(size) for name, size in connection.execute(BYTES) if name not in SHARED}
         return sizes, store.stats()["messages"]

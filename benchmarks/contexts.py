@@ -19,7 +19,7 @@ VERBATIM, WITH_FACTS = "verbatim", "verbatim, or as a fact made from it"
 
 
 def plain(text: str) -> str:
-    """Give a text with its white space evened."""
+    """Return a text with its white space evened."""
     return " ".join(text.split())
 
 
@@ -43,7 +43,7 @@ class Told:
         return {one.id: frozenset(names[source] for source in one.sources if source in names) for one in facts}
 
     def of(self, context: Context, evidence: frozenset[str]) -> tuple[set[str], set[str]]:
-        """Give the evidence that stands in a context verbatim, and that of which a fact does."""
+        """Return the evidence that stands in a context verbatim, and that of which a fact does."""
         sent = plain("\n".join(str(message["content"]) for message in context.messages))
         facts = (
             self.sources.get(one.id, frozenset()) for one in context.receipt.included if one.kind == "fact" and one.id

@@ -42,11 +42,11 @@ class Corpus:
     names: dict[str, str]  # of messages: external ids by memstore's own
 
     def pieces(self, rows: Iterable[int]) -> Iterator[Piece]:
-        """Give the pieces of these rows, as they are asked for: a budget is full long before a ranking ends."""
+        """Return the pieces of these rows, as they are asked for: a budget is full long before a ranking ends."""
         return (self.chunks[row].piece for row in rows)
 
     def of_hits(self, hits: Iterable[Hit]) -> list[Piece]:
-        """Give the pieces that memstore found, which are messages or chunks of them."""
+        """Return the pieces that memstore found, which are messages or chunks of them."""
         return [Piece.of(self.names[str(hit.id)], hit.occurred_at, f"{hit.speaker}: {hit.text}") for hit in hits]
 
     @cached_property

@@ -5,8 +5,8 @@
 
 The store is made up, with the rows that derivation leaves: for each message a chunk, a vector of 384 dimensions and an
 event, for ten a fact with two sources, for thirty a summary, for a hundred a receipt that names 40 messages. Each
-message has a word of its own. Another user of a tenth of that stands beside. Every table is searched afterwards.
-Beside the clock's seconds stand those of CPU, of this process and the server together: on a busy machine read these.
+message has a word of its own. Another user has a tenth of that. Every table is searched afterwards.
+Seconds are also shown as those of CPU, of this process and the server together: on a busy machine read these.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def seeded(url: str, name: str, messages: int) -> None:
 
 
 def cpu(url: str) -> float:
-    """Give the seconds of CPU that this process and the server's have taken so far (Linux)."""
+    """Return the seconds of CPU that this process and the server's have taken so far (Linux)."""
     with psycopg.connect(url) as connection:
         asked = connection.execute("select pid from pg_stat_activity where backend_type = 'client backend'")
         pids = [pid for (pid,) in asked if pid != connection.info.backend_pid]

@@ -42,21 +42,21 @@ class Piece(NamedTuple):
 
     @classmethod
     def of(cls, message: str, at: datetime, said: str) -> Piece:
-        """Give a piece with what it costs; `said` is "Alice: …"."""
+        """Return a piece with what it costs; `said` is "Alice: …"."""
         heading = f"[{format_day(at)}]"
         return cls(message, tokens(f"{heading} {said}"), heading, tokens(f"{INDENT}{indent_further_lines(said)}"))
 
 
 @lru_cache(maxsize=200_000)
 def tokens(line: str) -> int:
-    """Give the tokens of a line and its end, by o200k_base."""
+    """Return the tokens of a line and its end, by o200k_base."""
     return COUNTER.count(f"{line}\n")
 
 
 def share(
     ranked: Iterable[Piece], evidence: frozenset[str], budgets: Sequence[int], *, by_day: bool = False
 ) -> list[float]:
-    """Give the share of the evidence within each budget, which rise: packing ends with the first piece too many.
+    """Return the share of the evidence within each budget, which rise: packing ends with the first piece too many.
 
     A further chunk of a message that is in takes no room: to most rankings it would be worth nothing.
     """
@@ -81,7 +81,7 @@ def share(
 
 
 def others(questions: Sequence[Question]) -> list[Question]:
-    """Give for each question another one of the same user, as far away as can be: whose ranking is not about it.
+    """Return for each question another one of the same user, as far away as can be: whose ranking is not about it.
 
     A user's only question stays with itself.
     """
@@ -125,20 +125,20 @@ class Tally:
             self.by_day.pop(system, None)
 
     def table(self, name: str, title: str, *, by_day: bool = False) -> Table:
-        """Give a row for each system: all questions but adversarial ones, in percent."""
+        """Return a row for each system: all questions but adversarial ones, in percent."""
         shares = self.by_day if by_day else self.shares
         rows = [_row(system, _overall(found)) for system, found in shares.items()]
         return Table(name, title, ("system", *self._columns()), [row for row in rows if row])
 
     def by_category(self, name: str, title: str, system: str) -> Table:
-        """Give a row for each category of one system."""
+        """Return a row for each category of one system."""
         rows = [
             _row(category.replace("_", " "), self.shares[system][category]) for category in sorted(self.shares[system])
         ]
         return Table(name, title, ("category", *self._columns()), [row for row in rows if row])
 
     def of_category(self, name: str, title: str, category: str) -> Table:
-        """Give a row for each system, with the questions of one category."""
+        """Return a row for each system, with the questions of one category."""
         rows = [_row(system, shares[category]) for system, shares in self.shares.items() if category in shares]
         return Table(name, title, ("system", *self._columns()), rows)
 
@@ -147,7 +147,7 @@ class Tally:
 
 
 def _overall(by_category: Mapping[str, list[list[float]]]) -> list[list[float]]:
-    """Give the shares of every question, adversarial ones apart."""
+    """Return the shares of every question, adversarial ones apart."""
     return [one for category, shares in by_category.items() if category != ADVERSARIAL for one in shares]
 
 

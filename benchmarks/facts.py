@@ -11,7 +11,7 @@
 | @500, @1000 | evidence recall of a context of facts alone, by cosine and BM25, all questions but adversarial ones |
 
 Above stand the floors: what the speakers said, taken over as "Speaker: sentence". Below is a row for each operating
-point of quotations, and for the chosen one a row for each conversation; what fills slots is in all of them. No store is
+point of quotations, and for the chosen one a row for each conversation; slots are in all of them. No store is
 needed, and the same data gives the same figures. The last table says how fast the rules read. How near the words of a
 fact are to those of a gold fact is not measured: gold facts are written in the third person, which rewards a form.
 
@@ -92,7 +92,7 @@ class Measure:
             self.speakers[one.user].add(one.said.speaker or "")
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
-        """Give the vectors, shape (texts, dimensions); a text is embedded once."""
+        """Return the vectors, shape (texts, dimensions); a text is embedded once."""
         new = sorted({text for text in texts if text not in self.known}, key=lambda text: (len(text), text))
         for start in range(0, len(new), 256):
             batch = new[start : start + 256]
@@ -100,7 +100,7 @@ class Measure:
         return np.array([self.known[text] for text in texts], dtype=np.float32).reshape(len(texts), -1)
 
     def tokens(self, text: str) -> int:
-        """Give the tokens of a text, counted once."""
+        """Return the tokens of a text, counted once."""
         if text not in self.counts:
             self.counts[text] = self.counter.count(text)
         return self.counts[text]
@@ -115,7 +115,7 @@ class Measure:
         return Figures(ours / theirs, sum(told) / len(told), len(found))
 
     def doubles(self, found: list[Told]) -> float:
-        """Give the share of facts that are near to one before them."""
+        """Return the share of facts that are near to one before them."""
         near = 0
         for user in self.speakers:
             vectors = self.vectors([fact.text for fact in found if fact.user == user])
@@ -123,7 +123,7 @@ class Measure:
         return near / max(1, len(found))
 
     def evidence(self, found: list[Told]) -> list[float]:
-        """Give the mean share of a question's evidence among the facts that fit each budget, the best first."""
+        """Return the mean share of a question's evidence among the facts that fit each budget, the best first."""
         shares: list[list[float]] = []
         for user in self.speakers:
             facts = [fact for fact in found if fact.user == user]
@@ -169,7 +169,7 @@ def _packed(facts: list[Told], costs: list[int], order: Iterable[int], budget: i
 
 
 def in_turn(messages: list[Message]) -> Iterator[tuple[Message, list[Utterance]]]:
-    """Give each message with those before it that may be needed to understand it."""
+    """Return each message with those before it that may be needed to understand it."""
     before: list[Utterance] = []
     user = ""
     for one in messages:
@@ -179,7 +179,7 @@ def in_turn(messages: list[Message]) -> Iterator[tuple[Message, list[Utterance]]
 
 
 def extracted(messages: list[Message], worth: float) -> list[Told]:
-    """Give what the rules find."""
+    """Return what the rules find."""
     return [
         Told(one.user, (one.id,), fact.text)
         for one, before in in_turn(messages)
@@ -188,7 +188,7 @@ def extracted(messages: list[Message], worth: float) -> list[Told]:
 
 
 def derived(messages: list[Message]) -> tuple[int, float]:
-    """Give how many facts `derive` reads, and in how many seconds of a processor."""
+    """Return how many facts `derive` reads, and in how many seconds of a processor."""
     begun = process_time()
     count = sum(len(extract(one.said, before)) for one, before in in_turn(messages))
     return count, process_time() - begun
@@ -207,7 +207,7 @@ def _of_speaker(sentence: str) -> bool:
 
 
 def said_as_it_was(messages: list[Message], kept: Callable[[str], bool], *, longest: bool = False) -> list[Told]:
-    """Give the sentences of messages that are `kept`, photos left out; only the longest of each message if so asked."""
+    """Return the sentences of messages that are `kept`, without photos; with `longest` only one of each message."""
     found = []
     for one in messages:
         text = PHOTO.sub("", one.said.text).strip()
@@ -219,7 +219,7 @@ def said_as_it_was(messages: list[Message], kept: Callable[[str], bool], *, long
 
 
 def floors(messages: list[Message]) -> dict[str, list[Told]]:
-    """Give what any extraction must beat."""
+    """Return what any extraction must beat."""
     return {
         "whole messages": [Told(one.user, (one.id,), f"{one.said.speaker}: {one.said.text}") for one in messages],
         "every sentence of 4 words or more": said_as_it_was(messages, _long(4)),
@@ -230,13 +230,13 @@ def floors(messages: list[Message]) -> dict[str, list[Told]]:
 
 
 def row(name: str, figures: Figures, rest: Sequence[float] = ()) -> list[Cell]:
-    """Give a row of a table."""
+    """Return a row of a table."""
     source = round(100 * figures.source, 1)
     return [name, round(figures.tokens, 2), source, figures.count, *(round(100 * share, 1) for share in rest)]
 
 
 def tables(measure: Measure, messages: list[Message], sweep: Sequence[float]) -> Iterator[Table]:
-    """Give the floors, the curve, the chosen point by conversation, and what `derive` takes."""
+    """Return the floors, the curve, the chosen point by conversation, and what `derive` takes."""
     count, seconds = derived(messages)  # first: a message keeps what was read of it once
     rows = {"gold facts": measure.gold, **floors(messages)}
     rows |= {f"rules at worth {worth:.3g}": extracted(messages, worth) for worth in sweep}

@@ -1,8 +1,9 @@
-"""Latency beside the peers as one user's memory grows: the same made-up chunks for all, the same vectors looked up.
+"""Latency of all systems as one user's memory grows: the same made-up chunks for all, the same vectors looked up.
 
 Each peer takes a user's first chunks by its own calls. The rest is copied into its tables as it stores them itself, by
-the example of the first, and its HNSW indexes are made anew as it defines them: thousands of calls take hours, and what
-is timed is the same. Peers without such tables are given all by their calls, and only sizes for which that is bearable.
+the example of the first, and its HNSW indexes are made anew as it defines them: thousands of calls take hours, and the
+timed part is the same. Peers without such tables get everything by their calls, and only sizes for which that is
+bearable.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Person:
         return dict(self.made.question(number) for number in range(QUESTIONS))
 
     def chunks(self, batch: int) -> list[Chunk]:
-        """Give a batch of chunks, whose vectors are `made.vectors` of it."""
+        """Return a batch of chunks, whose vectors are `made.vectors` of it."""
         texts = [" ".join(f"w{word}" for word in words) for words in self.made.words(batch)]
         rows = range(batch * BATCH, min((batch + 1) * BATCH, self.made.chunks))
         return [
@@ -101,7 +102,7 @@ def tables(options: argparse.Namespace, pythons: Mapping[str, Path]) -> Iterator
 
 
 def dated(chunk: Chunk) -> str:
-    """Give a chunk as Hindsight embeds it."""
+    """Return a chunk as Hindsight embeds it."""
     return f"{chunk.said} (happened in {chunk.at:%B %Y})"
 
 
@@ -117,7 +118,7 @@ def _write_vectors(folder: Path, people: Sequence[Person], asked: Mapping[str, V
 
 
 def _of_size(store: MemoryStore, peers: Peers, one: Person) -> tuple[Seconds, dict[str, list[float]]]:
-    """Give each system's seconds, and the share of the exact nearest that it finds."""
+    """Return each system's seconds, and the share of the exact nearest that it finds."""
     ensure(store.url, [one.made])
     maintain_indexes(store._database, one.made.id)
     for title in list(peers.systems):
@@ -169,7 +170,7 @@ def _inserted(connection: psycopg.Connection[Any], statement: Any, user: str) ->
 
 
 def in_turn(store: MemoryStore, peers: Peers, asked: Sequence[Question]) -> Seconds:
-    """Give the seconds of each system, question by question, the systems in turn."""
+    """Return the seconds of each system, question by question, the systems in turn."""
     found: Seconds = {OURS: []}
     store.user(asked[0].user).recall(asked[0].text, limit=HITS)
     for question in asked:
@@ -182,7 +183,7 @@ def in_turn(store: MemoryStore, peers: Peers, asked: Sequence[Question]) -> Seco
 
 
 def rows(found: Mapping[int, Mapping[str, Sequence[float]]], chunk: float, digits: int) -> list[list[Cell]]:
-    """Give a row for each system, with its medians of each size."""
+    """Return a row for each system, with its medians of each size."""
     systems = dict.fromkeys(name for of_size in found.values() for name in of_size)
     return [
         [name, *(round(chunk * median(one[name]), digits) if name in one else None for one in found.values())]

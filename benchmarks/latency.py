@@ -47,7 +47,7 @@ def tables(options: argparse.Namespace) -> Iterator[Table]:
 
 
 def filled(store: MemoryStore, chunks: int) -> UserScope:
-    """Give a user with so many chunks, one a message; of a kept store, who is there."""
+    """Return a user with so many chunks, one a message; of a kept store, who is there."""
     name = f"chunks-{chunks}"
     scope = store.user(name)
     talk = scope.conversation("life")

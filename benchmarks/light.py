@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How light the default embedder is, beside the same model by sentence-transformers.
+"""How light the default embedder is, compared with the same model by sentence-transformers.
 
     benchmarks/light.py --torch PYTHON [--data FOLDER] [--rounds 5] [--parts PART …] [--json FILE]
 

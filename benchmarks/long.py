@@ -1,7 +1,7 @@
 """One conversation of 5.8 million tokens (a prefix of BEAM's 10M): taken in, derived, and asked, in one process.
 
-What each step took, how much of that in the encoder, and how much memory, stands beside the store; a run that is cut
-off goes on where it was.
+The time of each step, the part of the encoder, and the memory are kept with the store; a run that is cut off goes on
+where it was.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _steps(place: Path) -> Path:
 
 
 def _filled(store: MemoryStore, history: Path, part: DeriveScope, kept: Path) -> list[list[Cell]]:
-    """Give a row for each step; of what was there already, the row that was kept then."""
+    """Return a row for each step; of what was there already, the row that was kept then."""
     rows: list[list[Cell]] = json.loads(kept.read_text()) if kept.is_file() else []
     real = load_embedder(store.settings.embedder)
     assert real is not None
@@ -102,7 +102,7 @@ def _filled(store: MemoryStore, history: Path, part: DeriveScope, kept: Path) ->
 
 
 def whole(rows: Sequence[list[Cell]]) -> list[Cell]:
-    """Give the row of all steps, and how many times the encoding of the chunks it took."""
+    """Return the row of all steps, and how many times the encoding of the chunks it took."""
     seconds, encoding, texts = (sum(float(row[place] or 0) for row in rows) for place in (1, 2, 3))
     chunks = next((float(row[2] or 0) for row in rows if str(row[0]).startswith("chunks")), 0.0)
     return [
@@ -144,7 +144,7 @@ def _derived(store: MemoryStore, part: DeriveScope, real: Embedder) -> list[Cell
 
 
 def _asked(store: MemoryStore, questions: Sequence[data.Question]) -> list[float]:
-    """Give the seconds of each recall, the first of all first; contexts are made too, as their memory counts."""
+    """Return the seconds of each recall, the first of all first; contexts are made too, as their memory counts."""
     found = []
     for n in range(ROUNDS):
         for question in questions:
@@ -178,7 +178,7 @@ def _read_vectors(store: MemoryStore, user: str, embedder: Kept) -> None:
 
 
 def _peaks(watched: Watched, place: Path) -> list[float]:
-    """Give the most memory that all processes and this one had, in GB, of any run on the store so far."""
+    """Return the most memory that all processes and this one had, in GB, of any run on the store so far."""
     kept = place.with_name(f"{place.name}-peaks.json")
     before = json.loads(kept.read_text()) if kept.is_file() else [0.0, 0.0]
     peaks = [max(pair) for pair in zip(before, (watched.peak, watched.own), strict=True)]

@@ -42,7 +42,7 @@ class Watched:
             self.own, self.peak = max(self.own, own), max(self.peak, own + servers)
 
     def _servers(self) -> list[Path]:
-        """Give the processes that work in the store's folder: the server's and its backends."""
+        """Return the processes that work in the store's folder: the server's and its backends."""
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
@@ -54,7 +54,7 @@ class Watched:
 
 
 def _private(process: Path) -> dict[str, int]:
-    """Give what a process has, in kB, without memory that it shares as such."""
+    """Return what a process has, in kB, without memory that it shares as such."""
     try:
         parts = dict(PARTS.findall((process / "smaps_rollup").read_text()))
     except OSError:

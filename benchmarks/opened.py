@@ -1,4 +1,4 @@
-"""The store that a benchmark works on: filled and derived where it is not yet, with vectors kept beside it."""
+"""The store that a benchmark works on: filled and derived where it is not yet, with its vectors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVERY = ("chunks", "summaries", "facts")
 
 
 def settings(options: argparse.Namespace) -> dict[str, object]:
-    """Give the settings of every store that is asked: the models beside the embedder, and no receipts.
+    """Return the settings of every store that is asked: the models in addition to the embedder, and no receipts.
 
     A receipt that is kept would make the next question slower.
     """
@@ -32,7 +32,7 @@ def settings(options: argparse.Namespace) -> dict[str, object]:
 def opened(
     options: argparse.Namespace, name: str, history: Path, derivers: tuple[str, ...] = EVERY
 ) -> Iterator[tuple[MemoryStore, Kept]]:
-    """Give a store that holds a file of history, and its embedder. What is there already is not made again.
+    """Return a store that holds a file of history, and its embedder. A file that is in it already is not read again.
 
     `--store` names the folder for stores, `--cache` the one for vectors; each has one for every `name`.
     """

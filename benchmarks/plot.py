@@ -23,19 +23,19 @@ class Scale:
     is_log: bool
 
     def y(self, value: float) -> float:
-        """Give the height of a value in the picture."""
+        """Return the height of a value in the picture."""
         low, high, at = (log10(one) if self.is_log else one for one in (self.low, self.high, max(value, self.low)))
         return TOP + HIGH * (1 - (at - low) / (high - low))
 
     def ticks(self) -> list[float]:
-        """Give the values that have a line."""
+        """Return the values that have a line."""
         if self.is_log:
             return [10.0**power for power in range(round(log10(self.low)), round(log10(self.high)) + 1)]
         return [self.high * part / 4 for part in range(5)]
 
 
 def drawn(tables: Sequence[Table]) -> str:
-    """Give the first table that has columns of numbers as a plot; shares in percent have an axis up to 100."""
+    """Return the first table that has columns of numbers as a plot; shares in percent have an axis up to 100."""
     table = next(one for one in tables if _places(one))
     places = _places(table)
     scale = _scale([float(row[place] or 0) for row in table.rows for place in places if row[place] is not None])

@@ -10,9 +10,9 @@ saves. At the end the questions of the data set are asked; `evidence` is the sha
 which are in the context (as recent turns or hits; `facts too`: or as a fact that was made from them), adversarial
 questions apart. `used` is the part of the budget that is used, of the contexts of those questions.
 
-Beside the defaults stands the same packing with a window that begins anew at every turn ("no steps"), and one in which
-what answers to the question keeps its full weight at every budget ("full weight, no steps"): what there is to lose.
-`--curve` adds what lies between.
+Compared with the defaults are the same packing with a window that begins anew at every turn ("no steps"), and one in
+which the answers to the question keep their full weight at every budget ("full weight, no steps"), to bound the loss.
+`--curve` adds the points in between.
 
 The data is not part of memstore: see benchmarks/data.py; BEAM (ICLR 2026, CC BY-SA 4.0) as `beam-100K-dev.jsonl.gz`.
 """
@@ -73,7 +73,7 @@ def setting(of: Setting) -> Iterator[None]:
 
 
 def common_prefix(before: Sequence[Json], after: Sequence[Json], counter: TokenCounter) -> int:
-    """Give the tokens of the messages with which both begin."""
+    """Return the tokens of the messages with which both begin."""
     tokens = 0
     for one, other in zip(before, after, strict=False):
         if one != other:
@@ -123,7 +123,7 @@ def ask(conversation: ConversationScope, asked: Sequence[Json], figures: Figures
 
 
 def table(results: dict[str, Figures], budget: int) -> Table:
-    """Give a row for each setting, in percent."""
+    """Return a row for each setting, in percent."""
     columns = ("", "stable: median", "mean", "anew", "evidence", "facts too", "used: median", "least")
     rows: list[list[Cell]] = []
     for name, one in results.items():
@@ -165,7 +165,7 @@ def tables(
     history: Sequence[Json],
     asked: Sequence[Json],
 ) -> Iterator[Table]:
-    """Give the figures of each budget, each in a store of its own."""
+    """Return the figures of each budget, each in a store of its own."""
     for budget in options.budget:
         results = {name: Figures() for name in settings}
         with (

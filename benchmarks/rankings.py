@@ -23,21 +23,21 @@ def _nobody(question: Question) -> Iterable[tuple[str, Sequence[int]]]:
 
 
 class Rankings:
-    """The systems over the users of one store; what is made of a user is made once."""
+    """The systems over the users of one store; each user is derived once."""
 
     def __init__(self, store: MemoryStore, embedder: Embedder) -> None:
         self.store, self.embedder = store, embedder
         self._of: dict[str, tuple[Corpus, Baselines]] = {}
 
     def of(self, user: str) -> tuple[Corpus, Baselines]:
-        """Give a user's chunks, and the baselines over them."""
+        """Return a user's chunks, and the baselines over them."""
         if user not in self._of:
             found = corpus(self.store, user, self.embedder)
             self._of[user] = found, Baselines(found)
         return self._of[user]
 
     def memstore(self, question: Question, **filters: Sequence[str]) -> list[Piece]:
-        """Give what memstore's recall finds among messages."""
+        """Return what memstore's recall finds among messages."""
         scope = self.store.user(question.user)
         hits = scope.recall(question.text, limit=DEPTH, tiers=["messages"], **filters)  # type: ignore[arg-type]
         return self.of(question.user)[0].of_hits(hits)

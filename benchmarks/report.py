@@ -33,7 +33,7 @@ class Table:
     rows: list[list[Cell]]
 
     def text(self) -> str:
-        """Give the table for a terminal."""
+        """Return the table for a terminal."""
         cells = [list(self.columns), *([_shown(cell) for cell in row] for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
@@ -44,13 +44,13 @@ class Table:
         return "\n".join([self.title, *lines])
 
     def markdown(self) -> str:
-        """Give the table for the documentation."""
+        """Return the table for the documentation."""
         head = [f"| {' | '.join(self.columns)} |", f"|---|{'--:|' * (len(self.columns) - 1)}"]
         return "\n".join(head + [f"| {' | '.join(map(_shown, row))} |" for row in self.rows])
 
 
 def _shown(cell: Cell) -> str:
-    """Give a cell as it is read: one digit after the point, or two where it has two."""
+    """Return a cell as it is read: one digit after the point, or two where it has two."""
     if isinstance(cell, float):
         return f"{cell:,.1f}" if cell == round(cell, 1) else f"{cell:,.2f}"
     return "–" if cell is None else f"{cell:,}" if isinstance(cell, int) else cell
@@ -66,7 +66,7 @@ def shown(tables: Iterable[Table]) -> list[Table]:
 
 
 def command_line(words: Sequence[str]) -> str:
-    """Give a command line as anybody can give it: without files and folders of this machine."""
+    """Return a command line as anybody can give it: without files and folders of this machine."""
     script, *options = words
     said, follows = [f"benchmarks/{Path(script).name}"], False
     for word in options:
@@ -99,21 +99,21 @@ def written(path: Path, command: str, tables: Iterable[Table], more: dict[str, s
 
 
 def _as_json(table: Table) -> str:
-    """Give a table as JSON, a row a line: so that a change of one figure is a change of one line."""
+    """Return a table as JSON, a row a line: so that a change of one figure is a change of one line."""
     head = json.dumps({k: v for k, v in asdict(table).items() if k != "rows"}, ensure_ascii=False)[:-1]
     rows = ",\n".join(f"   {json.dumps(row, ensure_ascii=False)}" for row in table.rows)
     return f'  {head}, "rows": [\n{rows}\n  ]}}'
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[Table]]:
-    """Give what a file of figures says of itself, and its tables."""
+    """Return what a file of figures says of itself, and its tables."""
     head = json.loads(path.read_text(encoding="utf-8"))
     tables = [Table(one["name"], one["title"], tuple(one["columns"]), one["rows"]) for one in head.pop("tables")]
     return head, tables
 
 
 def commit() -> str:
-    """Give the commit that is measured, "+" where files differ from it; "" outside of a repository."""
+    """Return the commit that is measured, "+" where files differ from it; "" outside of a repository."""
     told = subprocess.run(
         ["git", "describe", "--always", "--dirty=+", "--abbrev=10", "--exclude=*"],
         cwd=ROOT,
@@ -124,7 +124,7 @@ def commit() -> str:
 
 
 def machine() -> str:
-    """Give the cores, the processor and the memory."""
+    """Return the cores, the processor and the memory."""
     cpu = platform.processor() or platform.machine()
     if (cpus := Path("/proc/cpuinfo")).is_file() and (name := re.search(r"model name\s*: (.*)", cpus.read_text())):
         cpu = name[1]
@@ -133,7 +133,7 @@ def machine() -> str:
 
 
 def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
-    """Give the versions of Python and of packages, as far as they are installed."""
+    """Return the versions of Python and of packages, as far as they are installed."""
     found = {"Python": platform.python_version()}
     for name in packages:
         try:
@@ -147,7 +147,7 @@ BLOCK = re.compile(r"(<!-- figures: ([\w.-]+)(?:: (.+?))? -->\n).*?(<!-- /figure
 
 
 def filled(page: str, figures: Path = FIGURES) -> str:
-    """Give a page with each `<!-- figures: NAME -->` … `<!-- /figures -->` filled from `NAME.json`, or its one table.
+    """Return a page with each `<!-- figures: NAME -->` … `<!-- /figures -->` filled from `NAME.json`, or its one table.
 
     NAME is a file's, or a file's and a table's: "locomo" or "locomo.recall"; with ": one | two" of these rows alone.
     """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The REST server beside the library, on the same store in the same run.
+"""The REST server compared with the library, on the same store in the same run.
 
     benchmarks/rest.py [--embedders A B] [--messages 1000] [--rounds 100] [--json FILE]
 

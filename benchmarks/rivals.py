@@ -33,7 +33,7 @@ BATCH = 200  # chunks
 
 
 def installed(titles: Iterable[str], cache: Path) -> dict[str, Path]:
-    """Give the interpreters of the peers that can be had; tell why the others cannot."""
+    """Return the interpreters of the peers that can be had; tell why the others cannot."""
     found = {}
     for title in titles:
         try:
@@ -88,14 +88,14 @@ class Peers:
         return self._stack.enter_context(System(peer, variant, python, environment))
 
     def add(self, user: str, chunks: Sequence[Chunk]) -> None:
-        """Give every peer a user's chunks; one that fails is left out from now on."""
+        """Return every peer a user's chunks; one that fails is left out from now on."""
         for title in list(self.systems):
             with self.leaving_out(title):
                 seconds = self.add_to(title, user, chunks)
                 print(f"{title}: {len(chunks):,} chunks in {seconds:.0f} s", file=sys.stderr, flush=True)
 
     def add_to(self, title: str, user: str, chunks: Sequence[Chunk]) -> float:
-        """Give one peer a user's chunks; give its seconds. Raises RuntimeError with what it said."""
+        """Return one peer a user's chunks; give its seconds. Raises RuntimeError with what it said."""
         seconds = 0.0
         for start in range(0, len(chunks), BATCH):
             rows = [
@@ -106,14 +106,14 @@ class Peers:
         return seconds
 
     def answers(self, question: Question, limit: int) -> Iterator[tuple[str, Json]]:
-        """Give each peer's answer: `rows` of the user's chunks, and its `seconds`."""
+        """Return each peer's answer: `rows` of the user's chunks, and its `seconds`."""
         asked = {"user": question.user, "question": question.text, "limit": limit}
         for title in list(self.systems):
             with self.leaving_out(title):
                 yield title, _checked(self.systems[title].answer(asked))
 
     def versions(self) -> list[list[Cell]]:
-        """Give what each peer says of itself."""
+        """Return what each peer says of itself."""
         return [[title, ", ".join(f"{n} {v}" for n, v in one.versions.items())] for title, one in self.systems.items()]
 
 

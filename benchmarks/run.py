@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""What memstore recalls, how fast, and beside whom: the figures of docs/reference/benchmarks.md and scale.md.
+"""What memstore recalls and how fast, compared with others: the figures of docs/reference/benchmarks.md and scale.md.
 
     benchmarks/run.py locomo                  evidence recall on LoCoMo, rankings and contexts
     benchmarks/run.py beam [--sizes 100K 1M]  evidence recall on BEAM; `--sizes 10M` ingest, memory and answers
-    benchmarks/run.py peers                   recall and latency beside other memories, each in its own environment
-    benchmarks/run.py peers --sets sizes      latency beside them as one user's memory grows
+    benchmarks/run.py peers                   recall and latency of other memories, each in its own environment
+    benchmarks/run.py peers --sets sizes      their latency as one user's memory grows
     benchmarks/run.py speed                   recall against embedding the question and one bare statement
     benchmarks/run.py scale                   the same for one user with a thousand to a million chunks
     benchmarks/run.py locomo --reranker cross-encoder:FOLDER
-                                              the same with models that recall asks beside the embedder
+                                              the same with models that recall asks in addition to the embedder
     benchmarks/run.py docs                    put the figures of benchmarks/figures into the documentation
 
 `--json FILE` writes the figures with command, commit, machine and versions, `--plot FILE.svg` draws them. `--store`

@@ -1,4 +1,4 @@
-"""Recall as one user's memory grows: how long it takes beside the least it could take, and how much it finds.
+"""Recall as one user's memory grows: how long it takes compared with the least it could take, and how much it finds.
 
 The floor is to embed the question and run one bare statement, an exact kNN over the user's vectors. Rounds of the two
 sides take turns on one machine: read the ratios. Users are made up (`scale_data.py`): vectors in clusters, words by
@@ -80,7 +80,7 @@ class Disguised:
         self._real, self._questions = real, questions
 
     def count(self, text: str) -> int:
-        """Give the number of words."""
+        """Return the number of words."""
         return len(text.split())
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -88,14 +88,14 @@ class Disguised:
         raise NotImplementedError(texts)
 
     def embed_query(self, text: str) -> Vectors:
-        """Give the vector of a question."""
+        """Return the vector of a question."""
         if self._real is not None:
             self._real.embed_query("Which dessert did I cook for my mother's birthday?")
         return self._questions[text]
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Give the milliseconds that the work takes."""
+    """Return the milliseconds that the work takes."""
     start = time.perf_counter()
     work()
     return 1000 * (time.perf_counter() - start)
@@ -110,7 +110,7 @@ def ensure(url: str, users: Sequence[Made]) -> None:
 
 
 def measured(url: str, user: Made, real: Embedder | None) -> Figures:
-    """Give the figures of one user."""
+    """Return the figures of one user."""
     asked = dict(user.question(number) for number in range(QUESTIONS))
     embedder, model = Disguised(real, asked), ids.model_id(MODEL, DIMENSIONS)
     with closing(Database(url, 2)) as database, psycopg.connect(url, autocommit=True) as connection:
@@ -148,7 +148,7 @@ def measured(url: str, user: Made, real: Embedder | None) -> Figures:
 
 
 def _found(database: Database, user: Made, model: Any, vector: Vectors, exact: list[Any]) -> float:
-    """Give the share of the exact nearest that the leg of vectors finds; arrays and scans are exact themselves."""
+    """Return the share of the exact nearest that the leg of vectors finds; arrays and scans are exact themselves."""
     with database.user_transaction(user.id) as scope:
         if user.chunks <= database.max_chunks or not vector_indexes.is_ready(scope, model):
             return 1.0
@@ -157,7 +157,7 @@ def _found(database: Database, user: Made, model: Any, vector: Vectors, exact: l
 
 
 def sizes(url: str) -> Figures:
-    """Give the megabytes of what recall reads, all users together."""
+    """Return the megabytes of what recall reads, all users together."""
     statement = """
         SELECT c.relname, pg_table_size(c.oid) / 2 ^ 20 FROM pg_class c
         WHERE c.relname IN ('item_text', 'item_vectors', 'term_postings')

@@ -1,7 +1,8 @@
 """Made-up users of any size for `run.py scale`: vectors in clusters, words as frequent as in life, loaded by COPY.
 
-Nothing here means anything; what it has of real memories is what speed and approximate search depend on: how vectors
-lie, how frequencies of words fall (Zipf and Mandelbrot), how long messages are, and users mixed in the tables. One
+Nothing here means anything. It resembles real memories in the properties on which speed and approximate search depend:
+how vectors lie, how frequencies of words fall (Zipf and Mandelbrot), how long messages are, and users mixed in the
+tables. One
 thing is harder than in life: topics are at random, so a graph of many vectors cannot be walked from one to another, and
 an index that tries few candidates finds all or nothing of a topic (NOTES.md has what that makes of it).
 """
@@ -55,7 +56,7 @@ class Made:
 
     @cached_property
     def centres(self) -> Vectors:
-        """What the messages are about: a topic for every 200 of them, and at least 20."""
+        """The topics of the messages: one for every 200 of them, and at least 20."""
         drawn = np.random.default_rng([self.seed, 1]).normal(size=(max(20, self.chunks // 200), DIMENSIONS))
         return _chunk(drawn)
 
@@ -65,19 +66,19 @@ class Made:
         return np.array([hash_term(f"w{n}", self.id) for n in range(WORDS)], dtype=np.int64)
 
     def vectors(self, batch: int) -> Vectors:
-        """Give the vectors of a batch: cosine of about 0.55 with others of their topic, 0 with all others."""
+        """Return the vectors of a batch: cosine of about 0.55 with others of their topic, 0 with all others."""
         draw = np.random.default_rng([self.seed, 2, batch])
         about = self.centres[draw.integers(len(self.centres), size=BATCH)]
         return _chunk(about + 0.9 * _chunk(draw.normal(size=about.shape)))
 
     def words(self, batch: int) -> list[NDArray[np.int64]]:
-        """Give the words of each message of a batch."""
+        """Return the words of each message of a batch."""
         draw = np.random.default_rng([self.seed, 3, batch])
         lengths = np.minimum(draw.geometric(1 / 14, size=BATCH) + 2, 80)
         return np.split(draw.choice(WORDS, size=lengths.sum(), p=FREQUENCIES), np.cumsum(lengths)[:-1])
 
     def question(self, number: int) -> tuple[str, Vectors]:
-        """Give the words of a question about a message, half of them its own, and a vector near to its."""
+        """Return the words of a question about a message, half of them its own, and a vector near to its."""
         draw = np.random.default_rng([self.seed, 4, number])
         batch, place = divmod(int(draw.integers(self.chunks)), BATCH)
         own = self.words(batch)[place]
@@ -150,7 +151,7 @@ def _copied(connection: psycopg.Connection[Any], table: str, rows: Iterable[tupl
 
 
 def _rows(user: Made, batch: int) -> dict[str, list[tuple[Any, ...]]]:
-    """Give the rows of a batch, by table."""
+    """Return the rows of a batch, by table."""
     found: dict[str, list[tuple[Any, ...]]] = {table: [] for table in TABLES}
     model = ids.model_id(MODEL, DIMENSIONS)
     vectors, words = user.vectors(batch), user.words(batch)
@@ -170,7 +171,7 @@ def _rows(user: Made, batch: int) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def _named(user: Made, batch: int) -> Iterator[tuple[int, datetime, UUID]]:
-    """Give number, time and id of each message; the ids sort by time, as real ones do."""
+    """Return number, time and id of each message; the ids sort by time, as real ones do."""
     chance = np.random.default_rng([user.seed, 5, batch]).bytes(10 * BATCH)
     for place, n in enumerate(range(batch * BATCH, min((batch + 1) * BATCH, user.chunks))):
         at = START + timedelta(minutes=n * 3)

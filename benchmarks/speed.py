@@ -8,8 +8,8 @@ adds       single and batch adds a second, against bare psycopg doing the same w
 embedding  messages embedded and stored a second, against the embedder alone on the same texts; goal: at least 0.85
 context    context(), warm, of users with 1,000, 10,000 and 100,000 messages, against embedding the question and one
            statement for each tier (kNN, newest messages, outlines of summaries, standing facts), which tokenizes
-           nothing; p50 and p99; goal: at 10,000 a median of at most 1.5 times. `--messages` chooses the sizes. What was
-           loaded before is kept out of garbage collection for both
+           nothing; p50 and p99; goal: at 10,000 a median of at most 1.5 times. `--messages` chooses the sizes. Loaded
+           data is kept out of garbage collection for both
 rls        recall() and context() of a user with 20,000 chunks among 20 others, confined to the app role and policies,
            against the same as a superuser whom no policy holds; goal: at most 1.15 times. Held in the process, searched
            in the database (postings and an index), and read anew; with an embedder without a model, which hides nothing
@@ -66,21 +66,21 @@ QUESTIONS = [
 
 @cache
 def sentences_of_the_sample() -> list[str]:
-    """Give the sentences of the demo's history: natural text, so that words are as frequent as they are in life."""
+    """Return the sentences of the demo's history: natural text, so that words are as frequent as they are in life."""
     lines = files("memstore.cli").joinpath("sample.jsonl").read_text(encoding="utf-8").splitlines()
     said = [json.loads(line).get("content") or "" for line in lines]
     return [text[start:stop] for text in said for start, stop in sentences(text)]
 
 
 def texts(count: int, seed: int) -> list[str]:
-    """Give messages of one to six sentences."""
+    """Return messages of one to six sentences."""
     draw = random.Random(seed)
     every = sentences_of_the_sample()
     return [f"{n}. " + " ".join(draw.choices(every, k=draw.choice([1, 1, 2, 3, 6]))) for n in range(count)]
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Give the seconds that the work takes."""
+    """Return the seconds that the work takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
@@ -133,7 +133,7 @@ class Bare:
             cursor.execute(self.sql["raise_watermark"], values)
 
     def row(self, seq: int, text: str) -> dict[str, Any]:
-        """Give the columns of a message."""
+        """Return the columns of a message."""
         empty = dict.fromkeys(("name", "parts", "tool_calls", "tool_call_id", "external_id"))
         return empty | {
             "user_id": self.user,
@@ -198,7 +198,7 @@ def embedding(store: memstore.MemoryStore, rounds: int) -> None:
 
 
 class Filling:
-    """The store's embedder for questions, and for documents vectors without a model: what they mean is not measured."""
+    """The store's embedder for questions, and for documents vectors without a model: their meaning is not measured."""
 
     def __init__(self, real: Embedder) -> None:
         self._real, self._hashing = real, HashingEmbedder(real.dimensions)
@@ -206,12 +206,12 @@ class Filling:
         self.count, self.embed_query = real.count, real.embed_query
 
     def embed_documents(self, given: Sequence[str]) -> Vectors:
-        """Give vectors of the real ones' shape."""
+        """Return vectors of the real ones' shape."""
         return self._hashing.embed_documents(given)
 
 
 def life(store: memstore.MemoryStore, count: int) -> ConversationScope:
-    """Give a conversation of so many messages; of a kept store, the one that is there.
+    """Return a conversation of so many messages; of a kept store, the one that is there.
 
     The longest has no facts: finding them takes half an hour and changes little.
     """
@@ -316,7 +316,7 @@ def rls(store: memstore.MemoryStore, rounds: int) -> None:
 
 
 def crowd(store: memstore.MemoryStore) -> ConversationScope:
-    """Give a conversation of a user with 20,000 chunks, who has neighbours; of a kept store, the one that is there."""
+    """Return a conversation of a user with 20,000 chunks, who has neighbours; from a kept store the present one."""
     from memstore._sync.derive.pipeline import DeriveScope, derive
 
     scope = store.user("isolated").conversation("life")

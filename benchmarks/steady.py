@@ -6,7 +6,7 @@
 
 A client adds a message, recalls, asks for a context and lists, each time of a user drawn anew; one in fifty rounds
 derives, the first of them soon. Every second the memory of all processes of the server is read: its own, and those of
-its Postgres. It warms up first, until most users were met; what is told of growth is of the time after that. With
+its Postgres. It warms up first, until most users were met; figures of growth are of the time after that. With
 `--arrays 4` users' arrays, which grow with what is stored, have reached their bound by then. It ends with 1 where a
 request failed, or where the last quarter has more than 1.05 times the memory of the second one.
 """
@@ -43,7 +43,7 @@ FLAT = 1.05
 class Sample:
     """A look at the server: seconds and requests so far; megabytes of its own, of its Postgres, and of both.
 
-    What processes of Postgres share is for the most part its cache of the tables (shared_buffers), which fills.
+    Memory that processes of Postgres share is mostly its cache of the tables (shared_buffers), which fills.
     """
 
     seconds: float
@@ -73,7 +73,7 @@ class Seen:
         return self.answers.total() - self.answers["ok"]
 
     def grown(self, part: str) -> tuple[float, float]:
-        """Give MB per 1,000 requests after warming up, and the last quarter of that as a multiple of the second."""
+        """Return MB per 1,000 requests after warming up, and the last quarter of that as a multiple of the second."""
         warm = [one for one in self.samples if one.seconds > self.warm_up]
         quarter = len(warm) // 4
         used = [getattr(one, part) for one in warm]
@@ -82,7 +82,7 @@ class Seen:
 
 
 def memory(processes: Iterable[psutil.Process]) -> tuple[float, float]:
-    """Give what processes have for themselves, in MB, and their parts of what they share; none for one that is gone."""
+    """Return the private memory of processes, in MB, and their parts of shared memory; none for one that is gone."""
     private = shared = 0.0
     for one in processes:
         with suppress(psutil.Error):
@@ -93,7 +93,7 @@ def memory(processes: Iterable[psutil.Process]) -> tuple[float, float]:
 
 
 def of_database(folder: Path) -> list[psutil.Process]:
-    """Give the processes of the Postgres whose data is under a folder."""
+    """Return the processes of the Postgres whose data is under a folder."""
     (file,) = folder.rglob("postmaster.pid")
     postmaster = psutil.Process(int(file.read_text(encoding="utf-8").split()[0]))
     return [postmaster, *postmaster.children(recursive=True)]
@@ -148,7 +148,7 @@ async def crowd(address: str, process: int, folder: Path, args: argparse.Namespa
 
 
 def curve(name: str, embedder: str, seen: Seen) -> Table:
-    """Give the memory over the time, as means of equal parts of it."""
+    """Return the memory over the time, as means of equal parts of it."""
     size = max(1, len(seen.samples) // ROWS)
     parts = [seen.samples[n : n + size] for n in range(0, len(seen.samples) - size + 1, size)]
     rows = [
@@ -164,7 +164,7 @@ def curve(name: str, embedder: str, seen: Seen) -> Table:
 
 
 def summary(found: dict[str, Seen]) -> Table:
-    """Give what failed, how long answers took, and how memory grew after the first quarter of the time."""
+    """Return what failed, how long answers took, and how memory grew after the first quarter of the time."""
     columns = (
         "embedder",
         "requests",

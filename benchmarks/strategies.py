@@ -57,7 +57,7 @@ AT_BUDGETS = (
 
 
 def stored(chats: Sequence[Chat]) -> list[Turn]:
-    """Give the turns of a session as the store gives them."""
+    """Return the turns of a session as the store gives them."""
     columns = {"user_id": UUID(int=1), "conversation_id": UUID(int=2), "name": None, "parts": None, "tags": []}
     messages = [
         Message.model_construct(
@@ -80,7 +80,7 @@ def stored(chats: Sequence[Chat]) -> list[Turn]:
 def context(
     every: Sequence[Turn], chosen: Sequence[Strategy], budget: int, hits: Sequence[Hit] = ()
 ) -> tuple[int, str]:
-    """Give the tokens of a context of these turns and all of its text, arguments of calls unescaped."""
+    """Return the tokens of a context of these turns and all of its text, arguments of calls unescaped."""
     material = Candidates(turns=every[::-1], hits=hits)
     if chosen:
         material = compress_turns(material, chosen, every, budget, COUNTER)
@@ -98,7 +98,7 @@ def fields_of(material: Candidates) -> dict[str, object]:
 
 
 def recalled(text: str, asked: Sequence[Asked]) -> dict[str, float]:
-    """Give the share of the evidence that stands in a text, by kind and in all."""
+    """Return the share of the evidence that stands in a text, by kind and in all."""
     found: dict[str, list[bool]] = defaultdict(list)
     for one in asked:
         there = re.search(rf"(?<!\w){re.escape(one.evidence)}(?!\w)", text) is not None
@@ -108,7 +108,7 @@ def recalled(text: str, asked: Sequence[Asked]) -> dict[str, float]:
 
 
 def answering(every: Sequence[Turn], question: str) -> list[Hit]:
-    """Give the messages that share words with a question, rare words counting more, as hits."""
+    """Return the messages that share words with a question, rare words counting more, as hits."""
     bags = {message.id: terms(message.text or "").keys() for turn in every for message in turn.messages}
     weights = {word: log(len(bags) / (1 + sum(word in bag for bag in bags.values()))) for word in terms(question)}
     scores = {one: sum(weights[word] for word in weights if word in bag) for one, bag in bags.items()}
@@ -182,7 +182,7 @@ def at_budgets(sessions: Sequence[tuple[Session, list[Turn]]]) -> Table:
 
 
 def counted(sessions: Sequence[tuple[Session, list[Turn]]]) -> str:
-    """Give how many sessions there are, and questions on them."""
+    """Return how many sessions there are, and questions on them."""
     return f"{len(sessions)} sessions, {sum(len(session.asked) for session, _ in sessions)} questions"
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Summaries against those that people wrote, at equal length beside the first sentences and random ones.
+"""Summaries against those that people wrote, at equal length compared with the first sentences and random ones.
 
     benchmarks/summaries.py [curve] [weights] [nests] [--data FOLDER] [--embedder KIND:MODEL]
                             [--json FILE] [--plot FILE.svg]
@@ -92,7 +92,7 @@ class Session:
 
 
 def entities(text: str) -> set[str]:
-    """Give the names of a text: capitalised words that do not begin a sentence, without possessives, lower-cased."""
+    """Return the names of a text: capitalised words that do not begin a sentence, without possessives, lower-cased."""
     found = set()
     for start, stop in sentences(text):
         words = list(_NAME.finditer(text, start, stop))
@@ -110,7 +110,7 @@ def entities(text: str) -> set[str]:
 
 
 def dates(text: str, said: datetime) -> set[str]:
-    """Give the days, months and other numbers of a text, in one form."""
+    """Return the days, months and other numbers of a text, in one form."""
     text = _CLOCK.sub(" ", text)  # no message says at what hour a session began
     found = set()
 
@@ -130,7 +130,7 @@ def dates(text: str, said: datetime) -> set[str]:
 
 
 def kept(text: str, session: Session) -> dict[str, tuple[int, int]]:
-    """Give how many of the gold summary's entities and dates the text has, and how many there are."""
+    """Return how many of the gold summary's entities and dates the text has, and how many there are."""
     low = f" {re.sub(r'[^a-z0-9]+', ' ', text.lower())} "
     wanted = entities(session.gold)
     has = {name for name in wanted if f" {re.sub(r'[^a-z0-9]+', ' ', name).strip()} " in low}
@@ -144,7 +144,7 @@ def kept(text: str, session: Session) -> dict[str, tuple[int, int]]:
 
 
 def measured(texts: Sequence[str], sessions: Sequence[Session]) -> dict[str, float]:
-    """Give every measure: ROUGE as the mean over sessions, what is kept as a share of all there is."""
+    """Return every measure: ROUGE as the mean over sessions, what is kept as a share of all there is."""
     from rouge_score.rouge_scorer import RougeScorer
 
     scorer = RougeScorer(["rouge1", "rougeL"], use_stemmer=True)
@@ -160,7 +160,7 @@ def measured(texts: Sequence[str], sessions: Sequence[Session]) -> dict[str, flo
 
 
 def bare(lines: Sequence[Line]) -> str:
-    """Give lines as plain sentences."""
+    """Return lines as plain sentences."""
     return " ".join(line.text for line in lines)
 
 
@@ -168,7 +168,7 @@ Layout = Callable[[Sequence[Line]], str]
 
 
 def lead(lines: Sequence[Line], limit: int, counter: TokenCounter, layout: Layout) -> str:
-    """Give the first lines that fit."""
+    """Return the first lines that fit."""
     text = ""
     for end in range(1, len(lines) + 1):
         longer = layout(lines[:end])
@@ -179,7 +179,7 @@ def lead(lines: Sequence[Line], limit: int, counter: TokenCounter, layout: Layou
 
 
 def drawn(lines: Sequence[Line], limit: int, counter: TokenCounter, layout: Layout, seed: int) -> str:
-    """Give random lines that fit, in order."""
+    """Return random lines that fit, in order."""
     order = list(range(len(lines)))
     random.Random(seed).shuffle(order)
     text, places = "", []
@@ -193,7 +193,7 @@ def drawn(lines: Sequence[Line], limit: int, counter: TokenCounter, layout: Layo
 
 
 def plain_lines(messages: Sequence[Message]) -> list[Line]:
-    """Give the sentences as they were said: the baselines do not read dates."""
+    """Return the sentences as they were said: the baselines do not read dates."""
     return [
         Line(f"{one.occurred_at.day} {MONTHS[one.occurred_at.month - 1]} {one.occurred_at.year}", one.name or "?", text)
         for one in messages
@@ -203,7 +203,7 @@ def plain_lines(messages: Sequence[Message]) -> list[Line]:
 
 
 def systems(sessions: Sequence[Session], limit: int, resources: Dependencies) -> Iterator[tuple[str, list[list[str]]]]:
-    """Give the texts of each system; random ones several times."""
+    """Return the texts of each system; random ones several times."""
     counter = resources.counter
     plain = [plain_lines(session.messages) for session in sessions]
     yield "memstore", [[abridge(extract_lines(session.messages), limit, counter) for session in sessions]]
@@ -217,7 +217,7 @@ def systems(sessions: Sequence[Session], limit: int, resources: Dependencies) ->
 
 
 def read(data: Path) -> list[Session]:
-    """Give the sessions that have a summary."""
+    """Return the sessions that have a summary."""
     said: dict[tuple[str, int], list[Message]] = defaultdict(list)
     counter = load_counter(Settings().counter)
     for number, line in enumerate((data / "locomo-dev.jsonl").read_text(encoding="utf-8").splitlines(), 1):
@@ -230,7 +230,7 @@ def read(data: Path) -> list[Session]:
 
 
 def curve(sessions: Sequence[Session], resources: Dependencies, file: Path | None) -> Table:
-    """Give a row for each system and length; draw them where there is a file."""
+    """Return a row for each system and length; draw them where there is a file."""
     rows: list[list[Cell]] = []
     curves: dict[str, dict[int, dict[str, float]]] = defaultdict(dict)
     for limit in LENGTHS:
@@ -260,7 +260,7 @@ def plot(curves: dict[str, dict[int, dict[str, float]]], file: Path) -> None:
 
 
 def weights(sessions: Sequence[Session], resources: Dependencies, _: Path | None) -> Table:
-    """Give what each weight of names keeps, and what the one keeps that the other conversations would choose."""
+    """Return what each weight of names keeps, and what the one keeps that the other conversations would choose."""
     rows: list[list[Cell]] = []
     lines = [extract_lines(session.messages) for session in sessions]
     figures: dict[float, dict[str, dict[str, float]]] = {}
@@ -282,12 +282,12 @@ def weights(sessions: Sequence[Session], resources: Dependencies, _: Path | None
 
 
 def merit(found: dict[str, float]) -> float:
-    """Give what a weight is chosen by: words and what was said count the same."""
+    """Return what a weight is chosen by: words and what was said count the same."""
     return sum(found[name] for name in CHOSEN_BY)
 
 
 def nests(sessions: Sequence[Session], resources: Dependencies, _: Path | None) -> Table:
-    """Give what covers of different sizes keep, of all conversations as one, by how the nest grows."""
+    """Return what covers of different sizes keep, of all conversations as one, by how the nest grows."""
     told = one_conversation(sessions)
     every = [message for session in told for message in session.messages]
     rows: list[list[Cell]] = []
@@ -307,7 +307,7 @@ def nests(sessions: Sequence[Session], resources: Dependencies, _: Path | None) 
 
 
 def one_conversation(sessions: Sequence[Session]) -> list[Session]:
-    """Give the sessions as those of one conversation."""
+    """Return the sessions as those of one conversation."""
     numbers = count(1)
     return [
         replace(one, messages=[message.model_copy(update={"seq": next(numbers)}) for message in one.messages])
@@ -316,7 +316,7 @@ def one_conversation(sessions: Sequence[Session]) -> list[Session]:
 
 
 def tell_sessions(file: Path, resources: Dependencies, *, show: bool) -> Table:
-    """Give for each session of a file how many of its decisions and numbers the summaries of its segments tell."""
+    """Return for each session of a file how many of its decisions and numbers the summaries of its segments tell."""
     summarizer = ExtractiveSummarizer(resources.counter, resources.settings)
     gap, tokens = timedelta(hours=resources.settings.session_gap_hours), resources.settings.segment_tokens
     rows: list[list[Cell]] = []
@@ -344,13 +344,13 @@ def tell_sessions(file: Path, resources: Dependencies, *, show: bool) -> Table:
 
 
 def tells(text: str, groups: Sequence[str]) -> bool:
-    """Give whether a text has one alternative of each group."""
+    """Return whether a text has one alternative of each group."""
     low = text.casefold()
     return all(any(one.casefold() in low for one in group.split("|")) for group in groups)
 
 
 def make_message(number: int, said: dict[str, str], counter: TokenCounter) -> Message:
-    """Give a message of one line of memstore-jsonl."""
+    """Return a message of one line of memstore-jsonl."""
     return Message.model_construct(
         user_id=UUID(int=1),
         conversation_id=UUID(int=2),
@@ -364,7 +364,7 @@ def make_message(number: int, said: dict[str, str], counter: TokenCounter) -> Me
 
 
 def nest_of(every: Sequence[Message], resources: Dependencies) -> list[Summary]:
-    """Give the summaries of every level."""
+    """Return the summaries of every level."""
     gap, tokens = timedelta(hours=resources.settings.session_gap_hours), resources.settings.segment_tokens
     ranges = [extractive.make_segment(1, stretch) for stretch in split_segments(every, gap, tokens)]
     nest: list[Summary] = []
@@ -376,7 +376,7 @@ def nest_of(every: Sequence[Message], resources: Dependencies) -> list[Summary]:
 
 
 def text_over(covering: Sequence[Summary], session: Session) -> str:
-    """Give the texts that stand for a session."""
+    """Return the texts that stand for a session."""
     first, last = session.messages[0].seq, session.messages[-1].seq
     return "\n".join(one.text for one in covering if one.from_seq <= last and one.to_seq >= first)
 
@@ -390,7 +390,7 @@ class Remembering:
         self.count, self.embed_query = embedder.count, embedder.embed_query
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Give a vector for each text."""
+        """Return a vector for each text."""
         new = sorted(set(texts) - self.known.keys())
         self.known |= dict(zip(new, self.embedder.embed_documents(new), strict=True)) if new else {}
         return np.stack([self.known[text] for text in texts]) if texts else np.empty((0, self.dimensions), np.float32)

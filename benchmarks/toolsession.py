@@ -4,7 +4,7 @@ Three kinds of work alternate (code, research, travel) in a dozen scenes: test l
 files, pages, tables, bookings, errors, calls in parallel and without ids. Most tokens are noise, as in real sessions.
 A question's evidence is a string that somebody would ask for afterwards: in the user's words, in a call's arguments, in
 what the assistant said, or in a result. Half of what results mean is never said again by anybody. The hardest kind is
-"aside": it stands in a result beside what was wanted, and nobody had it in mind when the tool was called.
+"aside": it is in a result but was not wanted, and nobody had it in mind when the tool was called.
 """
 
 # ruff: noqa: E501, SIM905
@@ -523,7 +523,7 @@ SCENES: tuple[Callable[[Session], None], ...] = (
 
 
 def drawn(seed: int, messages: int) -> Session:
-    """Give a session of at least so many messages; about 250 have 60,000 tokens."""
+    """Return a session of at least so many messages; about 250 have 60,000 tokens."""
     session = Session(Random(seed))
     while len(session.messages) < messages:
         scenes = list(SCENES)

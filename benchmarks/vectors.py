@@ -1,6 +1,6 @@
 """An embedder that keeps what it made in a file: encoding is what costs, and a second run encodes nothing.
 
-The same embedder serves memstore and everything that is measured beside it, so no system has better vectors.
+The same embedder serves memstore and every system that it is compared with, so no system has better vectors.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class Kept:
         return self.real.count(text)
 
     def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Give the vectors of texts, shape (texts, dimensions), as the real embedder does."""
+        """Return the vectors of texts, shape (texts, dimensions), as the real embedder does."""
         return self._of([_key("document", text) for text in texts], texts, self.real.embed_documents)
 
     def embed_query(self, text: str) -> Vectors:
-        """Give the vector of a question, shape (dimensions,)."""
+        """Return the vector of a question, shape (dimensions,)."""
         return self._of([_key("query", text)], [text], lambda new: self.real.embed_query(new[0])[None])[0]
 
     def know(self, text: str, vector: Vectors) -> None:

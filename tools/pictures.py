@@ -62,7 +62,7 @@ async def prepared(store: AsyncMemoryStore) -> Receipt:
 
 
 async def pages(store: AsyncMemoryStore, receipt: Receipt) -> dict[str, tuple[str, int]]:
-    """Give the pages by the names of their pictures, and how high each picture is."""
+    """Return the pages by the names of their pictures, and how high each picture is."""
     alice = store.user("alice")
     past = next(one for one in await alice.facts(state="superseded") if "flight" in one.text)
     gone = (await alice.erasures())[0]
@@ -80,7 +80,7 @@ async def pages(store: AsyncMemoryStore, receipt: Receipt) -> dict[str, tuple[st
 
 @asynccontextmanager
 async def opened(base: str, **options: Any) -> AsyncIterator[Page]:
-    """Give a page of a browser."""
+    """Return a page of a browser."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
         context = await browser.new_context(base_url=base, **options)

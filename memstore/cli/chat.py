@@ -203,7 +203,7 @@ class _Session:
             if not may_stop:
                 raise
             self._end_line()
-            echo_hint("stopped; what you said is stored, the unfinished answer is not")
+            echo_hint("stopped; your message is stored, the unfinished answer is not")
             return False
         if common.as_json:
             shown = {"answer": answer.text, "ended": _end_reason(answer), "tokens": int(context.tokens)}

@@ -38,7 +38,7 @@ def import_(
 ) -> None:
     """Take history in: memstore-jsonl, an export of ChatGPT, Claude, Slack …, or sessions of Claude Code and Codex.
 
-    What memstore export wrote comes in as it was, with what was made of it, for the users that it names.
+    A file of memstore export is restored as it was, with summaries and facts, for the users that it names.
 
     Known messages are not stored twice. Unreadable parts, or whole files, are skipped and named; the rest is stored,
     and the exit code is 1.

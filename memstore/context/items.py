@@ -1,4 +1,4 @@
-"""What may stand in a context, and each item with the tokens that it is expected to add. Pure.
+"""The items of a context, each with the tokens that it is expected to add. Pure.
 
 Lines are counted as they will stand there, and headers apart, so that the sum is the count of the whole but for what an
 encoding merges over the ends of lines.
@@ -130,9 +130,9 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSpec:
-    """What a context is made for: at most `budget` tokens less `reserve`, as `counter` counts what `format` writes.
+    """The target of a context: at most `budget` tokens less `reserve`, as `counter` counts the messages of `format`.
 
-    Definitions of `tools` are sent beside it, and counted.
+    Definitions of `tools` are sent with it, and counted.
     """
 
     budget: int
@@ -212,7 +212,7 @@ def is_quotation(fact: Hit) -> bool:
 
 
 class ItemFactory:
-    """Makes items, counting with one counter. What stands around items is counted once."""
+    """Makes items, counting with one counter. Text around items is counted once."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self.counter = counter

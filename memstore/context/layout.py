@@ -82,7 +82,7 @@ def room_for_sections(system: str | None, target: BudgetSpec) -> int:
 
 
 class Layout:
-    """Candidates laid out for one budget: what must be in, what each section may take, and what is offered to it.
+    """Candidates laid out for one budget: required items, and the limits and candidates of each section.
 
     `summary_tokens` are those of the finest summaries, where they are not among the candidates yet. Raises
     `BudgetTooSmall` where what must be in does not fit.
@@ -220,7 +220,7 @@ class Layout:
 def count_prompt(prompt: RenderedPrompt, counter: TokenCounter, tools: Sequence[Json] = ()) -> Count:
     """Return the tokens of a finished context: of its text, or of its chat with all that is around the messages.
 
-    Definitions of `tools` are sent beside either.
+    Definitions of `tools` are sent with either.
     """
     if prompt.text is None:
         return counter.count_messages(prompt.chat, tools)

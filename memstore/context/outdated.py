@@ -69,7 +69,7 @@ def _tell(now: FactStep) -> str:
 
 
 def _rank_behind(hit: Hit, score: float, later: str, *ids: UUID) -> Hit:
-    """Return a hit that is outdated, with what is told of it and by what, and at most this score."""
+    """Return a hit that is outdated, with its mark and the source of that, and at most this score."""
     less = min(0.0, score - 1e-6 - hit.score)
     parts = {**hit.parts, "superseded": round(less, 6)} if less else hit.parts
     return replace(hit, score=round(hit.score + less, 6), parts=parts, later=later, later_ids=ids)

@@ -1,6 +1,6 @@
 """A profile: who somebody is, what holds, what is planned, how to answer them, within a budget. No model, no clock.
 
-Facts in sentences come by their types. What rules have found is not always what was meant, so their preferences count
+Facts in sentences come by their types. Rules sometimes misread a sentence, so their preferences count
 where the speaker's own words say just that, and their quotations where they stand alone: of those the ones that say
 most of what comes up again and again.
 """
@@ -374,7 +374,7 @@ def _sentence(fact: Fact, read: Mapping[UUID, Message]) -> str | None:
 def _order_by_topic(spoken: Sequence[_Candidate], frequencies: Counter[str], count: int) -> list[_Candidate]:
     """Return quotations by how much each adds of what its speaker comes back to, the latest first where that is equal.
 
-    What few facts say is no topic, and what all of them say is none either.
+    Words of few facts are no topic, and words of all of them are none either.
     """
     weights = {word: math.log(n) * math.log(1 + count / n) for word, n in frequencies.items()}
     seen: defaultdict[str, int] = defaultdict(int)

@@ -43,8 +43,8 @@ Sections: TypeAlias = "Sequence[Section | Json]"
 class Request:
     """What is asked for: a context for this conversation, within `budget` tokens less `reserve`.
 
-    What is None is as the conversation's settings have it, else the system's: `defaults`. `sections` stand in place of
-    those kept with the conversation that have the same names; `tools` are definitions that are sent beside the context.
+    None stands for the conversation's setting, else the system's: `defaults`. `sections` stand in place of
+    those kept with the conversation that have the same names; `tools` are definitions that are sent with the context.
     """
 
     user_id: UUID

@@ -1,4 +1,4 @@
-"""Selection: which items go in. Pure arithmetic over tokens; what is selected here is counted again as a whole.
+"""Selection: which items go in. Pure arithmetic over tokens; the selection is counted again as a whole.
 
     required                                 the minimums in tokens
     static, in the order of the context      pinned facts · the user's own · the window of recent turns · summaries
@@ -224,8 +224,8 @@ def select_static(
     """Choose, of `base` tokens, the part of a context that does not depend on the question, and what is required.
 
     `static` are the user's own sections that stand at the start, `summaries` the tokens that summaries of what is older
-    than the recent turns are to have. Most questions leave the same: what answers to them has its share, of which a
-    question and what is required may take up to half.
+    than the recent turns are to have. Most questions leave the same: the answers have their share, of which a
+    question and required items may take up to half.
     """
     answering = _answering(plan, static)
     required = required_items(items, plan)
@@ -309,7 +309,7 @@ def _answering(plan: Plan, static: Sequence[str]) -> list[str]:
 
 
 def _all_fit(selection: Selection, items: CandidateItems, plan: Plan, answering: Sequence[str], room: int) -> bool:
-    """Whether all recent turns fit, beside what answers and is not among them, within its share."""
+    """Whether all recent turns fit, together with answers that are not among them and keep to their share."""
     turns = items.get(RECENT, ())
     tokens, left = sum(item.tokens for item in turns), room - selection.tokens + selection.taken(RECENT)
     if tokens > min(plan[RECENT].maximum, left):  # of a long conversation: nobody needs to look at what answers

@@ -1,4 +1,4 @@
-"""Which messages an agent sees: everything is stored, and what a context is made of depends on who looks.
+"""Which messages an agent sees: everything is stored, and a context depends on its viewer.
 
 A viewer sees its own messages, what people say to nobody or to it, and what agents say to it; of notices (the roles
 system and developer) its own. Whom a message is for is said by `to` in its metadata, else by the @names it begins with.
@@ -205,7 +205,7 @@ class VisibilityFilter:
 def as_seen_by(viewer: str | None, turns: Iterable[Turn]) -> list[Turn]:
     """Return turns as the viewer's model is shown them: another assistant's words as a user's, behind its name.
 
-    Its calls of tools and their results are told in words, because no API takes calls from a user.
+    Its calls of tools and their results are in words, because no API takes calls from a user.
     """
     # A chat knows two sides. A model takes whatever stands under the role assistant for what it has said itself, and
     # goes on in that voice.

@@ -217,7 +217,8 @@ async def _fill_documents(
 ) -> None:
     """Embed texts of a user's documents that lack a vector.
 
-    What is put anew meanwhile is looked for again. Who writes waits for a batch to be stored, not for the embedder.
+    Documents that are put anew meanwhile are embedded again. A writer waits for a batch to be stored, not for the
+    embedder.
     """
     while True:
         async with database.user_transaction(user) as scope:

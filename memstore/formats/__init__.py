@@ -1,11 +1,11 @@
-"""How a context is written, in the messages of a model's API or as one text: `context(format=…)`, by name or as here.
+"""Formats of a context: messages of a model's API, or one text. `context(format=…)` takes a name or an object as here.
 
     context = trip.context("Where to?", budget=2000, format="anthropic")
     answer = client.messages.create(model=…, system=context.system, messages=context.messages, max_tokens=500)
     trip.add_many(Anthropic().read(answer.model_dump()))
 
 A format of your own is a frozen class with `name` and `render`, as `Format` says; see docs/reference/rendering.md.
-parts: what every format is given, and what is remembered as text · then one module a format. Here are OpenAI's chat
+parts: the material of every format, and memory as text · then one module a format. Here are OpenAI's chat
 format, which is the default, plain text, and the formats by name. Pure.
 """
 

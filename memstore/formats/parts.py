@@ -5,7 +5,7 @@ Every format has the parts in the same order:
     system prompt · the user's static sections · pinned facts · summaries of this conversation · recent turns │
     the user's other sections · facts and hits for this question · the question
 
-What stands before the bar follows from what is stored.
+The parts before the bar do not depend on the question.
 """
 
 from __future__ import annotations

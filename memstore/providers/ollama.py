@@ -1,7 +1,7 @@
 """Models that Ollama serves, by its own library: chat models and embedders.
 
 Ollama's silent ways out are closed: the window is asked for with every call (`num_ctx`), cutting is forbidden
-(`truncate`, `shift`), and what the server tells afterwards is held against what was sent. Of the environment, the
+(`truncate`, `shift`), and the server's counts are compared with what was sent. Of the environment, the
 library reads `OLLAMA_API_KEY`, and for other machines the proxies' variables; `OLLAMA_HOST` is ignored: `ollama_url`
 counts.
 """

@@ -262,7 +262,7 @@ def check_tools(tools: object) -> None:
 
 
 # How many tokens of another model one of o200k_base may stand for, with half a token for each character beyond ASCII.
-# The largest that was measured is 2.4, of German by Claude Opus 4.7's; docs/reference/counters.md has all.
+# The largest that was measured is 2.4, of German by Claude Opus 4.7's; docs/reference/measurements.md has all.
 FACTOR = 2.5
 ESTIMATED = f"estimated:{FACTOR:g}"  # the counter of models that have none
 SMALLEST, LARGEST = 1.0, 10.0

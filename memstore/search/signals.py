@@ -207,7 +207,7 @@ def question(index: UserIndex, term: int) -> Floats:
 def answers(index: UserIndex, scores: Floats, rows: Rows | slice) -> Floats:
     """Return, for each of an assistant's rows, the best score among the chunks of the message it answers; else 0.
 
-    What was worked out is in answers, whose words are not those of a question that asks for it. `scores` are the rows'.
+    Results are in answers, whose words differ from those of a question about them. `scores` are the rows'.
     """
     messages, answered = index.answered
     best = np.zeros(len(index) + 1)

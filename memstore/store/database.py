@@ -194,7 +194,7 @@ class Transaction:
     async def _insert(self, statement: LiteralString, rows: Sequence[Mapping[str, Any]]) -> list[AsyncRawCursor[Any]]:
         """Send rows, `MOST_ROWS` with each statement: a statement a row costs the server three times as much.
 
-        What they have in common is sent once, which takes off a third of that: half of a message's columns.
+        Common values are sent once, which takes off a third of that: half of a message's columns.
         """
         cursors = []
         for at in range(0, len(rows), MOST_ROWS):

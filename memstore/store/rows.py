@@ -28,7 +28,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """A conversation, how far each deriver got in it and by which recipe, and what its settings were when."""
+    """A conversation, the position and recipe of each deriver in it, and the history of its settings."""
 
     conversation: Conversation
     watermarks: dict[str, tuple[int, str | None]]

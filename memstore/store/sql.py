@@ -75,8 +75,8 @@ def expand_values(statement: LiteralString, count: int, shared: frozenset[str] =
 def expand_rows(statement: LiteralString, rows: Sequence[Mapping[str, Any]]) -> tuple[LiteralString, list[Any]]:
     """Return an INSERT of one row as one of these rows, and its values but for the user's id.
 
-    What all rows have is sent once: the same objects, or empty lists. Not equal ones: 1 and True are, and as JSON they
-    are not.
+    Values that all rows share are sent once: the same objects, or empty lists. Not equal ones: 1 and True are, and as
+    JSON they are not.
     """
     shared = frozenset(name for name in rows[0] if _is_shared(rows, name))
     text, common, names = expand_values(statement, len(rows), shared)

@@ -123,8 +123,8 @@ class Dropped:
 class Strategy(Protocol):
     """A way to compress a view. Frozen, and compared by its options.
 
-    One whose result depends on the question, by `view.relevance`, says so with an attribute `by_question = True`: what
-    it leaves is then not part of a context's stable prefix. One that reads `view.facts` says `by_facts = True`: for
+    One whose result depends on the question, by `view.relevance`, says so with an attribute `by_question = True`: its
+    result is then not part of a context's stable prefix. One that reads `view.facts` says `by_facts = True`: for
     others they are not fetched.
     """
 

@@ -357,7 +357,7 @@ class ToolCalls:
     An outcome has a `share` of the tokens of its result, at least `least` and at most `most`. What it keeps follows
     from the turns up to the one with which the call became old, so that it is never written again. The defaults keep
     nearly all that was asked for at less than half the tokens; 0.4 and 200 save more and lose more
-    (docs/reference/strategies.md).
+    (docs/reference/measurements.md).
     """
 
     older_than: int = 10

@@ -83,7 +83,7 @@ def test_figures_in_the_documentation_are_those_of_the_files() -> None:
     from run import PAGES
 
     pages = {page: text for page in PAGES if "<!-- figures: " in (text := page.read_text(encoding="utf-8"))}
-    assert {"README.md", "benchmarks.md", "facts.md", "contexts.md", "scale.md"} <= {page.name for page in pages}
+    assert {"README.md", "benchmarks.md", "measurements.md", "scale.md"} <= {page.name for page in pages}
     for page, text in pages.items():
         assert filled(text) == text, f"{page.name} has other figures: benchmarks/run.py docs"
 

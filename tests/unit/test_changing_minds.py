@@ -104,7 +104,7 @@ def test_the_page_of_facts_has_these_figures():
         judge(dialogue, counts, [])
     assert {name: counts[name] for name in ("kept", "wrong", "due", "missed")} == {
         "kept": 193, "wrong": 0, "due": 105, "missed": 0,
-    }, "docs/reference/facts.md tells these"  # fmt: skip
+    }, "docs/reference/measurements.md has these figures"  # fmt: skip
 
 
 def test_the_suite_is_as_large_and_mixed_as_it_claims():

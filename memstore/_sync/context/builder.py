@@ -127,7 +127,7 @@ def _add_profile(
 
 @dataclass(frozen=True, slots=True)
 class ContextBuilder:
-    """Builds contexts that answer one question beside one history, within one budget or another."""
+    """Builds contexts for one question and one history, within one budget or another."""
 
     database: Database
     question: str

@@ -2,7 +2,7 @@
 """Replay: a context made again from its receipt, by the ids in it, through the same renderer.
 
 Messages never change, and a fact keeps its words under its id; the day on which it was said is in the receipt, for a
-fact may turn out to have been said earlier. What a strategy wrote is a text of the receipt: made again, it might be
+fact may turn out to have been said earlier. A strategy's block is a text of the receipt: made again, it might be
 made of more than was known. Summaries are there until they are made anew.
 """
 
@@ -61,7 +61,7 @@ def _read(scope: Transaction, receipt: Receipt) -> _StoredItems:
 
 @dataclass(slots=True)
 class _StoredItems:
-    """What is still there of what a receipt names, and what is not."""
+    """The items of a receipt that are still there, and those that are not."""
 
     receipt: Receipt
     messages: Mapping[UUID, Message]

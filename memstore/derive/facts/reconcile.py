@@ -35,7 +35,7 @@ from memstore.derive.rules.slots import COUNTRY, FORMER, PLACES, Modality, Slot,
 from memstore.models import HAND, FactColumns, KnownFact, kind_of
 
 MODEL_RECIPE = "llm-facts/"
-SAME_COSINE = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts-dedupe.md
+SAME_COSINE = 0.88  # cosine from which statements of equal content words are one: docs/reference/facts.md
 CONTRARY = 0.80  # cosine from which statements that differ in a negation only speak of one thing
 # "My flight is on Friday", said half a year later, is of another flight. "Moved to Friday" is always of the same one.
 PLANS = ("plan/", "appointment/")

@@ -4,8 +4,8 @@ Left out is code, quoted text, "translate this: …" with what follows, and a pa
 were …"). Every character that stays keeps its place.
 
 A logistic sum of features says what a sentence is worth as a fact, from 0 to 1. The weights were fitted on
-LoCoMo's dev half (does a gold fact say the same?) and rounded (docs/reference/facts.md). Nothing is rewritten: what
-begins with an "it" or a "they" takes the sentence before it, or is left out.
+LoCoMo's dev half (does a gold fact say the same?) and rounded (docs/reference/measurements.md). Nothing is
+rewritten: a sentence that begins with "it" or "they" takes the one before it, or is left out.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def type_of(words: str, types: Mapping[str, re.Pattern[str]]) -> str | None:
 
 
 class Quotation(NamedTuple):
-    """The characters `start` to `stop` of a message, and what they are worth."""
+    """The characters `start` to `stop` of a message, and their worth."""
 
     start: int
     stop: int
@@ -218,7 +218,7 @@ def quotations(
 ) -> list[Quotation]:
     """Return the sentences of a message with what each is worth; `to_friend`: it is said to no assistant.
 
-    What has a word of a type of one's own, and asks for nothing, is worth most, whatever it is about.
+    A sentence with a word of an own type that asks for nothing is worth most, whatever its subject.
     """
     found: list[Quotation] = []
     stems: list[set[str]] = []

@@ -22,7 +22,7 @@ ASSISTANT = Role.ASSISTANT.capitalize()  # who proposes and says back; what it a
 
 RECENT = 6  # turns: how far back a clause takes up what was said
 # What tells decisions, days and numbers from chat. Logits of a logistic regression on sessions with listed decisions
-# and numbers, moved a little by a search on the same (docs/reference/summaries.md). "open" is set by hand.
+# and numbers, moved a little by a search on the same (docs/reference/measurements.md). "open" is set by hand.
 BIAS = -2.1
 CHAT = 0.19  # the likelihood below which a clause is worth its words only
 WEIGHTS: dict[str, float] = {

@@ -32,7 +32,7 @@ from memstore.text import format_day
 
 # How many summaries stand under one of the next level, and how many times the tokens of one of them it has. Few under
 # one leave few that wait for others of their level, so that a small budget covers a whole conversation; what a larger
-# one then keeps hardly differs (docs/reference/summaries.md, "How the nest grows").
+# one then keeps hardly differs (docs/reference/measurements.md, "How the nest grows").
 GROUP = 4
 GROWTH = 1.25
 SHARE = 4  # a summary of messages has a quarter of their tokens,
@@ -61,7 +61,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Segment:
-    """What one summary is of: messages that follow each other, or summaries."""
+    """The material of one summary: messages that follow each other, or summaries."""
 
     level: int
     from_seq: int
@@ -320,7 +320,7 @@ def _choose(
 ) -> list[int]:
     """Choose the best sentence again and again, by what it says for a token that no chosen one has said.
 
-    What `clauses` are worth beside their words counts by `share`, as far as their `own` words and their `numbers` are
+    The extra worth of `clauses` counts by `share`, as far as their `own` words and their `numbers` are
     new. A clause comes with the one that it needs.
     """
     unit = share * sum(sum(one.values()) for one in words) / max(1, len(words))

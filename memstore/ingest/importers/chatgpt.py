@@ -57,8 +57,8 @@ class Node(NamedTuple):
 class TreeImporter(Importer):
     """An export of conversations that are trees.
 
-    `_nodes` returns a conversation's messages by id; `_convert_message` yields a message without its time, and what of
-    it is ignored. Both raise for what they cannot read.
+    `_nodes` returns a conversation's messages by id; `_convert_message` yields a message without its time, and ignored
+    content. Both raise for what they cannot read.
     """
 
     # One file, or from some size on several: `conversations-000.json`, …

@@ -29,7 +29,7 @@ SAFE_METHODS = (HTTPMethod.GET, HTTPMethod.HEAD, HTTPMethod.OPTIONS)
 
 
 class RequestMiddleware:
-    """Gives each request an id, a deadline and a line in the log, and no failure goes unanswered.
+    """Adds an id, a deadline and a line in the log to each request, and answers every failure.
 
     Refuses what a page of another origin sends to change something (CSRF): browsers say where a request comes from,
     programs that are no browsers do not. Has paths with names in them matched undecoded, so that a name may hold a

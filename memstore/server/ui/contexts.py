@@ -84,7 +84,7 @@ async def show_context(ui: UIRequest) -> Response:
 
 
 async def show_replay(ui: UIRequest) -> Response:
-    """Show a context again: what the model was sent, and whether these are the same bytes."""
+    """Show a context again: the messages for the model, and whether these are the same bytes."""
     replay = await ui.user.replay(ui.id)
     sent: list[tuple[str, Any]] = [("text", replay.text)] if replay.text is not None else []
     sent += [("system", replay.system)] if replay.system is not None else []

@@ -135,7 +135,7 @@ async def show_message(ui: UIRequest) -> Response:
 
 
 async def show_summary(ui: UIRequest) -> Response:
-    """Lead to a summary, where it stands beside its messages."""
+    """Redirect to a summary on the page of its messages."""
     user = ui.user
     summary = await user.summary(ui.id)
     names = await user.conversation_names([summary.conversation_id])

@@ -5,9 +5,9 @@ Where a segment ends follows from the messages alone, and which summaries stand 
 same history gives the same hierarchy however it was cut into batches. The open segment waits, and so do summaries that
 are not yet four. The hierarchy is one partition of a conversation whatever recipe made its parts: another recipe goes
 on where the last one ended. If an erasure has removed summaries from its middle, the watermark is back before the hole:
-what is left of those messages is summarized again, and nothing else.
+the rest of those messages is summarized again, and nothing else.
 
-A summary on demand is of any range of a conversation: level 0, beside the hierarchy and never part of it.
+A summary on demand is of any range of a conversation: level 0, outside of the hierarchy.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class SummaryDeriver:
         return watermarks.is_session_over(scope, self._closes_at(said[-1]), said[-1].recorded_at)
 
     def _closes_at(self, last: Message) -> datetime:
-        """Return when a session will be over if nobody goes on; what has a date ahead was said when it was stored."""
+        """Return when a session will be over if nobody goes on; for a date ahead the time of storing counts."""
         return min(last.occurred_at, last.recorded_at) + self.gap
 
     def _split(self, said: Sequence[Message]) -> Iterator[Sequence[Message]]:
