@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, groupby
 from uuid import UUID
 
 from memstore.context.items import (
@@ -169,6 +169,10 @@ class Selection:
         for item in items:
             if item in self._inside:
                 continue
+            if self._leads.get(item.id) is None and self.tokens + item.tokens > room:  # most end here
+                if not gaps:
+                    break
+                continue
             if self.tokens + self.cost(item) > room or self._taken[section] + self.cost(item, section) > most:
                 if not gaps:
                     break
@@ -271,11 +275,14 @@ def fill(selection: Selection, items: CandidateItems, plan: Plan, static: Sequen
     Better that a model's cached prefix begins anew than room unused. What an earlier window shows itself makes room for
     a still earlier one.
     """
+    ranked: list[ContextItem] = []
+    if _are_ranked_together(plan, room):
+        ranked = sorted((*_unpinned(items, FACTS), *items[HITS]), key=lambda item: -(item.score or 0))
     while True:
         for section in sorted(_answering(plan, static), key=lambda name: (-plan[name].priority, name != HITS)):
-            if section in FOR_THE_QUESTION and _are_ranked_together(plan, room):
-                for item in sorted((*_unpinned(items, FACTS), *items[HITS]), key=lambda item: -(item.score or 0)):
-                    selection.take((item,), item.section, plan[item.section].maximum, room)
+            if section in FOR_THE_QUESTION:
+                for name, group in groupby(ranked, key=lambda item: item.section):
+                    selection.take(group, name, plan[name].maximum, room)
             selection.take(_unpinned(items, section), section, plan[section].maximum, room)
         if room - selection.tokens <= UNUSED * room:
             return

@@ -67,7 +67,7 @@ NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time a
 
 @dataclass(frozen=True, slots=True)
 class ConversationHistory:
-    """What the viewer sees of a conversation since it was last cleared, as far back as a context may reach: `begin`.
+    """The visible part of a conversation since it was last cleared, as far back as a context may reach: `begin`.
 
     `question` is the message that asks, where one does, and among the `turns`, which are in order. The messages read
     have so many `tokens`, seen or not. `outlines` are of its summaries; `earlier` are the summaries of what was
@@ -147,7 +147,7 @@ def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> 
 def _standing(known: Sequence[Fact]) -> list[Hit]:
     """Return facts that stand whatever is asked, as hits: each value of a slot once, in whatever language.
 
-    What somebody was once is not among them, nor, since the facts say of whom they are, a name.
+    Former jobs and homes are not among them, nor a name, since facts name their subject.
     """
     once: dict[object, Fact] = {}
     for one in known:
@@ -218,7 +218,7 @@ def _newest_for_strategies(read: Sequence[Message], resolved: ResolvedRequest) -
 
 
 def hits_for_budget(budget: int, recent: int) -> int:
-    """Return how many hits are offered beside recent messages of so many tokens."""
+    """Return how many hits are offered together with recent messages of so many tokens."""
     return max(FEWEST_HITS, (budget - min(budget, recent) // 2) // A_HIT)
 
 
@@ -267,7 +267,7 @@ def _unpaired(message: Message) -> Decision:
 def _recall(
     scope: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, count: int
 ) -> Candidates:
-    """Return pinned facts, other facts and hits, the best first, and what became of what else was found."""
+    """Return pinned facts, other facts and hits, the best first, and the decisions on everything else."""
     visibility, as_of = resolved.visibility, resolved.request.as_of
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
     ranking = rank_candidates(scope, query, Filters(as_of=as_of), depth, version=history.version)
@@ -412,7 +412,7 @@ def _superseded(
 ) -> tuple[list[Decision], dict[UUID, float]]:
     """Return the decisions on facts that held once, and the best score of those whose place each fact has taken.
 
-    A viewer is told no more than that something held once.
+    A viewer learns no more than that something held once.
     """
     facts = [] if resolved.visibility.is_active else [one.chunk.item_id for one in gone if one.chunk.tier == Tier.FACTS]
     past = fact_history.past(scope, facts, resolved.request.as_of, PREVIEW) if facts else {}

@@ -170,7 +170,7 @@ def settled_by_hand(scope: Transaction, others: Iterable[UUID], fact: UUID) -> s
 def restore_orphaned(scope: Transaction, *, actor: str) -> list[Fact]:
     """Reverse what was done to facts for the sake of facts that are gone; return those that are active again.
 
-    What was changed since stays as it is.
+    Facts that were changed since stay as they are.
     """
     restored = []
     for done in scope.all(SQL["orphaned"], FactChange):

@@ -97,15 +97,20 @@ LEFT JOIN LATERAL (SELECT c.action, c.other_id, c.recorded_at FROM fact_changes 
                    ORDER BY c.recorded_at DESC, c.id DESC LIMIT 1) AS c ON true
 
 -- said_facts --
--- Facts that messages say, and whether they held then; of those that did, quotations are nothing beside the message.
-SELECT s.message_id, f.id AS fact_id, coalesce(later.before->>'state', f.state) = 'active' AS holds
-FROM fact_sources s
-JOIN facts f ON f.user_id = s.user_id AND f.id = s.fact_id
+-- Facts that messages say, and whether they held then; of those that did, a quotation adds nothing to its message.
+WITH said AS MATERIALIZED (
+    SELECT s.message_id, s.fact_id
+    FROM fact_sources s
+    WHERE s.user_id = %(user_id)s AND s.message_id = ANY(%(message_ids)s::uuid[])
+      AND (%(as_of)s::timestamptz IS NULL OR s.recorded_at <= %(as_of)s))
+SELECT said.message_id, f.id AS fact_id, coalesce(later.before->>'state', f.state) = 'active' AS holds
+FROM facts f
+JOIN said ON said.fact_id = f.id
 LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
                    WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
                    ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
-WHERE s.user_id = %(user_id)s AND f.user_id = %(user_id)s AND s.message_id = ANY(%(message_ids)s::uuid[])
-  AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s AND s.recorded_at <= %(as_of)s)
+WHERE f.user_id = %(user_id)s AND f.id = ANY(ARRAY(SELECT said.fact_id FROM said))
+  AND (%(as_of)s::timestamptz IS NULL OR f.recorded_at <= %(as_of)s)
   AND (coalesce(later.before->>'state', f.state) IN ('superseded', 'retracted')
        OR coalesce(later.before->>'state', f.state) = 'active' AND f.type <> 'statement')
 
