@@ -149,10 +149,10 @@ def measured(url: str, user: Made, real: Embedder | None) -> Figures:
 
 def _found(database: Database, user: Made, model: Any, vector: Vectors, exact: list[Any]) -> float:
     """Return the share of the exact nearest that the leg of vectors finds; arrays and scans are exact themselves."""
-    with database.user_transaction(user.id) as scope:
-        if user.chunks <= database.max_chunks or not vector_indexes.is_ready(scope, model):
+    with database.user_transaction(user.id) as tx:
+        if user.chunks <= database.max_chunks or not vector_indexes.is_ready(tx, model):
             return 1.0
-        keys = vector_indexes.nearest(scope, vector, model, 200)
+        keys = vector_indexes.nearest(tx, vector, model, 200)
     return len({tuple(key) for key in keys} & {tuple(row[:2]) for row in exact}) / len(exact)
 
 

@@ -45,9 +45,9 @@ class AsyncTokens:
             raise InvalidInput(f"days={days!r}: give a number of days up to {MOST_DAYS:,}, or none.")
         self._runtime.redactor.reject_secret_names(user=user)
         secret = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
-        async with self._database.admin_transaction() as scope:
+        async with self._database.admin_transaction() as tx:
             token = await api_tokens.add(
-                scope,
+                tx,
                 ids.uuid7(),
                 hash_token(secret),
                 owner=None if user is None else ids.user_id(user),
@@ -59,27 +59,27 @@ class AsyncTokens:
 
     async def all(self) -> list[ApiToken]:
         """Return every token without its secret, the latest first, revoked and expired ones too."""
-        async with self._database.admin_transaction() as scope:
-            return await api_tokens.tokens(scope)
+        async with self._database.admin_transaction() as tx:
+            return await api_tokens.tokens(tx)
 
     async def revoke(self, token: ApiToken | UUID) -> ApiToken:
         """Revoke a token. Raises `NotFound` if there is none of this id."""
         id = token.id if isinstance(token, ApiToken) else token
-        async with self._database.admin_transaction() as scope:
-            revoked = await api_tokens.revoke(scope, id)
+        async with self._database.admin_transaction() as tx:
+            revoked = await api_tokens.revoke(tx, id)
         if revoked is None:
             raise NotFound(f"There is no token {id}; memstore token list shows them.")
         return revoked
 
     async def holder(self, token_hash: bytes) -> TokenHolder | None:
         """Return whom the token of this SHA-256 lets in; None if it is unknown, expired or revoked."""
-        async with self._database.admin_transaction() as scope:
-            return await api_tokens.holder(scope, token_hash)
+        async with self._database.admin_transaction() as tx:
+            return await api_tokens.holder(tx, token_hash)
 
     async def exist(self) -> bool:
         """Whether a token was ever made, even if it was revoked since."""
-        async with self._database.admin_transaction() as scope:
-            return await api_tokens.exist(scope)
+        async with self._database.admin_transaction() as tx:
+            return await api_tokens.exist(tx)
 
 
 def hash_token(secret: str) -> bytes:

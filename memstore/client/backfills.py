@@ -45,13 +45,13 @@ class AsyncBackfills:
         gap, full = settings.session_gap_hours * 3600.0, settings.segment_tokens
         totals = {name: PendingMessages(name, 0, 0, 0, 0) for name in _derivers(only)}
         async for owner, _ in self._users(user):
-            async with self._database.user_transaction(owner) as scope:
-                for pending in await watermarks.pending_messages(scope, gap_seconds=gap, segment_tokens=full):
+            async with self._database.user_transaction(owner) as tx:
+                for pending in await watermarks.pending_messages(tx, gap_seconds=gap, segment_tokens=full):
                     if pending.deriver in totals:
                         totals[pending.deriver] = totals[pending.deriver].plus(pending)
-        async with self._database.admin_transaction() as scope:
-            measured = {(each.deriver, each.model): each for each in await llm_usage.total_usage(scope)}
-            rate = await backfills.measured_rate(scope, list(totals))
+        async with self._database.admin_transaction() as tx:
+            measured = {(each.deriver, each.model): each for each in await llm_usage.total_usage(tx)}
+            rate = await backfills.measured_rate(tx, list(totals))
         plans = {
             name: DeriverPlan(pending.conversations, pending.messages, pending.tokens, 0, 0, 0)
             for name, pending in totals.items()
@@ -90,24 +90,24 @@ class AsyncBackfills:
         check_names(user=user)
         derivers, backfill = _derivers(only), ids.uuid7()
         await to_thread(queue.prepare_queue, self._database.url)
-        async with self._database.admin_transaction() as scope:
+        async with self._database.admin_transaction() as tx:
             only_user = None if user is None else ids.user_id(user)
-            await backfills.add(scope, backfill, only_user=only_user, derivers=derivers, max_tokens=max_tokens)
-            others = [id for id, state in (await backfills.states(scope)).items() if state != backfills.CANCELLED]
+            await backfills.add(tx, backfill, only_user=only_user, derivers=derivers, max_tokens=max_tokens)
+            others = [id for id, state in (await backfills.states(tx)).items() if state != backfills.CANCELLED]
         async for owner, _ in self._users(user):
             async with self._database.user_transaction(owner) as own:
                 await watermarks.assign(own, backfill, derivers, unlike=others)
-        async with self._database.admin_transaction() as scope:
-            backlog = await watermarks.backfill_backlog(scope, backfill)
-            await backfills.set_messages(scope, backfill, {entry.deriver: entry.messages for entry in backlog})
-            await backfills.resume(scope, backfill)
+        async with self._database.admin_transaction() as tx:
+            backlog = await watermarks.backfill_backlog(tx, backfill)
+            await backfills.set_messages(tx, backfill, {entry.deriver: entry.messages for entry in backlog})
+            await backfills.resume(tx, backfill)
         return backfill
 
     async def status(self, backfill: UUID | None = None) -> BackfillStatus:
         """Return its progress. Raises `NotFound` if there is none."""
-        async with self._database.admin_transaction() as scope:
-            row = await _find(scope, backfill)
-            backlog = await watermarks.backfill_backlog(scope, row.id)
+        async with self._database.admin_transaction() as tx:
+            row = await _find(tx, backfill)
+            backlog = await watermarks.backfill_backlog(tx, row.id)
         left = {entry.deriver: entry.messages for entry in backlog}
         seconds = row.worked_seconds
         if row.state == backfills.RUNNING:
@@ -130,9 +130,9 @@ class AsyncBackfills:
 
     async def resume(self, backfill: UUID | None = None, *, max_tokens: int | None = None) -> BackfillStatus:
         """Resume a paused one, with another cap if given. Raises `InvalidInput` if it is not paused."""
-        async with self._database.admin_transaction() as scope:
-            row = await _find(scope, backfill)
-            if not await backfills.resume(scope, row.id, max_tokens=max_tokens):
+        async with self._database.admin_transaction() as tx:
+            row = await _find(tx, backfill)
+            if not await backfills.resume(tx, row.id, max_tokens=max_tokens):
                 raise InvalidInput(f"The backfill {row.id} is not paused but {row.state}.")
         return await self.status(row.id)
 
@@ -140,8 +140,8 @@ class AsyncBackfills:
         """Return what is not derived, not whole or wrongly counted, of every user or of one; [] if all is well."""
         problems = []
         async for owner, name in self._users(user):
-            async with self._database.user_transaction(owner) as scope:
-                found = await watermarks.find_problems(scope)
+            async with self._database.user_transaction(owner) as tx:
+                found = await watermarks.find_problems(tx)
             problems += [DerivationProblem(name, problem, rows) for problem, rows in found.items()]
         has_queue = (await queue.state(self._database)).made
         if has_queue and (failed := (await queue.counts(self._database)).failed):
@@ -149,15 +149,15 @@ class AsyncBackfills:
         return problems
 
     async def _halt(self, backfill: UUID | None, state: str) -> BackfillStatus:
-        async with self._database.admin_transaction() as scope:
-            row = await _find(scope, backfill)
-            if not await backfills.halt(scope, row.id, state, backfills.BY_HAND):
+        async with self._database.admin_transaction() as tx:
+            row = await _find(tx, backfill)
+            if not await backfills.halt(tx, row.id, state, backfills.BY_HAND):
                 raise InvalidInput(f"The backfill {row.id} is {row.state}: there is nothing to be {state}.")
         return await self.status(backfill)
 
 
-async def _find(scope: Transaction, backfill: UUID | None) -> Backfill:
-    rows = await backfills.backfills(scope, backfill, limit=1)
+async def _find(tx: Transaction, backfill: UUID | None) -> Backfill:
+    rows = await backfills.backfills(tx, backfill, limit=1)
     if not rows:
         raise NotFound(f"There is no backfill {backfill}." if backfill else "There is no backfill yet.")
     return rows[0]

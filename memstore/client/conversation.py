@@ -157,9 +157,9 @@ class AsyncConversationScope:
         check_number(from_seq, "from_seq", 0, LAST)
         check_number(to_seq, "to_seq", 0, LAST)
         check_object(metadata, "metadata")
-        async with self._database.user_transaction(self.user.id) as scope:
+        async with self._database.user_transaction(self.user.id) as tx:
             return await messages.messages(
-                scope,
+                tx,
                 self.id,
                 from_seq=from_seq,
                 to_seq=to_seq,
@@ -175,8 +175,8 @@ class AsyncConversationScope:
         """Return the summaries, by level and in order: `summarize` makes level 0, `derive` levels 1 and above."""
         if level is not None:
             check_number(level, "level", 0, MOST_LEVELS)
-        async with self._database.user_transaction(self.user.id) as scope:
-            return await summaries.summaries(scope, self.id, level=level)
+        async with self._database.user_transaction(self.user.id) as tx:
+            return await summaries.summaries(tx, self.id, level=level)
 
     async def summarize(self, from_seq: int | None = None, to_seq: int | None = None) -> Summary:
         """Return a summary (level 0) of these messages, both numbers included; by default of all so far.
@@ -189,8 +189,8 @@ class AsyncConversationScope:
 
     async def info(self) -> Conversation | None:
         """Return title, channel, settings and size; None before the first message."""
-        async with self._database.user_transaction(self.user.id) as scope:
-            conversation = await messages.conversation(scope, self.id)
+        async with self._database.user_transaction(self.user.id) as tx:
+            conversation = await messages.conversation(tx, self.id)
         if conversation is not None:
             conversation.settings.pop(messages.CLEARED, None)
         return conversation
@@ -227,9 +227,9 @@ class AsyncConversationScope:
         redactor = self._runtime.redactor
         title, channel = redactor.redact(title), redactor.redact(channel)
         settings = check_settings(redactor.redact_json(settings))
-        async with self._database.user_transaction(self.user.id) as scope:
-            await make_conversations(scope, [self._place])
-            await messages.describe(scope, self.id, title, channel, settings)
+        async with self._database.user_transaction(self.user.id) as tx:
+            await make_conversations(tx, [self._place])
+            await messages.describe(tx, self.id, title, channel, settings)
 
     async def context(
         self,
@@ -320,8 +320,8 @@ class AsyncConversationScope:
     async def receipts(self, *, limit: int = 20) -> list[Receipt]:
         """Return the receipts of this conversation's contexts, the latest first; `user.replay` makes one again."""
         check_number(limit, "limit")
-        async with self._database.user_transaction(self.user.id) as scope:
-            return await receipts.receipts(scope, self.id, limit=limit)
+        async with self._database.user_transaction(self.user.id) as tx:
+            return await receipts.receipts(tx, self.id, limit=limit)
 
     # For programs that expect a list of messages: those since the conversation was last cleared.
 
@@ -332,9 +332,9 @@ class AsyncConversationScope:
     async def get_recent(self, n: int) -> list[Message]:
         """Return the newest `n` of them, in order."""
         check_number(n, "n", 0, MOST_ROWS)
-        async with self._database.user_transaction(self.user.id) as scope:
-            cleared = await self._cleared_seq(scope)
-            newest = await messages.newest(scope, self.id, limit=n) if n else []
+        async with self._database.user_transaction(self.user.id) as tx:
+            cleared = await self._cleared_seq(tx)
+            newest = await messages.newest(tx, self.id, limit=n) if n else []
         return [message for message in reversed(newest) if message.seq > cleared]
 
     async def by_role(self, role: Role | RoleName) -> list[Message]:
@@ -344,8 +344,8 @@ class AsyncConversationScope:
 
     async def count(self) -> int:
         """Return how many there are."""
-        async with self._database.user_transaction(self.user.id) as scope:
-            roles = await messages.roles(scope, self.id, await self._cleared_seq(scope))
+        async with self._database.user_transaction(self.user.id) as tx:
+            roles = await messages.roles(tx, self.id, await self._cleared_seq(tx))
         return sum(count for count, _ in roles.values())
 
     async def clear(self) -> None:
@@ -353,8 +353,8 @@ class AsyncConversationScope:
 
         Nothing is deleted: recall, facts, summaries and `messages()` still have it.
         """
-        async with self._database.user_transaction(self.user.id) as scope:
-            await messages.clear(scope, self.id)
+        async with self._database.user_transaction(self.user.id) as tx:
+            await messages.clear(tx, self.id)
 
     async def prune(self, max_tokens: int) -> list[Json]:
         """Return the newest messages as chat dicts that have at most `max_tokens` tokens, counted as a whole.
@@ -363,10 +363,10 @@ class AsyncConversationScope:
         system and developer) at the beginning are kept where they fit. The list is empty if nothing fits.
         """
         check_number(max_tokens, "max_tokens", 1, 10**9)
-        async with self._database.user_transaction(self.user.id) as scope:
-            cleared = await self._cleared_seq(scope)
-            oldest = await messages.messages(scope, self.id, from_seq=cleared + 1, limit=MOST_INSTRUCTIONS)
-            newest = await messages.newest(scope, self.id, limit=min(max_tokens, MOST_ROWS))  # each has a token or more
+        async with self._database.user_transaction(self.user.id) as tx:
+            cleared = await self._cleared_seq(tx)
+            oldest = await messages.messages(tx, self.id, from_seq=cleared + 1, limit=MOST_INSTRUCTIONS)
+            newest = await messages.newest(tx, self.id, limit=min(max_tokens, MOST_ROWS))  # each has a token or more
         opening = list(takewhile(lambda message: message.role in INSTRUCTION_ROLES, oldest))
         after = opening[-1].seq if opening else cleared
         rest = [message for message in reversed(newest) if message.seq > after]
@@ -377,10 +377,10 @@ class AsyncConversationScope:
 
         Tokens are those of the texts, as counted when they were added.
         """
-        async with self._database.user_transaction(self.user.id) as scope:
-            own = await messages.settings_of(scope, self.id)
-            recent = await messages.roles(scope, self.id, messages.cleared_seq(own))
-            every = await messages.roles(scope, self.id)
+        async with self._database.user_transaction(self.user.id) as tx:
+            own = await messages.settings_of(tx, self.id)
+            recent = await messages.roles(tx, self.id, messages.cleared_seq(own))
+            every = await messages.roles(tx, self.id)
         settings = effective_settings(own, self._runtime.settings)
         return Statistics(
             tokens=sum(tokens for _, tokens in recent.values()),
@@ -393,17 +393,17 @@ class AsyncConversationScope:
 
     async def settings(self) -> Json:
         """Return the conversation's settings by name: its own, else the system's; `update(settings=…)` sets them."""
-        async with self._database.user_transaction(self.user.id) as scope:
-            own = await messages.settings_of(scope, self.id)
+        async with self._database.user_transaction(self.user.id) as tx:
+            own = await messages.settings_of(tx, self.id)
         return effective_settings(own, self._runtime.settings)
 
     async def _since_cleared(self, roles: list[str] | None = None) -> list[Message]:
-        async with self._database.user_transaction(self.user.id) as scope:
-            cleared = await self._cleared_seq(scope)
-            return await messages.messages(scope, self.id, from_seq=cleared + 1, roles=roles)
+        async with self._database.user_transaction(self.user.id) as tx:
+            cleared = await self._cleared_seq(tx)
+            return await messages.messages(tx, self.id, from_seq=cleared + 1, roles=roles)
 
-    async def _cleared_seq(self, scope: Transaction) -> int:
-        return messages.cleared_seq(await messages.settings_of(scope, self.id))
+    async def _cleared_seq(self, tx: Transaction) -> int:
+        return messages.cleared_seq(await messages.settings_of(tx, self.id))
 
 
 def _fit(opening: list[Message], newest: list[Message], max_tokens: int, counter: TokenCounter) -> list[Json]:

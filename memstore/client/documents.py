@@ -58,10 +58,10 @@ class AsyncDocuments:
     ) -> list[Document | None]:
         """Return documents by namespace and key, None for each unknown one; `expired` ones too, until removed."""
         document_ids = [self._id(namespace, key) for namespace, key in keys]
-        async with self._database.user_transaction(self._user_id) as scope:
-            rows = await documents.documents(scope, document_ids, expired=expired)
+        async with self._database.user_transaction(self._user_id) as tx:
+            rows = await documents.documents(tx, document_ids, expired=expired)
             if refresh and self._database.capabilities.writes:
-                await documents.refresh(scope, rows, expired=expired)
+                await documents.refresh(tx, rows, expired=expired)
         by_id = {ids.document_id(self._user_id, row.namespace, row.key): row for row in rows}
         return [by_id.get(id) for id in document_ids]
 
@@ -81,8 +81,8 @@ class AsyncDocuments:
     async def delete(self, namespace: Sequence[str], key: str) -> bool:
         """Remove a document; return whether there was one. It leaves no tombstone: an older export brings it back."""
         id = self._id(namespace, key)
-        async with self._database.user_transaction(self._user_id) as scope:
-            return await documents.remove(scope, [id]) > 0
+        async with self._database.user_transaction(self._user_id) as tx:
+            return await documents.remove(tx, [id]) > 0
 
     async def write(
         self, new: Sequence[NewDocument], remove: Sequence[DocumentKey] = (), *, unchanged: IsUnchanged | None = None
@@ -115,22 +115,22 @@ class AsyncDocuments:
     ) -> None:
         written, embedder = await self._embed(list(new.values()))
         document_ids = [*new, *removed]
-        async with self._database.user_transaction(self._user_id) as scope:
-            await scope.get(erasure.SHARED_VERSION)  # waits for one of the user, who is then made anew
-            await messages.make_user(scope, self.user)
+        async with self._database.user_transaction(self._user_id) as tx:
+            await tx.get(erasure.SHARED_VERSION)  # waits for one of the user, who is then made anew
+            await messages.make_user(tx, self.user)
             if embedder is not None and self._embedder is None:  # an application's own does not serve the user
-                await embedding_models.lock_active(scope, embedder)
+                await embedding_models.lock_active(tx, embedder)
             if unchanged is not None:
-                await chunks.lock_user(scope)  # a document that is not there cannot be locked
-                rows = await documents.lock(scope, document_ids)
+                await chunks.lock_user(tx)  # a document that is not there cannot be locked
+                rows = await documents.lock(tx, document_ids)
                 if not unchanged({(row.namespace, row.key): row for row in rows}):
                     raise Conflict("A document was changed meanwhile. Nothing was written: read it again.")
             elif len(document_ids) > 1:
-                await documents.lock(scope, document_ids)
+                await documents.lock(tx, document_ids)
             if removed:
-                await documents.remove(scope, removed)
+                await documents.remove(tx, removed)
             if written:
-                await documents.put(scope, written, chunks.model_id(embedder))
+                await documents.put(tx, written, chunks.model_id(embedder))
 
     async def search(
         self,
@@ -157,13 +157,13 @@ class AsyncDocuments:
             check_text(query, "the query")
         embedder = await self._load_serving_embedder() if query and query.strip() else None
         vector = None if embedder is None else await to_thread(embedder.embed_query, query or "")
-        async with self._database.user_transaction(self._user_id) as scope:
+        async with self._database.user_transaction(self._user_id) as tx:
             if vector is None:
-                rows = await documents.latest(scope, wanted)
+                rows = await documents.latest(tx, wanted)
             else:
-                rows = await documents.nearest(scope, wanted, vector, chunks.model_id(embedder), self._distance)
+                rows = await documents.nearest(tx, wanted, vector, chunks.model_id(embedder), self._distance)
             if refresh and self._database.capabilities.writes:
-                await documents.refresh(scope, rows, expired=expired)
+                await documents.refresh(tx, rows, expired=expired)
         return rows
 
     async def namespaces(
@@ -182,13 +182,13 @@ class AsyncDocuments:
             _check_labels(match.path)
         if depth is not None:
             check_number(depth, "depth", 1, ANY_DEPTH)
-        async with self._database.user_transaction(self._user_id) as scope:
-            return await documents.namespaces(scope, matches, depth, limit, offset, expired=expired)
+        async with self._database.user_transaction(self._user_id) as tx:
+            return await documents.namespaces(tx, matches, depth, limit, offset, expired=expired)
 
     async def expire(self) -> int:
         """Remove expired documents, which nobody sees any more; return how many."""
-        async with self._database.user_transaction(self._user_id) as scope:
-            return await documents.expire(scope)
+        async with self._database.user_transaction(self._user_id) as tx:
+            return await documents.expire(tx)
 
     def _id(self, namespace: Sequence[str], key: str) -> UUID:
         if isinstance(namespace, str) or not namespace:
@@ -205,8 +205,8 @@ class AsyncDocuments:
         own = await self._runtime.load_embedder()
         if own is None:
             return None
-        async with self._database.user_transaction(self._user_id) as scope:
-            models = await chunks.read_models(scope)
+        async with self._database.user_transaction(self._user_id) as tx:
+            models = await chunks.read_models(tx)
         model = await embedding_models.resolve(self._database, models, own)
         return (
             own if model is None else await to_thread(self._runtime.load_embedder_by_name, model.name, model.dimensions)

@@ -321,8 +321,8 @@ class AsyncMemoryStore:
         names = [user] if user is not None else [name async for name in self.users()]
         total = Counter(dict.fromkeys(COUNTED, 0))
         for name in names:
-            async with self._database.user_transaction(ids.user_id(name)) as scope:
-                total.update(await messages.counts(scope))
+            async with self._database.user_transaction(ids.user_id(name)) as tx:
+                total.update(await messages.counts(tx))
         total["without_vectors"] = total["chunks"] - total["vectors"]  # of the embedder that serves
         return {"users": len(names) if user is None else int(total["conversations"] > 0), **total}
 
@@ -330,10 +330,10 @@ class AsyncMemoryStore:
         """Return what calls of chat models cost so far, by deriver and model; of every user together or of one."""
         check_names(user=user)
         if user is None:
-            async with self._database.admin_transaction() as scope:
-                return await llm_usage.total_usage(scope)
-        async with self._database.user_transaction(ids.user_id(user)) as scope:
-            return await llm_usage.usage(scope)
+            async with self._database.admin_transaction() as tx:
+                return await llm_usage.total_usage(tx)
+        async with self._database.user_transaction(ids.user_id(user)) as tx:
+            return await llm_usage.usage(tx)
 
 
 EXPORT = "memstore"  # the name of the format of exports

@@ -141,8 +141,8 @@ class AsyncUserScope(AsyncUserFacts):
             searched, least = (searched, min_score) if reranker is None else (max(searched, READ), None)
             hits = await recall(builder, query, filters=filters, limit=searched, min_score=least)
             if sight:
-                async with self._database.user_transaction(self.id) as scope:
-                    hits = await sight.hits(scope, hits)
+                async with self._database.user_transaction(self.id) as tx:
+                    hits = await sight.hits(tx, hits)
             if reranker is not None:  # no connection is held meanwhile
                 hits = await to_thread(rerank, reranker, query, hits)
                 hits = [hit for hit in hits if min_score is None or hit.score >= min_score]
@@ -165,26 +165,26 @@ class AsyncUserScope(AsyncUserFacts):
             check_text(channel, "the channel")
         if limit is not None:
             check_number(limit, "limit")
-        async with self._database.user_transaction(self.id) as scope:
-            return await messages.conversations(scope, channel, before=before, limit=limit)
+        async with self._database.user_transaction(self.id) as tx:
+            return await messages.conversations(tx, channel, before=before, limit=limit)
 
     async def messages(self, ids: Sequence[UUID]) -> list[Message]:
         """Return the messages of these ids, as they were said, of whatever conversation; unknown ids are left out."""
         message_ids = to_uuids(ids, "ids")
-        async with self._database.user_transaction(self.id) as scope:
-            known = await messages.known(scope, message_ids)
+        async with self._database.user_transaction(self.id) as tx:
+            known = await messages.known(tx, message_ids)
         return sorted(known.values(), key=lambda message: (message.occurred_at, message.conversation_id, message.seq))
 
     async def conversation_names(self, ids: Sequence[UUID]) -> dict[UUID, str]:
         """Return the names of these conversations by id; unknown ids are left out."""
         conversation_ids = to_uuids(ids, "ids")
-        async with self._database.user_transaction(self.id) as scope:
-            return await messages.conversation_names(scope, conversation_ids)
+        async with self._database.user_transaction(self.id) as tx:
+            return await messages.conversation_names(tx, conversation_ids)
 
     async def summary(self, id: UUID) -> Summary:
         """Return a summary. Raises `NotFound` if this user has none of this id."""
-        async with self._database.user_transaction(self.id) as scope:
-            summary = await summaries.summary(scope, id)
+        async with self._database.user_transaction(self.id) as tx:
+            summary = await summaries.summary(tx, id)
         if summary is None:
             raise NotFound(f"This user has no summary {id}: it may have been made anew, with another id.")
         return summary
@@ -200,8 +200,8 @@ class AsyncUserScope(AsyncUserFacts):
         check_number(to_seq, "to_seq", 0, messages.LAST)
         check_number(limit, "limit")
         conversation_id = to_uuid(conversation_id)
-        async with self._database.user_transaction(self.id) as scope:
-            return await summaries.summaries_over(scope, conversation_id, from_seq, to_seq, limit=limit)
+        async with self._database.user_transaction(self.id) as tx:
+            return await summaries.summaries_over(tx, conversation_id, from_seq, to_seq, limit=limit)
 
     async def resolve_id(self, prefix: str, *, kind: str) -> UUID:
         """Return the id that begins like this, 4 digits or more. `kind` is "fact", "summary", "change" or "receipt".
@@ -212,8 +212,8 @@ class AsyncUserScope(AsyncUserFacts):
         first, last = parse_id_prefix(prefix)
         if first == last:
             return first
-        async with self._database.user_transaction(self.id) as scope:
-            matches = await messages.ids_between(scope, kind, first, last)
+        async with self._database.user_transaction(self.id) as tx:
+            matches = await messages.ids_between(tx, kind, first, last)
         if not matches:
             raise NotFound(f"This user has no {kind} whose id begins with {prefix!r}.")
         if len(matches) > 1:
@@ -235,8 +235,8 @@ class AsyncUserScope(AsyncUserFacts):
         Raises `NotFound` if there is none: they are kept for `receipt_retention_days`, and go with their conversation.
         """
         id = to_uuid(receipt)
-        async with self._database.user_transaction(self.id) as scope:
-            stored = await receipts.receipt(scope, id)
+        async with self._database.user_transaction(self.id) as tx:
+            stored = await receipts.receipt(tx, id)
         if stored is None:
             raise NotFound(f"This user has no receipt {id}; they are kept for receipt_retention_days, then forgotten.")
         return stored
@@ -250,8 +250,8 @@ class AsyncUserScope(AsyncUserFacts):
         """
         check_number(limit, "limit")
         to_uuids([id for id in (conversation_id, before) if id is not None], "ids")
-        async with self._database.user_transaction(self.id) as scope:
-            return await receipts.receipt_page(scope, conversation_id, before=before, limit=limit)
+        async with self._database.user_transaction(self.id) as tx:
+            return await receipts.receipt_page(tx, conversation_id, before=before, limit=limit)
 
     async def replay(self, receipt: Context | Receipt | UUID | str, *, format: Format | None = None) -> Replay:
         """Make a context again from itself, its receipt or the receipt's id: the same bytes as were sent.
@@ -266,8 +266,8 @@ class AsyncUserScope(AsyncUserFacts):
             receipt = await self.receipt(receipt)
         if receipt.conversation_id is None:
             raise InvalidInput("This receipt has no conversation: it was not made by conversation.context().")
-        async with self._database.user_transaction(self.id) as scope:
-            return await replay(scope, receipt, format)
+        async with self._database.user_transaction(self.id) as tx:
+            return await replay(tx, receipt, format)
 
     async def invalid_responses(self, *, limit: int = 1000) -> list[InvalidResponse]:
         """Return unusable answers of chat models about this user's messages, the oldest first.
@@ -275,8 +275,8 @@ class AsyncUserScope(AsyncUserFacts):
         No rules stand in for facts. `derive` with `redo` asks again, and removes those that are answered.
         """
         check_number(limit, "limit")
-        async with self._database.user_transaction(self.id) as scope:
-            return await llm_usage.invalid_responses(scope, limit=limit)
+        async with self._database.user_transaction(self.id) as tx:
+            return await llm_usage.invalid_responses(tx, limit=limit)
 
     async def events(
         self, *, after: str | None = None, types: Sequence[str] | None = None, limit: int = 100
@@ -287,8 +287,8 @@ class AsyncUserScope(AsyncUserFacts):
         """
         check_number(limit, "limit")
         names = to_list(types, "types", EventType)
-        async with self._database.user_transaction(self.id, [receipts.HORIZON]) as scope:
-            return await receipts.events(scope, after=after, types=names, limit=limit)
+        async with self._database.user_transaction(self.id, [receipts.HORIZON]) as tx:
+            return await receipts.events(tx, after=after, types=names, limit=limit)
 
     async def update(self, *, settings: Mapping[str, Any]) -> None:
         """Set settings of the user's own; others stay, and None removes one.
@@ -301,9 +301,9 @@ class AsyncUserScope(AsyncUserFacts):
         redactor = self._runtime.redactor
         redactor.reject_secret_names(user=self.name)
         own = {name: OWN_SETTINGS[name](value) for name, value in settings.items()}
-        async with self._database.user_transaction(self.id) as scope:
-            await messages.make_user(scope, self.name)
-            await erasure.keep_user_settings(scope, redactor.redact_json(own))
+        async with self._database.user_transaction(self.id) as tx:
+            await messages.make_user(tx, self.name)
+            await erasure.keep_user_settings(tx, redactor.redact_json(own))
 
     async def export(self, target: Target, *, derived: bool = True) -> ExportReport:
         """Write this user's memory to a file or a binary stream, as `store.export` does."""
@@ -349,13 +349,13 @@ class AsyncUserScope(AsyncUserFacts):
     async def erasures(self, *, limit: int = 1000) -> list[Certificate]:
         """Return the certificates of this user, the latest first; they are kept when the user is gone."""
         check_number(limit, "limit")
-        async with self._database.user_transaction(self.id) as scope:
-            return await erasure.certificates(scope, limit=limit)
+        async with self._database.user_transaction(self.id) as tx:
+            return await erasure.certificates(tx, limit=limit)
 
     async def erasure(self, id: UUID) -> Certificate:
         """Return one certificate. Raises `NotFound` if this user has none of this id."""
-        async with self._database.user_transaction(self.id) as scope:
-            certificates = await erasure.certificates(scope, id=to_uuid(id), limit=1)
+        async with self._database.user_transaction(self.id) as tx:
+            certificates = await erasure.certificates(tx, id=to_uuid(id), limit=1)
         if not certificates:
             raise NotFound(f"There is no certificate {id}; erasures() gives them.")
         return certificates[0]

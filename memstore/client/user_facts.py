@@ -78,8 +78,8 @@ class AsyncUserFacts:
             filters["unused_since"] = to_utc(unused_since, "unused_since")
             self._check_receipts_since(filters["unused_since"])
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
-        async with self._database.user_transaction(self.id) as scope:
-            return await facts.facts(scope, **filters, ids=fact_ids, as_of=moment, before=before, limit=limit)
+        async with self._database.user_transaction(self.id) as tx:
+            return await facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=before, limit=limit)
 
     def _check_receipts_since(self, moment: datetime | None) -> None:
         days = self._runtime.settings.receipt_retention_days
@@ -95,9 +95,9 @@ class AsyncUserFacts:
         Those are of the setting `fact_types` of the store, the user and each conversation, or of stored facts.
         """
         settings = self._runtime.settings
-        async with self._database.user_transaction(self.id) as scope:
-            levels = await messages.fact_settings(scope)
-            own = {*settings.fact_types, *await facts.types(scope)}
+        async with self._database.user_transaction(self.id) as tx:
+            levels = await messages.fact_settings(tx)
+            own = {*settings.fact_types, *await facts.types(tx)}
         own = own.union(*(types or () for row in levels for types in (row[1], row[3])))
         return [*FACT_TYPES, *sorted(own.difference(FACT_TYPES))]
 
@@ -108,8 +108,8 @@ class AsyncUserFacts:
     async def fact(self, id: Fact | UUID | str) -> Fact:
         """Return a fact in whatever state, as it is now. Raises `NotFound` if this user has none of this id."""
         fact_id = to_uuid(id)
-        async with self._database.user_transaction(self.id) as scope:
-            fact = await facts.fact(scope, fact_id)
+        async with self._database.user_transaction(self.id) as tx:
+            fact = await facts.fact(tx, fact_id)
         if fact is None:
             raise NotFound(f"This user has no fact {fact_id}.")
         return fact
@@ -118,8 +118,8 @@ class AsyncUserFacts:
         """Return the facts that these messages say, of whatever state, the latest first."""
         message_ids = to_uuids(messages, "messages")
         check_number(limit, "limit")
-        async with self._database.user_transaction(self.id) as scope:
-            return await facts.facts_said_by(scope, message_ids, limit=limit)
+        async with self._database.user_transaction(self.id) as tx:
+            return await facts.facts_said_by(tx, message_ids, limit=limit)
 
     async def entity(self, name: str) -> Entity:
         """Return the facts about a person or thing, and its relations to others.
@@ -127,9 +127,9 @@ class AsyncUserFacts:
         The facts of which it is the subject come first, then those that name it as a whole word.
         """
         check_name(name, "entity")
-        async with self._database.user_transaction(self.id) as scope:
-            about = [*await facts.facts(scope, subject=name), *await facts.naming(scope, name)]
-            return Entity(name, tuple(about), tuple(await facts.edges(scope, name)))
+        async with self._database.user_transaction(self.id) as tx:
+            about = [*await facts.facts(tx, subject=name), *await facts.naming(tx, name)]
+            return Entity(name, tuple(about), tuple(await facts.edges(tx, name)))
 
     async def profile(self, budget: int, subject: str | None = None, *, as_of: When | None = None) -> Profile:
         """Return who somebody is, what holds, what is planned and how to answer them, in at most `budget` tokens.
@@ -143,8 +143,8 @@ class AsyncUserFacts:
         if subject is not None:
             check_name(subject, "subject")
         moment = to_utc(as_of, "as_of")
-        async with self._database.user_transaction(self.id) as scope:
-            return await build_profile(scope, self._runtime.counter, budget, subject=subject, as_of=moment)
+        async with self._database.user_transaction(self.id) as tx:
+            return await build_profile(tx, self._runtime.counter, budget, subject=subject, as_of=moment)
 
     async def add_fact(
         self,

@@ -90,14 +90,14 @@ async def build_context(
 async def _read_history(
     database: Database, request: Request, model: UUID, counter: TokenCounter
 ) -> tuple[ResolvedRequest, ConversationHistory]:
-    async with database.user_transaction(request.user_id, reads_to_resolve(request)) as scope:
-        resolved = await resolve(scope, request)
-        history = await load_history(scope, resolved, model)
-        return await _add_profile(scope, resolved, counter, {fact.id for fact in history.pinned}), history
+    async with database.user_transaction(request.user_id, reads_to_resolve(request)) as tx:
+        resolved = await resolve(tx, request)
+        history = await load_history(tx, resolved, model)
+        return await _add_profile(tx, resolved, counter, {fact.id for fact in history.pinned}), history
 
 
 async def _add_profile(
-    scope: Transaction, resolved: ResolvedRequest, counter: TokenCounter, pinned: Collection[UUID]
+    tx: Transaction, resolved: ResolvedRequest, counter: TokenCounter, pinned: Collection[UUID]
 ) -> ResolvedRequest:
     """Return the request with a profile as the text of the section that asks for one, without pinned facts.
 
@@ -116,7 +116,7 @@ async def _add_profile(
     tokens = min(room, most if isinstance(most, int) else int(most * room))
     around = counter.count_message({"role": "system", "content": f"<{PROFILE}>\n</{PROFILE}>"})
     profile = await build_profile(
-        scope,
+        tx,
         counter,
         int((tokens - around) * INDENTED),
         as_of=request.as_of,
@@ -143,16 +143,16 @@ class ContextBuilder:
     async def build(self, resolved: ResolvedRequest) -> Context:
         """Recall candidates, and compose what is selected of them; no connection is held meanwhile."""
         most = hits_for_budget(resolved.budget, self.history.tokens)
-        async with self.database.user_transaction(resolved.request.user_id) as scope:
-            candidates = await collect_candidates(scope, self.query, resolved, self.history, most)
+        async with self.database.user_transaction(resolved.request.user_id) as tx:
+            candidates = await collect_candidates(tx, self.query, resolved, self.history, most)
         if resolved.profile is not None:
             told = {line.fact_id for line in resolved.profile.lines}
             candidates = replace(candidates, facts=[fact for fact in candidates.facts if fact.id not in told])
         layout = await to_thread(self._lay_out, candidates, resolved)
         older: list[Summary] = []
         if covering := self._cover(layout):
-            async with self.database.user_transaction(resolved.request.user_id) as scope:
-                older = await summaries.some(scope, [outline.id for outline in covering])
+            async with self.database.user_transaction(resolved.request.user_id) as tx:
+                older = await summaries.some(tx, [outline.id for outline in covering])
         older = [one for one in older if one.text != EMPTY_SUMMARY]  # they cover, and say nothing
         return await to_thread(layout.compose, older)
 
@@ -269,8 +269,8 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
 async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receipt) -> Receipt:
     """Keep the receipt and tell of it; return it with its id. Unless something was erased, which it may quote."""
     epoch = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION  # who only reads locks nothing
-    async with database.user_transaction(resolved.request.user_id, [epoch], async_commit=True) as scope:
-        if scope.first != [resolved.epoch]:
+    async with database.user_transaction(resolved.request.user_id, [epoch], async_commit=True) as tx:
+        if tx.first != [resolved.epoch]:
             return receipt
         if resolved.request.keep:
             receipt = replace(receipt, id=ids.uuid7())
@@ -282,11 +282,11 @@ async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: 
                 "after": step.tokens_after,
                 "saved": step.saved,
             }
-            scope.record_event(EventType.SUMMARIZATION_COMPLETED, receipt.conversation_id, receipt=id, **body)
+            tx.record_event(EventType.SUMMARIZATION_COMPLETED, receipt.conversation_id, receipt=id, **body)
         body = {"budget": receipt.budget, "tokens": receipt.tokens, "sections": dict(receipt.sections)}
-        scope.record_event(EventType.CONTEXT_ASSEMBLED, receipt.conversation_id, receipt=id, **body)
+        tx.record_event(EventType.CONTEXT_ASSEMBLED, receipt.conversation_id, receipt=id, **body)
         if resolved.request.keep:
-            await receipts.add(scope, receipt)
+            await receipts.add(tx, receipt)
     return receipt
 
 

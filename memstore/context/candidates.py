@@ -87,7 +87,7 @@ class ConversationHistory:
     facts: Sequence[Fact] = ()
 
 
-async def _newest_question(scope: Transaction, resolved: ResolvedRequest, known: Sequence[Message]) -> Message | None:
+async def _newest_question(tx: Transaction, resolved: ResolvedRequest, known: Sequence[Message]) -> Message | None:
     """Return the newest message of a person since the conversation was cleared, of those that the viewer sees.
 
     `known` are its newest messages, in order.
@@ -98,15 +98,15 @@ async def _newest_question(scope: Transaction, resolved: ResolvedRequest, known:
     if visibility.is_active or not known or known[0].seq <= resolved.after_seq + 1:
         return None
     request = resolved.request
-    newest = await messages.newest(scope, request.conversation_id, limit=1, role=Role.USER, as_of=request.as_of)
+    newest = await messages.newest(tx, request.conversation_id, limit=1, role=Role.USER, as_of=request.as_of)
     return next((one for one in newest if one.seq > resolved.after_seq), None)
 
 
-async def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUID) -> ConversationHistory:
+async def load_history(tx: Transaction, resolved: ResolvedRequest, model: UUID) -> ConversationHistory:
     """Read the history, with the version of what can be recalled by a model."""
     request, visibility, conversation = resolved.request, resolved.visibility, resolved.request.conversation_id
     as_of, newest = request.as_of, LONGEST + STEP if resolved.strategies else _page_size(resolved.budget)
-    page, every, standing, version = await scope.all_together(
+    page, every, standing, version = await tx.all_together(
         [
             messages.read_newest(conversation, limit=newest, as_of=as_of),
             summaries.outlines(conversation, as_of=as_of),
@@ -117,24 +117,24 @@ async def load_history(scope: Transaction, resolved: ResolvedRequest, model: UUI
     if resolved.strategies:
         said = _newest_for_strategies(page, resolved)
     else:
-        said = await _newest_for_budget(scope, page, resolved)
-    question = await _newest_question(scope, resolved, said)
+        said = await _newest_for_budget(tx, page, resolved)
+    question = await _newest_question(tx, resolved, said)
     if question is not None and request.query not in (None, question.text):
         question = None
     turns, unpaired = split_turns(visibility.messages(said))
     since = [one for one in every if one.from_seq > resolved.after_seq]
     always = {id for id, is_pinned in standing if is_pinned}
-    seen = await visibility.fact_ids(scope, [id for id, _ in standing])
+    seen = await visibility.fact_ids(tx, [id for id, _ in standing])
     pinned = [id for id in seen if id in always] + [id for id in seen if id not in always][:MOST_PINNED]
-    known = {one.id: one for one in (await facts.facts(scope, ids=pinned, as_of=as_of) if pinned else ())}
-    whole_summaries, known_facts = await _read_for_strategies(scope, resolved)
+    known = {one.id: one for one in (await facts.facts(tx, ids=pinned, as_of=as_of) if pinned else ())}
+    whole_summaries, known_facts = await _read_for_strategies(tx, resolved)
     return ConversationHistory(
         question=question,
         begin=said[0].seq if said else resolved.after_seq + 1,
         turns=as_seen_by(request.viewer, turns),
         unpaired=unpaired,
         tokens=sum(one.tokens for one in said),
-        outlines=await visibility.summaries(scope, since),
+        outlines=await visibility.summaries(tx, since),
         earlier={one.id for one in every if one.from_seq <= resolved.after_seq},
         pinned=_standing([known[id] for id in pinned if id in known]),
         version=version,
@@ -169,18 +169,16 @@ def _standing(known: Sequence[Fact]) -> list[Hit]:
     ]
 
 
-async def _read_for_strategies(
-    scope: Transaction, resolved: ResolvedRequest
-) -> tuple[Sequence[Summary], Sequence[Fact]]:
+async def _read_for_strategies(tx: Transaction, resolved: ResolvedRequest) -> tuple[Sequence[Summary], Sequence[Fact]]:
     if not resolved.strategies:
         return (), ()
     request, visibility = resolved.request, resolved.visibility
-    every = await summaries.summaries(scope, request.conversation_id, as_of=request.as_of)
-    seen = await visibility.summaries(scope, [one for one in every if one.from_seq > resolved.after_seq])
+    every = await summaries.summaries(tx, request.conversation_id, as_of=request.as_of)
+    seen = await visibility.summaries(tx, [one for one in every if one.from_seq > resolved.after_seq])
     if not any(getattr(strategy, "by_facts", False) for strategy in resolved.strategies):
         return seen, ()
-    known = [one for one in await facts.facts(scope, as_of=request.as_of) if one.importance != UNIMPORTANT]
-    kept = set(await visibility.fact_ids(scope, [fact.id for fact in known]))
+    known = [one for one in await facts.facts(tx, as_of=request.as_of) if one.importance != UNIMPORTANT]
+    kept = set(await visibility.fact_ids(tx, [fact.id for fact in known]))
     return seen, [fact for fact in known if fact.id in kept]
 
 
@@ -189,7 +187,7 @@ def _page_size(tokens: int, size: float = A_MESSAGE) -> int:
     return max(LEAST_READ, min(MOST_READ, int(tokens / size)))
 
 
-async def _newest_for_budget(scope: Transaction, page: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
+async def _newest_for_budget(tx: Transaction, page: Sequence[Message], resolved: ResolvedRequest) -> list[Message]:
     """Return the newest messages in order, as many as could fill the budget with those that are seen.
 
     `page` are the newest of them; more are read where they are too few.
@@ -204,9 +202,7 @@ async def _newest_for_budget(scope: Transaction, page: Sequence[Message], resolv
         if enough or read[-1].seq <= resolved.after_seq + 1 or (visibility.is_active and len(read) >= MOST_LOOKED_AT):
             break
         limit = _page_size(resolved.budget - tokens, max(1, tokens) / len(read))
-        page = await messages.newest(
-            scope, request.conversation_id, limit=limit, before=read[-1].seq, as_of=request.as_of
-        )
+        page = await messages.newest(tx, request.conversation_id, limit=limit, before=read[-1].seq, as_of=request.as_of)
     return [one for one in reversed(read) if one.seq > resolved.after_seq]
 
 
@@ -226,11 +222,11 @@ def hits_for_budget(budget: int, recent: int) -> int:
 
 
 async def collect_candidates(
-    scope: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, most: int
+    tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, most: int
 ) -> Candidates:
     """Recall what the question asks for, at most so many hits, and return it with the history."""
     request, question, visibility = resolved.request, history.question, resolved.visibility
-    recalled = await _recall(scope, query, resolved, history, most)
+    recalled = await _recall(tx, query, resolved, history, most)
     others = [turn for turn in history.turns if question is None or turn.messages[0].id != question.id]
     # The model has yet to answer these: the results of the tools that it called for the question.
     ending = others[-1:]
@@ -268,19 +264,19 @@ def _unpaired(message: Message) -> Decision:
 
 
 async def _recall(
-    scope: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, count: int
+    tx: Transaction, query: Query, resolved: ResolvedRequest, history: ConversationHistory, count: int
 ) -> Candidates:
     """Return pinned facts, other facts and hits, the best first, and the decisions on everything else."""
     visibility, as_of = resolved.visibility, resolved.request.as_of
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
-    ranking = await rank_candidates(scope, query, Filters(as_of=as_of), depth, version=history.version)
+    ranking = await rank_candidates(tx, query, Filters(as_of=as_of), depth, version=history.version)
     said = (one for one in ranking.of(Tier.MESSAGES, Tier.SUMMARIES) if _may_be_hit(one.chunk, resolved, history))
     chosen = [
-        await _take_visible(scope, candidates, most, resolved)
+        await _take_visible(tx, candidates, most, resolved)
         for candidates, most in ((best_of_each(ranking.of(Tier.FACTS)), FACTS), (best_of_each(said), count))
     ]
     every = [one for candidates in chosen for one in candidates]
-    *rows, said_facts, said_before = await scope.all_together(
+    *rows, said_facts, said_before = await tx.all_together(
         [
             *chunks.read_texts([one.chunk for one in every], as_of, mark_outdated=asks_what_holds(query.text)),
             fact_history.said_facts([one.chunk.item_id for one in every if one.chunk.tier == Tier.MESSAGES], as_of),
@@ -292,11 +288,11 @@ async def _recall(
         [make_hit(one, texts[one.chunk.item_id]) for one in candidates if one.chunk.item_id in texts]
         for candidates in chosen
     )
-    hits, outdated = await _mark_outdated(scope, query, resolved, facts, hits, texts, said_facts)
+    hits, outdated = await _mark_outdated(tx, query, resolved, facts, hits, texts, said_facts)
     past = {hit.id for hit in outdated}
     said_before = [message for message in said_before if message.id not in past]
-    hits, leads, empty = await _complete(hits, said_before, scope, resolved)
-    gone, scores = await _superseded(scope, [one for one in every if one.chunk.item_id not in texts], resolved)
+    hits, leads, empty = await _complete(hits, said_before, tx, resolved)
+    gone, scores = await _superseded(tx, [one for one in every if one.chunk.item_id not in texts], resolved)
     facts = sorted((_with_score(fact, scores.get(fact.id, 0)) for fact in facts), key=lambda fact: -fact.score)
     # A fact that is a message in its own words says nothing beside the message. Where several things are asked for, it
     # stands in place of a message that does not fit.
@@ -316,7 +312,7 @@ async def _recall(
 
 
 async def _mark_outdated(
-    scope: Transaction,
+    tx: Transaction,
     query: Query,
     resolved: ResolvedRequest,
     facts: list[Hit],
@@ -327,9 +323,9 @@ async def _mark_outdated(
     """Return the hits, with a mark where they hold no longer, and those that are left out for it."""
     visibility, as_of, asks = resolved.visibility, resolved.request.as_of, asks_what_holds(query.text)
     over = {one.fact_id for one in said_facts if not one.holds}
-    replaced = last_of_each(said_facts, await fact_history.successors(scope, over, as_of) if over else ())
+    replaced = last_of_each(said_facts, await fact_history.successors(tx, over, as_of) if over else ())
     if visibility.is_active:
-        seen = set(await visibility.fact_ids(scope, [one.fact_id for ends in replaced.values() for one in ends]))
+        seen = set(await visibility.fact_ids(tx, [one.fact_id for ends in replaced.values() for one in ends]))
         replaced = {id: [one for one in ends if one.fact_id in seen] for id, ends in replaced.items()}
     outdated = [hit for hit in hits if texts[hit.id].is_outdated]  # summaries: what else they say the messages say too
     if resolved.budget < TIGHT:  # a question about a time asks for what held then
@@ -345,7 +341,7 @@ def _may_lean(chunk: Chunk) -> bool:
 
 
 async def _complete(
-    hits: Sequence[Hit], said_before: Sequence[Message], scope: Transaction, resolved: ResolvedRequest
+    hits: Sequence[Hit], said_before: Sequence[Message], tx: Transaction, resolved: ResolvedRequest
 ) -> tuple[list[Hit], dict[UUID, Hit], list[Hit]]:
     """Return the hits that say something, what these lean on by their ids, and the hits that say nothing."""
     names = {word for hit in hits for word in (hit.speaker or "").casefold().split()}
@@ -359,7 +355,7 @@ async def _complete(
         if (message := before.get((hit.conversation_id, hit.seq))) and (lead := find_lead(hit, message, names))
     }
     if resolved.visibility.is_active and leads:
-        visible = {hit.id for hit in await resolved.visibility.hits(scope, [*leads.values()])}
+        visible = {hit.id for hit in await resolved.visibility.hits(tx, [*leads.values()])}
         leads = {id: lead for id, lead in leads.items() if lead.id in visible}
     answering = {id for id, lead in leads.items() if is_question(lead.text)}
     empty = [hit for hit in short if says_nothing(hit.text, names) and not (hit.id in answering and answers(hit.text))]
@@ -367,15 +363,15 @@ async def _complete(
 
 
 async def _take_visible(
-    scope: Transaction, candidates: Iterator[Candidate], count: int, resolved: ResolvedRequest
+    tx: Transaction, candidates: Iterator[Candidate], count: int, resolved: ResolvedRequest
 ) -> list[Candidate]:
     """Return so many candidates that the viewer sees, the best first; a fact that held once is no hit, and passes."""
     if not resolved.visibility.is_active:
         return list(islice(candidates, count))
     taken: list[Candidate] = []
     while len(taken) < count and (page := list(islice(candidates, DEPTH))):
-        hits = await to_hits(scope, page, resolved.request.as_of)
-        visible = {hit.id for hit in await resolved.visibility.hits(scope, hits)}
+        hits = await to_hits(tx, page, resolved.request.as_of)
+        visible = {hit.id for hit in await resolved.visibility.hits(tx, hits)}
         taken += [one for one in page if one.chunk.item_id in visible]
     return taken[:count]
 
@@ -411,14 +407,14 @@ def _with_score(fact: Hit, score: float) -> Hit:
 
 
 async def _superseded(
-    scope: Transaction, gone: Sequence[Candidate], resolved: ResolvedRequest
+    tx: Transaction, gone: Sequence[Candidate], resolved: ResolvedRequest
 ) -> tuple[list[Decision], dict[UUID, float]]:
     """Return the decisions on facts that held once, and the best score of those whose place each fact has taken.
 
     A viewer learns no more than that something held once.
     """
     facts = [] if resolved.visibility.is_active else [one.chunk.item_id for one in gone if one.chunk.tier == Tier.FACTS]
-    past = await fact_history.past(scope, facts, resolved.request.as_of, PREVIEW) if facts else {}
+    past = await fact_history.past(tx, facts, resolved.request.as_of, PREVIEW) if facts else {}
     decisions = []
     scores: dict[UUID, float] = {}
     for one in gone:

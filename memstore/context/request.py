@@ -123,16 +123,16 @@ def reads_to_resolve(request: Request) -> list[Read[Any]]:
     return [erasure.VERSION, messages.read_conversation(request.conversation_id)]
 
 
-async def resolve(scope: Transaction, request: Request) -> ResolvedRequest:
+async def resolve(tx: Transaction, request: Request) -> ResolvedRequest:
     """Resolve what a request leaves open by the settings of its conversation; raise `InvalidInput` for nonsense.
 
     The transaction was opened with `reads_to_resolve`.
     """
-    epoch, conversation = scope.first
+    epoch, conversation = tx.first
     if request.as_of is None:
         kept = conversation.settings if conversation else {}
     else:
-        kept = await messages.settings_of(scope, request.conversation_id, as_of=request.as_of)
+        kept = await messages.settings_of(tx, request.conversation_id, as_of=request.as_of)
     settings = effective_settings(kept, request.defaults)
     left_open = {"budget": BUDGET, "reserve": RESERVE, "viewer": VIEWER, "visibility": VISIBILITY}
     request = replace(

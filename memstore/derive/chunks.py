@@ -47,16 +47,16 @@ class ChunkBatch:
     closes_at: None = None
 
 
-async def find_batch_end(scope: Transaction, work: PendingWork, limit: int) -> int:
+async def find_batch_end(tx: Transaction, work: PendingWork, limit: int) -> int:
     """Return the number of the last message of the next batch."""
     last = min(work.last_seq, work.done_seq + limit)
-    return await messages.last_within(scope, work.conversation_id, work.done_seq + 1, last, BATCH_TOKENS)
+    return await messages.last_within(tx, work.conversation_id, work.done_seq + 1, last, BATCH_TOKENS)
 
 
-async def load_next_messages(scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:
+async def load_next_messages(tx: Transaction, work: PendingWork, limit: int) -> MessageBatch:
     """Return the messages of the next batch after the watermark."""
-    to_seq = await find_batch_end(scope, work, limit)
-    new = await messages.messages(scope, work.conversation_id, from_seq=work.done_seq + 1, to_seq=to_seq)
+    to_seq = await find_batch_end(tx, work, limit)
+    new = await messages.messages(tx, work.conversation_id, from_seq=work.done_seq + 1, to_seq=to_seq)
     return MessageBatch(to_seq, new)
 
 
@@ -77,9 +77,9 @@ class ChunkDeriver:
         """The deriver itself: there is no other way to make chunks."""
         return self
 
-    async def load(self, scope: Transaction, work: PendingWork, limit: int) -> MessageBatch:
+    async def load(self, tx: Transaction, work: PendingWork, limit: int) -> MessageBatch:
         """Return the next messages."""
-        return await load_next_messages(scope, work, limit)
+        return await load_next_messages(tx, work, limit)
 
     def compute(self, batches: Sequence[MessageBatch]) -> list[ChunkBatch]:
         """Return chunks with vectors; texts of all conversations go to the encoder together."""
@@ -95,14 +95,14 @@ class ChunkDeriver:
             results[place].chunks.append(new_chunk(message.user_id, chunk, text, vector, message.tags))
         return results
 
-    async def save(self, scope: Transaction, result: ChunkBatch) -> dict[str, int]:
+    async def save(self, tx: Transaction, result: ChunkBatch) -> dict[str, int]:
         """Store the chunks."""
-        model = await embedding_models.lock_active(scope, self.dependencies.embedder)
-        return {"chunks": await chunks.add(scope, result.chunks, model)}
+        model = await embedding_models.lock_active(tx, self.dependencies.embedder)
+        return {"chunks": await chunks.add(tx, result.chunks, model)}
 
 
 async def add_fact_chunk(
-    scope: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: UUID | None
+    tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: UUID | None
 ) -> None:
     """Let recall find a fact."""
     chunk = Chunk(
@@ -117,15 +117,15 @@ async def add_fact_chunk(
         stop=len(fact.text),
         occurred_at=fact.occurred_at,
     )
-    await chunks.add(scope, [new_chunk(scope.user_id, chunk, fact.text, vector)], model)
+    await chunks.add(tx, [new_chunk(tx.user_id, chunk, fact.text, vector)], model)
 
 
 async def restore_fact_chunk(
-    scope: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: UUID | None
+    tx: Transaction, fact: FactColumns, conversation: UUID | None, vector: Vectors | None, model: UUID | None
 ) -> None:
     """Let recall find a fact that may have been quarantined until now, and so has no chunk."""
-    if not await chunks.has_chunks(scope, fact.id):
-        await add_fact_chunk(scope, fact, conversation, vector, model)
+    if not await chunks.has_chunks(tx, fact.id):
+        await add_fact_chunk(tx, fact, conversation, vector, model)
 
 
 class Chunker:
@@ -196,8 +196,8 @@ async def run_with_active_embedder(
 ) -> T_co:
     """Return the task's result; the task is repeated if another embedder becomes active meanwhile."""
     while True:
-        async with database.user_transaction(user, [chunks.MODELS]) as scope:
-            [models] = scope.first
+        async with database.user_transaction(user, [chunks.MODELS]) as tx:
+            [models] = tx.first
         try:
             return await task(await with_active_embedder(database, dependencies, models))
         except ModelChanged:

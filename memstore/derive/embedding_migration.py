@@ -59,16 +59,16 @@ async def _begin(database: Database, model: Model) -> dict[UUID, int]:
     """
     missing = {}
     async for user, _ in messages.everybody(database):
-        async with database.user_transaction(user) as scope:
-            if await embedding_models.begin(scope, model):
-                missing[user] = await _count_missing(scope, model.id)
+        async with database.user_transaction(user) as tx:
+            if await embedding_models.begin(tx, model):
+                missing[user] = await _count_missing(tx, model.id)
     return missing
 
 
-async def _count_missing(scope: Transaction, model: UUID) -> int:
-    counts = await embedding_models.count_vectors(scope)
+async def _count_missing(tx: Transaction, model: UUID) -> int:
+    counts = await embedding_models.count_vectors(tx)
     chunks = sum(count.chunks - count.vectors for count in counts if count.id == model)
-    return chunks + await documents.count_lacking(scope, model)
+    return chunks + await documents.count_lacking(tx, model)
 
 
 async def _move(
@@ -77,21 +77,21 @@ async def _move(
     while True:
         await _fill_chunks(database, dependencies, user, model.id, advance)
         await _fill_documents(database, dependencies, user, model.id, advance)
-        async with database.user_transaction(user) as scope:
-            reach = await postings.reach(scope)
+        async with database.user_transaction(user) as tx:
+            reach = await postings.reach(tx)
         # The index is made before it is used, and after it was filled: 60 times quicker.
         if reach.chunks > database.max_chunks and vector_indexes.is_possible(model.dimensions):
             await vector_indexes.build(database, user, model.id, model.dimensions, reach.chunks)
-        async with database.user_transaction(user) as scope:
-            await chunks.lock_user(scope)
-            bare = await embedding_models.chunks_without_vector(scope, model.id, limit=BATCH)
-            texts = await documents.lacking_texts(scope, model.id, limit=BATCH)
+        async with database.user_transaction(user) as tx:
+            await chunks.lock_user(tx)
+            bare = await embedding_models.chunks_without_vector(tx, model.id, limit=BATCH)
+            texts = await documents.lacking_texts(tx, model.id, limit=BATCH)
             if len(bare) + len(texts) >= BATCH:  # derivers are not to wait for that
                 continue
-            made = await chunks.add_vectors(scope, await to_thread(_embed_chunks, dependencies, bare), model.id)
+            made = await chunks.add_vectors(tx, await to_thread(_embed_chunks, dependencies, bare), model.id)
             vectors = await to_thread(_embed_documents, dependencies, texts)
-            advance(made + await documents.add_vectors(scope, vectors, model.id))
-            await embedding_models.switch(scope, model)
+            advance(made + await documents.add_vectors(tx, vectors, model.id))
+            await embedding_models.switch(tx, model)
         return
 
 
@@ -104,8 +104,8 @@ async def clean(database: Database) -> MigrationReport:
     async with embedding_models.advisory_lock(database):
         retired: list[tuple[UUID, list[Model]]] = []
         async for user, _ in messages.everybody(database):
-            async with database.user_transaction(user) as scope:
-                models = await chunks.read_models(scope)
+            async with database.user_transaction(user) as tx:
+                models = await chunks.read_models(tx)
             if building := [model.name for model in models if model.state == BUILDING]:
                 raise Conflict(
                     f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate "
@@ -120,14 +120,14 @@ async def clean(database: Database) -> MigrationReport:
 
 
 async def _clean_user(database: Database, user: UUID, retired: Sequence[Model]) -> int:
-    async with database.user_transaction(user) as scope:
-        indexed = [model for model in retired if await vector_indexes.is_made(scope, model.id)]
+    async with database.user_transaction(user) as tx:
+        indexed = [model for model in retired if await vector_indexes.is_made(tx, model.id)]
     for model in indexed:  # first: else it would be changed for each vector
         await vector_indexes.drop(database, user, model.id)
-    async with database.user_transaction(user) as scope:
-        removed = await embedding_models.remove_retired(scope)
+    async with database.user_transaction(user) as tx:
+        removed = await embedding_models.remove_retired(tx)
         for model in retired:
-            removed += await documents.remove_model(scope, model.id)
+            removed += await documents.remove_model(tx, model.id)
         return removed
 
 
@@ -135,8 +135,8 @@ async def status(database: Database) -> list[EmbeddingStatus]:
     """Return each embedder by its state: how many users it has, their chunks and vectors, and what is missing."""
     totals: defaultdict[tuple[str, int, str], Counter[str]] = defaultdict(Counter)
     async for user, _ in messages.everybody(database):
-        async with database.user_transaction(user) as scope:
-            for model in await embedding_models.count_vectors(scope):
+        async with database.user_transaction(user) as tx:
+            for model in await embedding_models.count_vectors(tx):
                 missing = 0 if model.state == RETIRED else model.chunks - model.vectors
                 total = totals[model.name, model.dimensions, model.state]
                 total.update(users=1, chunks=model.chunks, vectors=model.vectors, missing=missing)
@@ -157,10 +157,10 @@ async def embed_missing_chunks(
     """
 
     async def embed(dependencies: Dependencies) -> int:
-        async with database.user_transaction(user, [erasure.LOCKED_VERSION]) as scope:
-            if scope.first == [None]:  # erased meanwhile
+        async with database.user_transaction(user, [erasure.LOCKED_VERSION]) as tx:
+            if tx.first == [None]:  # erased meanwhile
                 return 0
-            model = await embedding_models.lock_active(scope, dependencies.embedder)
+            model = await embedding_models.lock_active(tx, dependencies.embedder)
         if model is None:
             return 0
         return await _fill_chunks(database, dependencies, user, model, progress, is_active=True)
@@ -185,13 +185,13 @@ async def _fill_chunks(
     made = after = 0
     add = embedding_models.add_late if is_active else chunks.add_vectors
     while True:
-        async with database.user_transaction(user, [erasure.VERSION]) as scope:
-            [epoch] = scope.first
-            batch = await embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after)
+        async with database.user_transaction(user, [erasure.VERSION]) as tx:
+            [epoch] = tx.first
+            batch = await embedding_models.chunks_without_vector(tx, model, limit=BATCH, after=after)
         vectors = await to_thread(_embed_chunks, dependencies, batch)
         try:
-            async with erasure.transaction_if_unchanged(database, user, epoch) as scope:
-                made += await add(scope, vectors, model)
+            async with erasure.transaction_if_unchanged(database, user, epoch) as tx:
+                made += await add(tx, vectors, model)
         except ModelChanged:
             raise
         except ConcurrentUpdate:  # something was erased meanwhile, maybe one of the chunks: look for the others again
@@ -221,14 +221,14 @@ async def _fill_documents(
     embedder.
     """
     while True:
-        async with database.user_transaction(user) as scope:
-            batch = await documents.lacking_texts(scope, model, limit=BATCH)
+        async with database.user_transaction(user) as tx:
+            batch = await documents.lacking_texts(tx, model, limit=BATCH)
         if not batch:
             return
         vectors = await to_thread(_embed_documents, dependencies, batch)
-        async with database.user_transaction(user) as scope:
-            await chunks.lock_user(scope)
-            made = await documents.add_vectors(scope, vectors, model)
+        async with database.user_transaction(user) as tx:
+            await chunks.lock_user(tx)
+            made = await documents.add_vectors(tx, vectors, model)
         progress(made)
 
 

@@ -76,81 +76,81 @@ async def erase(database: Database, target: ErasureTarget, *, dry_run: bool = Fa
 
 async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certificate:
     is_user = target.scope == ErasureScope.USER
-    async with database.user_transaction(target.user_id) as scope:
-        models = await vector_indexes.indexed_models(scope) if is_user else []
-        certificate = await _remove(scope, target, ids.uuid7())
+    async with database.user_transaction(target.user_id) as tx:
+        models = await vector_indexes.indexed_models(tx) if is_user else []
+        certificate = await _remove(tx, target, ids.uuid7())
         if dry_run:
             raise _RolledBack(replace(certificate, id=None, recorded_at=None))
         if not is_user and not certificate.is_empty:  # of a user the outbox is gone
             # Not even ids of what is gone: the certificate has them.
             body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
-            scope.record_event(EventType.ERASED, None, **body)
+            tx.record_event(EventType.ERASED, None, **body)
     for model in models:
         await vector_indexes.drop(database, target.user_id, model)
     return certificate
 
 
-async def _remove(scope: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
+async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
     is_user, is_fact = target.scope == ErasureScope.USER, target.scope == ErasureScope.FACT
     conversations = [target.conversation_id] if target.conversation_id else []
     if target.ids and not is_fact:
-        found = await erasure.messages_to_delete(scope, messages=target.ids)
+        found = await erasure.messages_to_delete(tx, messages=target.ids)
         conversations = list(dict.fromkeys(message.conversation_id for message in found))
-    locked = await erasure.lock_for_erasure(scope, None if is_user else conversations)
+    locked = await erasure.lock_for_erasure(tx, None if is_user else conversations)
     erased = target.ids or (target.conversation_id or target.user_id,)
     certificate = Certificate(target.scope, target.user_id, erased, target.conversation_id, id=id)
     doomed: list[MessageToDelete] = []
     if locked and not is_fact:
         doomed = await erasure.messages_to_delete(
-            scope, conversation=target.conversation_id, messages=target.ids or None, before=target.before
+            tx, conversation=target.conversation_id, messages=target.ids or None, before=target.before
         )
-    fact_ids = await _find_with_former(scope, target.ids) if is_fact else []
+    fact_ids = await _find_with_former(tx, target.ids) if is_fact else []
     items = [*fact_ids, *(message.id for message in doomed)]
     if target.ids:
-        await _check_known(scope, target, set(items))
-    digests = await _make_tombstones(scope, items, [message.id for message in doomed if message.unnamed])
+        await _check_known(tx, target, set(items))
+    digests = await _make_tombstones(tx, items, [message.id for message in doomed if message.unnamed])
     if is_user:
-        counts = Counter(await erasure.remove_user(scope))
-        left = await erasure.count_user_rows(scope)
+        counts = Counter(await erasure.remove_user(tx))
+        left = await erasure.count_user_rows(tx)
         scan = ScanResult(len(left), 1, {place: rows for place, rows in left.items() if rows})
         certificate = replace(certificate, counts=+counts, scan=scan)
     elif locked is not None:
-        removal = await _remove_rows(scope, doomed, fact_ids, locked)
+        removal = await _remove_rows(tx, doomed, fact_ids, locked)
         if target.scope == ErasureScope.CONVERSATION and target.conversation_id is not None:
-            removal.counts.update(await erasure.remove_conversation(scope, target.conversation_id))
+            removal.counts.update(await erasure.remove_conversation(tx, target.conversation_id))
         # Not for ids of summaries, which are made again under the same.
         searched = (*erased, *removal.messages)
-        rows = {table: n for table, n in (await erasure.count_references(scope, searched)).items() if n}
+        rows = {table: n for table, n in (await erasure.count_references(tx, searched)).items() if n}
         scan = ScanResult(erasure.TABLES, len(searched), rows)
         certificate = replace(certificate, counts=+removal.counts, again=dict(removal.again), scan=scan)
     if not digests and certificate.is_empty:  # nothing was there: nothing is kept of it either
         return replace(certificate, id=None)
-    await erasure.raise_version(scope)
-    kept = await tombstones.add(scope, id, digests)
+    await erasure.raise_version(tx)
+    kept = await tombstones.add(tx, id, digests)
     certificate = replace(certificate, tombstones=kept, hints=(VACUUM,))
-    return replace(certificate, recorded_at=await erasure.keep_certificate(scope, certificate))
+    return replace(certificate, recorded_at=await erasure.keep_certificate(tx, certificate))
 
 
-async def _find_with_former(scope: Transaction, ids: Sequence[UUID]) -> list[UUID]:
+async def _find_with_former(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
     """Return the stored ones of these facts, and their versions before edits."""
-    facts = await erasure.known_facts(scope, ids)
-    while former := await erasure.edited_into(scope, facts) if facts else []:
+    facts = await erasure.known_facts(tx, ids)
+    while former := await erasure.edited_into(tx, facts) if facts else []:
         facts += former
     return facts
 
 
-async def _check_known(scope: Transaction, target: ErasureTarget, known: set[UUID]) -> None:
+async def _check_known(tx: Transaction, target: ErasureTarget, known: set[UUID]) -> None:
     missing = set(target.ids) - known
-    missing -= await tombstones.erased_items(scope, missing)
+    missing -= await tombstones.erased_items(tx, missing)
     if missing:
         names = ", ".join(str(id) for id in sorted(missing)[:3])
         raise NotFound(f"This user has no {target.scope} {names}. Nothing was erased.")
 
 
-async def _make_tombstones(scope: Transaction, items: Sequence[UUID], unnamed: Sequence[UUID]) -> set[bytes]:
+async def _make_tombstones(tx: Transaction, items: Sequence[UUID], unnamed: Sequence[UUID]) -> set[bytes]:
     """Return the tombstones of removed rows: of their ids, and of the content of messages without an external id."""
-    key = await tombstones.key(scope)
-    contents = await erasure.unnamed_messages(scope, unnamed) if unnamed else []
+    key = await tombstones.key(tx)
+    contents = await erasure.unnamed_messages(tx, unnamed) if unnamed else []
     return await to_thread(
         lambda: (
             {tombstones.of_item(key, id) for id in items}
@@ -185,37 +185,37 @@ class Removal:
 
 
 async def _remove_rows(
-    scope: Transaction, doomed: Sequence[MessageToDelete], fact_ids: Sequence[UUID], locked: LockedUser
+    tx: Transaction, doomed: Sequence[MessageToDelete], fact_ids: Sequence[UUID], locked: LockedUser
 ) -> Removal:
     """Remove messages with what depends on them, and facts. The user and the conversations are locked."""
     ids = [message.id for message in doomed]
     removal = Removal(messages=ids)
     runs = _group_runs(doomed)
     for conversation, own in runs.items():
-        await _remove_summaries(scope, conversation, own, removal)
-    named = set(await _find_facts_read_with(scope, ids, runs))
-    resting = await erasure.dependent_facts(scope, ids, list(named))
+        await _remove_summaries(tx, conversation, own, removal)
+    named = set(await _find_facts_read_with(tx, ids, runs))
+    resting = await erasure.dependent_facts(tx, ids, list(named))
     removed = [fact for fact in resting if not fact.entered and (not _stays(fact) or fact.id in named)]
     gone = [*fact_ids, *(fact.id for fact in removed)]
     staying = [fact.id for fact in resting if fact.said_elsewhere and fact.id not in set(gone)]
     said_again = [fact.id for fact in removed if fact.said_elsewhere and not fact.retracted]
-    begins = await erasure.sources_of(scope, said_again, ids) if said_again else []
-    while edits := await erasure.edits_of(scope, gone, ids) if removed else []:
+    begins = await erasure.sources_of(tx, said_again, ids) if said_again else []
+    while edits := await erasure.edits_of(tx, gone, ids) if removed else []:
         gone += edits
     removal.items += gone
-    removal.counts.update(await erasure.remove_chunks(scope, [*ids, *removal.items]))
+    removal.counts.update(await erasure.remove_chunks(tx, [*ids, *removal.items]))
     if locked.posted:  # postings hold chunks by number: the next maintenance of the user makes them anew
-        removal.counts["term_postings"] += await postings.forget(scope)
-    removal.counts.update(await erasure.remove_facts(scope, gone, ids))
-    await facts.recompute_first_said(scope, staying)
-    for fact in await fact_history.restore_orphaned(scope, actor=ACTOR) if gone else []:
-        await reapply(scope, fact, actor=ACTOR)
-    await erasure.forget_replaced(scope, gone)
+        removal.counts["term_postings"] += await postings.forget(tx)
+    removal.counts.update(await erasure.remove_facts(tx, gone, ids))
+    await facts.recompute_first_said(tx, staying)
+    for fact in await fact_history.restore_orphaned(tx, actor=ACTOR) if gone else []:
+        await reapply(tx, fact, actor=ACTOR)
+    await erasure.forget_replaced(tx, gone)
     for begin in begins:
-        await _derive_again(scope, begin.conversation_id, "facts", begin.seq - 1, removal)
-    await _remove_quotes(scope, doomed, removal)
-    removal.counts["messages"] += await erasure.remove_messages(scope, ids)
-    await erasure.note_pending_since(scope, {*runs, *(begin.conversation_id for begin in begins)})
+        await _derive_again(tx, begin.conversation_id, "facts", begin.seq - 1, removal)
+    await _remove_quotes(tx, doomed, removal)
+    removal.counts["messages"] += await erasure.remove_messages(tx, ids)
+    await erasure.note_pending_since(tx, {*runs, *(begin.conversation_id for begin in begins)})
     return removal
 
 
@@ -234,41 +234,41 @@ def _group_runs(doomed: Iterable[MessageToDelete]) -> defaultdict[UUID, list[Run
     return runs
 
 
-async def _remove_summaries(scope: Transaction, conversation: UUID, runs: Sequence[Run], removal: Removal) -> None:
+async def _remove_summaries(tx: Transaction, conversation: UUID, runs: Sequence[Run], removal: Removal) -> None:
     """Remove the summaries over these messages; other messages under them are to be summarized once more."""
-    removed = await erasure.remove_summaries(scope, conversation, runs)
+    removed = await erasure.remove_summaries(tx, conversation, runs)
     removal.items += [summary.id for summary in removed]
     removal.counts["summaries"] += len(removed)
     firsts = [summary.from_seq for summary in removed if summary.level == 1]
     if firsts:
-        await _derive_again(scope, conversation, "summaries", min(firsts) - 1, removal)
+        await _derive_again(tx, conversation, "summaries", min(firsts) - 1, removal)
 
 
-async def _derive_again(scope: Transaction, conversation: UUID, deriver: str, to_seq: int, removal: Removal) -> None:
-    if await erasure.rewind_watermark(scope, conversation, deriver, to_seq):
+async def _derive_again(tx: Transaction, conversation: UUID, deriver: str, to_seq: int, removal: Removal) -> None:
+    if await erasure.rewind_watermark(tx, conversation, deriver, to_seq):
         removal.again[deriver] += 1
 
 
-async def _remove_quotes(scope: Transaction, doomed: Sequence[MessageToDelete], removal: Removal) -> None:
-    receipts = await erasure.remove_receipts(scope, [*removal.messages, *removal.items])
+async def _remove_quotes(tx: Transaction, doomed: Sequence[MessageToDelete], removal: Removal) -> None:
+    receipts = await erasure.remove_receipts(tx, [*removal.messages, *removal.items])
     first_messages = {message.conversation_id: message for message in reversed(doomed)}
     for conversation, first in first_messages.items():
-        receipts += await erasure.remove_receipts(scope, (), conversation, first.recorded_at)
-        removal.counts["invalid_responses"] += await erasure.remove_invalid_responses(scope, conversation, first.seq)
+        receipts += await erasure.remove_receipts(tx, (), conversation, first.recorded_at)
+        removal.counts["invalid_responses"] += await erasure.remove_invalid_responses(tx, conversation, first.seq)
     removal.counts["receipts"] += len(receipts)
-    removal.counts["events"] += await erasure.remove_events(scope, [*removal.items, *receipts])
+    removal.counts["events"] += await erasure.remove_events(tx, [*removal.items, *receipts])
 
 
 async def _find_facts_read_with(
-    scope: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[Run]]
+    tx: Transaction, messages: Sequence[UUID], runs: Mapping[UUID, Sequence[Run]]
 ) -> list[UUID]:
     """Return facts of the next messages that have words of these: the extractor read these before them."""
     following = [
         fact
         for conversation, own in runs.items()
-        for fact in await erasure.facts_after(scope, conversation, [last for _, last in own], LOOKBACK)
+        for fact in await erasure.facts_after(tx, conversation, [last for _, last in own], LOOKBACK)
     ]
-    erased = set(content_words(" ".join(await erasure.texts(scope, messages)))) if following else set()
+    erased = set(content_words(" ".join(await erasure.texts(tx, messages)))) if following else set()
     return [
         fact.id for fact in following if (set(content_words(fact.text)) - set(content_words(fact.said or ""))) & erased
     ]
@@ -283,8 +283,8 @@ async def verify_certificate(database: Database, certificate: Certificate) -> Sc
     That of a retention names a conversation that goes on: nothing is searched for.
     """
     ids = () if certificate.scope == ErasureScope.RETENTION else certificate.erased
-    async with database.user_transaction(certificate.user_id) as scope:
+    async with database.user_transaction(certificate.user_id) as tx:
         is_user = certificate.scope == ErasureScope.USER
-        found = Counter(await (erasure.count_user_rows(scope) if is_user else erasure.count_references(scope, ids)))
+        found = Counter(await (erasure.count_user_rows(tx) if is_user else erasure.count_references(tx, ids)))
     tables, elsewhere = await erasure.scan_tables(database, certificate.user_id, [str(id) for id in ids[:MAX_IDS]])
     return ScanResult(tables, len(ids), dict(+(found | Counter(elsewhere))))

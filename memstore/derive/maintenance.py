@@ -35,9 +35,9 @@ async def apply_retention(database: Database, user: UUID, settings: Settings) ->
     """
     now = datetime.now(UTC)
     events, receipts = timedelta(days=settings.event_retention_days), timedelta(days=settings.receipt_retention_days)
-    async with database.user_transaction(user) as scope:
-        await erasure.trim(scope, events=now - events, receipts=now - receipts)
-        expired = await erasure.expired_conversations(scope, settings.message_retention_days)
+    async with database.user_transaction(user) as tx:
+        await erasure.trim(tx, events=now - events, receipts=now - receipts)
+        expired = await erasure.expired_conversations(tx, settings.message_retention_days)
     erased = 0
     for conversation in expired:
         target = ErasureTarget(ErasureScope.RETENTION, user, conversation.conversation_id, before=conversation.before)
@@ -47,8 +47,8 @@ async def apply_retention(database: Database, user: UUID, settings: Settings) ->
 
 async def list_unindexed_users(database: Database) -> list[str]:
     """Return the names of users with more chunks than are held in a process, and not all of their indexes."""
-    async with database.admin_transaction() as scope:
-        users = await postings.large(scope, database.max_chunks)
+    async with database.admin_transaction() as tx:
+        users = await postings.large(tx, database.max_chunks)
     return [
         user.name
         for user in users
@@ -58,8 +58,8 @@ async def list_unindexed_users(database: Database) -> list[str]:
 
 async def build_indexes(database: Database) -> list[str]:
     """Build the missing indexes of all users with very many chunks; return users for whom this login may not."""
-    async with database.admin_transaction() as scope:
-        users = await postings.large(scope, database.max_chunks)
+    async with database.admin_transaction() as tx:
+        users = await postings.large(tx, database.max_chunks)
     return [user.name for user in users if not await maintain_indexes(database, user.id)]
 
 
@@ -68,15 +68,15 @@ async def maintain_indexes(database: Database, user: UUID) -> bool:
 
     If another process does so at the same moment, it is left to that one.
     """
-    async with database.user_transaction(user) as scope:
-        reach = await postings.reach(scope)
+    async with database.user_transaction(user) as tx:
+        reach = await postings.reach(tx)
     try:
         if reach.chunks > database.max_chunks:
             await _add_postings(database, user, reach)
         elif reach.posted and reach.chunks <= database.max_chunks // 2:  # a user near the limit does not alternate
-            async with database.user_transaction(user) as scope:
-                await postings.forget(scope)
-                models = await chunks.read_models(scope)
+            async with database.user_transaction(user) as tx:
+                await postings.forget(tx)
+                models = await chunks.read_models(tx)
             for model in models:
                 await vector_indexes.drop(database, user, model.id)
     except ConcurrentUpdate:
@@ -89,19 +89,19 @@ async def maintain_indexes(database: Database, user: UUID) -> bool:
 async def _add_postings(database: Database, user: UUID, reach: PostingReach) -> None:
     after = reach.posted
     while reach.last_chunk - after >= postings.MIN_POSTED_AT_ONCE:
-        async with database.user_transaction(user) as scope:
-            run = await postings.next_run(scope, after)
+        async with database.user_transaction(user) as tx:
+            run = await postings.next_run(tx, after)
         if not run.chunks:  # the last ones are gone
             return
-        async with database.user_transaction(user, async_commit=True) as scope:
-            await postings.post(scope, run)
+        async with database.user_transaction(user, async_commit=True) as tx:
+            await postings.post(tx, run)
         after = run.chunks[-1].number
 
 
 async def _find_unindexed(database: Database, user: UUID) -> Model | None:
     """Return the user's active embedder if its vectors could have an index, and have none."""
-    async with database.user_transaction(user) as scope:
-        model = chunks.active_model(await chunks.read_models(scope))
+    async with database.user_transaction(user) as tx:
+        model = chunks.active_model(await chunks.read_models(tx))
         if model is None or not vector_indexes.is_possible(model.dimensions):
             return None
-        return None if await vector_indexes.is_ready(scope, model.id) else model
+        return None if await vector_indexes.is_ready(tx, model.id) else model

@@ -63,13 +63,13 @@ class Deriver(Protocol):
     def producer(self) -> Producer:
         """The producer of the rows."""
 
-    async def load(self, scope: Transaction, work: PendingWork, limit: int) -> Any:
+    async def load(self, tx: Transaction, work: PendingWork, limit: int) -> Any:
         """Return the batch of the next `limit` messages."""
 
     def compute(self, batches: Sequence[Any]) -> Sequence[Any]:
         """Return the result for each batch, without the database. Raises `ModelUnavailable` if a model is away."""
 
-    async def save(self, scope: Transaction, result: Any) -> dict[str, int]:
+    async def save(self, tx: Transaction, result: Any) -> dict[str, int]:
         """Store a result; return how many rows of each kind were new.
 
         With `invalid_responses`, unusable ones of a model, a part was made by another recipe.
@@ -140,10 +140,10 @@ async def derive(
     if redo == VECTORS and dependencies.embedder is None:
         raise InvalidInput("There is no embedder to make vectors: set embedder (settings, or MEMSTORE_EMBEDDER).")
     await watermarks.reopen_ended_sessions(database, only=only.user)
-    async with database.admin_transaction() as scope:
-        run = RunState(progress, Counter(await watermarks.backlog(scope, only=only.user)))
+    async with database.admin_transaction() as tx:
+        run = RunState(progress, Counter(await watermarks.backlog(tx, only=only.user)))
         meter = CallMeter(lambda call: on_call(run.complete(call)))
-        meter.left = await llm_usage.tokens_left(scope, dependencies.settings.llm_daily_tokens)
+        meter.left = await llm_usage.tokens_left(tx, dependencies.settings.llm_daily_tokens)
     dependencies = replace(dependencies, meter=meter)
     derivers = make_derivers(dependencies)
     calls = [partial(_run_deriver, database, deriver, only, redo, run) for deriver in derivers]
@@ -182,9 +182,9 @@ async def _derive_pending(database: Database, deriver: Deriver, only: DeriveScop
     after: PendingWork | None = None
     limit = 1 if deriver.producer.uses_llm else deriver.producer.batch_size
     while not run.stop_requested.is_set():
-        async with database.admin_transaction() as scope:
+        async with database.admin_transaction() as tx:
             page = await watermarks.pending_work(
-                scope, deriver.name, only=only.user, conversation=only.conversation, after=after
+                tx, deriver.name, only=only.user, conversation=only.conversation, after=after
             )
         if not page:
             return
@@ -195,8 +195,8 @@ async def _derive_pending(database: Database, deriver: Deriver, only: DeriveScop
                 works = list(own)
                 try:
                     while works and not run.stop_requested.is_set():
-                        async with database.user_transaction(user) as scope:
-                            work, *works = await watermarks.in_order(scope, works)
+                        async with database.user_transaction(user) as tx:
+                            work, *works = await watermarks.in_order(tx, works)
                         works[:0] = await _advance(database, deriver, [work], run)
                         is_away = False
                 except ModelUnavailable as error:
@@ -253,20 +253,20 @@ async def run_step(
         work = step.work
         try:
             made_by = result.recipe or recipe
-            async with erasure.transaction_if_unchanged(database, work.user_id, step.state[0]) as scope:
-                counts = await step.deriver.save(scope, result)
+            async with erasure.transaction_if_unchanged(database, work.user_id, step.state[0]) as tx:
+                counts = await step.deriver.save(tx, result)
                 if any(counts.get(kind) for kind in ("summaries", "facts", "refused", QUARANTINED)):
                     event = _result_event(work, made_by, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
-                    scope.events.append(event)
+                    tx.events.append(event)
                 # Last, since writers of messages wait for it.
                 whole = None if counts.get("invalid_responses") else made_by
-                last_seq = await watermarks.advance(scope, work, result.to_seq, whole, result.closes_at)
+                last_seq = await watermarks.advance(tx, work, result.to_seq, whole, result.closes_at)
         except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             await _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate):
                 raise
-            async with database.user_transaction(work.user_id, USER_STATE) as scope:
-                rest = await watermarks.watermark(scope, work) if scope.first != step.state else None
+            async with database.user_transaction(work.user_id, USER_STATE) as tx:
+                rest = await watermarks.watermark(tx, work) if tx.first != step.state else None
             if rest and rest.done_seq < rest.last_seq:
                 again.append(rest)
             continue
@@ -276,9 +276,9 @@ async def run_step(
 
 
 async def _load(database: Database, deriver: Deriver, work: PendingWork) -> Step:
-    async with database.user_transaction(work.user_id, USER_STATE) as scope:
-        state = scope.first
-        batch = await deriver.load(scope, work, deriver.producer.batch_size)
+    async with database.user_transaction(work.user_id, USER_STATE) as tx:
+        state = tx.first
+        batch = await deriver.load(tx, work, deriver.producer.batch_size)
     return Step(work, await _with_active_embedder(database, deriver, state), batch, state)
 
 
@@ -316,22 +316,22 @@ async def read_recipe(deriver: Deriver) -> str:
 async def _record_llm_usage(database: Database, work: PendingWork, results: Sequence[Any]) -> None:
     """Store the cost of dropped answers, which counts for the day's tokens all the same."""
     if sessions := [result.llm_session for result in results if result.llm_session]:
-        async with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as scope:
-            if scope.first != [None]:  # an erased user counts for nobody
+        async with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as tx:
+            if tx.first != [None]:  # an erased user counts for nobody
                 for session in sessions:
-                    await llm_usage.keep(scope, session.usage, ())
+                    await llm_usage.keep(tx, session.usage, ())
 
 
 async def record_failure(database: Database, work: PendingWork, recipe: str, error: Exception, run: RunState) -> None:
     """Record that a deriver failed in a conversation, which stays as it is."""
     # The type says enough for the table, which the operator may read; the message could quote what was said.
-    async with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as scope:
-        if await messages.conversation(scope, work.conversation_id) is None:  # erased meanwhile
+    async with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as tx:
+        if await messages.conversation(tx, work.conversation_id) is None:  # erased meanwhile
             return
-        await watermarks.fail(scope, work, type(error).__name__)
+        await watermarks.fail(tx, work, type(error).__name__)
         if work.deriver == SummaryDeriver.name:
             body = {"strategy": recipe, "from_seq": work.done_seq + 1, "error": type(error).__name__}
-            scope.record_event(EventType.SUMMARIZATION_FAILED, work.conversation_id, **body)
+            tx.record_event(EventType.SUMMARIZATION_FAILED, work.conversation_id, **body)
     logger.warning("%s failed in conversation %s", work.deriver, work.conversation_id, exc_info=error)
     run.failed.append(f"{work.deriver} of conversation {work.conversation_id}: {type(error).__name__}: {error}")
 
@@ -347,8 +347,8 @@ async def _iterate_users(database: Database, only: DeriveScope) -> AsyncIterator
 async def _rebuild_outdated(database: Database, deriver: Any, only: DeriveScope, run: RunState) -> None:
     recipe = await read_recipe(deriver)
     async for user in _iterate_users(database, only):
-        async with database.user_transaction(user) as scope:
-            works = await watermarks.in_order(scope, await deriver.stale_work(scope, recipe))
+        async with database.user_transaction(user) as tx:
+            works = await watermarks.in_order(tx, await deriver.stale_work(tx, recipe))
         run.totals[deriver.name] += sum(work.done_seq for work in works)
         for work in works:
             if run.stop_requested.is_set():
@@ -366,22 +366,22 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
     results: list[Any] = []
     try:
         done_seq = 0
-        async with database.user_transaction(work.user_id, USER_STATE) as scope:
-            state = scope.first
+        async with database.user_transaction(work.user_id, USER_STATE) as tx:
+            state = tx.first
         own: Any = await _with_active_embedder(database, deriver, state)
         while done_seq < work.done_seq:
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
-            async with database.user_transaction(work.user_id) as scope:
-                batch = await own.reload(scope, rest, own.producer.batch_size, results)
+            async with database.user_transaction(work.user_id) as tx:
+                batch = await own.reload(tx, rest, own.producer.batch_size, results)
             results += await _compute_batches(database, rest, own, [batch])
             done_seq = results[-1].to_seq
             run.advance(rest, done_seq, {})
-        async with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as scope:
+        async with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as tx:
             recipe = results[0].recipe or recipe
-            counts = await own.replace(scope, work.conversation_id, results, recipe)
-            scope.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
+            counts = await own.replace(tx, work.conversation_id, results, recipe)
+            tx.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
             made_by = None if counts.get("invalid_responses") else recipe
-            await watermarks.mark_rederived(scope, work, made_by, results[-1].closes_at)
+            await watermarks.mark_rederived(tx, work, made_by, results[-1].closes_at)
     except Exception as error:  # whatever it is goes on, after what the answers cost was stored
         await _record_llm_usage(database, work, results)
         if isinstance(error, ModelChanged):
@@ -397,8 +397,8 @@ async def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe
 async def _embed_missing(database: Database, dependencies: Dependencies, only: DeriveScope, run: RunState) -> None:
     """Embed every chunk that lacks a vector of the active embedder, user by user."""
     async for user in _iterate_users(database, only):
-        async with database.user_transaction(user) as scope:
-            counts = await messages.counts(scope)
+        async with database.user_transaction(user) as tx:
+            counts = await messages.counts(tx)
         total = run.made[VECTORS] + counts["chunks"] - counts["vectors"]
 
         def progress(chunks: int, total: int = total) -> None:

@@ -190,8 +190,8 @@ class Worker:
         job, place = context.job, ConversationKey(UUID(user), UUID(conversation))
         try:
             if self._settings.llm_daily_tokens is not None:
-                async with self._database.admin_transaction() as scope:  # others may have used some of today's tokens
-                    left = await llm_usage.tokens_left(scope, self._settings.llm_daily_tokens)
+                async with self._database.admin_transaction() as tx:  # others may have used some of today's tokens
+                    left = await llm_usage.tokens_left(tx, self._settings.llm_daily_tokens)
                     self.meter.left = left
             with operation_span("derive") as span:
                 is_behind, next_facts = await self._make_steps(place, run, queue.is_of_backfill(job.priority))
@@ -226,8 +226,8 @@ class Worker:
         A job `of_backfill` does only what a running backfill has: one of chunks alone does not wait for everything else
         that its conversations lack. Returns whether more is to be done at once, and whose facts come next.
         """
-        async with self._database.admin_transaction() as scope:
-            behind = await watermarks.lagging_work(scope, *place)
+        async with self._database.admin_transaction() as tx:
+            behind = await watermarks.lagging_work(tx, *place)
         ready = [work for work in behind if work.in_line and work.state != backfills.PAUSED]
         ready = [work for work in ready if work.state == backfills.RUNNING or not of_backfill]
         # At once: one computes while another writes. They know nothing of each other's rows.
@@ -238,8 +238,8 @@ class Worker:
         next_facts = None
         for work in ready:
             if work.deriver == FactDeriver.name:
-                async with self._database.admin_transaction() as scope:
-                    next_facts = await watermarks.next_in_line(scope, work)
+                async with self._database.admin_transaction() as tx:
+                    next_facts = await watermarks.next_in_line(tx, work)
         return any(outcomes), None if next_facts == place else next_facts
 
     async def _make_step(self, work: LaggingWork, run: RunState) -> bool:
@@ -313,8 +313,8 @@ async def enqueue_pending(database: Database, *, only: UUID | None = None) -> No
         if not is_mine:
             return
         await watermarks.reopen_ended_sessions(database, only=None)
-        async with database.admin_transaction() as scope:
-            states = await backfills.states(scope)
+        async with database.admin_transaction() as tx:
+            states = await backfills.states(tx)
         counts = await queue.counts(database)
         if only is None:
             room = QUEUE_WINDOW - (counts.waiting - counts.backfilling)
@@ -324,8 +324,8 @@ async def enqueue_pending(database: Database, *, only: UUID | None = None) -> No
             added, is_done = await _enqueue(database, backfill, (), room, queue.PRIORITY_BACKFILL)
             room -= added
             if is_done:
-                async with database.admin_transaction() as scope:
-                    await backfills.halt(scope, backfill, backfills.DONE)
+                async with database.admin_transaction() as tx:
+                    await backfills.halt(tx, backfill, backfills.DONE)
 
 
 async def _enqueue(
@@ -334,8 +334,8 @@ async def _enqueue(
     """Enqueue conversations while there is room; return how many, and whether only failed ones are left."""
     added, is_done, after = 0, True, watermarks.BEGINNING
     while added < room:
-        async with database.admin_transaction() as scope:
-            page = await watermarks.unfinished(scope, backfill, unlike=unlike, after=after)
+        async with database.admin_transaction() as tx:
+            page = await watermarks.unfinished(tx, backfill, unlike=unlike, after=after)
         if not page:
             return added, is_done
         after = page[-1]
@@ -382,11 +382,11 @@ class CappedChatModel:
             self._run(self._settle(tokens, usage))
 
     async def _reserve(self, tokens: int) -> None:
-        async with self._database.admin_transaction() as scope:
-            if await backfills.reserve(scope, self._backfill, tokens):
+        async with self._database.admin_transaction() as tx:
+            if await backfills.reserve(tx, self._backfill, tokens):
                 return
-            await backfills.halt(scope, self._backfill, backfills.PAUSED, backfills.TOKENS)
-            (row,) = await backfills.backfills(scope, self._backfill)
+            await backfills.halt(tx, self._backfill, backfills.PAUSED, backfills.TOKENS)
+            (row,) = await backfills.backfills(tx, self._backfill)
         raise ModelUnavailable(
             f"The backfill {self._backfill} is {row.state}: of its {row.max_tokens} tokens "
             f"{row.spent_tokens + row.taken_tokens} are spent, too few are left for a call of up to {tokens}. "
@@ -394,8 +394,8 @@ class CappedChatModel:
         )
 
     async def _settle(self, taken: int, usage: Usage) -> None:
-        async with self._database.admin_transaction() as scope:
-            await backfills.settle(scope, self._backfill, taken, usage)
+        async with self._database.admin_transaction() as tx:
+            await backfills.settle(tx, self._backfill, taken, usage)
 
     def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

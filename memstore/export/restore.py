@@ -159,18 +159,18 @@ class _Restore:
         Only now: facts derived earlier would be reconciled without those of the file.
         """
         if self.user is not None:
-            async with self.database.user_transaction(self.user_id) as scope:
-                await archive.make_pending(scope)
+            async with self.database.user_transaction(self.user_id) as tx:
+                await archive.make_pending(tx)
 
     async def _user(self, where: str, line: UserLine) -> None:
         self.user_line = line
         settings, problem = self.builder.settings(line.settings)
         if problem is not None:
             self.report.add_problem(ImportProblem(where, problem))
-        async with self.database.user_transaction(line.user_id) as scope:
-            if await archive.owner(scope) is None and await erasure.last_erasure(scope) is None:
+        async with self.database.user_transaction(line.user_id) as tx:
+            if await archive.owner(tx) is None and await erasure.last_erasure(tx) is None:
                 self.report.restored["users"] += 1
-                await archive.add_user(scope, line.user, settings, line.created_at)
+                await archive.add_user(tx, line.user, settings, line.created_at)
 
     async def _conversation(self, where: str, line: Any) -> None:
         self.declared = line.id
@@ -178,16 +178,16 @@ class _Restore:
         row, changes, problem = self.builder.conversation(line)
         if problem is not None:
             self.report.add_problem(ImportProblem(where, problem))
-        async with self.database.user_transaction(line.user_id) as scope:
-            known = [conversation async for conversation in archive.read_conversations(scope, line.id)]
-            if not known and await erasure.last_erasure(scope, line.id) is not None:
+        async with self.database.user_transaction(line.user_id) as tx:
+            known = [conversation async for conversation in archive.read_conversations(tx, line.id)]
+            if not known and await erasure.last_erasure(tx, line.id) is not None:
                 self.declared = None  # where a message comes that was not erased, it is made by its name alone
                 return
             if not known:
                 self.new = line.id
                 self.report.restored["conversations"] += 1
-                await messages.make_user(scope, line.user)
-                await archive.add_conversation(scope, row, marks, changes)
+                await messages.make_user(tx, line.user)
+                await archive.add_conversation(tx, row, marks, changes)
                 return
         if line.watermarks is not None and known[0].watermarks != marks:
             self.diverged.add(line.id)
@@ -203,21 +203,21 @@ class _Restore:
             find_new = self._new_messages if isinstance(first, MessageLine) else self._new_summaries
             if first.conversation_id != self.declared:  # its line could not be read: it is derived here
                 self.diverged.add(first.conversation_id)
-        async with self.database.user_transaction(self.user_id) as scope:
-            fresh = await find_new(scope, entries)
+        async with self.database.user_transaction(self.user_id) as tx:
+            fresh = await find_new(tx, entries)
         count = await self._store(fresh, first, find_new) if fresh else 0
         if isinstance(first, MessageLine):
             self.report.new += count
         else:
             self.report.restored["facts" if isinstance(first, FactLine) else "summaries"] += count
 
-    async def _new_messages(self, scope: Transaction, rows: Sequence[Entry[Message]]) -> list[Entry[Message]]:
+    async def _new_messages(self, tx: Transaction, rows: Sequence[Entry[Message]]) -> list[Entry[Message]]:
         """Return the messages that are not there; report those in conflict, and count those known or erased."""
         conversation = rows[0].item.conversation_id
-        mark = await archive.last_with_chunks(scope, conversation)
-        known = await messages.known(scope, [one.item.id for one in rows])
-        erased = await tombstones.erased_messages(scope, [one.item for one in rows if one.item.id not in known])
-        taken = await archive.taken_numbers(scope, conversation, [one.item.seq for one in rows])
+        mark = await archive.last_with_chunks(tx, conversation)
+        known = await messages.known(tx, [one.item.id for one in rows])
+        erased = await tombstones.erased_messages(tx, [one.item for one in rows if one.item.id not in known])
+        taken = await archive.taken_numbers(tx, conversation, [one.item.seq for one in rows])
         new = []
         for one in rows:
             message = one.item
@@ -237,25 +237,25 @@ class _Restore:
                 self.report.known += 1
         return new
 
-    async def _new_summaries(self, scope: Transaction, rows: Sequence[Entry[Summary]]) -> list[Entry[Summary]]:
+    async def _new_summaries(self, tx: Transaction, rows: Sequence[Entry[Summary]]) -> list[Entry[Summary]]:
         """Return the summaries that are not there.
 
         Where something of the user's was erased, new ones whose messages are not all there are left out; the messages
         that are left are summarized here. Summaries stand before messages: nobody knows yet which will come.
         """
-        known = {one.id for one in await summaries.some(scope, [one.item.id for one in rows])}
+        known = {one.id for one in await summaries.some(tx, [one.item.id for one in rows])}
         conversation = rows[0].item.conversation_id
-        anything_erased = conversation != self.new and await tombstones.exist(scope)
+        anything_erased = conversation != self.new and await tombstones.exist(tx)
         new = []
         for one in rows:
             summary = one.item
             first, last = summary.from_seq, summary.to_seq
             if summary.id in known:
                 continue
-            if anything_erased and not await messages.whole(scope, summary.conversation_id, first, last):
+            if anything_erased and not await messages.whole(tx, summary.conversation_id, first, last):
                 self.report.ignored[ERASED] += 1
                 if summary.level == 1:
-                    await erasure.rewind_watermark(scope, summary.conversation_id, "summaries", first - 1)
+                    await erasure.rewind_watermark(tx, summary.conversation_id, "summaries", first - 1)
             elif conversation in self.diverged:
                 self.report.ignored["summaries of conversations that are derived here"] += 1
             else:
@@ -263,13 +263,13 @@ class _Restore:
                 new.append(one)
         return new
 
-    async def _new_facts(self, scope: Transaction, rows: Sequence[Entry[FactWithHistory]]) -> list[Entry[Any]]:
+    async def _new_facts(self, tx: Transaction, rows: Sequence[Entry[FactWithHistory]]) -> list[Entry[Any]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
-        known = await archive.known_facts(scope, [one.item.fact.id for one in rows])
+        known = await archive.known_facts(tx, [one.item.fact.id for one in rows])
         sources = {span.message_id for one in rows for span, _ in one.item.sources}
-        places = await archive.places(scope, sorted(sources))
-        erased = await tombstones.erased_items(scope, [*(one.item.fact.id for one in rows), *sources])
-        since = await erasure.last_erasure(scope)
+        places = await archive.places(tx, sorted(sources))
+        erased = await tombstones.erased_items(tx, [*(one.item.fact.id for one in rows), *sources])
+        since = await erasure.last_erasure(tx)
         new: dict[UUID, Entry[FactWithHistory]] = {}
         for one in rows:
             fact, said_in = one.item.fact, [span.message_id for span, _ in one.item.sources]
@@ -290,11 +290,11 @@ class _Restore:
         """Store the documents that are not there, but for those from before an erasure of the user."""
         rows: list[Json] = []
         vectors: list[Json] = []
-        async with self.database.user_transaction(self.user_id) as scope:
+        async with self.database.user_transaction(self.user_id) as tx:
             lines = [(one.where, one.line) for one in batch if isinstance(one.line, DocumentLine)]
-            stored = await documents.documents(scope, [line.id for _, line in lines], expired=True)
-            known = {ids.document_id(scope.user_id, one.namespace, one.key) for one in stored}
-            since = await erasure.last_erasure(scope)
+            stored = await documents.documents(tx, [line.id for _, line in lines], expired=True)
+            known = {ids.document_id(tx.user_id, one.namespace, one.key) for one in stored}
+            since = await erasure.last_erasure(tx)
             for where, line in lines:
                 if since is not None and line.updated_at <= since:
                     self.report.ignored[ERASED] += 1
@@ -308,8 +308,8 @@ class _Restore:
                     rows.append(row)
                     vectors += own
             if rows:
-                await messages.make_user(scope, batch[0].line.user)
-                await archive.add_documents(scope, rows, vectors)
+                await messages.make_user(tx, batch[0].line.user)
+                await archive.add_documents(tx, rows, vectors)
         self.report.restored["documents"] += len(rows)
 
     async def _store(
@@ -327,31 +327,31 @@ class _Restore:
         if not isinstance(first, SummaryLine):
             add = archive.add_messages if isinstance(first, MessageLine) else archive.add_facts
 
-        async def write(scope: Transaction) -> Sequence[Entry[Any]]:
-            await messages.make_user(scope, first.user)
+        async def write(tx: Transaction) -> Sequence[Entry[Any]]:
+            await messages.make_user(tx, first.user)
             if isinstance(first, FactLine):
-                await chunks.lock_user(scope)
-            elif not await messages.lock(scope, first.conversation_id):  # its line was not read
+                await chunks.lock_user(tx)
+            elif not await messages.lock(tx, first.conversation_id):  # its line was not read
                 made = Conversation.model_construct(id=first.conversation_id, name=first.conversation)
-                await messages.make_conversations(scope, [made], user_name=first.user, derivers=DERIVERS)
-                await messages.lock(scope, first.conversation_id)
-            new: Sequence[Entry[Any]] = await find_new(scope, fresh)
+                await messages.make_conversations(tx, [made], user_name=first.user, derivers=DERIVERS)
+                await messages.lock(tx, first.conversation_id)
+            new: Sequence[Entry[Any]] = await find_new(tx, fresh)
             if new:
-                await add(scope, [one.item for one in new])
+                await add(tx, [one.item for one in new])
             return new
 
         async def store_with(dependencies: Dependencies) -> int:
             maker = self.user_line.embedder if self.user_line else None
             fits = maker is not None and ids.model_id(maker.name, maker.dimensions) == model_id(dependencies.embedder)
             hashed = await to_thread(hash_chunks, fresh, None if fits else dependencies)
-            async with self.database.user_transaction(self.user_id) as scope:
-                new = await write(scope)
+            async with self.database.user_transaction(self.user_id) as tx:
+                new = await write(tx)
                 if added := [chunk for one in new for chunk in hashed.get(one.row.id, ())]:
-                    await chunks.add(scope, added, await embedding_models.lock_active(scope, dependencies.embedder))
+                    await chunks.add(tx, added, await embedding_models.lock_active(tx, dependencies.embedder))
             return len(new)
 
         if any(one.chunks for one in fresh):
             dependencies = await to_thread(self.dependencies)
             return await run_with_active_embedder(self.database, dependencies, self.user_id, store_with)
-        async with self.database.user_transaction(self.user_id) as scope:
-            return len(await write(scope))
+        async with self.database.user_transaction(self.user_id) as tx:
+            return len(await write(tx))

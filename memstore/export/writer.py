@@ -97,17 +97,17 @@ class _UserExport:
     async def write(self, database: Database, name: str) -> None:
         self.name, self.done = name, 0
         user = ids.user_id(name)
-        async with database.user_transaction(user) as scope:
-            await archive.freeze(scope)
-            owner = await archive.owner(scope)
+        async with database.user_transaction(user) as tx:
+            await archive.freeze(tx)
+            owner = await archive.owner(tx)
             if owner is None:
                 raise InvalidInput(f"There is no user {name!r}: nothing was exported.")
             await self._user(owner)
             wanted = {"with_chunks": self.derived, "model_id": owner.model_id}
-            async for row in archive.read_conversations(scope):
-                await self._conversation(scope, row, wanted, owner.messages)
-            await self._facts(scope, wanted)
-            await self._documents(scope)
+            async for row in archive.read_conversations(tx):
+                await self._conversation(tx, row, wanted, owner.messages)
+            await self._facts(tx, wanted)
+            await self._documents(tx)
 
     async def _user(self, owner: Owner) -> None:
         has_vectors = self.derived and owner.embedder is not None
@@ -115,16 +115,16 @@ class _UserExport:
         line = {"user": self.name, "id": ids.user_id(self.name), "settings": owner.settings}
         await self.lines.write("user", line | {"created_at": owner.created_at, "embedder": embedder})
 
-    async def _conversation(self, scope: Transaction, row: ConversationRow, wanted: Json, total: int) -> None:
+    async def _conversation(self, tx: Transaction, row: ConversationRow, wanted: Json, total: int) -> None:
         place: Json = {"user": self.name, "conversation": row.conversation.name}
         marks = {name: {"seq": seq, "recipe": recipe} for name, (seq, recipe) in row.watermarks.items()}
         line = place | _columns(row.conversation, ConversationLine) | {"setting_changes": row.setting_changes}
         await self.lines.write("conversation", line | {"watermarks": marks if self.derived else None})
         if self.derived:
-            async with aclosing(archive.read_summaries(scope, row.conversation.id, wanted)) as summaries:
+            async with aclosing(archive.read_summaries(tx, row.conversation.id, wanted)) as summaries:
                 async for item in summaries:
                     await self.lines.write("summary", place | _columns(item.row, SummaryLine) | _chunks(item))
-        async with aclosing(archive.read_messages(scope, row.conversation.id, wanted)) as messages:
+        async with aclosing(archive.read_messages(tx, row.conversation.id, wanted)) as messages:
             async for item in messages:
                 message: Any = item.row
                 line = place | _columns(message, MessageLine) | {"content": message.content, "metadata": message.meta}
@@ -134,10 +134,10 @@ class _UserExport:
                     self.progress(self.name, self.done, max(total, self.done))
         self.progress(self.name, self.done, max(total, self.done))
 
-    async def _facts(self, scope: Transaction, wanted: Json) -> None:
+    async def _facts(self, tx: Transaction, wanted: Json) -> None:
         # Facts entered by people are made of no message; their vectors are.
         mine = {"with_chunks": True, "model_id": wanted["model_id"] if self.derived else None}
-        async with aclosing(archive.read_facts(scope, mine, by_hand=not self.derived)) as facts:
+        async with aclosing(archive.read_facts(tx, mine, by_hand=not self.derived)) as facts:
             async for item in facts:
                 fact: Any = item.row
                 # A column of 32 bits: the shortest number that is the same there.
@@ -145,8 +145,8 @@ class _UserExport:
                 own |= {"sources": item.sources, "history": item.history}
                 await self.lines.write("fact", {"user": self.name} | _columns(fact, FactLine) | own | _chunks(item))
 
-    async def _documents(self, scope: Transaction) -> None:
-        async with aclosing(archive.read_documents(scope)) as documents:
+    async def _documents(self, tx: Transaction) -> None:
+        async with aclosing(archive.read_documents(tx)) as documents:
             async for row in documents:
                 ttl = None if row["ttl"] is None else row["ttl"].total_seconds()
                 vectors = [_document_vector(*one) for one in row["vectors"] or ()]

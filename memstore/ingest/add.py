@@ -107,22 +107,22 @@ async def store_new(
     last: dict[UUID, int] = {}
     erased: frozenset[UUID] = frozenset()
     if mostly_known:
-        async with database.user_transaction(user) as scope:
-            last = await store.last_numbers(scope, conversations)
-            known = await store.known(scope, _ids_by_name(row for row in rows if last.get(row.conversation_id)))
+        async with database.user_transaction(user) as tx:
+            last = await store.last_numbers(tx, conversations)
+            known = await store.known(tx, _ids_by_name(row for row in rows if last.get(row.conversation_id)))
     while (found := partition(rows, known, erased)).new:
         await to_thread(count_tokens, found.new, counter)
         wanted = {row.conversation_id for row in found.new if row.external_id is not None}
         try:
-            async with database.user_transaction(user) as scope:
-                locked = await _lock(scope, {id: conversations[id] for id in wanted}) if wanted else {}
+            async with database.user_transaction(user) as tx:
+                locked = await _lock(tx, {id: conversations[id] for id in wanted}) if wanted else {}
                 if any(locked[id] != last.get(id, 0) for id in wanted):  # there are messages that were not looked for
-                    known = await store.known(scope, named)
+                    known = await store.known(tx, named)
                     found = partition(rows, known, erased)
                 if on_conflict == "error":
                     _check_conflicts(found)
                 count_tokens(found.new, counter)  # those that were removed since they were looked for
-                await _number_and_store(scope, conversations, found.new)
+                await _number_and_store(tx, conversations, found.new)
                 return found
         except _ErasedMessages as more:  # nothing was stored, and no conversation was made for them alone
             if on_conflict == "error":
@@ -235,12 +235,12 @@ def _ids_by_name(rows: Iterable[Message]) -> list[UUID]:
     return [row.id for row in rows if row.external_id is not None]
 
 
-async def _lock(scope: Transaction, conversations: Mapping[UUID, ConversationRef]) -> dict[UUID, int]:
+async def _lock(tx: Transaction, conversations: Mapping[UUID, ConversationRef]) -> dict[UUID, int]:
     """Lock conversations, so that nobody else writes there, and make missing ones; return their last numbers."""
-    last = await store.lock_several(scope, conversations)
+    last = await store.lock_several(tx, conversations)
     if missing := conversations.keys() - last:
-        await make_conversations(scope, [conversations[id] for id in missing])
-        last |= await store.lock_several(scope, missing)
+        await make_conversations(tx, [conversations[id] for id in missing])
+        last |= await store.lock_several(tx, missing)
     return last
 
 
@@ -253,25 +253,25 @@ class _ErasedMessages(Exception):
 
 
 async def _number_and_store(
-    scope: Transaction, conversations: Mapping[UUID, ConversationRef], rows: Sequence[Message]
+    tx: Transaction, conversations: Mapping[UUID, ConversationRef], rows: Sequence[Message]
 ) -> None:
     counts = Counter(row.conversation_id for row in rows)
-    numbers = await store.take_numbers(scope, counts) if counts else {}
+    numbers = await store.take_numbers(tx, counts) if counts else {}
     if missing := counts.keys() - numbers:
-        await make_conversations(scope, [conversations[id] for id in missing])
-        numbers |= await store.take_numbers(scope, {id: counts[id] for id in missing})
+        await make_conversations(tx, [conversations[id] for id in missing])
+        numbers |= await store.take_numbers(tx, {id: counts[id] for id in missing})
     # With the conversations locked: nothing of them is erased from here on.
-    if erased := await tombstones.erased_messages(scope, rows):
+    if erased := await tombstones.erased_messages(tx, rows):
         raise _ErasedMessages(erased)
     last = {id: taken.last_seq - counts[id] for id, taken in numbers.items()}
     for row in rows:
         last[row.conversation_id] += 1
         vars(row).update(seq=last[row.conversation_id], recorded_at=numbers[row.conversation_id].recorded_at)
-    await store.add(scope, rows)
+    await store.add(tx, rows)
 
 
-async def make_conversations(scope: Transaction, conversations: Sequence[ConversationRef]) -> None:
+async def make_conversations(tx: Transaction, conversations: Sequence[ConversationRef]) -> None:
     """Make the user of these conversations, the conversations and their watermarks, where missing."""
     build = Conversation.model_construct
     made = [build(id=one.id, name=one.name, title=one.title, channel=one.channel) for one in conversations]
-    await store.make_conversations(scope, made, user_name=conversations[0].user_name, derivers=DERIVERS)
+    await store.make_conversations(tx, made, user_name=conversations[0].user_name, derivers=DERIVERS)

@@ -127,10 +127,10 @@ class QueryBuilder:
     async def open(self, query: Query) -> AsyncIterator[tuple[Transaction, Query, IndexVersion | None]]:
         """Open a transaction; yield it with the query by the active model and the version of the user's chunks."""
         while True:
-            async with self.database.user_transaction(self.user_id, [chunks.index_version(query.model)]) as scope:
-                [version] = scope.first
+            async with self.database.user_transaction(self.user_id, [chunks.index_version(query.model)]) as tx:
+                [version] = tx.first
                 if query.fits(version):
-                    yield scope, query, version
+                    yield tx, query, version
                     return
             assert version is not None
             query = await self._embed_by_active_model(query, version)
@@ -176,9 +176,9 @@ async def recall(
     return hits[:limit]
 
 
-async def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
+async def to_hits(tx: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
     """Return hits for candidates, with their texts and sources, without those that were removed meanwhile."""
-    said = await chunks.load_texts(scope, [one.chunk for one in chosen], as_of)
+    said = await chunks.load_texts(tx, [one.chunk for one in chosen], as_of)
     return [make_hit(one, said[one.chunk.item_id]) for one in chosen if one.chunk.item_id in said]
 
 
@@ -204,7 +204,7 @@ def make_hit(one: Candidate, said: ItemText) -> Hit:
 
 
 async def rank_candidates(
-    scope: Transaction, query: Query, filters: Filters, depth: int = DEPTH, *, version: IndexVersion | None
+    tx: Transaction, query: Query, filters: Filters, depth: int = DEPTH, *, version: IndexVersion | None
 ) -> Ranking:
     """Rank the best `depth` chunks of each tier that the filters let through.
 
@@ -212,15 +212,15 @@ async def rank_candidates(
     version: whatever model is active since, it is compared only with vectors of its own.
     """
     if version is None:  # nothing is stored of the user, or no longer
-        scope.cache.forget(scope.user_id)
+        tx.cache.forget(tx.user_id)
         return EMPTY_RANKING
-    if version.chunks > scope.cache.max_chunks:
-        return await _rank_by_indexes(scope, query, version, filters, depth)
-    index = await chunks.read_index(scope, query.model, version.version)
+    if version.chunks > tx.cache.max_chunks:
+        return await _rank_by_indexes(tx, query, version, filters, depth)
+    index = await chunks.read_index(tx, query.model, version.version)
     if index is None:
         return EMPTY_RANKING
     query = await query.for_speakers(index.speakers_of_messages)
-    tagged = None if filters.tags is None else await chunks.items_with_tags(scope, filters.tags)
+    tagged = None if filters.tags is None else await chunks.items_with_tags(tx, filters.tags)
     return await to_thread(_rank_index, index, version, query, filters, depth, tagged)
 
 
@@ -243,16 +243,14 @@ def _rank_index(
 
 
 async def _rank_by_indexes(
-    scope: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int
+    tx: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int
 ) -> Ranking:
-    found = await search_indexes(scope, query, version, filters, depth)
+    found = await search_indexes(tx, query, version, filters, depth)
     if found is None:
         return EMPTY_RANKING
-    again = await query.for_speakers(
-        scope.cache.add_speakers(scope.user_id, query.model, found.index.speakers_of_messages)
-    )
+    again = await query.for_speakers(tx.cache.add_speakers(tx.user_id, query.model, found.index.speakers_of_messages))
     if again is not query:  # it names a speaker who is found for the first time
-        found = await search_indexes(scope, again, version, filters, depth) or found
+        found = await search_indexes(tx, again, version, filters, depth) or found
     return await to_thread(_rank_found, found, again, filters, depth)
 
 
@@ -266,21 +264,21 @@ class IndexCandidates:
 
 
 async def search_indexes(
-    scope: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int
+    tx: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int
 ) -> IndexCandidates | None:
     """Return what the indexes find; None where there is nothing."""
     size, length = version.chunks, version.chunk_length
     if filters.as_of is not None:
-        size, length = await chunks.corpus_as_of(scope, filters.as_of)
-    matches = await postings.matches(scope, list(query.terms.values()), version.posted, filters.as_of)
+        size, length = await chunks.corpus_as_of(tx, filters.as_of)
+    matches = await postings.matches(tx, list(query.terms.values()), version.posted, filters.as_of)
     corpus = Corpus(size, length, matches.holding)
     count = max(PER_INDEX, depth // 2)
-    numbers = await _visible(scope, filters, await to_thread(best_by_words, matches, corpus), count)
+    numbers = await _visible(tx, filters, await to_thread(best_by_words, matches, corpus), count)
     if query.vector is None:
-        keys = await chunks.latest(scope, filters, NEWEST)
+        keys = await chunks.latest(tx, filters, NEWEST)
     else:
-        keys = await _nearest(scope, query.vector, query.model, filters, count)
-    found = await chunks.read_neighbourhood(scope, query.model, keys, numbers, filters.as_of)
+        keys = await _nearest(tx, query.vector, query.model, filters, count)
+    found = await chunks.read_neighbourhood(tx, query.model, keys, numbers, filters.as_of)
     return None if found is None else IndexCandidates(*found, corpus)
 
 
@@ -292,7 +290,7 @@ def _rank_found(found: IndexCandidates, query: Query, filters: Filters, depth: i
     return rank(found.index, query, found.corpus, depth, visible)
 
 
-async def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
+async def _visible(tx: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
     ordered: list[int] = numbers.tolist()
     if filters.everything:
         return ordered[:count]
@@ -300,21 +298,21 @@ async def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: i
     for start, stop in pairwise((0, *ROUNDS, len(ordered))):
         some = ordered[start:stop]
         if some and len(visible) < count:
-            passing = {number for number, _ in await chunks.filter_chunks(scope, filters, numbers=some)}
+            passing = {number for number, _ in await chunks.filter_chunks(tx, filters, numbers=some)}
             visible += [number for number in some if number in passing]
     return visible[:count]
 
 
-async def _nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, count: int) -> list[ChunkKey]:
+async def _nearest(tx: Transaction, query: Vectors, model: UUID, filters: Filters, count: int) -> list[ChunkKey]:
     """Return the chunks nearest to a vector: by the index where there is one that finds enough visible ones."""
-    if await vector_indexes.is_ready(scope, model):
+    if await vector_indexes.is_ready(tx, model):
         if filters.everything:
-            return await vector_indexes.nearest(scope, query, model, count)
-        near = await vector_indexes.nearest(scope, query, model, FILTERED)
-        passing = {key for _, key in await chunks.filter_chunks(scope, filters, keys=near)}
+            return await vector_indexes.nearest(tx, query, model, count)
+        near = await vector_indexes.nearest(tx, query, model, FILTERED)
+        passing = {key for _, key in await chunks.filter_chunks(tx, filters, keys=near)}
         if len(passing) >= count:
             return [key for key in near if key in passing][:count]
-    return list(await chunks.nearest(scope, query, model, filters, count))
+    return list(await chunks.nearest(tx, query, model, filters, count))
 
 
 def best_by_words(matches: Matches, corpus: Corpus) -> Rows:

@@ -24,7 +24,7 @@ class TokenHolder(NamedTuple):
 
 
 async def add(
-    scope: Transaction,
+    tx: Transaction,
     id: UUID,
     hash: bytes,
     *,
@@ -35,25 +35,25 @@ async def add(
 ) -> ApiToken:
     """Store a token's hash; it is valid for some seconds, or until it is revoked."""
     values = {"id": id, "hash": hash, "owner": owner, "user_name": user_name, "name": name, "seconds": seconds}
-    [token] = await scope.all(SQL["add"], ApiToken, **values)
+    [token] = await tx.all(SQL["add"], ApiToken, **values)
     return token
 
 
-async def holder(scope: Transaction, hash: bytes) -> TokenHolder | None:
+async def holder(tx: Transaction, hash: bytes) -> TokenHolder | None:
     """Return the holder of the token with this hash; None if it is unknown, expired or revoked."""
-    return await scope.one(SQL["holder"], TokenHolder, hash=hash)
+    return await tx.one(SQL["holder"], TokenHolder, hash=hash)
 
 
-async def exist(scope: Transaction) -> bool:
+async def exist(tx: Transaction) -> bool:
     """Return whether a token was ever made."""
-    return await scope.value(SQL["exist"], bool) or False
+    return await tx.value(SQL["exist"], bool) or False
 
 
-async def tokens(scope: Transaction) -> list[ApiToken]:
+async def tokens(tx: Transaction) -> list[ApiToken]:
     """Return all there are, the latest first; those that were revoked or have expired too."""
-    return await scope.all(SQL["tokens"], ApiToken)
+    return await tx.all(SQL["tokens"], ApiToken)
 
 
-async def revoke(scope: Transaction, id: UUID) -> ApiToken | None:
+async def revoke(tx: Transaction, id: UUID) -> ApiToken | None:
     """Revoke a token; None if there is none of this id."""
-    return await scope.one(SQL["revoke"], ApiToken, id=id)
+    return await tx.one(SQL["revoke"], ApiToken, id=id)

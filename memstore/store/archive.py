@@ -27,46 +27,46 @@ FIRST = UUID(int=0)
 Wanted = dict[str, Any]  # `with_chunks`: read items with their chunks; `model_id`: with vectors of this model
 
 
-async def freeze(scope: Transaction) -> None:
+async def freeze(tx: Transaction) -> None:
     """Make all following reads see one moment; to be called before the first read."""
-    await scope.run(SQL["snapshot"])
+    await tx.run(SQL["snapshot"])
 
 
-async def owner(scope: Transaction) -> Owner | None:
+async def owner(tx: Transaction) -> Owner | None:
     """Return the user of the scope; None if it does not exist."""
-    return await scope.one(SQL["owner"], Owner)
+    return await tx.one(SQL["owner"], Owner)
 
 
-async def read_conversations(scope: Transaction, only: UUID | None = None) -> AsyncIterator[ConversationRow]:
+async def read_conversations(tx: Transaction, only: UUID | None = None) -> AsyncIterator[ConversationRow]:
     """Return the conversations, or one, in the order of ids."""
     after = FIRST
-    while page := await scope.all(SQL["conversations"], _conversation_row, after=after, only=only, limit=PAGE):
+    while page := await tx.all(SQL["conversations"], _conversation_row, after=after, only=only, limit=PAGE):
         for one in page:
             yield one
         after = page[-1].conversation.id
 
 
-async def read_messages(scope: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
+async def read_messages(tx: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
     """Return the messages of a conversation in order; nothing else is to be asked meanwhile."""
-    async for row in scope.stream(SQL["messages"], dict[str, Any], conversation_id=conversation, **wanted):
+    async for row in tx.stream(SQL["messages"], dict[str, Any], conversation_id=conversation, **wanted):
         yield _item(messages.MESSAGE, row)
 
 
-async def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
+async def read_summaries(tx: Transaction, conversation: UUID, wanted: Wanted) -> AsyncGenerator[ItemRow]:
     """Return the summaries of a conversation in order; nothing else is to be asked meanwhile."""
-    async for row in scope.stream(SQL["summaries"], dict[str, Any], conversation_id=conversation, **wanted):
+    async for row in tx.stream(SQL["summaries"], dict[str, Any], conversation_id=conversation, **wanted):
         yield _item(summaries.SUMMARY, row)
 
 
-async def read_facts(scope: Transaction, wanted: Wanted, *, by_hand: bool) -> AsyncGenerator[ItemRow]:
+async def read_facts(tx: Transaction, wanted: Wanted, *, by_hand: bool) -> AsyncGenerator[ItemRow]:
     """Return the facts, or those `by_hand` alone, in the order of ids; nothing else is to be asked meanwhile."""
-    async for row in scope.stream(SQL["facts"], dict[str, Any], by_hand=by_hand, **wanted):
+    async for row in tx.stream(SQL["facts"], dict[str, Any], by_hand=by_hand, **wanted):
         yield _item(FACT, row)
 
 
-async def read_documents(scope: Transaction) -> AsyncGenerator[dict[str, Any]]:
+async def read_documents(tx: Transaction) -> AsyncGenerator[dict[str, Any]]:
     """Return the documents by id, with vectors as [path, model, vector, text]; nothing else is to be asked."""
-    async for row in scope.stream(SQL["documents"], dict[str, Any]):
+    async for row in tx.stream(SQL["documents"], dict[str, Any]):
         yield row
 
 
@@ -90,69 +90,69 @@ def _item(build: Any, row: dict[str, Any]) -> ItemRow:
 # --- what a restore writes
 
 
-async def add_user(scope: Transaction, name: str, settings: Json, created_at: datetime) -> None:
+async def add_user(tx: Transaction, name: str, settings: Json, created_at: datetime) -> None:
     """Make a user, unless it exists."""
-    await scope.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
+    await tx.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
 
 
 async def add_conversation(
-    scope: Transaction,
+    tx: Transaction,
     conversation: Conversation,
     watermarks: Mapping[str, tuple[int, str | None]],
     setting_changes: Iterable[Json],
 ) -> None:
     """Make a conversation with its watermarks, by default 0, and its earlier settings."""
     place = {"conversation_id": conversation.id}
-    await scope.run(SQL["add_conversation"], **vars(conversation))
+    await tx.run(SQL["add_conversation"], **vars(conversation))
     marks = {deriver: watermarks.get(deriver, (0, None)) for deriver in DERIVERS}
     rows = [place | {"deriver": name, "done_seq": seq, "recipe": recipe} for name, (seq, recipe) in marks.items()]
-    await scope.run_many(SQL["add_derivation"], rows)
-    await scope.run_many(messages.SQL["add_setting_change"], [place | change for change in setting_changes])
+    await tx.run_many(SQL["add_derivation"], rows)
+    await tx.run_many(messages.SQL["add_setting_change"], [place | change for change in setting_changes])
 
 
-async def taken_numbers(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
+async def taken_numbers(tx: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
     """Return those of these numbers that messages of a conversation have."""
-    return set(await scope.column(SQL["taken"], conversation_id=conversation, seqs=list(seqs)))
+    return set(await tx.column(SQL["taken"], conversation_id=conversation, seqs=list(seqs)))
 
 
-async def last_with_chunks(scope: Transaction, conversation: UUID) -> int:
+async def last_with_chunks(tx: Transaction, conversation: UUID) -> int:
     """Return up to which message a conversation has chunks; the deriver makes those of later ones."""
-    return await scope.value(SQL["embedded"], int, conversation_id=conversation) or 0
+    return await tx.value(SQL["embedded"], int, conversation_id=conversation) or 0
 
 
-async def add_messages(scope: Transaction, new: Sequence[Message]) -> None:
+async def add_messages(tx: Transaction, new: Sequence[Message]) -> None:
     """Store messages of one conversation under their free numbers; they are not pending yet."""
     place, last = new[0].conversation_id, max(message.seq for message in new)
     first, tokens = min(message.seq for message in new), sum(message.tokens for message in new)
-    scope.record_event(EventType.MESSAGE_ADDED, place, from_seq=first, to_seq=last, tokens=tokens)
-    await scope.run_many(messages.SQL["add_message"], [messages.row_of(message) for message in new])
-    await scope.run(SQL["reach"], id=place, last_seq=last)
+    tx.record_event(EventType.MESSAGE_ADDED, place, from_seq=first, to_seq=last, tokens=tokens)
+    await tx.run_many(messages.SQL["add_message"], [messages.row_of(message) for message in new])
+    await tx.run(SQL["reach"], id=place, last_seq=last)
 
 
-async def make_pending(scope: Transaction) -> None:
+async def make_pending(tx: Transaction) -> None:
     """Make imported messages above the watermarks pending."""
-    await scope.run(SQL["pend"])
+    await tx.run(SQL["pend"])
 
 
-async def known_facts(scope: Transaction, ids: Sequence[UUID]) -> set[UUID]:
+async def known_facts(tx: Transaction, ids: Sequence[UUID]) -> set[UUID]:
     """Return those of these facts that are stored."""
-    return set(await scope.column(SQL["known_facts"], ids=list(ids)))
+    return set(await tx.column(SQL["known_facts"], ids=list(ids)))
 
 
-async def places(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
+async def places(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
     """Return the conversations of these messages, of those that are stored."""
-    return dict(await scope.tuples(SQL["places"], ids=list(ids)))
+    return dict(await tx.tuples(SQL["places"], ids=list(ids)))
 
 
-async def add_facts(scope: Transaction, new: Sequence[FactWithHistory]) -> None:
+async def add_facts(tx: Transaction, new: Sequence[FactWithHistory]) -> None:
     """Store facts that are not there, with their sources and their history."""
-    await scope.run_many(facts.SQL["add_fact"], [vars(one.fact) for one in new])
-    await facts.add_sources(scope, [Source(one.fact.id, span, at) for one in new for span, at in one.sources])
+    await tx.run_many(facts.SQL["add_fact"], [vars(one.fact) for one in new])
+    await facts.add_sources(tx, [Source(one.fact.id, span, at) for one in new for span, at in one.sources])
     changes = [change | {"fact_id": one.fact.id} for one in new for change in one.history]
-    await scope.run_many(fact_history.SQL["add_change"], changes)
+    await tx.run_many(fact_history.SQL["add_change"], changes)
 
 
-async def add_documents(scope: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:
+async def add_documents(tx: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:
     """Store documents that are not there, with their vectors."""
-    await scope.run_many(SQL["add_document"], new)
-    await scope.run_many(documents.SQL["add_vector"], vectors)
+    await tx.run_many(SQL["add_document"], new)
+    await tx.run_many(documents.SQL["add_vector"], vectors)

@@ -17,48 +17,48 @@ BY_HAND, TOKENS = "by hand", "tokens"
 
 
 async def add(
-    scope: Transaction, backfill: UUID, *, only_user: UUID | None, derivers: Sequence[str], max_tokens: int | None
+    tx: Transaction, backfill: UUID, *, only_user: UUID | None, derivers: Sequence[str], max_tokens: int | None
 ) -> None:
     """Store a new backfill, paused."""
     values = {"only_user": only_user, "derivers": list(derivers), "max_tokens": max_tokens}
-    await scope.run(SQL["add"], id=backfill, **values)
+    await tx.run(SQL["add"], id=backfill, **values)
 
 
-async def set_messages(scope: Transaction, backfill: UUID, messages: Mapping[str, int]) -> None:
+async def set_messages(tx: Transaction, backfill: UUID, messages: Mapping[str, int]) -> None:
     """Store how many messages each deriver of a backfill is to derive."""
-    await scope.run(SQL["set_messages"], id=backfill, messages=json.dumps(messages))
+    await tx.run(SQL["set_messages"], id=backfill, messages=json.dumps(messages))
 
 
-async def backfills(scope: Transaction, backfill: UUID | None = None, *, limit: int = 20) -> list[Backfill]:
+async def backfills(tx: Transaction, backfill: UUID | None = None, *, limit: int = 20) -> list[Backfill]:
     """Return the backfills, the latest first, or one of them."""
-    return await scope.all(SQL["backfills"], Backfill, id=backfill, limit=limit)
+    return await tx.all(SQL["backfills"], Backfill, id=backfill, limit=limit)
 
 
-async def states(scope: Transaction) -> dict[UUID, str]:
+async def states(tx: Transaction) -> dict[UUID, str]:
     """Return the states of the backfills that are not done, the oldest first."""
-    return dict(await scope.tuples(SQL["open"]))
+    return dict(await tx.tuples(SQL["open"]))
 
 
-async def measured_rate(scope: Transaction, derivers: Sequence[str]) -> float | None:
+async def measured_rate(tx: Transaction, derivers: Sequence[str]) -> float | None:
     """Return the messages a second of the finished backfills by these derivers; None if there was none."""
-    return await scope.value(SQL["measured_rate"], float, derivers=list(derivers))
+    return await tx.value(SQL["measured_rate"], float, derivers=list(derivers))
 
 
-async def halt(scope: Transaction, backfill: UUID, state: str, reason: str | None = None) -> bool:
+async def halt(tx: Transaction, backfill: UUID, state: str, reason: str | None = None) -> bool:
     """Pause, cancel or end a backfill; return False if it has ended, or is paused already."""
-    return bool(await scope.run(SQL["halt"], id=backfill, state=state, reason=reason))
+    return bool(await tx.run(SQL["halt"], id=backfill, state=state, reason=reason))
 
 
-async def resume(scope: Transaction, backfill: UUID, *, max_tokens: int | None = None) -> bool:
+async def resume(tx: Transaction, backfill: UUID, *, max_tokens: int | None = None) -> bool:
     """Resume a paused backfill, with another cap if given; return False if it is not paused."""
-    return bool(await scope.run(SQL["resume"], id=backfill, max_tokens=max_tokens))
+    return bool(await tx.run(SQL["resume"], id=backfill, max_tokens=max_tokens))
 
 
-async def reserve(scope: Transaction, backfill: UUID, tokens: int) -> bool:
+async def reserve(tx: Transaction, backfill: UUID, tokens: int) -> bool:
     """Reserve tokens for a call before it is made; return False if the cap, or the backfill's state, forbids it."""
-    return bool(await scope.run(SQL["reserve"], id=backfill, tokens=tokens))
+    return bool(await tx.run(SQL["reserve"], id=backfill, tokens=tokens))
 
 
-async def settle(scope: Transaction, backfill: UUID, taken: int, usage: Usage) -> None:
+async def settle(tx: Transaction, backfill: UUID, taken: int, usage: Usage) -> None:
     """Replace the tokens reserved for a call by what it cost."""
-    await scope.run(SQL["settle"], id=backfill, taken=taken, **asdict(usage))
+    await tx.run(SQL["settle"], id=backfill, taken=taken, **asdict(usage))

@@ -50,9 +50,9 @@ def model_id(embedder: Embedder | None) -> UUID:
 MODELS = read_all(SQL["models"], Model)  # the embedders of the user
 
 
-async def read_models(scope: Transaction) -> list[Model]:
+async def read_models(tx: Transaction) -> list[Model]:
     """Return the embedders of the user."""
-    return await scope.get(MODELS)
+    return await tx.get(MODELS)
 
 
 def active_model(known: Sequence[Model]) -> Model | None:
@@ -60,9 +60,9 @@ def active_model(known: Sequence[Model]) -> Model | None:
     return next((one for one in known if one.state == ACTIVE), None)
 
 
-async def lock_user(scope: Transaction) -> None:
+async def lock_user(tx: Transaction) -> None:
     """Lock the user's chunks and facts against other writers until the transaction ends."""
-    await scope.run(SQL["lock"])
+    await tx.run(SQL["lock"])
 
 
 def new_chunk(user_id: UUID, chunk: Chunk, text: str, vector: Vectors | None, tags: Sequence[str] = ()) -> NewChunk:
@@ -97,19 +97,19 @@ class Filters:
         return asdict(self) | {name: value and [str(entry) for entry in value] for name, value in lists.items()}
 
 
-async def add(scope: Transaction, chunks: Sequence[NewChunk], model: UUID | None) -> int:
+async def add(tx: Transaction, chunks: Sequence[NewChunk], model: UUID | None) -> int:
     """Store chunks with terms and vectors; return how many. Raises `ConcurrentUpdate` if another worker stored some."""
     if not chunks:
         return 0
     # First: the lock on the user's row makes the order of numbers that in which chunks are seen by others.
     length = sum(sum(new.frequencies) for new in chunks)
-    [last] = await scope.column(SQL["count_chunks"], chunks=len(chunks), length=length)
+    [last] = await tx.column(SQL["count_chunks"], chunks=len(chunks), length=length)
     rows = [_row(new, number) for number, new in enumerate(chunks, last - len(chunks) + 1)]
-    if await scope.run_many(SQL["add_text"], rows) != len(chunks):
+    if await tx.run_many(SQL["add_text"], rows) != len(chunks):
         raise ConcurrentUpdate
     if model is not None:
         vectors = [(new.chunk.key, new.vector) for new in chunks if new.vector is not None]
-        await add_vectors(scope, vectors, model)
+        await add_vectors(tx, vectors, model)
     return len(chunks)
 
 
@@ -122,11 +122,11 @@ def _row(new: NewChunk, number: int) -> dict[str, object]:
     return row
 
 
-async def add_vectors(scope: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], model: UUID) -> int:
+async def add_vectors(tx: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], model: UUID) -> int:
     """Store vectors of chunks that had none; return how many are new. Raises `ConcurrentUpdate` if a chunk is gone."""
     rows = [key._asdict() | {"model_id": model, "embedding": vector} for key, vector in vectors]
     try:
-        return await scope.run_many(SQL["add_vector"], rows)
+        return await tx.run_many(SQL["add_vector"], rows)
     except ForeignKeyViolation:
         raise ConcurrentUpdate from None
 
@@ -155,22 +155,22 @@ def index_version(model: UUID) -> Read[IndexVersion | None]:
     return read_one(SQL["version"], IndexVersion, model_id=model)
 
 
-async def read_index(scope: Transaction, model: UUID, version: str) -> UserIndex | None:
+async def read_index(tx: Transaction, model: UUID, version: str) -> UserIndex | None:
     """Return the user's chunks and their vectors of a model, of this version or a later one; None if there are none."""
-    kept = scope.cache.get(scope.user_id, model)
+    kept = tx.cache.get(tx.user_id, model)
     if kept is not None and kept.version == version:
         return kept
-    found = kept and await _read(scope, model, kept)
-    found = found or await _read(scope, model, None)
+    found = kept and await _read(tx, model, kept)
+    found = found or await _read(tx, model, None)
     if found is not None:
-        scope.cache.put(scope.user_id, model, found)
+        tx.cache.put(tx.user_id, model, found)
     return found
 
 
-async def _read(scope: Transaction, model: UUID, kept: UserIndex | None) -> UserIndex | None:
+async def _read(tx: Transaction, model: UUID, kept: UserIndex | None) -> UserIndex | None:
     since = datetime.min.replace(tzinfo=UTC) if kept is None else kept.newest - OVERLAP
     values = {"model_id": model, "since": since, "tiers": [*TIERS], "roles": [*ROLES]}
-    rows = await scope.binary(SQL["arrays"], **values)
+    rows = await tx.binary(SQL["arrays"], **values)
     if not rows or rows[0][4] is None:  # nobody is there, or nothing
         return None
     version, chunks, digest, newest, *sent = rows[0]
@@ -184,7 +184,7 @@ async def _read(scope: Transaction, model: UUID, kept: UserIndex | None) -> User
 
 
 async def read_neighbourhood(
-    scope: Transaction, model: UUID, keys: Sequence[ChunkKey], numbers: Sequence[int], as_of: datetime | None = None
+    tx: Transaction, model: UUID, keys: Sequence[ChunkKey], numbers: Sequence[int], as_of: datetime | None = None
 ) -> tuple[UserIndex, Rows] | None:
     """Return some chunks, by name or by number, with their neighbours, as arrays; None where nothing is found.
 
@@ -193,7 +193,7 @@ async def read_neighbourhood(
     """
     names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk_index for key in keys]}
     values = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES], "far": 2 * NEIGHBOURS_READ}
-    rows = await scope.binary(SQL["neighbourhood"], model_id=model, as_of=as_of, **names, **values)
+    rows = await tx.binary(SQL["neighbourhood"], model_id=model, as_of=as_of, **names, **values)
     if not rows or not rows[0][0]:
         return None
     _, newest, *sent, steps = rows[0]
@@ -201,52 +201,50 @@ async def read_neighbourhood(
 
 
 async def filter_chunks(
-    scope: Transaction, filters: Filters, *, keys: Sequence[ChunkKey] = (), numbers: Sequence[int] = ()
+    tx: Transaction, filters: Filters, *, keys: Sequence[ChunkKey] = (), numbers: Sequence[int] = ()
 ) -> list[tuple[int, ChunkKey]]:
     """Return number and name of those of some chunks, named or numbered, that pass a filter; in any order."""
     names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk_index for key in keys]}
-    rows = await scope.tuples(SQL["shown"], **names, numbers=list(numbers), **filters.values())
+    rows = await tx.tuples(SQL["shown"], **names, numbers=list(numbers), **filters.values())
     return [(number, ChunkKey(item_id, index)) for number, item_id, index in rows]
 
 
-async def nearest(
-    scope: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int
-) -> dict[ChunkKey, float]:
+async def nearest(tx: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int) -> dict[ChunkKey, float]:
     """Return the cosines of the chunks nearest to a vector of length 1: exact, over all that pass the filter."""
     values = {"query": query, "model_id": model, "limit": limit}
     if filters.everything:
-        rows = await scope.tuples(SQL["nearest"], **values)
+        rows = await tx.tuples(SQL["nearest"], **values)
     else:
-        rows = await scope.tuples(SQL["nearest_filtered"], **values, **filters.values())
+        rows = await tx.tuples(SQL["nearest_filtered"], **values, **filters.values())
     return {ChunkKey(item_id, index): score for item_id, index, score in rows}
 
 
-async def corpus_as_of(scope: Transaction, as_of: datetime) -> tuple[int, int]:
+async def corpus_as_of(tx: Transaction, as_of: datetime) -> tuple[int, int]:
     """Return the number of chunks at a moment, and their length in all."""
-    (row,) = await scope.tuples(SQL["corpus_as_of"], as_of=as_of)
+    (row,) = await tx.tuples(SQL["corpus_as_of"], as_of=as_of)
     return row[0], row[1]
 
 
-async def items_with_tags(scope: Transaction, tags: Sequence[str]) -> list[UUID]:
+async def items_with_tags(tx: Transaction, tags: Sequence[str]) -> list[UUID]:
     """Return the items that have all of these tags."""
-    return await scope.column(SQL["tagged"], tags=list(tags))
+    return await tx.column(SQL["tagged"], tags=list(tags))
 
 
-async def latest(scope: Transaction, filters: Filters, limit: int) -> list[ChunkKey]:
+async def latest(tx: Transaction, filters: Filters, limit: int) -> list[ChunkKey]:
     """Return the chunks that were said last."""
-    return await scope.all(SQL["latest"], ChunkKey, limit=limit, **filters.values())
+    return await tx.all(SQL["latest"], ChunkKey, limit=limit, **filters.values())
 
 
-async def has_chunks(scope: Transaction, item: UUID) -> bool:
+async def has_chunks(tx: Transaction, item: UUID) -> bool:
     """Return whether an item has chunks."""
-    return bool(await scope.tuples(SQL["has_chunks"], item_id=item))
+    return bool(await tx.tuples(SQL["has_chunks"], item_id=item))
 
 
-async def remove(scope: Transaction, items: Iterable[UUID]) -> None:
+async def remove(tx: Transaction, items: Iterable[UUID]) -> None:
     """Remove the chunks and vectors of items that are gone, and count them off."""
-    lengths = await scope.column(SQL["remove_chunks"], item_ids=list(items))
+    lengths = await tx.column(SQL["remove_chunks"], item_ids=list(items))
     if lengths:
-        await scope.run(SQL["count_chunks"], chunks=-len(lengths), length=-sum(lengths))
+        await tx.run(SQL["count_chunks"], chunks=-len(lengths), length=-sum(lengths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,18 +284,18 @@ def read_texts(
     ]
 
 
-async def load_texts(scope: Transaction, found: Sequence[Chunk], as_of: datetime | None = None) -> dict[UUID, ItemText]:
+async def load_texts(tx: Transaction, found: Sequence[Chunk], as_of: datetime | None = None) -> dict[UUID, ItemText]:
     """Return what the items of chunks say; items that are gone, or facts that were not active, are left out."""
-    return {one.id: one for rows in await scope.all_together(read_texts(found, as_of)) for one in rows}
+    return {one.id: one for rows in await tx.all_together(read_texts(found, as_of)) for one in rows}
 
 
 async def load_sources(
-    scope: Transaction, summaries: Sequence[UUID], facts: Sequence[UUID]
+    tx: Transaction, summaries: Sequence[UUID], facts: Sequence[UUID]
 ) -> dict[UUID, tuple[UUID, ...]]:
     """Return the messages from which summaries and facts were made."""
     rows = []
     for statement, items in ((SQL["summary_sources"], summaries), (SQL["fact_sources"], facts)):
-        rows += await scope.tuples(statement, item_ids=list(items)) if items else []
+        rows += await tx.tuples(statement, item_ids=list(items)) if items else []
     return {id: tuple(sources) for id, sources in rows}
 
 

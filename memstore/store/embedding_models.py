@@ -53,23 +53,23 @@ async def resolve(database: Database, known: Sequence[Model], own: Embedder | No
 
 
 async def _moved(database: Database, one: UUID, other: UUID) -> bool:
-    async with database.admin_transaction() as scope:
-        return await scope.value(SQL["moved"], bool, one=one, other=other) or False
+    async with database.admin_transaction() as tx:
+        return await tx.value(SQL["moved"], bool, one=one, other=other) or False
 
 
-async def lock_and_read(scope: Transaction) -> tuple[bool, list[Model]]:
+async def lock_and_read(tx: Transaction) -> tuple[bool, list[Model]]:
     """Lock; return whether the user has chunks, and the embedders as they then are, in one round trip."""
-    locked, known = await scope.all_together([read_all(chunks.SQL["lock"], dict), MODELS])
+    locked, known = await tx.all_together([read_all(chunks.SQL["lock"], dict), MODELS])
     return any(user["chunks"] for user in locked), known
 
 
-async def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | None:
+async def lock_active(tx: Transaction, embedder: Embedder | None) -> UUID | None:
     """Return the id under which vectors of the embedder that serves are to be written, None for none.
 
     It goes on serving until the transaction ends; the first one to come does from now on. Raises `ModelChanged` where
     `embedder` is not the one, and `EmbedderMismatch` where there is none to write with.
     """
-    _, known = await lock_and_read(scope)
+    _, known = await lock_and_read(tx)
     there = active_model(known)
     if embedder is None:
         if there is not None:
@@ -79,7 +79,7 @@ async def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | N
     if there is not None and there.id != model:
         raise ModelChanged
     if there is None:
-        await scope.run(SQL["add"], id=model, name=embedder.name, dimensions=embedder.dimensions, state=ACTIVE)
+        await tx.run(SQL["add"], id=model, name=embedder.name, dimensions=embedder.dimensions, state=ACTIVE)
     return model
 
 
@@ -95,43 +95,43 @@ class ChunkWithoutVector(NamedTuple):
 
 
 async def chunks_without_vector(
-    scope: Transaction, model: UUID, *, limit: int, after: int = 0
+    tx: Transaction, model: UUID, *, limit: int, after: int = 0
 ) -> list[ChunkWithoutVector]:
     """Return chunks after a number that have no vector of this embedder, in the order of numbers.
 
     No new number comes below one that was seen, so later chunks stand after the last one.
     """
-    return await scope.all(SQL["lacking"], ChunkWithoutVector, model_id=model, limit=limit, after=after)
+    return await tx.all(SQL["lacking"], ChunkWithoutVector, model_id=model, limit=limit, after=after)
 
 
-async def add_late(scope: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], model: UUID) -> int:
+async def add_late(tx: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], model: UUID) -> int:
     """Store vectors by the embedder that serves, of chunks that had none: arrays in every process are read anew.
 
     Raises `ModelChanged` where it serves no more, and `ConcurrentUpdate` as `add_vectors` does.
     """
-    there = active_model((await lock_and_read(scope))[1])
+    there = active_model((await lock_and_read(tx))[1])
     if there is None or there.id != model:
         raise ModelChanged
-    await _renew(scope, model)
-    return await add_vectors(scope, vectors, model)
+    await _renew(tx, model)
+    return await add_vectors(tx, vectors, model)
 
 
-async def _renew(scope: Transaction, model: UUID) -> None:
-    await scope.run(SQL["renew"], id=model)
-    await scope.run(SQL["touch"])
+async def _renew(tx: Transaction, model: UUID) -> None:
+    await tx.run(SQL["renew"], id=model)
+    await tx.run(SQL["touch"])
 
 
-async def begin(scope: Transaction, target: Model) -> bool:
+async def begin(tx: Transaction, target: Model) -> bool:
     """Let vectors of the target be made while the active embedder serves; False if there is nothing to do.
 
     If the target is active already, a migration away from it is given up. Raises `Conflict` if vectors of a third one
     are in the making.
     """
-    has_chunks, known = await lock_and_read(scope)
+    has_chunks, known = await lock_and_read(tx)
     there, begun = active_model(known), [one for one in known if one.state == BUILDING]
     if there is not None and there.id == target.id:
         for one in begun:
-            await _change(scope, one, RETIRED)
+            await _change(tx, one, RETIRED)
         return False
     if others := [one.name for one in begun if one.id != target.id]:
         raise Conflict(
@@ -140,36 +140,36 @@ async def begin(scope: Transaction, target: Model) -> bool:
         )
     if there is None and not has_chunks:  # the first to embed becomes active
         return False
-    await scope.run(SQL["add"], id=target.id, name=target.name, dimensions=target.dimensions, state=BUILDING)
+    await tx.run(SQL["add"], id=target.id, name=target.name, dimensions=target.dimensions, state=BUILDING)
     return True
 
 
-async def switch(scope: Transaction, target: Model) -> None:
+async def switch(tx: Transaction, target: Model) -> None:
     """Let the target serve from now on: every chunk has its vector, and the user has been locked since that was seen.
 
     Derivers wait for that, and find that their vectors are of the other one; who asks sees the one or the other. Raises
     `Conflict` where somebody else has ended it.
     """
-    _, known = await lock_and_read(scope)
+    _, known = await lock_and_read(tx)
     there = active_model(known)
     if not known:  # the user was erased meanwhile
         return
     if not any(one.id == target.id and one.state == BUILDING for one in known):
         raise Conflict(f"Another process has ended this migration to {target.name!r}: memstore embeddings status")
     if there is not None:
-        await _change(scope, there, RETIRED)
-    await _change(scope, target, ACTIVE)
-    await _renew(scope, target.id)
+        await _change(tx, there, RETIRED)
+    await _change(tx, target, ACTIVE)
+    await _renew(tx, target.id)
 
 
-async def remove_retired(scope: Transaction) -> int:
+async def remove_retired(tx: Transaction) -> int:
     """Remove the vectors of retired embedders; return how many.
 
     The embedders are still known to the user, so that a store that is set to one of them is served by the new one.
     """
-    _, known = await lock_and_read(scope)
+    _, known = await lock_and_read(tx)
     retired = [model.id for model in known if model.state == RETIRED]
-    return sum([await scope.run(SQL["remove_vectors"], model_id=model) for model in retired])
+    return sum([await tx.run(SQL["remove_vectors"], model_id=model) for model in retired])
 
 
 class VectorCount(NamedTuple):
@@ -183,13 +183,13 @@ class VectorCount(NamedTuple):
     vectors: int
 
 
-async def count_vectors(scope: Transaction) -> list[VectorCount]:
+async def count_vectors(tx: Transaction) -> list[VectorCount]:
     """Return how many vectors there are of each embedder of the user."""
-    return await scope.all(SQL["counts"], VectorCount)
+    return await tx.all(SQL["counts"], VectorCount)
 
 
-async def _change(scope: Transaction, model: Model, state: str) -> None:
-    await scope.run(SQL["change"], id=model.id, state=state)
+async def _change(tx: Transaction, model: Model, state: str) -> None:
+    await tx.run(SQL["change"], id=model.id, state=state)
 
 
 @asynccontextmanager

@@ -85,30 +85,30 @@ async def transaction_if_unchanged(
 
     Raises `ConcurrentUpdate` where something of the user was erased since. Costs no round trip of its own.
     """
-    async with database.user_transaction(user, [LOCKED_VERSION]) as scope:
-        if scope.first != [began]:
+    async with database.user_transaction(user, [LOCKED_VERSION]) as tx:
+        if tx.first != [began]:
             raise ConcurrentUpdate
-        yield scope
+        yield tx
 
 
-async def lock_for_erasure(scope: Transaction, conversations: Sequence[UUID] | None) -> LockedUser | None:
+async def lock_for_erasure(tx: Transaction, conversations: Sequence[UUID] | None) -> LockedUser | None:
     """Let nobody write anything of the user until the transaction ends; None where there is no such user.
 
     `conversations` are those of which something is erased, None for all.
     """
-    if await scope.get(LOCKED_VERSION) is None:
+    if await tx.get(LOCKED_VERSION) is None:
         return None
-    await scope.run(SQL["impatiently"])
+    await tx.run(SQL["impatiently"])
     ids = None if conversations is None else list(conversations)
-    await scope.tuples(SQL["lock_conversations"], ids=ids)
-    locked = await scope.one(SQL["lock_user"], LockedUser)
-    await scope.tuples(SQL["lock_conversations"], ids=ids)  # one that was new meanwhile
+    await tx.tuples(SQL["lock_conversations"], ids=ids)
+    locked = await tx.one(SQL["lock_user"], LockedUser)
+    await tx.tuples(SQL["lock_conversations"], ids=ids)  # one that was new meanwhile
     return locked
 
 
-async def raise_version(scope: Transaction) -> None:
+async def raise_version(tx: Transaction) -> None:
     """Raise the user's version, so that nobody writes what was made of what was read before."""
-    await scope.run(SQL["count_erasure"])
+    await tx.run(SQL["count_erasure"])
 
 
 def is_blocked(error: DatabaseError) -> bool:
@@ -116,22 +116,22 @@ def is_blocked(error: DatabaseError) -> bool:
     return isinstance(error.__cause__, psycopg.errors.LockNotAvailable | psycopg.errors.DeadlockDetected)
 
 
-async def keep_certificate(scope: Transaction, certificate: Certificate) -> datetime:
+async def keep_certificate(tx: Transaction, certificate: Certificate) -> datetime:
     """Keep a certificate, which has an id; return when that was."""
     body = {key: value for key, value in certificate.as_dict().items() if key not in ("id", "recorded_at")}
     values = {"id": certificate.id, "scope": str(certificate.scope), "body": body}
-    [recorded_at] = await scope.column(SQL["add_erasure"], **values)
+    [recorded_at] = await tx.column(SQL["add_erasure"], **values)
     return cast(datetime, recorded_at)
 
 
-async def certificates(scope: Transaction, *, id: UUID | None = None, limit: int = 1000) -> list[Certificate]:
+async def certificates(tx: Transaction, *, id: UUID | None = None, limit: int = 1000) -> list[Certificate]:
     """Return a user's certificates, the latest first, or the one of an id."""
-    return await scope.all(SQL["erasures"], lambda body, **own: Certificate.from_dict(body | own), id=id, limit=limit)
+    return await tx.all(SQL["erasures"], lambda body, **own: Certificate.from_dict(body | own), id=id, limit=limit)
 
 
-async def last_erasure(scope: Transaction, conversation: UUID | None = None) -> datetime | None:
+async def last_erasure(tx: Transaction, conversation: UUID | None = None) -> datetime | None:
     """Return when everything of the user, or of this conversation, was erased last; None where it never was."""
-    return await scope.value(SQL["latest"], datetime, conversation_id=conversation)
+    return await tx.value(SQL["latest"], datetime, conversation_id=conversation)
 
 
 class MessageToDelete(NamedTuple):
@@ -176,7 +176,7 @@ class FollowingFact(NamedTuple):
 
 
 async def messages_to_delete(
-    scope: Transaction,
+    tx: Transaction,
     *,
     conversation: UUID | None = None,
     messages: Sequence[UUID] | None = None,
@@ -184,142 +184,142 @@ async def messages_to_delete(
 ) -> list[MessageToDelete]:
     """Return the messages that an erasure is of, by conversation and in order."""
     ids = None if messages is None else list(messages)
-    return await scope.all(SQL["doomed"], MessageToDelete, conversation_id=conversation, ids=ids, before=before)
+    return await tx.all(SQL["doomed"], MessageToDelete, conversation_id=conversation, ids=ids, before=before)
 
 
-async def unnamed_messages(scope: Transaction, messages: Sequence[UUID]) -> list[Message]:
+async def unnamed_messages(tx: Transaction, messages: Sequence[UUID]) -> list[Message]:
     """Return of these messages those without an external id, as far as they are known by what they say."""
-    return await scope.all(SQL["contents"], Message.model_construct, ids=list(messages))
+    return await tx.all(SQL["contents"], Message.model_construct, ids=list(messages))
 
 
-async def texts(scope: Transaction, messages: Sequence[UUID]) -> list[str]:
+async def texts(tx: Transaction, messages: Sequence[UUID]) -> list[str]:
     """Return all that these messages say."""
-    return await scope.column(SQL["texts"], ids=list(messages))
+    return await tx.column(SQL["texts"], ids=list(messages))
 
 
-async def remove_user(scope: Transaction) -> dict[str, int]:
+async def remove_user(tx: Transaction) -> dict[str, int]:
     """Remove everything of the user, and the operator's rows of this user alone; return how many rows, by table.
 
     Rows go with their user by foreign key. Those of tokens stay, without a name: where none was ever made, a server on
     this machine asks for none.
     """
-    counts = dict(await scope.tuples(SQL["rows_of_user"]))
-    await scope.run(SQL["remove_user"])
-    await scope.run(SQL["as_operator"])
-    return counts | {table: await scope.run(statement, user=scope.user_id) for table, statement in OF_OPERATOR.items()}
+    counts = dict(await tx.tuples(SQL["rows_of_user"]))
+    await tx.run(SQL["remove_user"])
+    await tx.run(SQL["as_operator"])
+    return counts | {table: await tx.run(statement, user=tx.user_id) for table, statement in OF_OPERATOR.items()}
 
 
-async def count_user_rows(scope: Transaction) -> dict[str, int]:
+async def count_user_rows(tx: Transaction) -> dict[str, int]:
     """Return how many rows the user has, by table; those too that are the operator's."""
-    counts = dict(await scope.tuples(SQL["rows_of_user"]))
-    await scope.run(SQL["as_operator"])
-    return counts | dict(await scope.tuples(SQL["rows_of_operator"], user=scope.user_id))
+    counts = dict(await tx.tuples(SQL["rows_of_user"]))
+    await tx.run(SQL["as_operator"])
+    return counts | dict(await tx.tuples(SQL["rows_of_operator"], user=tx.user_id))
 
 
-async def remove_conversation(scope: Transaction, conversation: UUID) -> dict[str, int]:
+async def remove_conversation(tx: Transaction, conversation: UUID) -> dict[str, int]:
     """Remove a conversation of which no message is left; return how many rows, by table."""
     return {
-        table: await scope.run(statement, conversation_id=conversation) for table, statement in OF_CONVERSATION.items()
+        table: await tx.run(statement, conversation_id=conversation) for table, statement in OF_CONVERSATION.items()
     }
 
 
 async def remove_summaries(
-    scope: Transaction, conversation: UUID, runs: Sequence[tuple[int, int]]
+    tx: Transaction, conversation: UUID, runs: Sequence[tuple[int, int]]
 ) -> list[RemovedSummary]:
     """Remove the summaries, of any level, that are over messages of these runs of numbers."""
     firsts, lasts = [first for first, _ in runs], [last for _, last in runs]
     values = {"conversation_id": conversation, "firsts": firsts, "lasts": lasts}
-    return await scope.all(SQL["summaries_over"], RemovedSummary, **values)
+    return await tx.all(SQL["summaries_over"], RemovedSummary, **values)
 
 
-async def rewind_watermark(scope: Transaction, conversation: UUID, deriver: str, to_seq: int) -> bool:
+async def rewind_watermark(tx: Transaction, conversation: UUID, deriver: str, to_seq: int) -> bool:
     """Take a deriver back to a message; False where it has not come so far."""
     values = {"conversation_id": conversation, "deriver": deriver, "to_seq": to_seq}
-    return bool(await scope.run(SQL["back_to"], **values))
+    return bool(await tx.run(SQL["back_to"], **values))
 
 
-async def note_pending_since(scope: Transaction, conversations: Collection[UUID]) -> None:
+async def note_pending_since(tx: Transaction, conversations: Collection[UUID]) -> None:
     """Note when the first pending message of these conversations was said by now."""
-    await scope.run(SQL["pending_since"], ids=list(conversations))
+    await tx.run(SQL["pending_since"], ids=list(conversations))
 
 
-async def dependent_facts(scope: Transaction, messages: Sequence[UUID], facts: Sequence[UUID]) -> list[DependentFact]:
+async def dependent_facts(tx: Transaction, messages: Sequence[UUID], facts: Sequence[UUID]) -> list[DependentFact]:
     """Return the facts that these messages say, and these facts."""
-    return await scope.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
+    return await tx.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
-async def facts_after(scope: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[FollowingFact]:
+async def facts_after(tx: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[FollowingFact]:
     """Return the facts of the next `within` messages after each of these numbers."""
     values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
-    return await scope.all(SQL["facts_after"], FollowingFact, **values)
+    return await tx.all(SQL["facts_after"], FollowingFact, **values)
 
 
-async def known_facts(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
+async def known_facts(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
     """Return those of these facts that there are."""
-    return await scope.column(SQL["known_facts"], facts=list(facts))
+    return await tx.column(SQL["known_facts"], facts=list(facts))
 
 
-async def edited_into(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
+async def edited_into(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
     """Return the facts that people have edited to be these."""
-    return await scope.column(SQL["edited_into"], facts=list(facts))
+    return await tx.column(SQL["edited_into"], facts=list(facts))
 
 
-async def edits_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[UUID]:
+async def edits_of(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[UUID]:
     """Return what people have edited these facts to be, where no message says it but these."""
-    return await scope.column(SQL["edits_of"], facts=list(facts), messages=list(messages))
+    return await tx.column(SQL["edits_of"], facts=list(facts), messages=list(messages))
 
 
-async def sources_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[Place]:
+async def sources_of(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[Place]:
     """Return where these facts are said by other messages than these."""
-    return await scope.all(SQL["sources_of"], Place, facts=list(facts), messages=list(messages))
+    return await tx.all(SQL["sources_of"], Place, facts=list(facts), messages=list(messages))
 
 
-async def remove_facts(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[str, int]:
+async def remove_facts(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[str, int]:
     """Remove facts with what was done to them, and these messages as sources; return how many rows, by table."""
     values = {"facts": list(facts), "messages": list(messages)}
-    return {table: await scope.run(statement, **values) for table, statement in OF_FACTS.items()}
+    return {table: await tx.run(statement, **values) for table, statement in OF_FACTS.items()}
 
 
-async def forget_replaced(scope: Transaction, facts: Sequence[UUID]) -> None:
+async def forget_replaced(tx: Transaction, facts: Sequence[UUID]) -> None:
     """Take these facts out of the log of others, in whose place they stood."""
-    await scope.run(SQL["forget_others"], facts=list(facts))
+    await tx.run(SQL["forget_others"], facts=list(facts))
 
 
-async def remove_chunks(scope: Transaction, removed: Sequence[UUID]) -> dict[str, int]:
+async def remove_chunks(tx: Transaction, removed: Sequence[UUID]) -> dict[str, int]:
     """Remove the chunks and vectors of items, and count them off; return how many rows, by table."""
-    vectors = await scope.run(SQL["remove_vectors"], items=list(removed))
-    lengths = await scope.column(chunks.SQL["remove_chunks"], item_ids=list(removed))
-    await scope.run(chunks.SQL["count_chunks"], chunks=-len(lengths), length=-sum(lengths))
+    vectors = await tx.run(SQL["remove_vectors"], items=list(removed))
+    lengths = await tx.column(chunks.SQL["remove_chunks"], item_ids=list(removed))
+    await tx.run(chunks.SQL["count_chunks"], chunks=-len(lengths), length=-sum(lengths))
     return {"item_vectors": vectors, "item_text": len(lengths)}
 
 
-async def remove_invalid_responses(scope: Transaction, conversation: UUID, from_seq: int) -> int:
+async def remove_invalid_responses(tx: Transaction, conversation: UUID, from_seq: int) -> int:
     """Remove what models answered about a conversation from a message on."""
-    return await scope.run(SQL["remove_invalid_responses"], conversation_id=conversation, from_seq=from_seq)
+    return await tx.run(SQL["remove_invalid_responses"], conversation_id=conversation, from_seq=from_seq)
 
 
 async def remove_receipts(
-    scope: Transaction, ids: Sequence[UUID], conversation: UUID | None = None, since: datetime | None = None
+    tx: Transaction, ids: Sequence[UUID], conversation: UUID | None = None, since: datetime | None = None
 ) -> list[UUID]:
     """Remove receipts that name these items, and those of a conversation since a moment; return their ids."""
     values = {"conversation_id": conversation, "since": since, "ids": [str(id) for id in ids]}
-    return await scope.column(SQL["remove_receipts"], **values)
+    return await tx.column(SQL["remove_receipts"], **values)
 
 
-async def remove_events(scope: Transaction, ids: Sequence[UUID]) -> int:
+async def remove_events(tx: Transaction, ids: Sequence[UUID]) -> int:
     """Remove events that name these facts and receipts."""
-    return await scope.run(SQL["remove_events"], ids=[str(id) for id in ids])
+    return await tx.run(SQL["remove_events"], ids=[str(id) for id in ids])
 
 
-async def remove_messages(scope: Transaction, ids: Sequence[UUID]) -> int:
+async def remove_messages(tx: Transaction, ids: Sequence[UUID]) -> int:
     """Remove messages of which no fact, chunk or summary is left."""
-    return await scope.run(SQL["remove_messages"], ids=list(ids))
+    return await tx.run(SQL["remove_messages"], ids=list(ids))
 
 
-async def trim(scope: Transaction, *, events: datetime, receipts: datetime) -> None:
+async def trim(tx: Transaction, *, events: datetime, receipts: datetime) -> None:
     """Remove expired documents, and events and receipts recorded before these moments, in one round trip."""
     old = [(SQL["trim_events"], [{"before": events}]), (SQL["trim_receipts"], [{"before": receipts}])]
-    await scope.run_together([*old, (documents.SQL["expire"], [{}])])
+    await tx.run_together([*old, (documents.SQL["expire"], [{}])])
 
 
 class ExpiredMessages(NamedTuple):
@@ -329,14 +329,14 @@ class ExpiredMessages(NamedTuple):
     before: datetime
 
 
-async def expired_conversations(scope: Transaction, days: float) -> list[ExpiredMessages]:
+async def expired_conversations(tx: Transaction, days: float) -> list[ExpiredMessages]:
     """Return a user's conversations with messages older than they are kept; `days` is the store's rule, 0 for ever."""
-    return await scope.all(SQL["expired"], ExpiredMessages, days=days)
+    return await tx.all(SQL["expired"], ExpiredMessages, days=days)
 
 
-async def keep_user_settings(scope: Transaction, user_settings: Json) -> None:
+async def keep_user_settings(tx: Transaction, user_settings: Json) -> None:
     """Set settings of the user's own; None takes one away."""
-    await scope.run(SQL["keep_settings"], settings=user_settings)
+    await tx.run(SQL["keep_settings"], settings=user_settings)
 
 
 # --- whether anything is left
@@ -345,9 +345,9 @@ STAYING = ["tombstones", "erasures"]  # hashes, ids and counts
 TABLES = 14  # in which ids of messages, facts and conversations may stand
 
 
-async def count_references(scope: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
+async def count_references(tx: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
     """Return how many rows name these messages, facts or conversations, by table."""
-    return dict(await scope.tuples(SQL["ids_left"], ids=list(ids), texts=[str(id) for id in ids]))
+    return dict(await tx.tuples(SQL["ids_left"], ids=list(ids), texts=[str(id) for id in ids]))
 
 
 async def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int, dict[str, int]]:

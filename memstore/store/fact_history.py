@@ -31,7 +31,7 @@ class PastState(NamedTuple):
 
 
 async def change(
-    scope: Transaction,
+    tx: Transaction,
     fact: FactColumns,
     action: str,
     *,
@@ -50,13 +50,13 @@ async def change(
     for name, value in new.items():
         setattr(fact, name, value)
     if new:
-        await facts.put(scope, fact)
-    id = ids.change_id(fact.id, await scope.value(SQL["count_changes"], int, fact_id=fact.id) or 0)
+        await facts.put(tx, fact)
+    id = ids.change_id(fact.id, await tx.value(SQL["count_changes"], int, fact_id=fact.id) or 0)
     row: dict[str, Any] = {"id": id, "fact_id": fact.id, "action": action, "actor": actor, "other_id": other}
     row |= {"before": before, "after": logged_columns(fact), "undoes": undoes}
-    [recorded_at] = await scope.column(SQL["add_change"], **row, recorded_at=at)
+    [recorded_at] = await tx.column(SQL["add_change"], **row, recorded_at=at)
     if action in ("superseded", "edited") and other is not None:
-        scope.record_event(EventType.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), action=action)
+        tx.record_event(EventType.FACT_SUPERSEDED, fact=str(fact.id), by=str(other), action=action)
     return FactChange(at=recorded_at, **row)
 
 
@@ -69,7 +69,7 @@ def logged_columns(fact: FactColumns) -> dict[str, Any]:
     }
 
 
-async def reverse(scope: Transaction, done: FactChange, fact: FactColumns, *, actor: str) -> FactChange:
+async def reverse(tx: Transaction, done: FactChange, fact: FactColumns, *, actor: str) -> FactChange:
     """Set what a change changed back to what it was, and log that; `fact` is the changed one as it is stored.
 
     Raises `Conflict` where the fact is no longer as the change left it.
@@ -78,13 +78,13 @@ async def reverse(scope: Transaction, done: FactChange, fact: FactColumns, *, ac
     moved = [
         f"{name} is {now[name]!r} and was {done.after[name]!r}" for name in changed if now[name] != done.after[name]
     ]
-    if moved or (not changed and await scope.tuples(SQL["undone"], fact_id=done.fact_id, id=done.id)):
+    if moved or (not changed and await tx.tuples(SQL["undone"], fact_id=done.fact_id, id=done.id)):
         raise Conflict(
             f"The fact {fact.text!r} was changed again since: {', '.join(moved) or 'this is undone'}. "
             "Nothing was done: undo the later change first."
         )
     action = step_back(done) if changed else "resolved"
-    return await change(scope, fact, action, actor=actor, other=done.other_id, undoes=done.id, **before(done))
+    return await change(tx, fact, action, actor=actor, other=done.other_id, undoes=done.id, **before(done))
 
 
 def step_back(done: FactChange) -> str:
@@ -93,24 +93,24 @@ def step_back(done: FactChange) -> str:
     return state if state in ("superseded", "retracted", "quarantined") else "restored"
 
 
-async def of_id(scope: Transaction, id: UUID) -> FactChange | None:
+async def of_id(tx: Transaction, id: UUID) -> FactChange | None:
     """Return the change of this id."""
-    return await scope.one(SQL["change"], FactChange, id=id)
+    return await tx.one(SQL["change"], FactChange, id=id)
 
 
-async def superseded_by(scope: Transaction, other: UUID, since: datetime | None = None) -> list[FactChange]:
+async def superseded_by(tx: Transaction, other: UUID, since: datetime | None = None) -> list[FactChange]:
     """Return the changes by which a fact took the place of others since then, latest first, undone ones not."""
-    return await scope.all(SQL["superseded_by"], FactChange, other_id=other, since=since)
+    return await tx.all(SQL["superseded_by"], FactChange, other_id=other, since=since)
 
 
-async def reactivations(scope: Transaction, other: UUID, at: datetime) -> list[FactChange]:
+async def reactivations(tx: Transaction, other: UUID, at: datetime) -> list[FactChange]:
     """Return what was done at this moment to facts whose place `other` had taken."""
-    return await scope.all(SQL["given_up"], FactChange, other_id=other, at=at)
+    return await tx.all(SQL["given_up"], FactChange, other_id=other, at=at)
 
 
-async def past(scope: Transaction, facts: Sequence[UUID], as_of: datetime | None, most: int) -> dict[UUID, PastState]:
+async def past(tx: Transaction, facts: Sequence[UUID], as_of: datetime | None, most: int) -> dict[UUID, PastState]:
     """Return of facts that do not hold their first characters, and which ones took their places by then."""
-    rows = await scope.all(SQL["past"], PastState, fact_ids=list(facts), as_of=as_of, most=most)
+    rows = await tx.all(SQL["past"], PastState, fact_ids=list(facts), as_of=as_of, most=most)
     return {one.id: one for one in rows}
 
 
@@ -119,9 +119,9 @@ def said_facts(messages: Sequence[UUID], as_of: datetime | None) -> Read[list[Sa
     return read_all(SQL["said_facts"], SaidFact, message_ids=list(messages), as_of=as_of)
 
 
-async def successors(scope: Transaction, facts: Iterable[UUID], as_of: datetime | None) -> list[FactStep]:
+async def successors(tx: Transaction, facts: Iterable[UUID], as_of: datetime | None) -> list[FactStep]:
     """Return facts, and those that had taken their places by then."""
-    return await scope.all(SQL["successors"], FactStep, fact_ids=list(facts), as_of=as_of)
+    return await tx.all(SQL["successors"], FactStep, fact_ids=list(facts), as_of=as_of)
 
 
 def is_as_left(done: FactChange, fact: FactColumns) -> bool:
@@ -138,13 +138,13 @@ def before(done: FactChange) -> dict[str, Any]:
     }
 
 
-async def life(scope: Transaction, fact: Fact) -> list[FactChange]:
+async def life(tx: Transaction, fact: Fact) -> list[FactChange]:
     """Return what was done to a fact in order, from its first day: also that it was added, and each time it was said.
 
     An edit of another fact that it came from is there as its own, with the other one: undone by its id, it is undone.
     """
-    every = await scope.all(SQL["changes"], FactChange, fact_id=fact.id)
-    said = await scope.tuples(SQL["said"], fact_id=fact.id)
+    every = await tx.all(SQL["changes"], FactChange, fact_id=fact.id)
+    said = await tx.tuples(SQL["said"], fact_id=fact.id)
     own = [one for one in every if one.fact_id == fact.id]
     # An edit of another fact into this one is seen from this one's side.
     made = [
@@ -161,20 +161,20 @@ async def life(scope: Transaction, fact: Fact) -> list[FactChange]:
     return [added, *sorted([*own, *made, *again], key=lambda one: one.at)]
 
 
-async def settled_by_hand(scope: Transaction, others: Iterable[UUID], fact: UUID) -> set[UUID]:
+async def settled_by_hand(tx: Transaction, others: Iterable[UUID], fact: UUID) -> set[UUID]:
     """Return those of `others` of which somebody decided, by undoing it, that `fact` does not take their place."""
-    return set(await scope.column(SQL["settled_by_hand"], ids=list(others), other_id=fact))
+    return set(await tx.column(SQL["settled_by_hand"], ids=list(others), other_id=fact))
 
 
-async def restore_orphaned(scope: Transaction, *, actor: str) -> list[Fact]:
+async def restore_orphaned(tx: Transaction, *, actor: str) -> list[Fact]:
     """Reverse what was done to facts for the sake of facts that are gone; return those that are active again.
 
     Facts that were changed since stay as they are.
     """
     restored = []
-    for done in await scope.all(SQL["orphaned"], FactChange):
-        fact = await facts.fact(scope, done.fact_id)
+    for done in await tx.all(SQL["orphaned"], FactChange):
+        fact = await facts.fact(tx, done.fact_id)
         if fact is not None and is_as_left(done, fact):
-            await reverse(scope, done, fact, actor=actor)
+            await reverse(tx, done, fact, actor=actor)
             restored.append(fact)
     return [fact for fact in restored if fact.state == "active"]

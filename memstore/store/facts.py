@@ -34,29 +34,29 @@ class Source:
 TakenSources = Mapping[tuple[UUID, UUID], datetime]
 
 
-async def add(scope: Transaction, fact: FactColumns) -> datetime | None:
+async def add(tx: Transaction, fact: FactColumns) -> datetime | None:
     """Store a fact; return when it was recorded, or None where the same one is there."""
-    return await scope.value(SQL["add_fact"], datetime, **_columns(fact), recorded_at=None)
+    return await tx.value(SQL["add_fact"], datetime, **_columns(fact), recorded_at=None)
 
 
-async def put(scope: Transaction, fact: FactColumns) -> None:
+async def put(tx: Transaction, fact: FactColumns) -> None:
     """Store the changeable columns of a known fact; `fact_history.change` logs it too."""
-    await scope.run(SQL["set_fact"], **_columns(fact))
+    await tx.run(SQL["set_fact"], **_columns(fact))
 
 
-async def add_sources(scope: Transaction, sources: Iterable[Source]) -> None:
+async def add_sources(tx: Transaction, sources: Iterable[Source]) -> None:
     """Store which messages say which facts, and where."""
     rows = [asdict(said.span) | {"fact_id": said.fact_id, "recorded_at": said.recorded_at} for said in sources]
-    await scope.run_many(SQL["add_source"], rows)
+    await tx.run_many(SQL["add_source"], rows)
 
 
-async def note_first_said(scope: Transaction, fact: UUID, time: datetime) -> None:
+async def note_first_said(tx: Transaction, fact: UUID, time: datetime) -> None:
     """Let a fact have been said first at this time, where that is earlier than any known."""
-    await scope.run(SQL["said_at"], id=fact, occurred_at=time)
+    await tx.run(SQL["said_at"], id=fact, occurred_at=time)
 
 
 async def facts(
-    scope: Transaction,
+    tx: Transaction,
     *,
     state: str | None = "active",
     type: str | None = None,
@@ -77,33 +77,33 @@ async def facts(
     values |= {"as_of": as_of, "unused_since": unused_since}
     if limit is not None:
         at, id = before or (None, None)
-        ids = await scope.column(SQL["fact_page"], limit=limit, before=at, id=id, **values)
-        return await _facts_of(scope, ids)
+        ids = await tx.column(SQL["fact_page"], limit=limit, before=at, id=id, **values)
+        return await _facts_of(tx, ids)
     wanted = None if ids is None else list(ids)
-    return await scope.all(SQL["facts"], _with_sources, ids=wanted, **values)
+    return await tx.all(SQL["facts"], _with_sources, ids=wanted, **values)
 
 
-async def naming(scope: Transaction, name: str) -> list[Fact]:
+async def naming(tx: Transaction, name: str) -> list[Fact]:
     """Return active facts of other subjects whose text has a name in it as a whole word, the latest first."""
-    rows = await scope.tuples(SQL["naming"], name=name)
+    rows = await tx.tuples(SQL["naming"], name=name)
     whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
     named = [id for id, text in rows if whole.search(text)]
-    return await facts(scope, ids=named) if named else []
+    return await facts(tx, ids=named) if named else []
 
 
-async def fact(scope: Transaction, id: UUID) -> Fact | None:
+async def fact(tx: Transaction, id: UUID) -> Fact | None:
     """Return one fact, in whatever state."""
-    return next(iter(await facts(scope, state=None, ids=[id])), None)
+    return next(iter(await facts(tx, state=None, ids=[id])), None)
 
 
-async def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int) -> list[Fact]:
+async def facts_said_by(tx: Transaction, messages: Sequence[UUID], *, limit: int) -> list[Fact]:
     """Return the facts that these messages say, of whatever state, the latest first."""
-    rows = await scope.tuples(SQL["said_by"], messages=list(messages), limit=limit)
-    return await _facts_of(scope, [id for _, id in rows])
+    rows = await tx.tuples(SQL["said_by"], messages=list(messages), limit=limit)
+    return await _facts_of(tx, [id for _, id in rows])
 
 
-async def _facts_of(scope: Transaction, ids: list[UUID]) -> list[Fact]:
-    return await facts(scope, state=None, ids=ids) if ids else []
+async def _facts_of(tx: Transaction, ids: list[UUID]) -> list[Fact]:
+    return await facts(tx, state=None, ids=ids) if ids else []
 
 
 def pinned(
@@ -118,7 +118,7 @@ def pinned(
 
 
 async def known(
-    scope: Transaction,
+    tx: Transaction,
     new: FactColumns,
     attributes: Sequence[str],
     span: FactSpan | None,
@@ -143,37 +143,37 @@ async def known(
     values |= {"subjects": aside[0] if aside else [], "called": aside[1] if aside else ""}
     values |= {"own": [new.subject, alias] if alias else [new.subject], "named": list(named)}
     place = {"message_id": None, "start": None, "stop": None} if span is None else asdict(span)
-    return await scope.all(SQL["known"], _known, **values, **place)
+    return await tx.all(SQL["known"], _known, **values, **place)
 
 
 async def remembered(
-    scope: Transaction, model: UUID, until: datetime, *, aside: UUID | None = None, recipes: Collection[str] = ()
+    tx: Transaction, model: UUID, until: datetime, *, aside: UUID | None = None, recipes: Collection[str] = ()
 ) -> list[RememberedFact]:
     """Return the latest active facts that were said by a moment and hold then.
 
     Of a redo they are those of these recipes and of people that other conversations than the one `aside` say.
     """
     values = {"model_id": model, "until": until, "aside": aside, "recipes": list(recipes), "limit": MOST_REMEMBERED}
-    return await scope.all(SQL["remembered"], _remembered, **values)
+    return await tx.all(SQL["remembered"], _remembered, **values)
 
 
-async def types(scope: Transaction) -> list[str]:
+async def types(tx: Transaction) -> list[str]:
     """Return the types that the user's facts have."""
-    return await scope.column(SQL["types"])
+    return await tx.column(SQL["types"])
 
 
-async def edges(scope: Transaction, name: str) -> list[Edge]:
+async def edges(tx: Transaction, name: str) -> list[Edge]:
     """Return the relations of an entity to others."""
-    return await scope.all(SQL["entity_edges"], Edge, entity=name)
+    return await tx.all(SQL["entity_edges"], Edge, entity=name)
 
 
-async def drop_sources(scope: Transaction, fact: UUID) -> None:
+async def drop_sources(tx: Transaction, fact: UUID) -> None:
     """Remove all sources of a fact."""
-    await scope.run(SQL["drop_sources"], fact_id=fact)
+    await tx.run(SQL["drop_sources"], fact_id=fact)
 
 
 async def take_back(
-    scope: Transaction, conversation: UUID, *, but: Iterable[Source], waiting: Collection[UUID] = ()
+    tx: Transaction, conversation: UUID, *, but: Iterable[Source], waiting: Collection[UUID] = ()
 ) -> TakenSources:
     """Remove a conversation's sources but these; return the removed ones. Sources by hand stay.
 
@@ -182,21 +182,21 @@ async def take_back(
     places = [(one.fact_id, one.span.message_id, one.span.start, one.span.stop) for one in but]
     names = ("facts", "messages", "starts", "stops")
     kept = {name: [place[number] for place in places] for number, name in enumerate(names)}
-    rows = await scope.tuples(SQL["remove_sources"], conversation_id=conversation, waiting=list(waiting), **kept)
+    rows = await tx.tuples(SQL["remove_sources"], conversation_id=conversation, waiting=list(waiting), **kept)
     return {(fact, message): recorded_at for fact, message, recorded_at in rows}
 
 
-async def remove_unsaid(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
+async def remove_unsaid(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
     """Remove those of these facts that no message says, with their chunks; return them."""
-    unsaid = await scope.column(SQL["remove_unsaid"], ids=list(facts))
-    await chunks.remove(scope, unsaid)
-    await recompute_first_said(scope, sorted(set(facts) - set(unsaid)))
+    unsaid = await tx.column(SQL["remove_unsaid"], ids=list(facts))
+    await chunks.remove(tx, unsaid)
+    await recompute_first_said(tx, sorted(set(facts) - set(unsaid)))
     return sorted(unsaid)
 
 
-async def recompute_first_said(scope: Transaction, facts: Sequence[UUID]) -> None:
+async def recompute_first_said(tx: Transaction, facts: Sequence[UUID]) -> None:
     """Let these facts have been said first when what is left of their sources first said it; each has one."""
-    await scope.run(SQL["first_said"], ids=list(facts))
+    await tx.run(SQL["first_said"], ids=list(facts))
 
 
 def _columns(fact: FactColumns) -> dict[str, Any]:

@@ -14,44 +14,44 @@ from memstore.store.sql import statements
 SQL = statements("llm_usage")
 
 
-async def keep(scope: Transaction, cost: Usage, responses: Sequence[InvalidResponse]) -> None:
+async def keep(tx: Transaction, cost: Usage, responses: Sequence[InvalidResponse]) -> None:
     """Keep what calls cost, by day of UTC, and the answers that could not be used; one again is one more attempt."""
     if cost.calls:
-        await scope.run(SQL["add_usage"], day=datetime.now(UTC).date(), **asdict(cost))
+        await tx.run(SQL["add_usage"], day=datetime.now(UTC).date(), **asdict(cost))
     for response in responses:
-        await scope.run(SQL["add_invalid_response"], **dict(response))
+        await tx.run(SQL["add_invalid_response"], **dict(response))
 
 
-async def invalid_responses(scope: Transaction, *, limit: int = 1000) -> list[InvalidResponse]:
+async def invalid_responses(tx: Transaction, *, limit: int = 1000) -> list[InvalidResponse]:
     """Return the user's invalid responses, the oldest first."""
-    return await scope.all(SQL["invalid_responses"], InvalidResponse.model_construct, limit=limit)
+    return await tx.all(SQL["invalid_responses"], InvalidResponse.model_construct, limit=limit)
 
 
 async def remove_invalid_responses(
-    scope: Transaction, conversation: UUID, deriver: str, *, but: Sequence[InvalidResponse] = ()
+    tx: Transaction, conversation: UUID, deriver: str, *, but: Sequence[InvalidResponse] = ()
 ) -> None:
     """Take a conversation's invalid responses of a deriver away, as it was asked again, but those that came again."""
     again = [response.id for response in but]
-    await scope.run(SQL["remove_invalid_responses"], conversation_id=conversation, deriver=deriver, again=again)
+    await tx.run(SQL["remove_invalid_responses"], conversation_id=conversation, deriver=deriver, again=again)
 
 
-async def drop_answered(scope: Transaction, response: UUID) -> None:
+async def drop_answered(tx: Transaction, response: UUID) -> None:
     """Remove an invalid response, if there is one: its messages were answered."""
-    await scope.run(SQL["answered"], id=response)
+    await tx.run(SQL["answered"], id=response)
 
 
-async def usage(scope: Transaction) -> list[Usage]:
+async def usage(tx: Transaction) -> list[Usage]:
     """Return what the user's calls cost so far, by deriver and model."""
-    return await scope.all(SQL["usage"], Usage)
+    return await tx.all(SQL["usage"], Usage)
 
 
-async def total_usage(scope: Transaction) -> list[Usage]:
+async def total_usage(tx: Transaction) -> list[Usage]:
     """Return what all users' calls cost so far, by deriver and model; in the operator's scope."""
-    return await scope.all(SQL["total_usage"], Usage)
+    return await tx.all(SQL["total_usage"], Usage)
 
 
-async def tokens_left(scope: Transaction, cap: int | None) -> int | None:
+async def tokens_left(tx: Transaction, cap: int | None) -> int | None:
     """Return the tokens that today's calls (UTC) may still cost, all users together; in the operator's scope."""
     if cap is None:
         return None
-    return cap - (await scope.value(SQL["spent"], int, day=datetime.now(UTC).date()) or 0)
+    return cap - (await tx.value(SQL["spent"], int, day=datetime.now(UTC).date()) or 0)

@@ -30,59 +30,55 @@ class Numbers(NamedTuple):
     id: UUID
 
 
-async def take_numbers(scope: Transaction, counts: Mapping[UUID, int]) -> dict[UUID, Numbers]:
+async def take_numbers(tx: Transaction, counts: Mapping[UUID, int]) -> dict[UUID, Numbers]:
     """Reserve so many numbers of each conversation; return the last ones. One that there is not has none."""
     if len(counts) == 1:
         [(place, count)] = counts.items()
-        taken = await scope.all(SQL["take_numbers"], Numbers, id=place, count=count)
+        taken = await tx.all(SQL["take_numbers"], Numbers, id=place, count=count)
     else:
         values = {"ids": list(counts), "counts": list(counts.values())}
-        taken = await scope.all(SQL["take_numbers_of_several"], Numbers, **values)
+        taken = await tx.all(SQL["take_numbers_of_several"], Numbers, **values)
     return {one.id: one for one in taken}
 
 
-async def lock(scope: Transaction, conversation: UUID) -> bool:
+async def lock(tx: Transaction, conversation: UUID) -> bool:
     """Let no other writer into the conversation until the transaction ends; False where there is none."""
-    return bool(await lock_several(scope, [conversation]))
+    return bool(await lock_several(tx, [conversation]))
 
 
-async def lock_several(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
+async def lock_several(tx: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
     """Let no other writer into these conversations until the transaction ends; return what `last_numbers` gives."""
-    return dict(await scope.tuples(SQL["lock_conversations"], ids=list(conversations)))
+    return dict(await tx.tuples(SQL["lock_conversations"], ids=list(conversations)))
 
 
-async def last_numbers(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
+async def last_numbers(tx: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
     """Return the last number taken in each of these conversations, those that there are."""
-    return dict(await scope.tuples(SQL["last_numbers"], ids=list(conversations)))
+    return dict(await tx.tuples(SQL["last_numbers"], ids=list(conversations)))
 
 
-async def make_user(scope: Transaction, name: str) -> None:
+async def make_user(tx: Transaction, name: str) -> None:
     """Make the user, if it is not there."""
-    await scope.run(SQL["add_user"], name=name)
+    await tx.run(SQL["add_user"], name=name)
 
 
 async def make_conversations(
-    scope: Transaction, conversations: Sequence[Conversation], *, user_name: str, derivers: Sequence[str]
+    tx: Transaction, conversations: Sequence[Conversation], *, user_name: str, derivers: Sequence[str]
 ) -> None:
     """Make the user, the conversations and their watermarks, those of them that are not there."""
-    await make_user(scope, user_name)
+    await make_user(tx, user_name)
     given = sorted(conversations, key=lambda one: one.id)  # as they are locked
-    await scope.run_many(SQL["add_conversation"], [vars(one) for one in given])
+    await tx.run_many(SQL["add_conversation"], [vars(one) for one in given])
     watermarks = [{"conversation_id": one.id, "deriver": deriver} for one in given for deriver in derivers]
-    await scope.run_many(SQL["add_derivation"], watermarks)
+    await tx.run_many(SQL["add_derivation"], watermarks)
 
 
-async def describe(
-    scope: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json
-) -> None:
+async def describe(tx: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json) -> None:
     """Set a conversation's title, channel and settings, those that are given; earlier settings are logged."""
-    await lock(scope, conversation)
-    was = await settings_of(scope, conversation)
+    await lock(tx, conversation)
+    was = await settings_of(tx, conversation)
     if was | settings != was:
-        await scope.run(
-            SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None
-        )
-    await scope.run(SQL["describe_conversation"], id=conversation, title=title, channel=channel, settings=settings)
+        await tx.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None)
+    await tx.run(SQL["describe_conversation"], id=conversation, title=title, channel=channel, settings=settings)
 
 
 def read_conversation(conversation: UUID) -> Read[Conversation | None]:
@@ -90,33 +86,33 @@ def read_conversation(conversation: UUID) -> Read[Conversation | None]:
     return read_one(SQL["conversation"], CONVERSATION, id=conversation)
 
 
-async def conversation(scope: Transaction, conversation: UUID) -> Conversation | None:
+async def conversation(tx: Transaction, conversation: UUID) -> Conversation | None:
     """Return the conversation of this id."""
-    return await scope.get(read_conversation(conversation))
+    return await tx.get(read_conversation(conversation))
 
 
-async def conversation_names(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, str]:
+async def conversation_names(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, str]:
     """Return the names of those of these conversations that there are, by id."""
-    return dict(await scope.tuples(SQL["conversation_names"], ids=list(ids)))
+    return dict(await tx.tuples(SQL["conversation_names"], ids=list(ids)))
 
 
-async def settings_of(scope: Transaction, conversation: UUID, *, as_of: datetime | None = None) -> Json:
+async def settings_of(tx: Transaction, conversation: UUID, *, as_of: datetime | None = None) -> Json:
     """Return the settings of a conversation as they were at a moment; {} where there is no conversation."""
     if as_of is not None:
-        before: Json | None = await scope.value(SQL["settings_as_of"], dict, conversation_id=conversation, as_of=as_of)
+        before: Json | None = await tx.value(SQL["settings_as_of"], dict, conversation_id=conversation, as_of=as_of)
         if before is not None:
             return before
-    found = await scope.get(read_conversation(conversation))
+    found = await tx.get(read_conversation(conversation))
     return found.settings if found else {}
 
 
-async def fact_settings(scope: Transaction, conversation: UUID | None = None) -> list[tuple[Any, Any, Any, Any]]:
+async def fact_settings(tx: Transaction, conversation: UUID | None = None) -> list[tuple[Any, Any, Any, Any]]:
     """Return `fact_instructions` and `fact_types` of the user and of a conversation; by default of each, once."""
-    return await scope.tuples(SQL["fact_settings"], conversation_id=conversation) or [(None,) * 4]
+    return await tx.tuples(SQL["fact_settings"], conversation_id=conversation) or [(None,) * 4]
 
 
 async def conversations(
-    scope: Transaction,
+    tx: Transaction,
     channel: str | None = None,
     *,
     before: tuple[datetime, UUID] | None = None,
@@ -125,10 +121,10 @@ async def conversations(
     """Return the user's conversations, the latest first; those that come after one, by when that changed and its id."""
     at, id = before or (None, None)
     values = {"channel": channel, "before": at, "id": id, "limit": limit}
-    return await scope.all(SQL["conversations"], CONVERSATION, **values)
+    return await tx.all(SQL["conversations"], CONVERSATION, **values)
 
 
-async def add(scope: Transaction, messages: Sequence[Message]) -> None:
+async def add(tx: Transaction, messages: Sequence[Message]) -> None:
     """Store numbered messages, those of each conversation in order; raise watermarks, and notify listeners."""
     if not messages:
         return
@@ -137,9 +133,9 @@ async def add(scope: Transaction, messages: Sequence[Message]) -> None:
         places.setdefault(message.conversation_id, []).append(message)
     for place, said in places.items():
         numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
-        scope.record_event(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
+        tx.record_event(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
     new = (SQL["add_message"], [row_of(message) for message in messages])
-    await scope.run_together([new, _raise_watermarks(places)])
+    await tx.run_together([new, _raise_watermarks(places)])
 
 
 def _raise_watermarks(places: Mapping[UUID, Sequence[Message]]) -> Statement:
@@ -152,14 +148,14 @@ def _raise_watermarks(places: Mapping[UUID, Sequence[Message]]) -> Statement:
     return SQL["raise_watermarks"], [{"ids": list(places), "last_seqs": newest, "said_at": said_at}]
 
 
-async def known(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
+async def known(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
     """Return those of these messages that are stored, by id."""
-    found = await scope.all(SQL["known_messages"], MESSAGE, ids=list(ids))
+    found = await tx.all(SQL["known_messages"], MESSAGE, ids=list(ids))
     return {message.id: message for message in found}
 
 
 async def messages(
-    scope: Transaction,
+    tx: Transaction,
     conversation: UUID,
     *,
     from_seq: int = 1,
@@ -174,25 +170,25 @@ async def messages(
     """Return messages of a conversation in order; `since` is inclusive, `until` is not."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "since": since, "until": until}
     lists = {"roles": roles and [*map(str, roles)], "tags": tags and [*tags]}
-    return await scope.all(SQL["messages"], MESSAGE, **values, **lists, meta=meta, limit=limit)
+    return await tx.all(SQL["messages"], MESSAGE, **values, **lists, meta=meta, limit=limit)
 
 
-async def by_seq(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
+async def by_seq(tx: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
     """Return messages of a conversation by their numbers."""
-    found = await scope.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
+    found = await tx.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
     return {message.seq: message for message in found}
 
 
-async def whole(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> bool:
+async def whole(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> bool:
     """Return whether every message of a range is there: numbers have no gaps but by erasure."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    return await scope.value(SQL["how_many"], int, **values) == to_seq - from_seq + 1
+    return await tx.value(SQL["how_many"], int, **values) == to_seq - from_seq + 1
 
 
-async def last_within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
+async def last_within(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
     """Return the last number of a stretch that is to have about so many tokens: a batch must fit into memory."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "tokens": tokens}
-    return await scope.value(SQL["within"], int, **values) or to_seq
+    return await tx.value(SQL["within"], int, **values) or to_seq
 
 
 def read_newest(
@@ -213,7 +209,7 @@ def read_before(found: Sequence[Chunk]) -> Read[list[Message]]:
 
 
 async def newest(
-    scope: Transaction,
+    tx: Transaction,
     conversation: UUID,
     *,
     limit: int,
@@ -222,15 +218,15 @@ async def newest(
     as_of: datetime | None = None,
 ) -> list[Message]:
     """Return the newest messages as `read_newest` does."""
-    return await scope.get(read_newest(conversation, limit=limit, before=before, role=role, as_of=as_of))
+    return await tx.get(read_newest(conversation, limit=limit, before=before, role=role, as_of=as_of))
 
 
-async def sayings(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:
+async def sayings(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:
     """Return for each of these messages the one that decides who sees it: itself, or of a tool's result its call.
 
     None for a result without its call.
     """
-    found = await scope.all(SQL["sayings"], _saying, ids=list(ids), reach=MAX_RESULT_DISTANCE)
+    found = await tx.all(SQL["sayings"], _saying, ids=list(ids), reach=MAX_RESULT_DISTANCE)
     return dict.fromkeys(ids) | dict(found)
 
 
@@ -239,10 +235,10 @@ def _saying(of_id: UUID, is_result: bool, **columns: Any) -> tuple[UUID, Message
     return of_id, None if is_result and not said.tool_calls else said
 
 
-async def clear(scope: Transaction, conversation_id: UUID) -> None:
+async def clear(tx: Transaction, conversation_id: UUID) -> None:
     """Begin a new stretch of a conversation after its newest message, and keep where the one before began."""
-    for last_seq in (await lock_several(scope, [conversation_id])).values():
-        await describe(scope, conversation_id, None, None, {CLEARED: last_seq})
+    for last_seq in (await lock_several(tx, [conversation_id])).values():
+        await describe(tx, conversation_id, None, None, {CLEARED: last_seq})
 
 
 def cleared_seq(settings: Json) -> int:
@@ -251,17 +247,17 @@ def cleared_seq(settings: Json) -> int:
     return after
 
 
-async def roles(scope: Transaction, conversation: UUID, after: int = 0) -> dict[str, tuple[int, int]]:
+async def roles(tx: Transaction, conversation: UUID, after: int = 0) -> dict[str, tuple[int, int]]:
     """Return for each role how many messages there are after a number, and how many tokens they have."""
-    rows = await scope.tuples(SQL["roles"], conversation_id=conversation, after=after)
+    rows = await tx.tuples(SQL["roles"], conversation_id=conversation, after=after)
     return {role: (messages, tokens) for role, messages, tokens in rows}
 
 
 async def everybody(database: Database, after: str = "") -> AsyncIterator[tuple[UUID, str]]:
     """Return the ids and names of all users, sorted by name; no transaction is open in between."""
     while True:
-        async with database.admin_transaction() as scope:
-            page: list[tuple[UUID, str]] = await scope.tuples(SQL["users"], after=after, limit=1000)
+        async with database.admin_transaction() as tx:
+            page: list[tuple[UUID, str]] = await tx.tuples(SQL["users"], after=after, limit=1000)
         for one in page:
             yield one
         if not page:
@@ -269,15 +265,15 @@ async def everybody(database: Database, after: str = "") -> AsyncIterator[tuple[
         after = page[-1][1]
 
 
-async def counts(scope: Transaction) -> dict[str, int]:
+async def counts(tx: Transaction) -> dict[str, int]:
     """Return how much the user has stored, table by table."""
-    [row] = await scope.all(SQL["counts"], dict[str, int])
+    [row] = await tx.all(SQL["counts"], dict[str, int])
     return row
 
 
-async def ids_between(scope: Transaction, kind: str, first: UUID, last: UUID) -> list[UUID]:
+async def ids_between(tx: Transaction, kind: str, first: UUID, last: UUID) -> list[UUID]:
     """Return the ids of facts, summaries, changes or receipts from one to another, both included: three at most."""
-    return await scope.column(SQL["ids_between"], kind=kind, first=first, last=last)
+    return await tx.column(SQL["ids_between"], kind=kind, first=first, last=last)
 
 
 def row_of(message: Message) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Matches:
     postings: dict[int, Postings]
 
 
-async def matches(scope: Transaction, terms: Sequence[int], posted: int, as_of: datetime | None = None) -> Matches:
+async def matches(tx: Transaction, terms: Sequence[int], posted: int, as_of: datetime | None = None) -> Matches:
     """Return who has these terms, of all chunks or of those that there were at a moment.
 
     Chunks up to number `posted` are looked up in postings, which know no moments: with one, all chunks are read. The
@@ -64,11 +64,11 @@ async def matches(scope: Transaction, terms: Sequence[int], posted: int, as_of: 
         return Matches({}, {})
     after = posted if as_of is None else 0
     if after:
-        holding |= dict(await scope.tuples(SQL["holding"], terms=once))
+        holding |= dict(await tx.tuples(SQL["holding"], terms=once))
         once = _select_rarest(holding, MOST_READ)
-        for term, chunks in await scope.binary(SQL["postings"], terms=once):
+        for term, chunks in await tx.binary(SQL["postings"], terms=once):
             found[term].append(_unpack(np.frombuffer(chunks, POSTING)))
-    late = await scope.tuples(SQL["matching"], terms=list(holding), after=after, as_of=as_of)
+    late = await tx.tuples(SQL["matching"], terms=list(holding), after=after, as_of=as_of)
     for term, some in _by_term(list(holding), late).items():
         holding[term] += len(some)
         found[term].append(some)
@@ -110,9 +110,9 @@ class PostingReach(NamedTuple):
     posted: int
 
 
-async def reach(scope: Transaction) -> PostingReach:
+async def reach(tx: Transaction) -> PostingReach:
     """Return how far a user's postings reach."""
-    return await scope.one(SQL["reach"], PostingReach) or PostingReach(0, 0, 0)
+    return await tx.one(SQL["reach"], PostingReach) or PostingReach(0, 0, 0)
 
 
 class PostingBacklog(NamedTuple):
@@ -124,9 +124,9 @@ class PostingBacklog(NamedTuple):
     unposted: int
 
 
-async def large(scope: Transaction, most: int) -> list[PostingBacklog]:
+async def large(tx: Transaction, most: int) -> list[PostingBacklog]:
     """Return the users with more than `most` chunks; needs the operator's scope."""
-    return await scope.all(SQL["large"], PostingBacklog, most=most)
+    return await tx.all(SQL["large"], PostingBacklog, most=most)
 
 
 class IndexedChunk(NamedTuple):
@@ -145,9 +145,9 @@ class Run(NamedTuple):
     chunks: Sequence[IndexedChunk]
 
 
-async def next_run(scope: Transaction, after: int) -> Run:
+async def next_run(tx: Transaction, after: int) -> Run:
     """Return the next chunks that no postings tell of: at most `RUN`."""
-    rows = await scope.binary(SQL["unposted"], after=after, limit=RUN)
+    rows = await tx.binary(SQL["unposted"], after=after, limit=RUN)
     return Run(after, [IndexedChunk(*row) for row in rows])
 
 
@@ -175,19 +175,19 @@ def _flatten(lists: Iterable[list[int]]) -> NDArray[np.int64]:
     return np.fromiter(chain.from_iterable(lists), np.int64)
 
 
-async def post(scope: Transaction, run: Run) -> None:
+async def post(tx: Transaction, run: Run) -> None:
     """Store the postings of a run. Raises `ConcurrentUpdate` where another process has."""
     rows = await to_thread(pack, run)
-    if await scope.run_many(SQL["add_posting"], rows) != len(rows):
+    if await tx.run_many(SQL["add_posting"], rows) != len(rows):
         raise ConcurrentUpdate
-    if not await scope.run(SQL["posted"], after=run.after, last=run.chunks[-1].number):
+    if not await tx.run(SQL["posted"], after=run.after, last=run.chunks[-1].number):
         raise ConcurrentUpdate
 
 
-async def forget(scope: Transaction) -> int:
+async def forget(tx: Transaction) -> int:
     """Remove a user's postings, and give how many: recall reads the chunks themselves again."""
-    known = await reach(scope)
-    rows = await scope.run(SQL["forget_postings"])
-    if not await scope.run(SQL["posted"], after=known.posted, last=0):
+    known = await reach(tx)
+    rows = await tx.run(SQL["forget_postings"])
+    if not await tx.run(SQL["posted"], after=known.posted, last=0):
         raise ConcurrentUpdate
     return rows

@@ -25,32 +25,30 @@ SAYS = 160  # characters of an item, for people
 NOT_IN_BODY = {"texts", "id", "conversation_id", "recorded_at", "compressed", "sections"}
 
 
-async def add(scope: Transaction, receipt: Receipt) -> None:
+async def add(tx: Transaction, receipt: Receipt) -> None:
     """Keep a receipt with its conversation, and the events so far; it has an id."""
     body = as_json(receipt, exclude=NOT_IN_BODY) | {"sections": list(receipt.sections.items())}
     if receipt.compressed:
         body["compressed"] = [one.as_dict() for one in receipt.compressed]
     row = {name: getattr(receipt, name) for name in ("id", "conversation_id", "budget", "tokens")}
-    await scope.run_together([(SQL["add_receipt"], [row | {"body": body, "texts": dict(receipt.texts)}])])
+    await tx.run_together([(SQL["add_receipt"], [row | {"body": body, "texts": dict(receipt.texts)}])])
 
 
-async def receipt(scope: Transaction, id: UUID) -> Receipt | None:
+async def receipt(tx: Transaction, id: UUID) -> Receipt | None:
     """Return one receipt; its decisions say how their items begin, where those are still there."""
-    found = await scope.one(SQL["receipt"], _receipt, id=id)
-    return None if found is None else (await _add_previews(scope, [found]))[0]
+    found = await tx.one(SQL["receipt"], _receipt, id=id)
+    return None if found is None else (await _add_previews(tx, [found]))[0]
 
 
-async def receipts(scope: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
+async def receipts(tx: Transaction, conversation: UUID, *, limit: int) -> list[Receipt]:
     """Return the receipts of a conversation, the latest first."""
-    return await _add_previews(scope, await receipt_page(scope, conversation, before=None, limit=limit))
+    return await _add_previews(tx, await receipt_page(tx, conversation, before=None, limit=limit))
 
 
-async def receipt_page(
-    scope: Transaction, conversation: UUID | None, *, before: UUID | None, limit: int
-) -> list[Receipt]:
+async def receipt_page(tx: Transaction, conversation: UUID | None, *, before: UUID | None, limit: int) -> list[Receipt]:
     """Return a page of receipts, of one or all conversations, the latest first, without what their items say."""
     values = {"conversation_id": conversation, "before": before, "limit": limit}
-    return await scope.all(SQL["receipt_page"], _receipt, **values)
+    return await tx.all(SQL["receipt_page"], _receipt, **values)
 
 
 def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, str], recorded_at: datetime) -> Receipt:
@@ -58,12 +56,12 @@ def _receipt(id: UUID, conversation_id: UUID, body: Json, texts: Mapping[str, st
     return replace(Receipt.from_dict(body | own), recorded_at=recorded_at)
 
 
-async def _add_previews(scope: Transaction, receipts: Sequence[Receipt]) -> list[Receipt]:
+async def _add_previews(tx: Transaction, receipts: Sequence[Receipt]) -> list[Receipt]:
     every = (one for receipt in receipts for one in receipt.decisions())
     # A receipt does not name what its viewer does not see.
     wanted = {(one.id, one.start) for one in every if one.id is not None and one.reason != Reason.NOT_VISIBLE}
     ids, starts = [id for id, _ in wanted], [start for _, start in wanted]
-    rows = await scope.tuples(SQL["says"], ids=ids, starts=starts, most=SAYS) if wanted else []
+    rows = await tx.tuples(SQL["says"], ids=ids, starts=starts, most=SAYS) if wanted else []
     says = {(id, start): (speaker, text or "") for id, start, speaker, text in rows}
     return [
         replace(one, included=_preview(one.included, one.texts, says), left_out=_preview(one.left_out, one.texts, says))
@@ -93,14 +91,14 @@ def _preview(
 HORIZON: Read[int] = Read(SQL["horizon"], {}, lambda rows: int(rows[0][0]))
 
 
-async def events(scope: Transaction, *, after: str | None, types: Sequence[str] | None, limit: int) -> list[Event]:
+async def events(tx: Transaction, *, after: str | None, types: Sequence[str] | None, limit: int) -> list[Event]:
     """Return a user's events after a cursor, in the order in which a reader may rely on seeing all of them.
 
     The transaction was opened with the `HORIZON`.
     """
     transaction, event = _position(after)
-    values = {"after_transaction": transaction, "after_id": event, "oldest": scope.first[0]}
-    return await scope.all(SQL["events"], _event, **values, types=types and list(types), limit=limit)
+    values = {"after_transaction": transaction, "after_id": event, "oldest": tx.first[0]}
+    return await tx.all(SQL["events"], _event, **values, types=types and list(types), limit=limit)
 
 
 def _position(cursor: str | None) -> tuple[int, UUID]:

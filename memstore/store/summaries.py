@@ -41,26 +41,26 @@ class Hole(NamedTuple):
     to_seq: int
 
 
-async def hole(scope: Transaction, conversation: UUID, done_seq: int) -> Hole | None:
+async def hole(tx: Transaction, conversation: UUID, done_seq: int) -> Hole | None:
     """Return the first hole of level 1 that ends after a message, and in which messages are left."""
-    return await scope.one(SQL["hole"], Hole, conversation_id=conversation, done_seq=done_seq)
+    return await tx.one(SQL["hole"], Hole, conversation_id=conversation, done_seq=done_seq)
 
 
-async def add(scope: Transaction, summaries: list[Summary]) -> int:
+async def add(tx: Transaction, summaries: list[Summary]) -> int:
     """Store summaries; return how many were new."""
-    return await scope.run_many(SQL["add_summary"], [dict(summary) for summary in summaries])
+    return await tx.run_many(SQL["add_summary"], [dict(summary) for summary in summaries])
 
 
 async def summaries(
-    scope: Transaction, conversation: UUID, *, level: int | None = None, as_of: datetime | None = None
+    tx: Transaction, conversation: UUID, *, level: int | None = None, as_of: datetime | None = None
 ) -> list[Summary]:
     """Return a conversation's summaries, by level and in order."""
-    return await scope.all(SQL["summaries"], SUMMARY, conversation_id=conversation, level=level, as_of=as_of)
+    return await tx.all(SQL["summaries"], SUMMARY, conversation_id=conversation, level=level, as_of=as_of)
 
 
-async def summary(scope: Transaction, id: UUID) -> Summary | None:
+async def summary(tx: Transaction, id: UUID) -> Summary | None:
     """Return one summary; None where there is none of this id."""
-    return next(iter(await some(scope, [id])), None)
+    return next(iter(await some(tx, [id])), None)
 
 
 def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[Outline]]:
@@ -69,30 +69,30 @@ def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[
     return Read(SQL["outlines"], values, lambda rows: list(map(Outline._make, rows)))
 
 
-async def some(scope: Transaction, ids: Sequence[UUID]) -> list[Summary]:
+async def some(tx: Transaction, ids: Sequence[UUID]) -> list[Summary]:
     """Return these summaries of one conversation, the newest first."""
-    return await scope.all(SQL["some"], SUMMARY, ids=list(ids)) if ids else []
+    return await tx.all(SQL["some"], SUMMARY, ids=list(ids)) if ids else []
 
 
-async def after(scope: Transaction, conversation: UUID, level: int, seq: int, *, before: int) -> list[Summary]:
+async def after(tx: Transaction, conversation: UUID, level: int, seq: int, *, before: int) -> list[Summary]:
     """Return the summaries of a level that begin after a message and end before another, in order."""
     place = {"conversation_id": conversation, "level": level, "seq": seq, "before": before}
-    return await scope.all(SQL["after"], Summary.model_construct, **place)
+    return await tx.all(SQL["after"], Summary.model_construct, **place)
 
 
-async def last(scope: Transaction, conversation: UUID, level: int, *, before: int = LATEST) -> Range | None:
+async def last(tx: Transaction, conversation: UUID, level: int, *, before: int = LATEST) -> Range | None:
     """Return where the last summary of a level stands, of those that end before a message."""
-    return await scope.one(SQL["last"], Range, conversation_id=conversation, level=level, before=before)
+    return await tx.one(SQL["last"], Range, conversation_id=conversation, level=level, before=before)
 
 
-async def remove(scope: Transaction, conversation: UUID, *, from_seq: int = 0) -> list[UUID]:
+async def remove(tx: Transaction, conversation: UUID, *, from_seq: int = 0) -> list[UUID]:
     """Remove a conversation's derived summaries that reach a message, of every level and recipe; return their ids."""
-    return await scope.column(SQL["remove_summaries"], conversation_id=conversation, from_seq=from_seq)
+    return await tx.column(SQL["remove_summaries"], conversation_id=conversation, from_seq=from_seq)
 
 
 async def summaries_over(
-    scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int
+    tx: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int
 ) -> list[Summary]:
     """Return the summaries that stand for some of these messages, the lowest level first, those asked for last."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    return await scope.all(SQL["summaries_over"], SUMMARY, **values, limit=limit)
+    return await tx.all(SQL["summaries_over"], SUMMARY, **values, limit=limit)

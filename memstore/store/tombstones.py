@@ -24,9 +24,9 @@ BYTES = 16
 BUCKET_BITS = 12
 
 
-async def key(scope: Transaction) -> bytes:
+async def key(tx: Transaction) -> bytes:
     """Return the store's key."""
-    [key] = await scope.column(SQL["key"])
+    [key] = await tx.column(SQL["key"])
     return cast(bytes, key)
 
 
@@ -62,13 +62,13 @@ def as_stored(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1023 else value
 
 
-async def add(scope: Transaction, erasure: UUID, digests: Collection[bytes]) -> int:
+async def add(tx: Transaction, erasure: UUID, digests: Collection[bytes]) -> int:
     """Keep the tombstones of an erasure; return how many."""
     buckets: defaultdict[int, bytearray] = defaultdict(bytearray)
     for digest in sorted(digests):
         buckets[_bucket(digest)] += digest
     rows = [{"bucket": bucket, "erasure_id": erasure, "digests": bytes(some)} for bucket, some in buckets.items()]
-    await scope.run_many(SQL["add_tombstones"], rows)
+    await tx.run_many(SQL["add_tombstones"], rows)
     return len(digests)
 
 
@@ -76,41 +76,41 @@ def _bucket(digest: bytes) -> int:
     return int.from_bytes(digest[:2]) >> 16 - BUCKET_BITS
 
 
-async def among(scope: Transaction, digests: Iterable[bytes]) -> set[bytes]:
+async def among(tx: Transaction, digests: Iterable[bytes]) -> set[bytes]:
     """Return those of these that are tombstones of the user's."""
     wanted = set(digests)
     buckets = sorted({_bucket(digest) for digest in wanted})
-    packed = b"".join(await scope.column(SQL["tombstones"], buckets=buckets)) if buckets else b""
+    packed = b"".join(await tx.column(SQL["tombstones"], buckets=buckets)) if buckets else b""
     return wanted & {packed[place : place + BYTES] for place in range(0, len(packed), BYTES)}
 
 
-async def erased_messages(scope: Transaction, messages: Sequence[Message]) -> frozenset[UUID]:
+async def erased_messages(tx: Transaction, messages: Sequence[Message]) -> frozenset[UUID]:
     """Return the ids of those messages that were erased: as they are known by id, or by what they say and when.
 
     The id of one without an external id tells only where it was not made just now, as in an export of memstore's.
     """
-    own = await _key_if_needed(scope) if messages else None
+    own = await _key_if_needed(tx) if messages else None
     if own is None:
         return frozenset()
     digests = [(of_item(own, one.id), one.id) for one in messages]
     digests += [(of_content(own, one), one.id) for one in messages if one.external_id is None]
-    found = await among(scope, [digest for digest, _ in digests])
+    found = await among(tx, [digest for digest, _ in digests])
     return frozenset(id for digest, id in digests if digest in found)
 
 
-async def erased_items(scope: Transaction, items: Iterable[UUID]) -> set[UUID]:
+async def erased_items(tx: Transaction, items: Iterable[UUID]) -> set[UUID]:
     """Return those of these messages or facts that were erased, by id."""
-    own = await _key_if_needed(scope)
+    own = await _key_if_needed(tx)
     if own is None:
         return set()
     digests = {of_item(own, item): item for item in items}
-    return {digests[digest] for digest in await among(scope, digests)}
+    return {digests[digest] for digest in await among(tx, digests)}
 
 
-async def exist(scope: Transaction) -> bool:
+async def exist(tx: Transaction) -> bool:
     """Return whether anything of this user was erased."""
-    return await _key_if_needed(scope) is not None
+    return await _key_if_needed(tx) is not None
 
 
-async def _key_if_needed(scope: Transaction) -> bytes | None:
-    return await scope.value(SQL["key_if_needed"], bytes)
+async def _key_if_needed(tx: Transaction) -> bytes | None:
+    return await tx.value(SQL["key_if_needed"], bytes)

@@ -36,33 +36,33 @@ def is_possible(dimensions: int) -> bool:
     return 0 < dimensions <= MOST_DIMENSIONS
 
 
-async def is_ready(scope: Transaction, model: UUID) -> bool:
+async def is_ready(tx: Transaction, model: UUID) -> bool:
     """Return whether the user's vectors by this model have an index that can be asked."""
-    return await scope.value(SQL["state"], bool, name=name_of(scope.user_id, model)) or False
+    return await tx.value(SQL["state"], bool, name=name_of(tx.user_id, model)) or False
 
 
-async def is_made(scope: Transaction, model: UUID) -> bool:
+async def is_made(tx: Transaction, model: UUID) -> bool:
     """Return whether there is an index of the user's vectors by this model, whole or not."""
-    return bool(await scope.tuples(SQL["state"], name=name_of(scope.user_id, model)))
+    return bool(await tx.tuples(SQL["state"], name=name_of(tx.user_id, model)))
 
 
-async def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -> list[ChunkKey]:
+async def nearest(tx: Transaction, query: Vectors, model: UUID, limit: int) -> list[ChunkKey]:
     """Return the chunks nearest to a vector, about: nearly all are found, the fewer the more there are (scale.md)."""
     effort = min(max(EFFORT, limit), MOST_EFFORT)
     values = {"model_id": str(model), "dimensions": len(query), "effort": effort, "limit": limit}
-    return [ChunkKey(*row) for row in await literally(scope, SQL["nearest"], query=query, **values)]
+    return [ChunkKey(*row) for row in await literally(tx, SQL["nearest"], query=query, **values)]
 
 
-async def literally(scope: Transaction, statement: LiteralString, **values: Any) -> list[Any]:
+async def literally(tx: Transaction, statement: LiteralString, **values: Any) -> list[Any]:
     """Return the rows of the one query among statements that are sent as text, with literals for values.
 
     For what a parameter cannot say: SET, and the dimensions of a type. On a Citus each is a message of its own, as when
     a transaction begins.
     """
     rows: list[Any] = []
-    async with AsyncClientCursor(scope.connection) as cursor:
-        for message in statement.split(";\n") if scope.citus else [statement]:
-            await cursor.execute(message, {**values, "user_id": str(scope.user_id)})
+    async with AsyncClientCursor(tx.connection) as cursor:
+        for message in statement.split(";\n") if tx.citus else [statement]:
+            await cursor.execute(message, {**values, "user_id": str(tx.user_id)})
             while cursor.description is None and cursor.nextset():
                 pass
             if cursor.description is not None:
@@ -70,9 +70,9 @@ async def literally(scope: Transaction, statement: LiteralString, **values: Any)
     return rows
 
 
-async def indexed_models(scope: Transaction) -> list[UUID]:
+async def indexed_models(tx: Transaction) -> list[UUID]:
     """Return the embedders whose vectors of the user have an index, whole or not."""
-    return [model.id for model in await chunks.read_models(scope) if await is_made(scope, model.id)]
+    return [model.id for model in await chunks.read_models(tx) if await is_made(tx, model.id)]
 
 
 async def build(database: Database, user_id: UUID, model: UUID, dimensions: int, chunks: int) -> bool:

@@ -58,7 +58,7 @@ BEGINNING = ConversationKey(LEAST_ID, LEAST_ID)
 
 
 async def pending_work(
-    scope: Transaction,
+    tx: Transaction,
     deriver: str,
     *,
     only: UUID | None,
@@ -67,30 +67,30 @@ async def pending_work(
 ) -> list[PendingWork]:
     """Return conversations in which a deriver is behind, in the order of ids; those of one user with `only`."""
     values = {"deriver": deriver, "only": only, "conversation_id": conversation, "limit": PAGE}
-    return await scope.all(SQL["pending"], PendingWork, **values, **_after(after))
+    return await tx.all(SQL["pending"], PendingWork, **values, **_after(after))
 
 
-async def in_order(scope: Transaction, works: Sequence[W]) -> list[W]:
+async def in_order(tx: Transaction, works: Sequence[W]) -> list[W]:
     """Return works of the user by the time of their next messages; stale ones begin with their first message."""
     done = [0 if isinstance(work, StaleWork) else work.done_seq for work in works]
-    rows = await scope.tuples(SQL["next_said"], conversations=[work.conversation_id for work in works], done=done)
+    rows = await tx.tuples(SQL["next_said"], conversations=[work.conversation_id for work in works], done=done)
     places = dict(rows)  # where all is erased there is none
     return sorted(works, key=lambda work: places.get(work.conversation_id, END_OF_TIME))
 
 
-async def lagging_work(scope: Transaction, user: UUID, conversation: UUID) -> list[LaggingWork]:
+async def lagging_work(tx: Transaction, user: UUID, conversation: UUID) -> list[LaggingWork]:
     """Return the pending work of a conversation, in the order of derivers; in the operator's scope."""
-    found = await scope.all(SQL["behind"], LaggingWork, user=user, conversation_id=conversation)
+    found = await tx.all(SQL["behind"], LaggingWork, user=user, conversation_id=conversation)
     return sorted(found, key=lambda one: DERIVERS.index(one.deriver))
 
 
-async def next_in_line(scope: Transaction, work: LaggingWork) -> ConversationKey | None:
+async def next_in_line(tx: Transaction, work: LaggingWork) -> ConversationKey | None:
     """Return the conversation of the same user and backfill whose facts come next; in the operator's scope."""
-    return await scope.one(SQL["next_in_line"], ConversationKey, user=work.user_id, backfill=work.backfill)
+    return await tx.one(SQL["next_in_line"], ConversationKey, user=work.user_id, backfill=work.backfill)
 
 
 async def unfinished(
-    scope: Transaction,
+    tx: Transaction,
     backfill: UUID | None,
     *,
     unlike: Collection[UUID] = (),
@@ -98,44 +98,44 @@ async def unfinished(
 ) -> list[ConversationKey]:
     """Return conversations in which a deriver may work, by id: of `backfill`, or with None of none in `unlike`."""
     values = {"backfill": backfill, "open": list(unlike), "limit": PAGE}
-    return await scope.all(SQL["unfinished"], ConversationKey, **values, **_after(after))
+    return await tx.all(SQL["unfinished"], ConversationKey, **values, **_after(after))
 
 
-async def assign(scope: Transaction, backfill: UUID, derivers: Sequence[str], *, unlike: Collection[UUID]) -> int:
+async def assign(tx: Transaction, backfill: UUID, derivers: Sequence[str], *, unlike: Collection[UUID]) -> int:
     """Assign the user's pending conversations, except those `unlike`, to a backfill; return how many watermarks."""
-    return await scope.run(SQL["assign"], backfill=backfill, derivers=list(derivers), unlike=list(unlike))
+    return await tx.run(SQL["assign"], backfill=backfill, derivers=list(derivers), unlike=list(unlike))
 
 
-async def pending_messages(scope: Transaction, *, gap_seconds: float, segment_tokens: int) -> list[PendingMessages]:
+async def pending_messages(tx: Transaction, *, gap_seconds: float, segment_tokens: int) -> list[PendingMessages]:
     """Return what waits for each deriver of the user.
 
     A segment ends at a silence of `gap_seconds` and at `segment_tokens`.
     """
     values = {"gap_seconds": gap_seconds, "segment_tokens": segment_tokens}
-    return await scope.all(SQL["pending_messages"], PendingMessages, **values)
+    return await tx.all(SQL["pending_messages"], PendingMessages, **values)
 
 
-async def backfill_backlog(scope: Transaction, backfill: UUID) -> list[Backlog]:
+async def backfill_backlog(tx: Transaction, backfill: UUID) -> list[Backlog]:
     """Return how much of a backfill is left, deriver by deriver."""
-    return await scope.all(SQL["backfill_backlog"], Backlog, backfill=backfill)
+    return await tx.all(SQL["backfill_backlog"], Backlog, backfill=backfill)
 
 
 async def reopen_ended_sessions(database: Database, *, only: UUID | None) -> None:
     """Make sessions pending that have no summary yet and are over, by the clock or as another conversation begins."""
-    async with database.admin_transaction() as scope:
-        users: list[UUID] = await scope.column(SQL["ending"], only=only)
+    async with database.admin_transaction() as tx:
+        users: list[UUID] = await tx.column(SQL["ending"], only=only)
     for user in users:
-        async with database.user_transaction(user) as scope:
-            await scope.run(SQL["reopen"])
+        async with database.user_transaction(user) as tx:
+            await tx.run(SQL["reopen"])
 
 
-async def is_session_over(scope: Transaction, closes_at: datetime, recorded_at: datetime) -> bool:
+async def is_session_over(tx: Transaction, closes_at: datetime, recorded_at: datetime) -> bool:
     """Return whether a session is over: it is `closes_at`, or a conversation was begun since its last message."""
-    return bool(await scope.value(SQL["is_over"], bool, closes_at=closes_at, recorded_at=recorded_at))
+    return bool(await tx.value(SQL["is_over"], bool, closes_at=closes_at, recorded_at=recorded_at))
 
 
 async def advance(
-    scope: Transaction, work: PendingWork, to_seq: int, recipe: str | None, closes_at: datetime | None = None
+    tx: Transaction, work: PendingWork, to_seq: int, recipe: str | None, closes_at: datetime | None = None
 ) -> int:
     """Move the watermark from where it was read, or raise `ConcurrentUpdate`; note the recipe, None for several.
 
@@ -144,32 +144,32 @@ async def advance(
     """
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver}
     values |= {"recipe": recipe, "closes_at": closes_at}
-    last_seq = await scope.value(SQL["advance"], int, from_seq=work.done_seq, to_seq=to_seq, **values)
+    last_seq = await tx.value(SQL["advance"], int, from_seq=work.done_seq, to_seq=to_seq, **values)
     if last_seq is None:
         raise ConcurrentUpdate
     return last_seq
 
 
-async def watermark(scope: Transaction, work: PendingWork) -> PendingWork | None:
+async def watermark(tx: Transaction, work: PendingWork) -> PendingWork | None:
     """Return where a deriver stands in a conversation by now; None where that is gone."""
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver}
-    return await scope.one(SQL["watermark"], PendingWork, **values)
+    return await tx.one(SQL["watermark"], PendingWork, **values)
 
 
-async def fail(scope: Transaction, work: PendingWork, error: str) -> None:
+async def fail(tx: Transaction, work: PendingWork, error: str) -> None:
     """Note why a deriver could not go on; its watermark stays."""
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver, "from_seq": work.done_seq}
-    await scope.run(SQL["fail"], error=error, **values)
+    await tx.run(SQL["fail"], error=error, **values)
 
 
-async def backlog(scope: Transaction, *, only: UUID | None) -> dict[str, int]:
+async def backlog(tx: Transaction, *, only: UUID | None) -> dict[str, int]:
     """Return how many messages wait for each deriver."""
-    return dict(await scope.tuples(SQL["backlog"], only=only))
+    return dict(await tx.tuples(SQL["backlog"], only=only))
 
 
-async def stale_work(scope: Transaction, deriver: str, recipe: str) -> list[StaleWork]:
+async def stale_work(tx: Transaction, deriver: str, recipe: str) -> list[StaleWork]:
     """Return the user's conversations that another recipe derived, or that may have one of their own."""
-    return await scope.all(SQL["outdated"], StaleWork, deriver=deriver, recipe=recipe)
+    return await tx.all(SQL["outdated"], StaleWork, deriver=deriver, recipe=recipe)
 
 
 def _after(last: PendingWork | ConversationKey | None) -> dict[str, UUID]:
@@ -178,15 +178,15 @@ def _after(last: PendingWork | ConversationKey | None) -> dict[str, UUID]:
 
 
 async def mark_rederived(
-    scope: Transaction, work: StaleWork, recipe: str | None, closes_at: datetime | None = None
+    tx: Transaction, work: StaleWork, recipe: str | None, closes_at: datetime | None = None
 ) -> None:
     """Note that a conversation is now derived by this recipe (None: by several), or raise `ConcurrentUpdate`."""
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver, "done_seq": work.done_seq}
-    if not await scope.run(SQL["redone"], old=work.recipe, recipe=recipe, closes_at=closes_at, **values):
+    if not await tx.run(SQL["redone"], old=work.recipe, recipe=recipe, closes_at=closes_at, **values):
         raise ConcurrentUpdate
 
 
-async def find_problems(scope: Transaction) -> dict[str, int]:
+async def find_problems(tx: Transaction) -> dict[str, int]:
     """Return what is not as it should be, in words, and how many rows that concerns; nothing where all is well."""
     read = {
         "messages wait for a deriver": SQL["waiting"],
@@ -200,5 +200,5 @@ async def find_problems(scope: Transaction) -> dict[str, int]:
         "the user's postings are not those of the chunks": SQL["misposted"],
     }
     values = {"derivers": list(DERIVERS), "hand": HAND}
-    found = {problem: await scope.value(statement, int, **values) for problem, statement in read.items()}
+    found = {problem: await tx.value(statement, int, **values) for problem, statement in read.items()}
     return {problem: rows for problem, rows in found.items() if rows}

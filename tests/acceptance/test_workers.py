@@ -218,12 +218,12 @@ async def test_facts_and_summaries_of_one_user_do_not_wait_for_each_other(url: s
         )
         user, conversation = ids.user_id("alice"), (await talk.info()).id
         work = PendingWork(user, conversation, "facts", 0, 1)
-        async with store._database.user_transaction(user) as scope:
-            await chunks.lock_user(scope)
+        async with store._database.user_transaction(user) as tx:
+            await chunks.lock_user(tx)
             deriving = asyncio.create_task(run_step(store._database, FactDeriver(resources), [work], RunState()))
             while not number(url, "select count(*) from pg_locks where not granted"):
                 await asyncio.sleep(0.02)
-            await llm_usage.keep(scope, Usage("facts", "scripted", 1, 1, 1), ())
+            await llm_usage.keep(tx, Usage("facts", "scripted", 1, 1, 1), ())
         assert [rest.done_seq for rest, _ in await deriving] == [1]
 
 

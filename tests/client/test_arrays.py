@@ -84,18 +84,18 @@ async def test_only_what_came_since_is_read(store: AsyncMemoryStore, monkeypatch
     await talked(store)
     alice = store.user("alice")
     await alice.recall("parrot")
-    async with store._database.user_transaction(alice.id) as scope:
-        model = await embedding_models.lock_active(scope, store.embedder)
+    async with store._database.user_transaction(alice.id) as tx:
+        model = await embedding_models.lock_active(tx, store.embedder)
         assert model is not None
-        kept = scope.cache.get(alice.id, model)
+        kept = tx.cache.get(alice.id, model)
         assert kept is not None
         assert len(kept) > 60
     assert await alice.recall("Porto") == await alice.recall("Porto")
-    assert scope.cache.get(alice.id, model) is kept, "nothing new, nothing read"
+    assert tx.cache.get(alice.id, model) is kept, "nothing new, nothing read"
     await alice.conversation("c").add("user", "A parrot.")
     await store.derive()
     await alice.recall("parrot")
-    grown = scope.cache.get(alice.id, model)
+    grown = tx.cache.get(alice.id, model)
     assert grown is not None
     assert len(kept) < len(grown) < len(kept) + 9
     assert grown.records[: len(kept)].tobytes() == kept.records.tobytes(), (

@@ -301,10 +301,10 @@ async def test_the_way_back_makes_what_came_since(
     lacking = (await old.stats())["chunks"] - vectors_by(url)[OLD]
     async with old._database.user_transaction(
         old.user("alice").id
-    ) as scope:  # as a question that the switch has overtaken
-        version = await scope.get(chunks.index_version(chunks.model_id(held)))
+    ) as tx:  # as a question that the switch has overtaken
+        version = await tx.get(chunks.index_version(chunks.model_id(held)))
         assert version is not None
-        assert await chunks.read_index(scope, chunks.model_id(held), version.version) is not None
+        assert await chunks.read_index(tx, chunks.model_id(held), version.version) is not None
     moved = await old.embeddings.migrate(OLD)
     assert (moved.users, moved.vectors) == (1, lacking)
     alike(await recalled(old), after)
@@ -332,8 +332,8 @@ async def test_large_users_are_indexed_before_the_switch(url: str) -> None:
         ids = {name: chunks.model_id(embedder(large, name)) for name in (OLD, NEW)}
 
         async def indexed() -> dict[str, bool]:
-            async with large._database.user_transaction(alice.id) as scope:
-                return {name: await vector_indexes.is_made(scope, ids[name]) for name in ids}
+            async with large._database.user_transaction(alice.id) as tx:
+                return {name: await vector_indexes.is_made(tx, ids[name]) for name in ids}
 
         assert await indexed() == {OLD: True, NEW: False}
         await large.embeddings.migrate(NEW)

@@ -62,8 +62,8 @@ async def talked(store: AsyncMemoryStore, name: str = "c", times: int = 6) -> No
 
 
 async def reach(store: AsyncMemoryStore) -> postings.PostingReach:
-    async with store._database.user_transaction(store.user("alice").id) as scope:
-        return await postings.reach(scope)
+    async with store._database.user_transaction(store.user("alice").id) as tx:
+        return await postings.reach(tx)
 
 
 def model(store: AsyncMemoryStore) -> UUID:

@@ -280,16 +280,16 @@ async def test_what_memstore_runs_is_confined_whoever_logs_in(filled: str, login
     url = login(filled, name) if name else filled
     async with await AsyncMemoryStore.open(url, settings=SETTINGS) as store:
         asked = "select current_user, current_setting('memstore.user_id', true), current_setting('plan_cache_mode')"
-        async with store._database.user_transaction(ALICE) as scope:
-            found = await (await scope.connection.execute(asked)).fetchone()
+        async with store._database.user_transaction(ALICE) as tx:
+            found = await (await tx.connection.execute(asked)).fetchone()
             assert found == ("memstore_app", str(ALICE), "force_custom_plan")
-            everybody = await (await scope.connection.execute("select distinct user_id from messages")).fetchall()
+            everybody = await (await tx.connection.execute("select distinct user_id from messages")).fetchall()
             assert everybody == [(ALICE,)]
-        async with store._database.admin_transaction() as scope:
-            found = await (await scope.connection.execute(asked)).fetchone()
+        async with store._database.admin_transaction() as tx:
+            found = await (await tx.connection.execute(asked)).fetchone()
             assert found is not None
             assert found[:2] in {("memstore_app", ""), ("memstore_app", None)}
-            assert await (await scope.connection.execute("select text from messages")).fetchall() == []
+            assert await (await tx.connection.execute("select text from messages")).fetchall() == []
         assert [(await store.stats(user=name))["messages"] for name in ("alice", "bob", "carol")] == [12, 12, 0]
         assert [user async for user in store.users()] == ["alice", "bob"]
 
@@ -298,11 +298,11 @@ async def test_a_statement_that_forgets_the_user_still_gives_one_users_rows(fill
     """The WHERE is for the plan; the promise is the policy's."""
     async with (
         await AsyncMemoryStore.open(filled, settings=SETTINGS) as store,
-        store._database.user_transaction(ALICE) as scope,
+        store._database.user_transaction(ALICE) as tx,
     ):
-        scope.user_id = BOB
-        assert await stored.conversations(scope) == []
-        assert set((await stored.counts(scope)).values()) == {0}
+        tx.user_id = BOB
+        assert await stored.conversations(tx) == []
+        assert set((await stored.counts(tx)).values()) == {0}
 
 
 async def test_nothing_is_left_on_a_connection_that_many_share(url: str) -> None:
@@ -340,10 +340,10 @@ async def test_two_scopes_at_once_do_not_mix(filled: str) -> None:
 
         async def seen(user: UUID) -> set[UUID]:
             found: set[UUID] = set()
-            async with store._database.user_transaction(user) as scope:
+            async with store._database.user_transaction(user) as tx:
                 for _ in range(5):
                     await both.wait()
-                    rows = await (await scope.connection.execute("select user_id from messages")).fetchall()
+                    rows = await (await tx.connection.execute("select user_id from messages")).fetchall()
                     found.update(row[0] for row in rows)
             return found
 
@@ -378,10 +378,10 @@ def test_an_ordinary_owner_is_confined_too(
     with memstore.open(url, settings=SETTINGS) as store:
         assert "Leeds" in store.user("bob").recall("Where do I live?", tiers=["messages"])[0].text
         assert list(store.users()) == ["alice", "bob"]
-        with store._database.user_transaction(ALICE) as scope:
-            asked = scope.connection.execute("select current_user").fetchone()
+        with store._database.user_transaction(ALICE) as tx:
+            asked = tx.connection.execute("select current_user").fetchone()
             assert asked == ("memstore_app" if becomes else owner,)
-            assert {table: owners(scope.connection, table) for table in TABLES} == {table: {ALICE} for table in TABLES}
+            assert {table: owners(tx.connection, table) for table in TABLES} == {table: {ALICE} for table in TABLES}
     with psycopg.connect(url) as connection:
         assert connection.execute("select current_user").fetchone() == (owner,)
         assert counts(connection) == dict.fromkeys(TABLES, 0)

@@ -210,8 +210,8 @@ def test_an_ordinary_owner_makes_the_app_role(
         store.user("alice").conversation("c").add("user", "I live in Porto.")
         assert store.derive().failed == ()
         assert store.user("alice").recall("Porto")
-        with store._database.user_transaction(store.user("alice").id) as scope:
-            assert scope.connection.execute("select current_user").fetchone() == ("memstore_app",)
+        with store._database.user_transaction(store.user("alice").id) as tx:
+            assert tx.connection.execute("select current_user").fetchone() == ("memstore_app",)
 
 
 def test_a_missing_app_role_is_the_administrators_part(

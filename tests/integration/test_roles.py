@@ -50,8 +50,8 @@ def granted(filled: str, new_role: Make, login: Make) -> Callable[[str], str]:
 def test_a_store_steps_down_to_its_role(granted: Callable[[str], str], role: str) -> None:
     with memstore.open(granted(role), settings=SETTINGS) as store:
         assert store.role == role
-        with store._database.admin_transaction() as scope:
-            assert scope.connection.execute("select current_user").fetchone() == (f"memstore_{role}",)
+        with store._database.admin_transaction() as tx:
+            assert tx.connection.execute("select current_user").fetchone() == (f"memstore_{role}",)
 
 
 def test_the_app_does_everything(granted: Callable[[str], str]) -> None:

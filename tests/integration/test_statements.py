@@ -565,8 +565,8 @@ async def test_a_leg_reads_what_it_looks_for_and_no_more(seeded: Database, unana
 async def nearest_plan(database: Database, user: UUID) -> list[Plan]:
     statement: Any = EVERY["vector_indexes", "nearest"].replace("SELECT", "EXPLAIN (ANALYZE, FORMAT JSON) SELECT", 1)
     values = {"model_id": str(MODEL), "dimensions": DIMENSIONS, "effort": 200, "limit": 100, "query": vector()}
-    async with database.user_transaction(user) as scope:
-        ((plan,),) = await vector_indexes.literally(scope, statement, **values)
+    async with database.user_transaction(user) as tx:
+        ((plan,),) = await vector_indexes.literally(tx, statement, **values)
     return scans(plan[0]["Plan"])
 
 
@@ -578,8 +578,8 @@ async def test_the_index_of_a_heavy_user_is_taken_and_read_by_nobody_else(seeded
         (other,) = await nearest_plan(seeded, user)
         assert not other["Index Name"].startswith("hnsw"), other
         assert "user_id" in conditions(other, "Index Cond"), other
-    async with seeded.user_transaction(HEAVY) as scope:
-        row = await (await scope.connection.execute("show enable_sort")).fetchone()
+    async with seeded.user_transaction(HEAVY) as tx:
+        row = await (await tx.connection.execute("show enable_sort")).fetchone()
     assert row == ("on",)
 
 
@@ -588,10 +588,10 @@ async def test_what_the_index_finds_is_nearly_all_that_is_near(analyzed: str) ->
     names, matrix = list(own), np.stack(list(own.values()))
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
     shares = []
-    async with opened(analyzed) as database, database.user_transaction(HEAVY) as scope:
-        assert await vector_indexes.is_ready(scope, MODEL)
+    async with opened(analyzed) as database, database.user_transaction(HEAVY) as tx:
+        assert await vector_indexes.is_ready(tx, MODEL)
         for seed in range(10):
-            found = await vector_indexes.nearest(scope, vector(seed), MODEL, 200)
+            found = await vector_indexes.nearest(tx, vector(seed), MODEL, 200)
             best = {names[n] for n in np.argsort(-(matrix @ vector(seed).astype(np.float64)))[:20]}
             shares.append(len(best & {key.item_id for key in found}) / 20)
     assert np.mean(shares) >= 0.98
@@ -640,11 +640,11 @@ async def test_nearest_neighbours_are_exact(analyzed: str, user: UUID) -> None:
         names = list(own)
         matrix = np.stack(list(own.values())) if own else np.zeros((0, DIMENSIONS))
         matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
-        async with opened(analyzed) as database, database.user_transaction(user) as scope:
+        async with opened(analyzed) as database, database.user_transaction(user) as tx:
             query = vector(3)
             cosines = matrix @ query.astype(np.float64)
             best = np.argsort(-cosines)[:50]
-            found = await chunks.nearest(scope, query, MODEL, chosen, 50)
+            found = await chunks.nearest(tx, query, MODEL, chosen, 50)
             assert [key.item_id for key in found] == [names[n] for n in best], where
             assert list(found.values()) == pytest.approx(list(cosines[best]), abs=1e-6)
 
@@ -661,12 +661,12 @@ async def test_ties_come_in_one_order(clone: str) -> None:
                 [user, item],
             )
             connection.execute("insert into item_vectors values (%s, %s, 0, %s, '[1,1]')", [user, item, MODEL])
-    async with opened(clone) as database, database.user_transaction(user) as scope:
+    async with opened(clone) as database, database.user_transaction(user) as tx:
         query = np.array([1, 1], dtype=np.float32)
-        assert [key.item_id for key in await chunks.nearest(scope, query, MODEL, Filters(), 40)] == texts[:40]
+        assert [key.item_id for key in await chunks.nearest(tx, query, MODEL, Filters(), 40)] == texts[:40]
         tiers = Filters(tiers=[Tier.MESSAGES])
-        assert [key.item_id for key in await chunks.nearest(scope, query, MODEL, tiers, 40)] == texts[:40]
-        assert [key.item_id for key in await chunks.latest(scope, Filters(), 40)] == texts[:40]
+        assert [key.item_id for key in await chunks.nearest(tx, query, MODEL, tiers, 40)] == texts[:40]
+        assert [key.item_id for key in await chunks.latest(tx, Filters(), 40)] == texts[:40]
 
 
 @pytest.mark.parametrize("name", ["nearest", "nearest_filtered"])

@@ -45,13 +45,13 @@ class Backfills:
         gap, full = settings.session_gap_hours * 3600.0, settings.segment_tokens
         totals = {name: PendingMessages(name, 0, 0, 0, 0) for name in _derivers(only)}
         for owner, _ in self._users(user):
-            with self._database.user_transaction(owner) as scope:
-                for pending in watermarks.pending_messages(scope, gap_seconds=gap, segment_tokens=full):
+            with self._database.user_transaction(owner) as tx:
+                for pending in watermarks.pending_messages(tx, gap_seconds=gap, segment_tokens=full):
                     if pending.deriver in totals:
                         totals[pending.deriver] = totals[pending.deriver].plus(pending)
-        with self._database.admin_transaction() as scope:
-            measured = {(each.deriver, each.model): each for each in llm_usage.total_usage(scope)}
-            rate = backfills.measured_rate(scope, list(totals))
+        with self._database.admin_transaction() as tx:
+            measured = {(each.deriver, each.model): each for each in llm_usage.total_usage(tx)}
+            rate = backfills.measured_rate(tx, list(totals))
         plans = {
             name: DeriverPlan(pending.conversations, pending.messages, pending.tokens, 0, 0, 0)
             for name, pending in totals.items()
@@ -90,24 +90,24 @@ class Backfills:
         check_names(user=user)
         derivers, backfill = _derivers(only), ids.uuid7()
         queue.prepare_queue(self._database.url)
-        with self._database.admin_transaction() as scope:
+        with self._database.admin_transaction() as tx:
             only_user = None if user is None else ids.user_id(user)
-            backfills.add(scope, backfill, only_user=only_user, derivers=derivers, max_tokens=max_tokens)
-            others = [id for id, state in (backfills.states(scope)).items() if state != backfills.CANCELLED]
+            backfills.add(tx, backfill, only_user=only_user, derivers=derivers, max_tokens=max_tokens)
+            others = [id for id, state in (backfills.states(tx)).items() if state != backfills.CANCELLED]
         for owner, _ in self._users(user):
             with self._database.user_transaction(owner) as own:
                 watermarks.assign(own, backfill, derivers, unlike=others)
-        with self._database.admin_transaction() as scope:
-            backlog = watermarks.backfill_backlog(scope, backfill)
-            backfills.set_messages(scope, backfill, {entry.deriver: entry.messages for entry in backlog})
-            backfills.resume(scope, backfill)
+        with self._database.admin_transaction() as tx:
+            backlog = watermarks.backfill_backlog(tx, backfill)
+            backfills.set_messages(tx, backfill, {entry.deriver: entry.messages for entry in backlog})
+            backfills.resume(tx, backfill)
         return backfill
 
     def status(self, backfill: UUID | None = None) -> BackfillStatus:
         """Return its progress. Raises `NotFound` if there is none."""
-        with self._database.admin_transaction() as scope:
-            row = _find(scope, backfill)
-            backlog = watermarks.backfill_backlog(scope, row.id)
+        with self._database.admin_transaction() as tx:
+            row = _find(tx, backfill)
+            backlog = watermarks.backfill_backlog(tx, row.id)
         left = {entry.deriver: entry.messages for entry in backlog}
         seconds = row.worked_seconds
         if row.state == backfills.RUNNING:
@@ -130,9 +130,9 @@ class Backfills:
 
     def resume(self, backfill: UUID | None = None, *, max_tokens: int | None = None) -> BackfillStatus:
         """Resume a paused one, with another cap if given. Raises `InvalidInput` if it is not paused."""
-        with self._database.admin_transaction() as scope:
-            row = _find(scope, backfill)
-            if not backfills.resume(scope, row.id, max_tokens=max_tokens):
+        with self._database.admin_transaction() as tx:
+            row = _find(tx, backfill)
+            if not backfills.resume(tx, row.id, max_tokens=max_tokens):
                 raise InvalidInput(f"The backfill {row.id} is not paused but {row.state}.")
         return self.status(row.id)
 
@@ -140,8 +140,8 @@ class Backfills:
         """Return what is not derived, not whole or wrongly counted, of every user or of one; [] if all is well."""
         problems = []
         for owner, name in self._users(user):
-            with self._database.user_transaction(owner) as scope:
-                found = watermarks.find_problems(scope)
+            with self._database.user_transaction(owner) as tx:
+                found = watermarks.find_problems(tx)
             problems += [DerivationProblem(name, problem, rows) for problem, rows in found.items()]
         has_queue = (queue.state(self._database)).made
         if has_queue and (failed := (queue.counts(self._database)).failed):
@@ -149,15 +149,15 @@ class Backfills:
         return problems
 
     def _halt(self, backfill: UUID | None, state: str) -> BackfillStatus:
-        with self._database.admin_transaction() as scope:
-            row = _find(scope, backfill)
-            if not backfills.halt(scope, row.id, state, backfills.BY_HAND):
+        with self._database.admin_transaction() as tx:
+            row = _find(tx, backfill)
+            if not backfills.halt(tx, row.id, state, backfills.BY_HAND):
                 raise InvalidInput(f"The backfill {row.id} is {row.state}: there is nothing to be {state}.")
         return self.status(backfill)
 
 
-def _find(scope: Transaction, backfill: UUID | None) -> Backfill:
-    rows = backfills.backfills(scope, backfill, limit=1)
+def _find(tx: Transaction, backfill: UUID | None) -> Backfill:
+    rows = backfills.backfills(tx, backfill, limit=1)
     if not rows:
         raise NotFound(f"There is no backfill {backfill}." if backfill else "There is no backfill yet.")
     return rows[0]

@@ -157,9 +157,9 @@ class ConversationScope:
         check_number(from_seq, "from_seq", 0, LAST)
         check_number(to_seq, "to_seq", 0, LAST)
         check_object(metadata, "metadata")
-        with self._database.user_transaction(self.user.id) as scope:
+        with self._database.user_transaction(self.user.id) as tx:
             return messages.messages(
-                scope,
+                tx,
                 self.id,
                 from_seq=from_seq,
                 to_seq=to_seq,
@@ -175,8 +175,8 @@ class ConversationScope:
         """Return the summaries, by level and in order: `summarize` makes level 0, `derive` levels 1 and above."""
         if level is not None:
             check_number(level, "level", 0, MOST_LEVELS)
-        with self._database.user_transaction(self.user.id) as scope:
-            return summaries.summaries(scope, self.id, level=level)
+        with self._database.user_transaction(self.user.id) as tx:
+            return summaries.summaries(tx, self.id, level=level)
 
     def summarize(self, from_seq: int | None = None, to_seq: int | None = None) -> Summary:
         """Return a summary (level 0) of these messages, both numbers included; by default of all so far.
@@ -189,8 +189,8 @@ class ConversationScope:
 
     def info(self) -> Conversation | None:
         """Return title, channel, settings and size; None before the first message."""
-        with self._database.user_transaction(self.user.id) as scope:
-            conversation = messages.conversation(scope, self.id)
+        with self._database.user_transaction(self.user.id) as tx:
+            conversation = messages.conversation(tx, self.id)
         if conversation is not None:
             conversation.settings.pop(messages.CLEARED, None)
         return conversation
@@ -227,9 +227,9 @@ class ConversationScope:
         redactor = self._runtime.redactor
         title, channel = redactor.redact(title), redactor.redact(channel)
         settings = check_settings(redactor.redact_json(settings))
-        with self._database.user_transaction(self.user.id) as scope:
-            make_conversations(scope, [self._place])
-            messages.describe(scope, self.id, title, channel, settings)
+        with self._database.user_transaction(self.user.id) as tx:
+            make_conversations(tx, [self._place])
+            messages.describe(tx, self.id, title, channel, settings)
 
     def context(
         self,
@@ -320,8 +320,8 @@ class ConversationScope:
     def receipts(self, *, limit: int = 20) -> list[Receipt]:
         """Return the receipts of this conversation's contexts, the latest first; `user.replay` makes one again."""
         check_number(limit, "limit")
-        with self._database.user_transaction(self.user.id) as scope:
-            return receipts.receipts(scope, self.id, limit=limit)
+        with self._database.user_transaction(self.user.id) as tx:
+            return receipts.receipts(tx, self.id, limit=limit)
 
     # For programs that expect a list of messages: those since the conversation was last cleared.
 
@@ -332,9 +332,9 @@ class ConversationScope:
     def get_recent(self, n: int) -> list[Message]:
         """Return the newest `n` of them, in order."""
         check_number(n, "n", 0, MOST_ROWS)
-        with self._database.user_transaction(self.user.id) as scope:
-            cleared = self._cleared_seq(scope)
-            newest = messages.newest(scope, self.id, limit=n) if n else []
+        with self._database.user_transaction(self.user.id) as tx:
+            cleared = self._cleared_seq(tx)
+            newest = messages.newest(tx, self.id, limit=n) if n else []
         return [message for message in reversed(newest) if message.seq > cleared]
 
     def by_role(self, role: Role | RoleName) -> list[Message]:
@@ -344,8 +344,8 @@ class ConversationScope:
 
     def count(self) -> int:
         """Return how many there are."""
-        with self._database.user_transaction(self.user.id) as scope:
-            roles = messages.roles(scope, self.id, self._cleared_seq(scope))
+        with self._database.user_transaction(self.user.id) as tx:
+            roles = messages.roles(tx, self.id, self._cleared_seq(tx))
         return sum(count for count, _ in roles.values())
 
     def clear(self) -> None:
@@ -353,8 +353,8 @@ class ConversationScope:
 
         Nothing is deleted: recall, facts, summaries and `messages()` still have it.
         """
-        with self._database.user_transaction(self.user.id) as scope:
-            messages.clear(scope, self.id)
+        with self._database.user_transaction(self.user.id) as tx:
+            messages.clear(tx, self.id)
 
     def prune(self, max_tokens: int) -> list[Json]:
         """Return the newest messages as chat dicts that have at most `max_tokens` tokens, counted as a whole.
@@ -363,10 +363,10 @@ class ConversationScope:
         system and developer) at the beginning are kept where they fit. The list is empty if nothing fits.
         """
         check_number(max_tokens, "max_tokens", 1, 10**9)
-        with self._database.user_transaction(self.user.id) as scope:
-            cleared = self._cleared_seq(scope)
-            oldest = messages.messages(scope, self.id, from_seq=cleared + 1, limit=MOST_INSTRUCTIONS)
-            newest = messages.newest(scope, self.id, limit=min(max_tokens, MOST_ROWS))  # each has a token or more
+        with self._database.user_transaction(self.user.id) as tx:
+            cleared = self._cleared_seq(tx)
+            oldest = messages.messages(tx, self.id, from_seq=cleared + 1, limit=MOST_INSTRUCTIONS)
+            newest = messages.newest(tx, self.id, limit=min(max_tokens, MOST_ROWS))  # each has a token or more
         opening = list(takewhile(lambda message: message.role in INSTRUCTION_ROLES, oldest))
         after = opening[-1].seq if opening else cleared
         rest = [message for message in reversed(newest) if message.seq > after]
@@ -377,10 +377,10 @@ class ConversationScope:
 
         Tokens are those of the texts, as counted when they were added.
         """
-        with self._database.user_transaction(self.user.id) as scope:
-            own = messages.settings_of(scope, self.id)
-            recent = messages.roles(scope, self.id, messages.cleared_seq(own))
-            every = messages.roles(scope, self.id)
+        with self._database.user_transaction(self.user.id) as tx:
+            own = messages.settings_of(tx, self.id)
+            recent = messages.roles(tx, self.id, messages.cleared_seq(own))
+            every = messages.roles(tx, self.id)
         settings = effective_settings(own, self._runtime.settings)
         return Statistics(
             tokens=sum(tokens for _, tokens in recent.values()),
@@ -393,17 +393,17 @@ class ConversationScope:
 
     def settings(self) -> Json:
         """Return the conversation's settings by name: its own, else the system's; `update(settings=…)` sets them."""
-        with self._database.user_transaction(self.user.id) as scope:
-            own = messages.settings_of(scope, self.id)
+        with self._database.user_transaction(self.user.id) as tx:
+            own = messages.settings_of(tx, self.id)
         return effective_settings(own, self._runtime.settings)
 
     def _since_cleared(self, roles: list[str] | None = None) -> list[Message]:
-        with self._database.user_transaction(self.user.id) as scope:
-            cleared = self._cleared_seq(scope)
-            return messages.messages(scope, self.id, from_seq=cleared + 1, roles=roles)
+        with self._database.user_transaction(self.user.id) as tx:
+            cleared = self._cleared_seq(tx)
+            return messages.messages(tx, self.id, from_seq=cleared + 1, roles=roles)
 
-    def _cleared_seq(self, scope: Transaction) -> int:
-        return messages.cleared_seq(messages.settings_of(scope, self.id))
+    def _cleared_seq(self, tx: Transaction) -> int:
+        return messages.cleared_seq(messages.settings_of(tx, self.id))
 
 
 def _fit(opening: list[Message], newest: list[Message], max_tokens: int, counter: TokenCounter) -> list[Json]:

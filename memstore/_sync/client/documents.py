@@ -58,10 +58,10 @@ class Documents:
     ) -> list[Document | None]:
         """Return documents by namespace and key, None for each unknown one; `expired` ones too, until removed."""
         document_ids = [self._id(namespace, key) for namespace, key in keys]
-        with self._database.user_transaction(self._user_id) as scope:
-            rows = documents.documents(scope, document_ids, expired=expired)
+        with self._database.user_transaction(self._user_id) as tx:
+            rows = documents.documents(tx, document_ids, expired=expired)
             if refresh and self._database.capabilities.writes:
-                documents.refresh(scope, rows, expired=expired)
+                documents.refresh(tx, rows, expired=expired)
         by_id = {ids.document_id(self._user_id, row.namespace, row.key): row for row in rows}
         return [by_id.get(id) for id in document_ids]
 
@@ -81,8 +81,8 @@ class Documents:
     def delete(self, namespace: Sequence[str], key: str) -> bool:
         """Remove a document; return whether there was one. It leaves no tombstone: an older export brings it back."""
         id = self._id(namespace, key)
-        with self._database.user_transaction(self._user_id) as scope:
-            return documents.remove(scope, [id]) > 0
+        with self._database.user_transaction(self._user_id) as tx:
+            return documents.remove(tx, [id]) > 0
 
     def write(
         self, new: Sequence[NewDocument], remove: Sequence[DocumentKey] = (), *, unchanged: IsUnchanged | None = None
@@ -113,22 +113,22 @@ class Documents:
     def _write(self, new: Mapping[UUID, NewDocument], removed: Sequence[UUID], unchanged: IsUnchanged | None) -> None:
         written, embedder = self._embed(list(new.values()))
         document_ids = [*new, *removed]
-        with self._database.user_transaction(self._user_id) as scope:
-            scope.get(erasure.SHARED_VERSION)  # waits for one of the user, who is then made anew
-            messages.make_user(scope, self.user)
+        with self._database.user_transaction(self._user_id) as tx:
+            tx.get(erasure.SHARED_VERSION)  # waits for one of the user, who is then made anew
+            messages.make_user(tx, self.user)
             if embedder is not None and self._embedder is None:  # an application's own does not serve the user
-                embedding_models.lock_active(scope, embedder)
+                embedding_models.lock_active(tx, embedder)
             if unchanged is not None:
-                chunks.lock_user(scope)  # a document that is not there cannot be locked
-                rows = documents.lock(scope, document_ids)
+                chunks.lock_user(tx)  # a document that is not there cannot be locked
+                rows = documents.lock(tx, document_ids)
                 if not unchanged({(row.namespace, row.key): row for row in rows}):
                     raise Conflict("A document was changed meanwhile. Nothing was written: read it again.")
             elif len(document_ids) > 1:
-                documents.lock(scope, document_ids)
+                documents.lock(tx, document_ids)
             if removed:
-                documents.remove(scope, removed)
+                documents.remove(tx, removed)
             if written:
-                documents.put(scope, written, chunks.model_id(embedder))
+                documents.put(tx, written, chunks.model_id(embedder))
 
     def search(
         self,
@@ -155,13 +155,13 @@ class Documents:
             check_text(query, "the query")
         embedder = self._load_serving_embedder() if query and query.strip() else None
         vector = None if embedder is None else embedder.embed_query(query or "")
-        with self._database.user_transaction(self._user_id) as scope:
+        with self._database.user_transaction(self._user_id) as tx:
             if vector is None:
-                rows = documents.latest(scope, wanted)
+                rows = documents.latest(tx, wanted)
             else:
-                rows = documents.nearest(scope, wanted, vector, chunks.model_id(embedder), self._distance)
+                rows = documents.nearest(tx, wanted, vector, chunks.model_id(embedder), self._distance)
             if refresh and self._database.capabilities.writes:
-                documents.refresh(scope, rows, expired=expired)
+                documents.refresh(tx, rows, expired=expired)
         return rows
 
     def namespaces(
@@ -180,13 +180,13 @@ class Documents:
             _check_labels(match.path)
         if depth is not None:
             check_number(depth, "depth", 1, ANY_DEPTH)
-        with self._database.user_transaction(self._user_id) as scope:
-            return documents.namespaces(scope, matches, depth, limit, offset, expired=expired)
+        with self._database.user_transaction(self._user_id) as tx:
+            return documents.namespaces(tx, matches, depth, limit, offset, expired=expired)
 
     def expire(self) -> int:
         """Remove expired documents, which nobody sees any more; return how many."""
-        with self._database.user_transaction(self._user_id) as scope:
-            return documents.expire(scope)
+        with self._database.user_transaction(self._user_id) as tx:
+            return documents.expire(tx)
 
     def _id(self, namespace: Sequence[str], key: str) -> UUID:
         if isinstance(namespace, str) or not namespace:
@@ -203,8 +203,8 @@ class Documents:
         own = self._runtime.load_embedder()
         if own is None:
             return None
-        with self._database.user_transaction(self._user_id) as scope:
-            models = chunks.read_models(scope)
+        with self._database.user_transaction(self._user_id) as tx:
+            models = chunks.read_models(tx)
         model = embedding_models.resolve(self._database, models, own)
         return own if model is None else self._runtime.load_embedder_by_name(model.name, model.dimensions)
 

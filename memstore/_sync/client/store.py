@@ -316,8 +316,8 @@ class MemoryStore:
         names = [user] if user is not None else [name for name in self.users()]
         total = Counter(dict.fromkeys(COUNTED, 0))
         for name in names:
-            with self._database.user_transaction(ids.user_id(name)) as scope:
-                total.update(messages.counts(scope))
+            with self._database.user_transaction(ids.user_id(name)) as tx:
+                total.update(messages.counts(tx))
         total["without_vectors"] = total["chunks"] - total["vectors"]  # of the embedder that serves
         return {"users": len(names) if user is None else int(total["conversations"] > 0), **total}
 
@@ -325,10 +325,10 @@ class MemoryStore:
         """Return what calls of chat models cost so far, by deriver and model; of every user together or of one."""
         check_names(user=user)
         if user is None:
-            with self._database.admin_transaction() as scope:
-                return llm_usage.total_usage(scope)
-        with self._database.user_transaction(ids.user_id(user)) as scope:
-            return llm_usage.usage(scope)
+            with self._database.admin_transaction() as tx:
+                return llm_usage.total_usage(tx)
+        with self._database.user_transaction(ids.user_id(user)) as tx:
+            return llm_usage.usage(tx)
 
 
 EXPORT = "memstore"  # the name of the format of exports

@@ -139,8 +139,8 @@ class UserScope(UserFacts):
             searched, least = (searched, min_score) if reranker is None else (max(searched, READ), None)
             hits = recall(builder, query, filters=filters, limit=searched, min_score=least)
             if sight:
-                with self._database.user_transaction(self.id) as scope:
-                    hits = sight.hits(scope, hits)
+                with self._database.user_transaction(self.id) as tx:
+                    hits = sight.hits(tx, hits)
             if reranker is not None:  # no connection is held meanwhile
                 hits = rerank(reranker, query, hits)
                 hits = [hit for hit in hits if min_score is None or hit.score >= min_score]
@@ -163,26 +163,26 @@ class UserScope(UserFacts):
             check_text(channel, "the channel")
         if limit is not None:
             check_number(limit, "limit")
-        with self._database.user_transaction(self.id) as scope:
-            return messages.conversations(scope, channel, before=before, limit=limit)
+        with self._database.user_transaction(self.id) as tx:
+            return messages.conversations(tx, channel, before=before, limit=limit)
 
     def messages(self, ids: Sequence[UUID]) -> list[Message]:
         """Return the messages of these ids, as they were said, of whatever conversation; unknown ids are left out."""
         message_ids = to_uuids(ids, "ids")
-        with self._database.user_transaction(self.id) as scope:
-            known = messages.known(scope, message_ids)
+        with self._database.user_transaction(self.id) as tx:
+            known = messages.known(tx, message_ids)
         return sorted(known.values(), key=lambda message: (message.occurred_at, message.conversation_id, message.seq))
 
     def conversation_names(self, ids: Sequence[UUID]) -> dict[UUID, str]:
         """Return the names of these conversations by id; unknown ids are left out."""
         conversation_ids = to_uuids(ids, "ids")
-        with self._database.user_transaction(self.id) as scope:
-            return messages.conversation_names(scope, conversation_ids)
+        with self._database.user_transaction(self.id) as tx:
+            return messages.conversation_names(tx, conversation_ids)
 
     def summary(self, id: UUID) -> Summary:
         """Return a summary. Raises `NotFound` if this user has none of this id."""
-        with self._database.user_transaction(self.id) as scope:
-            summary = summaries.summary(scope, id)
+        with self._database.user_transaction(self.id) as tx:
+            summary = summaries.summary(tx, id)
         if summary is None:
             raise NotFound(f"This user has no summary {id}: it may have been made anew, with another id.")
         return summary
@@ -196,8 +196,8 @@ class UserScope(UserFacts):
         check_number(to_seq, "to_seq", 0, messages.LAST)
         check_number(limit, "limit")
         conversation_id = to_uuid(conversation_id)
-        with self._database.user_transaction(self.id) as scope:
-            return summaries.summaries_over(scope, conversation_id, from_seq, to_seq, limit=limit)
+        with self._database.user_transaction(self.id) as tx:
+            return summaries.summaries_over(tx, conversation_id, from_seq, to_seq, limit=limit)
 
     def resolve_id(self, prefix: str, *, kind: str) -> UUID:
         """Return the id that begins like this, 4 digits or more. `kind` is "fact", "summary", "change" or "receipt".
@@ -208,8 +208,8 @@ class UserScope(UserFacts):
         first, last = parse_id_prefix(prefix)
         if first == last:
             return first
-        with self._database.user_transaction(self.id) as scope:
-            matches = messages.ids_between(scope, kind, first, last)
+        with self._database.user_transaction(self.id) as tx:
+            matches = messages.ids_between(tx, kind, first, last)
         if not matches:
             raise NotFound(f"This user has no {kind} whose id begins with {prefix!r}.")
         if len(matches) > 1:
@@ -231,8 +231,8 @@ class UserScope(UserFacts):
         Raises `NotFound` if there is none: they are kept for `receipt_retention_days`, and go with their conversation.
         """
         id = to_uuid(receipt)
-        with self._database.user_transaction(self.id) as scope:
-            stored = receipts.receipt(scope, id)
+        with self._database.user_transaction(self.id) as tx:
+            stored = receipts.receipt(tx, id)
         if stored is None:
             raise NotFound(f"This user has no receipt {id}; they are kept for receipt_retention_days, then forgotten.")
         return stored
@@ -246,8 +246,8 @@ class UserScope(UserFacts):
         """
         check_number(limit, "limit")
         to_uuids([id for id in (conversation_id, before) if id is not None], "ids")
-        with self._database.user_transaction(self.id) as scope:
-            return receipts.receipt_page(scope, conversation_id, before=before, limit=limit)
+        with self._database.user_transaction(self.id) as tx:
+            return receipts.receipt_page(tx, conversation_id, before=before, limit=limit)
 
     def replay(self, receipt: Context | Receipt | UUID | str, *, format: Format | None = None) -> Replay:
         """Make a context again from itself, its receipt or the receipt's id: the same bytes as were sent.
@@ -262,8 +262,8 @@ class UserScope(UserFacts):
             receipt = self.receipt(receipt)
         if receipt.conversation_id is None:
             raise InvalidInput("This receipt has no conversation: it was not made by conversation.context().")
-        with self._database.user_transaction(self.id) as scope:
-            return replay(scope, receipt, format)
+        with self._database.user_transaction(self.id) as tx:
+            return replay(tx, receipt, format)
 
     def invalid_responses(self, *, limit: int = 1000) -> list[InvalidResponse]:
         """Return unusable answers of chat models about this user's messages, the oldest first.
@@ -271,8 +271,8 @@ class UserScope(UserFacts):
         No rules stand in for facts. `derive` with `redo` asks again, and removes those that are answered.
         """
         check_number(limit, "limit")
-        with self._database.user_transaction(self.id) as scope:
-            return llm_usage.invalid_responses(scope, limit=limit)
+        with self._database.user_transaction(self.id) as tx:
+            return llm_usage.invalid_responses(tx, limit=limit)
 
     def events(self, *, after: str | None = None, types: Sequence[str] | None = None, limit: int = 100) -> list[Event]:
         """Return events from the outbox, in order. `after` is the `cursor` of the last event that was read.
@@ -281,8 +281,8 @@ class UserScope(UserFacts):
         """
         check_number(limit, "limit")
         names = to_list(types, "types", EventType)
-        with self._database.user_transaction(self.id, [receipts.HORIZON]) as scope:
-            return receipts.events(scope, after=after, types=names, limit=limit)
+        with self._database.user_transaction(self.id, [receipts.HORIZON]) as tx:
+            return receipts.events(tx, after=after, types=names, limit=limit)
 
     def update(self, *, settings: Mapping[str, Any]) -> None:
         """Set settings of the user's own; others stay, and None removes one.
@@ -295,9 +295,9 @@ class UserScope(UserFacts):
         redactor = self._runtime.redactor
         redactor.reject_secret_names(user=self.name)
         own = {name: OWN_SETTINGS[name](value) for name, value in settings.items()}
-        with self._database.user_transaction(self.id) as scope:
-            messages.make_user(scope, self.name)
-            erasure.keep_user_settings(scope, redactor.redact_json(own))
+        with self._database.user_transaction(self.id) as tx:
+            messages.make_user(tx, self.name)
+            erasure.keep_user_settings(tx, redactor.redact_json(own))
 
     def export(self, target: Target, *, derived: bool = True) -> ExportReport:
         """Write this user's memory to a file or a binary stream, as `store.export` does."""
@@ -341,13 +341,13 @@ class UserScope(UserFacts):
     def erasures(self, *, limit: int = 1000) -> list[Certificate]:
         """Return the certificates of this user, the latest first; they are kept when the user is gone."""
         check_number(limit, "limit")
-        with self._database.user_transaction(self.id) as scope:
-            return erasure.certificates(scope, limit=limit)
+        with self._database.user_transaction(self.id) as tx:
+            return erasure.certificates(tx, limit=limit)
 
     def erasure(self, id: UUID) -> Certificate:
         """Return one certificate. Raises `NotFound` if this user has none of this id."""
-        with self._database.user_transaction(self.id) as scope:
-            certificates = erasure.certificates(scope, id=to_uuid(id), limit=1)
+        with self._database.user_transaction(self.id) as tx:
+            certificates = erasure.certificates(tx, id=to_uuid(id), limit=1)
         if not certificates:
             raise NotFound(f"There is no certificate {id}; erasures() gives them.")
         return certificates[0]

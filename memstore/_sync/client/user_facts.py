@@ -79,8 +79,8 @@ class UserFacts:
             filters["unused_since"] = to_utc(unused_since, "unused_since")
             self._check_receipts_since(filters["unused_since"])
         moment, fact_ids = to_utc(as_of, "as_of"), None if ids is None else to_uuids(ids, "ids")
-        with self._database.user_transaction(self.id) as scope:
-            return facts.facts(scope, **filters, ids=fact_ids, as_of=moment, before=before, limit=limit)
+        with self._database.user_transaction(self.id) as tx:
+            return facts.facts(tx, **filters, ids=fact_ids, as_of=moment, before=before, limit=limit)
 
     def _check_receipts_since(self, moment: datetime | None) -> None:
         days = self._runtime.settings.receipt_retention_days
@@ -96,9 +96,9 @@ class UserFacts:
         Those are of the setting `fact_types` of the store, the user and each conversation, or of stored facts.
         """
         settings = self._runtime.settings
-        with self._database.user_transaction(self.id) as scope:
-            levels = messages.fact_settings(scope)
-            own = {*settings.fact_types, *facts.types(scope)}
+        with self._database.user_transaction(self.id) as tx:
+            levels = messages.fact_settings(tx)
+            own = {*settings.fact_types, *facts.types(tx)}
         own = own.union(*(types or () for row in levels for types in (row[1], row[3])))
         return [*FACT_TYPES, *sorted(own.difference(FACT_TYPES))]
 
@@ -109,8 +109,8 @@ class UserFacts:
     def fact(self, id: Fact | UUID | str) -> Fact:
         """Return a fact in whatever state, as it is now. Raises `NotFound` if this user has none of this id."""
         fact_id = to_uuid(id)
-        with self._database.user_transaction(self.id) as scope:
-            fact = facts.fact(scope, fact_id)
+        with self._database.user_transaction(self.id) as tx:
+            fact = facts.fact(tx, fact_id)
         if fact is None:
             raise NotFound(f"This user has no fact {fact_id}.")
         return fact
@@ -119,8 +119,8 @@ class UserFacts:
         """Return the facts that these messages say, of whatever state, the latest first."""
         message_ids = to_uuids(messages, "messages")
         check_number(limit, "limit")
-        with self._database.user_transaction(self.id) as scope:
-            return facts.facts_said_by(scope, message_ids, limit=limit)
+        with self._database.user_transaction(self.id) as tx:
+            return facts.facts_said_by(tx, message_ids, limit=limit)
 
     def entity(self, name: str) -> Entity:
         """Return the facts about a person or thing, and its relations to others.
@@ -128,9 +128,9 @@ class UserFacts:
         The facts of which it is the subject come first, then those that name it as a whole word.
         """
         check_name(name, "entity")
-        with self._database.user_transaction(self.id) as scope:
-            about = [*facts.facts(scope, subject=name), *facts.naming(scope, name)]
-            return Entity(name, tuple(about), tuple(facts.edges(scope, name)))
+        with self._database.user_transaction(self.id) as tx:
+            about = [*facts.facts(tx, subject=name), *facts.naming(tx, name)]
+            return Entity(name, tuple(about), tuple(facts.edges(tx, name)))
 
     def profile(self, budget: int, subject: str | None = None, *, as_of: When | None = None) -> Profile:
         """Return who somebody is, what holds, what is planned and how to answer them, in at most `budget` tokens.
@@ -144,8 +144,8 @@ class UserFacts:
         if subject is not None:
             check_name(subject, "subject")
         moment = to_utc(as_of, "as_of")
-        with self._database.user_transaction(self.id) as scope:
-            return build_profile(scope, self._runtime.counter, budget, subject=subject, as_of=moment)
+        with self._database.user_transaction(self.id) as tx:
+            return build_profile(tx, self._runtime.counter, budget, subject=subject, as_of=moment)
 
     def add_fact(
         self,

@@ -86,14 +86,14 @@ def build_context(
 def _read_history(
     database: Database, request: Request, model: UUID, counter: TokenCounter
 ) -> tuple[ResolvedRequest, ConversationHistory]:
-    with database.user_transaction(request.user_id, reads_to_resolve(request)) as scope:
-        resolved = resolve(scope, request)
-        history = load_history(scope, resolved, model)
-        return _add_profile(scope, resolved, counter, {fact.id for fact in history.pinned}), history
+    with database.user_transaction(request.user_id, reads_to_resolve(request)) as tx:
+        resolved = resolve(tx, request)
+        history = load_history(tx, resolved, model)
+        return _add_profile(tx, resolved, counter, {fact.id for fact in history.pinned}), history
 
 
 def _add_profile(
-    scope: Transaction, resolved: ResolvedRequest, counter: TokenCounter, pinned: Collection[UUID]
+    tx: Transaction, resolved: ResolvedRequest, counter: TokenCounter, pinned: Collection[UUID]
 ) -> ResolvedRequest:
     """Return the request with a profile as the text of the section that asks for one, without pinned facts.
 
@@ -112,7 +112,7 @@ def _add_profile(
     tokens = min(room, most if isinstance(most, int) else int(most * room))
     around = counter.count_message({"role": "system", "content": f"<{PROFILE}>\n</{PROFILE}>"})
     profile = build_profile(
-        scope,
+        tx,
         counter,
         int((tokens - around) * INDENTED),
         as_of=request.as_of,
@@ -139,16 +139,16 @@ class ContextBuilder:
     def build(self, resolved: ResolvedRequest) -> Context:
         """Recall candidates, and compose what is selected of them; no connection is held meanwhile."""
         most = hits_for_budget(resolved.budget, self.history.tokens)
-        with self.database.user_transaction(resolved.request.user_id) as scope:
-            candidates = collect_candidates(scope, self.query, resolved, self.history, most)
+        with self.database.user_transaction(resolved.request.user_id) as tx:
+            candidates = collect_candidates(tx, self.query, resolved, self.history, most)
         if resolved.profile is not None:
             told = {line.fact_id for line in resolved.profile.lines}
             candidates = replace(candidates, facts=[fact for fact in candidates.facts if fact.id not in told])
         layout = self._lay_out(candidates, resolved)
         older: list[Summary] = []
         if covering := self._cover(layout):
-            with self.database.user_transaction(resolved.request.user_id) as scope:
-                older = summaries.some(scope, [outline.id for outline in covering])
+            with self.database.user_transaction(resolved.request.user_id) as tx:
+                older = summaries.some(tx, [outline.id for outline in covering])
         older = [one for one in older if one.text != EMPTY_SUMMARY]  # they cover, and say nothing
         return layout.compose(older)
 
@@ -265,8 +265,8 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
 def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receipt) -> Receipt:
     """Keep the receipt and tell of it; return it with its id. Unless something was erased, which it may quote."""
     epoch = erasure.SHARED_VERSION if database.capabilities.writes else erasure.VERSION  # who only reads locks nothing
-    with database.user_transaction(resolved.request.user_id, [epoch], async_commit=True) as scope:
-        if scope.first != [resolved.epoch]:
+    with database.user_transaction(resolved.request.user_id, [epoch], async_commit=True) as tx:
+        if tx.first != [resolved.epoch]:
             return receipt
         if resolved.request.keep:
             receipt = replace(receipt, id=ids.uuid7())
@@ -278,11 +278,11 @@ def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receip
                 "after": step.tokens_after,
                 "saved": step.saved,
             }
-            scope.record_event(EventType.SUMMARIZATION_COMPLETED, receipt.conversation_id, receipt=id, **body)
+            tx.record_event(EventType.SUMMARIZATION_COMPLETED, receipt.conversation_id, receipt=id, **body)
         body = {"budget": receipt.budget, "tokens": receipt.tokens, "sections": dict(receipt.sections)}
-        scope.record_event(EventType.CONTEXT_ASSEMBLED, receipt.conversation_id, receipt=id, **body)
+        tx.record_event(EventType.CONTEXT_ASSEMBLED, receipt.conversation_id, receipt=id, **body)
         if resolved.request.keep:
-            receipts.add(scope, receipt)
+            receipts.add(tx, receipt)
     return receipt
 
 

@@ -142,7 +142,7 @@ class _Candidate:
 
 
 def build_profile(
-    scope: Transaction,
+    tx: Transaction,
     counter: TokenCounter,
     budget: int,
     *,
@@ -155,9 +155,9 @@ def build_profile(
 
     It has none of the facts `without`, and none that a viewer does not see.
     """
-    known = facts.facts(scope, as_of=as_of)
+    known = facts.facts(tx, as_of=as_of)
     if visibility is not None and visibility.is_active:
-        seen = set(visibility.fact_ids(scope, [fact.id for fact in known]))
+        seen = set(visibility.fact_ids(tx, [fact.id for fact in known]))
         known = [fact for fact in known if fact.id in seen]
     if subject is None:
         counts = Counter(fact.subject for fact in known)
@@ -165,7 +165,7 @@ def build_profile(
     about = [fact for fact in known if fact.subject.casefold() == subject.casefold() and fact.importance != UNIMPORTANT]
     about = [fact for fact in about if fact.id not in without]
     names = {fact.subject.split()[0].casefold() for fact in known} - {subject.casefold()}
-    read = messages.known(scope, sorted({fact.spans[0].message_id for fact in about if _is_by_rules(fact)}))
+    read = messages.known(tx, sorted({fact.spans[0].message_id for fact in about if _is_by_rules(fact)}))
     return compose_profile(subject, _candidates(about, read, names), counter, budget, as_of)
 
 

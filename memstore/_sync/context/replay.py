@@ -26,13 +26,13 @@ from memstore.strategies.base import Block, Entry, Turn
 T = TypeVar("T")
 
 
-def replay(scope: Transaction, receipt: Receipt, format: Format | None = None) -> Replay:
+def replay(tx: Transaction, receipt: Receipt, format: Format | None = None) -> Replay:
     """Return the context of a receipt again, or what of it is left and what is missing.
 
     In this format, else in the receipt's, where that is one of memstore's own, else in OpenAI's.
     """
     format = format or FORMATS.get(receipt.arguments.get("format", {}).get("name"), OPENAI)
-    stored = _read(scope, receipt)
+    stored = _read(tx, receipt)
     prompt = format.render(stored.content())
     exact = content_hash(prompt.sent) == receipt.content_hash
     if not exact and not stored.missing:
@@ -40,22 +40,22 @@ def replay(scope: Transaction, receipt: Receipt, format: Format | None = None) -
     return Replay(receipt, prompt.messages, tuple(stored.missing), exact, prompt.system, prompt.text)
 
 
-def _read(scope: Transaction, receipt: Receipt) -> _StoredItems:
+def _read(tx: Transaction, receipt: Receipt) -> _StoredItems:
     conversation, included = receipt.conversation_id, receipt.included
     assert conversation is not None
     named = [id for one in included if one.id is not None for id in (one.id, *one.others)]
     ranges = {one.seqs for one in included if one.seqs and one.kind == "block"}
     fact_ids = [one.id for one in included if one.kind == "fact" and one.id]
     summary_ids = [one.id for one in included if one.kind in (Tier.SUMMARIES, "summary") and one.id]
-    known_facts = facts.facts(scope, state=None, ids=fact_ids)
-    known_summaries = summaries.some(scope, summary_ids)
+    known_facts = facts.facts(tx, state=None, ids=fact_ids)
+    known_summaries = summaries.some(tx, summary_ids)
     return _StoredItems(
         receipt,
-        messages=messages.known(scope, named),
-        numbered=messages.by_seq(scope, conversation, receipt.asked),
+        messages=messages.known(tx, named),
+        numbered=messages.by_seq(tx, conversation, receipt.asked),
         summaries={one.id: one for one in known_summaries},
         facts={one.id: one for one in known_facts if one.state != "erased"},
-        whole={seqs: messages.whole(scope, conversation, *seqs) for seqs in ranges},
+        whole={seqs: messages.whole(tx, conversation, *seqs) for seqs in ranges},
     )
 
 

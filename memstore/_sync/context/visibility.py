@@ -145,29 +145,29 @@ class VisibilityFilter:
                 self._hide("recent", "message", message.id, message.tokens)
         return seen
 
-    def hits(self, scope: Transaction, hits: Sequence[Hit]) -> list[Hit]:
+    def hits(self, tx: Transaction, hits: Sequence[Hit]) -> list[Hit]:
         """Return those hits that are seen."""
         if not self.is_active:
             return list(hits)
         facts = {hit.id for hit in hits if hit.tier == Tier.FACTS}
-        kept = self._kept(scope, {hit.id: hit.sources for hit in hits}, facts)
+        kept = self._kept(tx, {hit.id: hit.sources for hit in hits}, facts)
         for hit in hits:
             if hit.id not in kept:
                 self._hide("facts" if hit.tier == Tier.FACTS else "hits", hit.tier, hit.id, 0)
         return [hit for hit in hits if hit.id in kept]
 
-    def fact_ids(self, scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
+    def fact_ids(self, tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
         """Return the ids of those facts that are seen."""
         if not self.is_active or not facts:
             return list(facts)
-        kept = self._kept(scope, dict.fromkeys(facts, ()), set(facts))
+        kept = self._kept(tx, dict.fromkeys(facts, ()), set(facts))
         return [fact for fact in facts if fact in kept]
 
-    def summaries(self, scope: Transaction, summaries: Sequence[S]) -> list[S]:
+    def summaries(self, tx: Transaction, summaries: Sequence[S]) -> list[S]:
         """Return those summaries, whole or as outlines, that are seen."""
         if not self.is_active or not summaries:
             return list(summaries)
-        kept = self._kept(scope, {summary.id: () for summary in summaries}, set())
+        kept = self._kept(tx, {summary.id: () for summary in summaries}, set())
         for one in summaries:
             if one.id not in kept:
                 self._hide("summaries", "summary", one.id, one.tokens)
@@ -183,14 +183,14 @@ class VisibilityFilter:
             decisions.append(Decision(section, kind, first, tokens, Reason.NOT_VISIBLE, note=note))
         return decisions
 
-    def _kept(self, scope: Transaction, sources: Mapping[UUID, Sequence[UUID]], facts: set[UUID]) -> set[UUID]:
+    def _kept(self, tx: Transaction, sources: Mapping[UUID, Sequence[UUID]], facts: set[UUID]) -> set[UUID]:
         """Return which items are seen. Each has the messages it was made of; where there are none, they are read."""
         unread = {item for item, ids in sources.items() if not ids}
-        sources = {**sources, **chunks.load_sources(scope, sorted(unread - facts), sorted(unread & facts))}
+        sources = {**sources, **chunks.load_sources(tx, sorted(unread - facts), sorted(unread & facts))}
         if unknown := sorted({message for ids in sources.values() for message in ids} - self._visible.keys()):
-            rows: dict[UUID, Message | None] = dict(messages.known(scope, unknown))
+            rows: dict[UUID, Message | None] = dict(messages.known(tx, unknown))
             if results := [id for id, row in rows.items() if row and row.role == Role.TOOL]:
-                rows |= messages.sayings(scope, results)  # their calls decide
+                rows |= messages.sayings(tx, results)  # their calls decide
             self._visible |= {id: bool((row := rows.get(id)) and self.sees(row)) for id in unknown}
         seen = self._visible.get
         return {

@@ -57,16 +57,16 @@ def _begin(database: Database, model: Model) -> dict[UUID, int]:
     """
     missing = {}
     for user, _ in messages.everybody(database):
-        with database.user_transaction(user) as scope:
-            if embedding_models.begin(scope, model):
-                missing[user] = _count_missing(scope, model.id)
+        with database.user_transaction(user) as tx:
+            if embedding_models.begin(tx, model):
+                missing[user] = _count_missing(tx, model.id)
     return missing
 
 
-def _count_missing(scope: Transaction, model: UUID) -> int:
-    counts = embedding_models.count_vectors(scope)
+def _count_missing(tx: Transaction, model: UUID) -> int:
+    counts = embedding_models.count_vectors(tx)
     chunks = sum(count.chunks - count.vectors for count in counts if count.id == model)
-    return chunks + documents.count_lacking(scope, model)
+    return chunks + documents.count_lacking(tx, model)
 
 
 def _move(
@@ -75,21 +75,21 @@ def _move(
     while True:
         _fill_chunks(database, dependencies, user, model.id, advance)
         _fill_documents(database, dependencies, user, model.id, advance)
-        with database.user_transaction(user) as scope:
-            reach = postings.reach(scope)
+        with database.user_transaction(user) as tx:
+            reach = postings.reach(tx)
         # The index is made before it is used, and after it was filled: 60 times quicker.
         if reach.chunks > database.max_chunks and vector_indexes.is_possible(model.dimensions):
             vector_indexes.build(database, user, model.id, model.dimensions, reach.chunks)
-        with database.user_transaction(user) as scope:
-            chunks.lock_user(scope)
-            bare = embedding_models.chunks_without_vector(scope, model.id, limit=BATCH)
-            texts = documents.lacking_texts(scope, model.id, limit=BATCH)
+        with database.user_transaction(user) as tx:
+            chunks.lock_user(tx)
+            bare = embedding_models.chunks_without_vector(tx, model.id, limit=BATCH)
+            texts = documents.lacking_texts(tx, model.id, limit=BATCH)
             if len(bare) + len(texts) >= BATCH:  # derivers are not to wait for that
                 continue
-            made = chunks.add_vectors(scope, _embed_chunks(dependencies, bare), model.id)
+            made = chunks.add_vectors(tx, _embed_chunks(dependencies, bare), model.id)
             vectors = _embed_documents(dependencies, texts)
-            advance(made + documents.add_vectors(scope, vectors, model.id))
-            embedding_models.switch(scope, model)
+            advance(made + documents.add_vectors(tx, vectors, model.id))
+            embedding_models.switch(tx, model)
         return
 
 
@@ -102,8 +102,8 @@ def clean(database: Database) -> MigrationReport:
     with embedding_models.advisory_lock(database):
         retired: list[tuple[UUID, list[Model]]] = []
         for user, _ in messages.everybody(database):
-            with database.user_transaction(user) as scope:
-                models = chunks.read_models(scope)
+            with database.user_transaction(user) as tx:
+                models = chunks.read_models(tx)
             if building := [model.name for model in models if model.state == BUILDING]:
                 raise Conflict(
                     f"Vectors by {building[0]!r} are in the making: finish that with memstore embeddings migrate "
@@ -118,14 +118,14 @@ def clean(database: Database) -> MigrationReport:
 
 
 def _clean_user(database: Database, user: UUID, retired: Sequence[Model]) -> int:
-    with database.user_transaction(user) as scope:
-        indexed = [model for model in retired if vector_indexes.is_made(scope, model.id)]
+    with database.user_transaction(user) as tx:
+        indexed = [model for model in retired if vector_indexes.is_made(tx, model.id)]
     for model in indexed:  # first: else it would be changed for each vector
         vector_indexes.drop(database, user, model.id)
-    with database.user_transaction(user) as scope:
-        removed = embedding_models.remove_retired(scope)
+    with database.user_transaction(user) as tx:
+        removed = embedding_models.remove_retired(tx)
         for model in retired:
-            removed += documents.remove_model(scope, model.id)
+            removed += documents.remove_model(tx, model.id)
         return removed
 
 
@@ -133,8 +133,8 @@ def status(database: Database) -> list[EmbeddingStatus]:
     """Return each embedder by its state: how many users it has, their chunks and vectors, and what is missing."""
     totals: defaultdict[tuple[str, int, str], Counter[str]] = defaultdict(Counter)
     for user, _ in messages.everybody(database):
-        with database.user_transaction(user) as scope:
-            for model in embedding_models.count_vectors(scope):
+        with database.user_transaction(user) as tx:
+            for model in embedding_models.count_vectors(tx):
                 missing = 0 if model.state == RETIRED else model.chunks - model.vectors
                 total = totals[model.name, model.dimensions, model.state]
                 total.update(users=1, chunks=model.chunks, vectors=model.vectors, missing=missing)
@@ -155,10 +155,10 @@ def embed_missing_chunks(
     """
 
     def embed(dependencies: Dependencies) -> int:
-        with database.user_transaction(user, [erasure.LOCKED_VERSION]) as scope:
-            if scope.first == [None]:  # erased meanwhile
+        with database.user_transaction(user, [erasure.LOCKED_VERSION]) as tx:
+            if tx.first == [None]:  # erased meanwhile
                 return 0
-            model = embedding_models.lock_active(scope, dependencies.embedder)
+            model = embedding_models.lock_active(tx, dependencies.embedder)
         if model is None:
             return 0
         return _fill_chunks(database, dependencies, user, model, progress, is_active=True)
@@ -183,13 +183,13 @@ def _fill_chunks(
     made = after = 0
     add = embedding_models.add_late if is_active else chunks.add_vectors
     while True:
-        with database.user_transaction(user, [erasure.VERSION]) as scope:
-            [epoch] = scope.first
-            batch = embedding_models.chunks_without_vector(scope, model, limit=BATCH, after=after)
+        with database.user_transaction(user, [erasure.VERSION]) as tx:
+            [epoch] = tx.first
+            batch = embedding_models.chunks_without_vector(tx, model, limit=BATCH, after=after)
         vectors = _embed_chunks(dependencies, batch)
         try:
-            with erasure.transaction_if_unchanged(database, user, epoch) as scope:
-                made += add(scope, vectors, model)
+            with erasure.transaction_if_unchanged(database, user, epoch) as tx:
+                made += add(tx, vectors, model)
         except ModelChanged:
             raise
         except ConcurrentUpdate:  # something was erased meanwhile, maybe one of the chunks: look for the others again
@@ -219,14 +219,14 @@ def _fill_documents(
     embedder.
     """
     while True:
-        with database.user_transaction(user) as scope:
-            batch = documents.lacking_texts(scope, model, limit=BATCH)
+        with database.user_transaction(user) as tx:
+            batch = documents.lacking_texts(tx, model, limit=BATCH)
         if not batch:
             return
         vectors = _embed_documents(dependencies, batch)
-        with database.user_transaction(user) as scope:
-            chunks.lock_user(scope)
-            made = documents.add_vectors(scope, vectors, model)
+        with database.user_transaction(user) as tx:
+            chunks.lock_user(tx)
+            made = documents.add_vectors(tx, vectors, model)
         progress(made)
 
 

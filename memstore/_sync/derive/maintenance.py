@@ -36,9 +36,9 @@ def apply_retention(database: Database, user: UUID, settings: Settings) -> int:
     """
     now = datetime.now(UTC)
     events, receipts = timedelta(days=settings.event_retention_days), timedelta(days=settings.receipt_retention_days)
-    with database.user_transaction(user) as scope:
-        erasure.trim(scope, events=now - events, receipts=now - receipts)
-        expired = erasure.expired_conversations(scope, settings.message_retention_days)
+    with database.user_transaction(user) as tx:
+        erasure.trim(tx, events=now - events, receipts=now - receipts)
+        expired = erasure.expired_conversations(tx, settings.message_retention_days)
     erased = 0
     for conversation in expired:
         target = ErasureTarget(ErasureScope.RETENTION, user, conversation.conversation_id, before=conversation.before)
@@ -48,8 +48,8 @@ def apply_retention(database: Database, user: UUID, settings: Settings) -> int:
 
 def list_unindexed_users(database: Database) -> list[str]:
     """Return the names of users with more chunks than are held in a process, and not all of their indexes."""
-    with database.admin_transaction() as scope:
-        users = postings.large(scope, database.max_chunks)
+    with database.admin_transaction() as tx:
+        users = postings.large(tx, database.max_chunks)
     return [
         user.name
         for user in users
@@ -59,8 +59,8 @@ def list_unindexed_users(database: Database) -> list[str]:
 
 def build_indexes(database: Database) -> list[str]:
     """Build the missing indexes of all users with very many chunks; return users for whom this login may not."""
-    with database.admin_transaction() as scope:
-        users = postings.large(scope, database.max_chunks)
+    with database.admin_transaction() as tx:
+        users = postings.large(tx, database.max_chunks)
     return [user.name for user in users if not maintain_indexes(database, user.id)]
 
 
@@ -69,15 +69,15 @@ def maintain_indexes(database: Database, user: UUID) -> bool:
 
     If another process does so at the same moment, it is left to that one.
     """
-    with database.user_transaction(user) as scope:
-        reach = postings.reach(scope)
+    with database.user_transaction(user) as tx:
+        reach = postings.reach(tx)
     try:
         if reach.chunks > database.max_chunks:
             _add_postings(database, user, reach)
         elif reach.posted and reach.chunks <= database.max_chunks // 2:  # a user near the limit does not alternate
-            with database.user_transaction(user) as scope:
-                postings.forget(scope)
-                models = chunks.read_models(scope)
+            with database.user_transaction(user) as tx:
+                postings.forget(tx)
+                models = chunks.read_models(tx)
             for model in models:
                 vector_indexes.drop(database, user, model.id)
     except ConcurrentUpdate:
@@ -90,19 +90,19 @@ def maintain_indexes(database: Database, user: UUID) -> bool:
 def _add_postings(database: Database, user: UUID, reach: PostingReach) -> None:
     after = reach.posted
     while reach.last_chunk - after >= postings.MIN_POSTED_AT_ONCE:
-        with database.user_transaction(user) as scope:
-            run = postings.next_run(scope, after)
+        with database.user_transaction(user) as tx:
+            run = postings.next_run(tx, after)
         if not run.chunks:  # the last ones are gone
             return
-        with database.user_transaction(user, async_commit=True) as scope:
-            postings.post(scope, run)
+        with database.user_transaction(user, async_commit=True) as tx:
+            postings.post(tx, run)
         after = run.chunks[-1].number
 
 
 def _find_unindexed(database: Database, user: UUID) -> Model | None:
     """Return the user's active embedder if its vectors could have an index, and have none."""
-    with database.user_transaction(user) as scope:
-        model = chunks.active_model(chunks.read_models(scope))
+    with database.user_transaction(user) as tx:
+        model = chunks.active_model(chunks.read_models(tx))
         if model is None or not vector_indexes.is_possible(model.dimensions):
             return None
-        return None if vector_indexes.is_ready(scope, model.id) else model
+        return None if vector_indexes.is_ready(tx, model.id) else model

@@ -64,13 +64,13 @@ class Deriver(Protocol):
     def producer(self) -> Producer:
         """The producer of the rows."""
 
-    def load(self, scope: Transaction, work: PendingWork, limit: int) -> Any:
+    def load(self, tx: Transaction, work: PendingWork, limit: int) -> Any:
         """Return the batch of the next `limit` messages."""
 
     def compute(self, batches: Sequence[Any]) -> Sequence[Any]:
         """Return the result for each batch, without the database. Raises `ModelUnavailable` if a model is away."""
 
-    def save(self, scope: Transaction, result: Any) -> dict[str, int]:
+    def save(self, tx: Transaction, result: Any) -> dict[str, int]:
         """Store a result; return how many rows of each kind were new.
 
         With `invalid_responses`, unusable ones of a model, a part was made by another recipe.
@@ -141,10 +141,10 @@ def derive(
     if redo == VECTORS and dependencies.embedder is None:
         raise InvalidInput("There is no embedder to make vectors: set embedder (settings, or MEMSTORE_EMBEDDER).")
     watermarks.reopen_ended_sessions(database, only=only.user)
-    with database.admin_transaction() as scope:
-        run = RunState(progress, Counter(watermarks.backlog(scope, only=only.user)))
+    with database.admin_transaction() as tx:
+        run = RunState(progress, Counter(watermarks.backlog(tx, only=only.user)))
         meter = CallMeter(lambda call: on_call(run.complete(call)))
-        meter.left = llm_usage.tokens_left(scope, dependencies.settings.llm_daily_tokens)
+        meter.left = llm_usage.tokens_left(tx, dependencies.settings.llm_daily_tokens)
     dependencies = replace(dependencies, meter=meter)
     derivers = make_derivers(dependencies)
     calls = [partial(_run_deriver, database, deriver, only, redo, run) for deriver in derivers]
@@ -181,9 +181,9 @@ def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run
     after: PendingWork | None = None
     limit = 1 if deriver.producer.uses_llm else deriver.producer.batch_size
     while not run.stop_requested.is_set():
-        with database.admin_transaction() as scope:
+        with database.admin_transaction() as tx:
             page = watermarks.pending_work(
-                scope, deriver.name, only=only.user, conversation=only.conversation, after=after
+                tx, deriver.name, only=only.user, conversation=only.conversation, after=after
             )
         if not page:
             return
@@ -194,8 +194,8 @@ def _derive_pending(database: Database, deriver: Deriver, only: DeriveScope, run
                 works = list(own)
                 try:
                     while works and not run.stop_requested.is_set():
-                        with database.user_transaction(user) as scope:
-                            work, *works = watermarks.in_order(scope, works)
+                        with database.user_transaction(user) as tx:
+                            work, *works = watermarks.in_order(tx, works)
                         works[:0] = _advance(database, deriver, [work], run)
                         is_away = False
                 except ModelUnavailable as error:
@@ -252,20 +252,20 @@ def run_step(
         work = step.work
         try:
             made_by = result.recipe or recipe
-            with erasure.transaction_if_unchanged(database, work.user_id, step.state[0]) as scope:
-                counts = step.deriver.save(scope, result)
+            with erasure.transaction_if_unchanged(database, work.user_id, step.state[0]) as tx:
+                counts = step.deriver.save(tx, result)
                 if any(counts.get(kind) for kind in ("summaries", "facts", "refused", QUARANTINED)):
                     event = _result_event(work, made_by, counts, from_seq=work.done_seq + 1, to_seq=result.to_seq)
-                    scope.events.append(event)
+                    tx.events.append(event)
                 # Last, since writers of messages wait for it.
                 whole = None if counts.get("invalid_responses") else made_by
-                last_seq = watermarks.advance(scope, work, result.to_seq, whole, result.closes_at)
+                last_seq = watermarks.advance(tx, work, result.to_seq, whole, result.closes_at)
         except Exception as error:  # whatever it is goes on, but what the answers cost is kept
             _record_llm_usage(database, work, [result])
             if not isinstance(error, ConcurrentUpdate):
                 raise
-            with database.user_transaction(work.user_id, USER_STATE) as scope:
-                rest = watermarks.watermark(scope, work) if scope.first != step.state else None
+            with database.user_transaction(work.user_id, USER_STATE) as tx:
+                rest = watermarks.watermark(tx, work) if tx.first != step.state else None
             if rest and rest.done_seq < rest.last_seq:
                 again.append(rest)
             continue
@@ -275,9 +275,9 @@ def run_step(
 
 
 def _load(database: Database, deriver: Deriver, work: PendingWork) -> Step:
-    with database.user_transaction(work.user_id, USER_STATE) as scope:
-        state = scope.first
-        batch = deriver.load(scope, work, deriver.producer.batch_size)
+    with database.user_transaction(work.user_id, USER_STATE) as tx:
+        state = tx.first
+        batch = deriver.load(tx, work, deriver.producer.batch_size)
     return Step(work, _with_active_embedder(database, deriver, state), batch, state)
 
 
@@ -313,22 +313,22 @@ def read_recipe(deriver: Deriver) -> str:
 def _record_llm_usage(database: Database, work: PendingWork, results: Sequence[Any]) -> None:
     """Store the cost of dropped answers, which counts for the day's tokens all the same."""
     if sessions := [result.llm_session for result in results if result.llm_session]:
-        with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as scope:
-            if scope.first != [None]:  # an erased user counts for nobody
+        with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as tx:
+            if tx.first != [None]:  # an erased user counts for nobody
                 for session in sessions:
-                    llm_usage.keep(scope, session.usage, ())
+                    llm_usage.keep(tx, session.usage, ())
 
 
 def record_failure(database: Database, work: PendingWork, recipe: str, error: Exception, run: RunState) -> None:
     """Record that a deriver failed in a conversation, which stays as it is."""
     # The type says enough for the table, which the operator may read; the message could quote what was said.
-    with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as scope:
-        if messages.conversation(scope, work.conversation_id) is None:  # erased meanwhile
+    with database.user_transaction(work.user_id, [erasure.LOCKED_VERSION]) as tx:
+        if messages.conversation(tx, work.conversation_id) is None:  # erased meanwhile
             return
-        watermarks.fail(scope, work, type(error).__name__)
+        watermarks.fail(tx, work, type(error).__name__)
         if work.deriver == SummaryDeriver.name:
             body = {"strategy": recipe, "from_seq": work.done_seq + 1, "error": type(error).__name__}
-            scope.record_event(EventType.SUMMARIZATION_FAILED, work.conversation_id, **body)
+            tx.record_event(EventType.SUMMARIZATION_FAILED, work.conversation_id, **body)
     logger.warning("%s failed in conversation %s", work.deriver, work.conversation_id, exc_info=error)
     run.failed.append(f"{work.deriver} of conversation {work.conversation_id}: {type(error).__name__}: {error}")
 
@@ -344,8 +344,8 @@ def _iterate_users(database: Database, only: DeriveScope) -> Iterator[UUID]:
 def _rebuild_outdated(database: Database, deriver: Any, only: DeriveScope, run: RunState) -> None:
     recipe = read_recipe(deriver)
     for user in _iterate_users(database, only):
-        with database.user_transaction(user) as scope:
-            works = watermarks.in_order(scope, deriver.stale_work(scope, recipe))
+        with database.user_transaction(user) as tx:
+            works = watermarks.in_order(tx, deriver.stale_work(tx, recipe))
         run.totals[deriver.name] += sum(work.done_seq for work in works)
         for work in works:
             if run.stop_requested.is_set():
@@ -363,22 +363,22 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
     results: list[Any] = []
     try:
         done_seq = 0
-        with database.user_transaction(work.user_id, USER_STATE) as scope:
-            state = scope.first
+        with database.user_transaction(work.user_id, USER_STATE) as tx:
+            state = tx.first
         own: Any = _with_active_embedder(database, deriver, state)
         while done_seq < work.done_seq:
             rest = PendingWork(work.user_id, work.conversation_id, work.deriver, done_seq, work.done_seq)
-            with database.user_transaction(work.user_id) as scope:
-                batch = own.reload(scope, rest, own.producer.batch_size, results)
+            with database.user_transaction(work.user_id) as tx:
+                batch = own.reload(tx, rest, own.producer.batch_size, results)
             results += _compute_batches(database, rest, own, [batch])
             done_seq = results[-1].to_seq
             run.advance(rest, done_seq, {})
-        with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as scope:
+        with erasure.transaction_if_unchanged(database, work.user_id, state[0]) as tx:
             recipe = results[0].recipe or recipe
-            counts = own.replace(scope, work.conversation_id, results, recipe)
-            scope.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
+            counts = own.replace(tx, work.conversation_id, results, recipe)
+            tx.events.append(_result_event(work, recipe, counts, from_seq=1, to_seq=work.done_seq, redone=True))
             made_by = None if counts.get("invalid_responses") else recipe
-            watermarks.mark_rederived(scope, work, made_by, results[-1].closes_at)
+            watermarks.mark_rederived(tx, work, made_by, results[-1].closes_at)
     except Exception as error:  # whatever it is goes on, after what the answers cost was stored
         _record_llm_usage(database, work, results)
         if isinstance(error, ModelChanged):
@@ -394,8 +394,8 @@ def _rebuild(database: Database, deriver: Deriver, work: StaleWork, recipe: str,
 def _embed_missing(database: Database, dependencies: Dependencies, only: DeriveScope, run: RunState) -> None:
     """Embed every chunk that lacks a vector of the active embedder, user by user."""
     for user in _iterate_users(database, only):
-        with database.user_transaction(user) as scope:
-            counts = messages.counts(scope)
+        with database.user_transaction(user) as tx:
+            counts = messages.counts(tx)
         total = run.made[VECTORS] + counts["chunks"] - counts["vectors"]
 
         def progress(chunks: int, total: int = total) -> None:

@@ -97,17 +97,17 @@ class _UserExport:
     def write(self, database: Database, name: str) -> None:
         self.name, self.done = name, 0
         user = ids.user_id(name)
-        with database.user_transaction(user) as scope:
-            archive.freeze(scope)
-            owner = archive.owner(scope)
+        with database.user_transaction(user) as tx:
+            archive.freeze(tx)
+            owner = archive.owner(tx)
             if owner is None:
                 raise InvalidInput(f"There is no user {name!r}: nothing was exported.")
             self._user(owner)
             wanted = {"with_chunks": self.derived, "model_id": owner.model_id}
-            for row in archive.read_conversations(scope):
-                self._conversation(scope, row, wanted, owner.messages)
-            self._facts(scope, wanted)
-            self._documents(scope)
+            for row in archive.read_conversations(tx):
+                self._conversation(tx, row, wanted, owner.messages)
+            self._facts(tx, wanted)
+            self._documents(tx)
 
     def _user(self, owner: Owner) -> None:
         has_vectors = self.derived and owner.embedder is not None
@@ -115,16 +115,16 @@ class _UserExport:
         line = {"user": self.name, "id": ids.user_id(self.name), "settings": owner.settings}
         self.lines.write("user", line | {"created_at": owner.created_at, "embedder": embedder})
 
-    def _conversation(self, scope: Transaction, row: ConversationRow, wanted: Json, total: int) -> None:
+    def _conversation(self, tx: Transaction, row: ConversationRow, wanted: Json, total: int) -> None:
         place: Json = {"user": self.name, "conversation": row.conversation.name}
         marks = {name: {"seq": seq, "recipe": recipe} for name, (seq, recipe) in row.watermarks.items()}
         line = place | _columns(row.conversation, ConversationLine) | {"setting_changes": row.setting_changes}
         self.lines.write("conversation", line | {"watermarks": marks if self.derived else None})
         if self.derived:
-            with closing(archive.read_summaries(scope, row.conversation.id, wanted)) as summaries:
+            with closing(archive.read_summaries(tx, row.conversation.id, wanted)) as summaries:
                 for item in summaries:
                     self.lines.write("summary", place | _columns(item.row, SummaryLine) | _chunks(item))
-        with closing(archive.read_messages(scope, row.conversation.id, wanted)) as messages:
+        with closing(archive.read_messages(tx, row.conversation.id, wanted)) as messages:
             for item in messages:
                 message: Any = item.row
                 line = place | _columns(message, MessageLine) | {"content": message.content, "metadata": message.meta}
@@ -134,10 +134,10 @@ class _UserExport:
                     self.progress(self.name, self.done, max(total, self.done))
         self.progress(self.name, self.done, max(total, self.done))
 
-    def _facts(self, scope: Transaction, wanted: Json) -> None:
+    def _facts(self, tx: Transaction, wanted: Json) -> None:
         # Facts entered by people are made of no message; their vectors are.
         mine = {"with_chunks": True, "model_id": wanted["model_id"] if self.derived else None}
-        with closing(archive.read_facts(scope, mine, by_hand=not self.derived)) as facts:
+        with closing(archive.read_facts(tx, mine, by_hand=not self.derived)) as facts:
             for item in facts:
                 fact: Any = item.row
                 # A column of 32 bits: the shortest number that is the same there.
@@ -145,8 +145,8 @@ class _UserExport:
                 own |= {"sources": item.sources, "history": item.history}
                 self.lines.write("fact", {"user": self.name} | _columns(fact, FactLine) | own | _chunks(item))
 
-    def _documents(self, scope: Transaction) -> None:
-        with closing(archive.read_documents(scope)) as documents:
+    def _documents(self, tx: Transaction) -> None:
+        with closing(archive.read_documents(tx)) as documents:
             for row in documents:
                 ttl = None if row["ttl"] is None else row["ttl"].total_seconds()
                 vectors = [_document_vector(*one) for one in row["vectors"] or ()]

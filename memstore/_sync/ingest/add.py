@@ -103,22 +103,22 @@ def store_new(
     last: dict[UUID, int] = {}
     erased: frozenset[UUID] = frozenset()
     if mostly_known:
-        with database.user_transaction(user) as scope:
-            last = store.last_numbers(scope, conversations)
-            known = store.known(scope, _ids_by_name(row for row in rows if last.get(row.conversation_id)))
+        with database.user_transaction(user) as tx:
+            last = store.last_numbers(tx, conversations)
+            known = store.known(tx, _ids_by_name(row for row in rows if last.get(row.conversation_id)))
     while (found := partition(rows, known, erased)).new:
         count_tokens(found.new, counter)
         wanted = {row.conversation_id for row in found.new if row.external_id is not None}
         try:
-            with database.user_transaction(user) as scope:
-                locked = _lock(scope, {id: conversations[id] for id in wanted}) if wanted else {}
+            with database.user_transaction(user) as tx:
+                locked = _lock(tx, {id: conversations[id] for id in wanted}) if wanted else {}
                 if any(locked[id] != last.get(id, 0) for id in wanted):  # there are messages that were not looked for
-                    known = store.known(scope, named)
+                    known = store.known(tx, named)
                     found = partition(rows, known, erased)
                 if on_conflict == "error":
                     _check_conflicts(found)
                 count_tokens(found.new, counter)  # those that were removed since they were looked for
-                _number_and_store(scope, conversations, found.new)
+                _number_and_store(tx, conversations, found.new)
                 return found
         except _ErasedMessages as more:  # nothing was stored, and no conversation was made for them alone
             if on_conflict == "error":
@@ -231,12 +231,12 @@ def _ids_by_name(rows: Iterable[Message]) -> list[UUID]:
     return [row.id for row in rows if row.external_id is not None]
 
 
-def _lock(scope: Transaction, conversations: Mapping[UUID, ConversationRef]) -> dict[UUID, int]:
+def _lock(tx: Transaction, conversations: Mapping[UUID, ConversationRef]) -> dict[UUID, int]:
     """Lock conversations, so that nobody else writes there, and make missing ones; return their last numbers."""
-    last = store.lock_several(scope, conversations)
+    last = store.lock_several(tx, conversations)
     if missing := conversations.keys() - last:
-        make_conversations(scope, [conversations[id] for id in missing])
-        last |= store.lock_several(scope, missing)
+        make_conversations(tx, [conversations[id] for id in missing])
+        last |= store.lock_several(tx, missing)
     return last
 
 
@@ -248,26 +248,24 @@ class _ErasedMessages(Exception):
     """Raised if some of the messages were erased: its argument are their ids."""
 
 
-def _number_and_store(
-    scope: Transaction, conversations: Mapping[UUID, ConversationRef], rows: Sequence[Message]
-) -> None:
+def _number_and_store(tx: Transaction, conversations: Mapping[UUID, ConversationRef], rows: Sequence[Message]) -> None:
     counts = Counter(row.conversation_id for row in rows)
-    numbers = store.take_numbers(scope, counts) if counts else {}
+    numbers = store.take_numbers(tx, counts) if counts else {}
     if missing := counts.keys() - numbers:
-        make_conversations(scope, [conversations[id] for id in missing])
-        numbers |= store.take_numbers(scope, {id: counts[id] for id in missing})
+        make_conversations(tx, [conversations[id] for id in missing])
+        numbers |= store.take_numbers(tx, {id: counts[id] for id in missing})
     # With the conversations locked: nothing of them is erased from here on.
-    if erased := tombstones.erased_messages(scope, rows):
+    if erased := tombstones.erased_messages(tx, rows):
         raise _ErasedMessages(erased)
     last = {id: taken.last_seq - counts[id] for id, taken in numbers.items()}
     for row in rows:
         last[row.conversation_id] += 1
         vars(row).update(seq=last[row.conversation_id], recorded_at=numbers[row.conversation_id].recorded_at)
-    store.add(scope, rows)
+    store.add(tx, rows)
 
 
-def make_conversations(scope: Transaction, conversations: Sequence[ConversationRef]) -> None:
+def make_conversations(tx: Transaction, conversations: Sequence[ConversationRef]) -> None:
     """Make the user of these conversations, the conversations and their watermarks, where missing."""
     build = Conversation.model_construct
     made = [build(id=one.id, name=one.name, title=one.title, channel=one.channel) for one in conversations]
-    store.make_conversations(scope, made, user_name=conversations[0].user_name, derivers=DERIVERS)
+    store.make_conversations(tx, made, user_name=conversations[0].user_name, derivers=DERIVERS)

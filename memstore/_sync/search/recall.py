@@ -119,10 +119,10 @@ class QueryBuilder:
     def open(self, query: Query) -> Iterator[tuple[Transaction, Query, IndexVersion | None]]:
         """Open a transaction; yield it with the query by the active model and the version of the user's chunks."""
         while True:
-            with self.database.user_transaction(self.user_id, [chunks.index_version(query.model)]) as scope:
-                [version] = scope.first
+            with self.database.user_transaction(self.user_id, [chunks.index_version(query.model)]) as tx:
+                [version] = tx.first
                 if query.fits(version):
-                    yield scope, query, version
+                    yield tx, query, version
                     return
             assert version is not None
             query = self._embed_by_active_model(query, version)
@@ -166,9 +166,9 @@ def recall(builder: QueryBuilder, question: str, *, filters: Filters, limit: int
     return hits[:limit]
 
 
-def to_hits(scope: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
+def to_hits(tx: Transaction, chosen: Sequence[Candidate], as_of: datetime | None = None) -> list[Hit]:
     """Return hits for candidates, with their texts and sources, without those that were removed meanwhile."""
-    said = chunks.load_texts(scope, [one.chunk for one in chosen], as_of)
+    said = chunks.load_texts(tx, [one.chunk for one in chosen], as_of)
     return [make_hit(one, said[one.chunk.item_id]) for one in chosen if one.chunk.item_id in said]
 
 
@@ -194,7 +194,7 @@ def make_hit(one: Candidate, said: ItemText) -> Hit:
 
 
 def rank_candidates(
-    scope: Transaction, query: Query, filters: Filters, depth: int = DEPTH, *, version: IndexVersion | None
+    tx: Transaction, query: Query, filters: Filters, depth: int = DEPTH, *, version: IndexVersion | None
 ) -> Ranking:
     """Rank the best `depth` chunks of each tier that the filters let through.
 
@@ -202,15 +202,15 @@ def rank_candidates(
     version: whatever model is active since, it is compared only with vectors of its own.
     """
     if version is None:  # nothing is stored of the user, or no longer
-        scope.cache.forget(scope.user_id)
+        tx.cache.forget(tx.user_id)
         return EMPTY_RANKING
-    if version.chunks > scope.cache.max_chunks:
-        return _rank_by_indexes(scope, query, version, filters, depth)
-    index = chunks.read_index(scope, query.model, version.version)
+    if version.chunks > tx.cache.max_chunks:
+        return _rank_by_indexes(tx, query, version, filters, depth)
+    index = chunks.read_index(tx, query.model, version.version)
     if index is None:
         return EMPTY_RANKING
     query = query.for_speakers(index.speakers_of_messages)
-    tagged = None if filters.tags is None else chunks.items_with_tags(scope, filters.tags)
+    tagged = None if filters.tags is None else chunks.items_with_tags(tx, filters.tags)
     return _rank_index(index, version, query, filters, depth, tagged)
 
 
@@ -232,13 +232,13 @@ def _rank_index(
     return rank(index, query, corpus, depth, visible)
 
 
-def _rank_by_indexes(scope: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int) -> Ranking:
-    found = search_indexes(scope, query, version, filters, depth)
+def _rank_by_indexes(tx: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int) -> Ranking:
+    found = search_indexes(tx, query, version, filters, depth)
     if found is None:
         return EMPTY_RANKING
-    again = query.for_speakers(scope.cache.add_speakers(scope.user_id, query.model, found.index.speakers_of_messages))
+    again = query.for_speakers(tx.cache.add_speakers(tx.user_id, query.model, found.index.speakers_of_messages))
     if again is not query:  # it names a speaker who is found for the first time
-        found = search_indexes(scope, again, version, filters, depth) or found
+        found = search_indexes(tx, again, version, filters, depth) or found
     return _rank_found(found, again, filters, depth)
 
 
@@ -252,21 +252,21 @@ class IndexCandidates:
 
 
 def search_indexes(
-    scope: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int
+    tx: Transaction, query: Query, version: IndexVersion, filters: Filters, depth: int
 ) -> IndexCandidates | None:
     """Return what the indexes find; None where there is nothing."""
     size, length = version.chunks, version.chunk_length
     if filters.as_of is not None:
-        size, length = chunks.corpus_as_of(scope, filters.as_of)
-    matches = postings.matches(scope, list(query.terms.values()), version.posted, filters.as_of)
+        size, length = chunks.corpus_as_of(tx, filters.as_of)
+    matches = postings.matches(tx, list(query.terms.values()), version.posted, filters.as_of)
     corpus = Corpus(size, length, matches.holding)
     count = max(PER_INDEX, depth // 2)
-    numbers = _visible(scope, filters, best_by_words(matches, corpus), count)
+    numbers = _visible(tx, filters, best_by_words(matches, corpus), count)
     if query.vector is None:
-        keys = chunks.latest(scope, filters, NEWEST)
+        keys = chunks.latest(tx, filters, NEWEST)
     else:
-        keys = _nearest(scope, query.vector, query.model, filters, count)
-    found = chunks.read_neighbourhood(scope, query.model, keys, numbers, filters.as_of)
+        keys = _nearest(tx, query.vector, query.model, filters, count)
+    found = chunks.read_neighbourhood(tx, query.model, keys, numbers, filters.as_of)
     return None if found is None else IndexCandidates(*found, corpus)
 
 
@@ -278,7 +278,7 @@ def _rank_found(found: IndexCandidates, query: Query, filters: Filters, depth: i
     return rank(found.index, query, found.corpus, depth, visible)
 
 
-def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
+def _visible(tx: Transaction, filters: Filters, numbers: Rows, count: int) -> list[int]:
     ordered: list[int] = numbers.tolist()
     if filters.everything:
         return ordered[:count]
@@ -286,21 +286,21 @@ def _visible(scope: Transaction, filters: Filters, numbers: Rows, count: int) ->
     for start, stop in pairwise((0, *ROUNDS, len(ordered))):
         some = ordered[start:stop]
         if some and len(visible) < count:
-            passing = {number for number, _ in chunks.filter_chunks(scope, filters, numbers=some)}
+            passing = {number for number, _ in chunks.filter_chunks(tx, filters, numbers=some)}
             visible += [number for number in some if number in passing]
     return visible[:count]
 
 
-def _nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, count: int) -> list[ChunkKey]:
+def _nearest(tx: Transaction, query: Vectors, model: UUID, filters: Filters, count: int) -> list[ChunkKey]:
     """Return the chunks nearest to a vector: by the index where there is one that finds enough visible ones."""
-    if vector_indexes.is_ready(scope, model):
+    if vector_indexes.is_ready(tx, model):
         if filters.everything:
-            return vector_indexes.nearest(scope, query, model, count)
-        near = vector_indexes.nearest(scope, query, model, FILTERED)
-        passing = {key for _, key in chunks.filter_chunks(scope, filters, keys=near)}
+            return vector_indexes.nearest(tx, query, model, count)
+        near = vector_indexes.nearest(tx, query, model, FILTERED)
+        passing = {key for _, key in chunks.filter_chunks(tx, filters, keys=near)}
         if len(passing) >= count:
             return [key for key in near if key in passing][:count]
-    return list(chunks.nearest(scope, query, model, filters, count))
+    return list(chunks.nearest(tx, query, model, filters, count))
 
 
 def best_by_words(matches: Matches, corpus: Corpus) -> Rows:

@@ -25,7 +25,7 @@ class TokenHolder(NamedTuple):
 
 
 def add(
-    scope: Transaction,
+    tx: Transaction,
     id: UUID,
     hash: bytes,
     *,
@@ -36,25 +36,25 @@ def add(
 ) -> ApiToken:
     """Store a token's hash; it is valid for some seconds, or until it is revoked."""
     values = {"id": id, "hash": hash, "owner": owner, "user_name": user_name, "name": name, "seconds": seconds}
-    [token] = scope.all(SQL["add"], ApiToken, **values)
+    [token] = tx.all(SQL["add"], ApiToken, **values)
     return token
 
 
-def holder(scope: Transaction, hash: bytes) -> TokenHolder | None:
+def holder(tx: Transaction, hash: bytes) -> TokenHolder | None:
     """Return the holder of the token with this hash; None if it is unknown, expired or revoked."""
-    return scope.one(SQL["holder"], TokenHolder, hash=hash)
+    return tx.one(SQL["holder"], TokenHolder, hash=hash)
 
 
-def exist(scope: Transaction) -> bool:
+def exist(tx: Transaction) -> bool:
     """Return whether a token was ever made."""
-    return scope.value(SQL["exist"], bool) or False
+    return tx.value(SQL["exist"], bool) or False
 
 
-def tokens(scope: Transaction) -> list[ApiToken]:
+def tokens(tx: Transaction) -> list[ApiToken]:
     """Return all there are, the latest first; those that were revoked or have expired too."""
-    return scope.all(SQL["tokens"], ApiToken)
+    return tx.all(SQL["tokens"], ApiToken)
 
 
-def revoke(scope: Transaction, id: UUID) -> ApiToken | None:
+def revoke(tx: Transaction, id: UUID) -> ApiToken | None:
     """Revoke a token; None if there is none of this id."""
-    return scope.one(SQL["revoke"], ApiToken, id=id)
+    return tx.one(SQL["revoke"], ApiToken, id=id)

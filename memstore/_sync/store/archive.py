@@ -28,46 +28,46 @@ FIRST = UUID(int=0)
 Wanted = dict[str, Any]  # `with_chunks`: read items with their chunks; `model_id`: with vectors of this model
 
 
-def freeze(scope: Transaction) -> None:
+def freeze(tx: Transaction) -> None:
     """Make all following reads see one moment; to be called before the first read."""
-    scope.run(SQL["snapshot"])
+    tx.run(SQL["snapshot"])
 
 
-def owner(scope: Transaction) -> Owner | None:
+def owner(tx: Transaction) -> Owner | None:
     """Return the user of the scope; None if it does not exist."""
-    return scope.one(SQL["owner"], Owner)
+    return tx.one(SQL["owner"], Owner)
 
 
-def read_conversations(scope: Transaction, only: UUID | None = None) -> Iterator[ConversationRow]:
+def read_conversations(tx: Transaction, only: UUID | None = None) -> Iterator[ConversationRow]:
     """Return the conversations, or one, in the order of ids."""
     after = FIRST
-    while page := scope.all(SQL["conversations"], _conversation_row, after=after, only=only, limit=PAGE):
+    while page := tx.all(SQL["conversations"], _conversation_row, after=after, only=only, limit=PAGE):
         for one in page:
             yield one
         after = page[-1].conversation.id
 
 
-def read_messages(scope: Transaction, conversation: UUID, wanted: Wanted) -> Generator[ItemRow]:
+def read_messages(tx: Transaction, conversation: UUID, wanted: Wanted) -> Generator[ItemRow]:
     """Return the messages of a conversation in order; nothing else is to be asked meanwhile."""
-    for row in scope.stream(SQL["messages"], dict[str, Any], conversation_id=conversation, **wanted):
+    for row in tx.stream(SQL["messages"], dict[str, Any], conversation_id=conversation, **wanted):
         yield _item(messages.MESSAGE, row)
 
 
-def read_summaries(scope: Transaction, conversation: UUID, wanted: Wanted) -> Generator[ItemRow]:
+def read_summaries(tx: Transaction, conversation: UUID, wanted: Wanted) -> Generator[ItemRow]:
     """Return the summaries of a conversation in order; nothing else is to be asked meanwhile."""
-    for row in scope.stream(SQL["summaries"], dict[str, Any], conversation_id=conversation, **wanted):
+    for row in tx.stream(SQL["summaries"], dict[str, Any], conversation_id=conversation, **wanted):
         yield _item(summaries.SUMMARY, row)
 
 
-def read_facts(scope: Transaction, wanted: Wanted, *, by_hand: bool) -> Generator[ItemRow]:
+def read_facts(tx: Transaction, wanted: Wanted, *, by_hand: bool) -> Generator[ItemRow]:
     """Return the facts, or those `by_hand` alone, in the order of ids; nothing else is to be asked meanwhile."""
-    for row in scope.stream(SQL["facts"], dict[str, Any], by_hand=by_hand, **wanted):
+    for row in tx.stream(SQL["facts"], dict[str, Any], by_hand=by_hand, **wanted):
         yield _item(FACT, row)
 
 
-def read_documents(scope: Transaction) -> Generator[dict[str, Any]]:
+def read_documents(tx: Transaction) -> Generator[dict[str, Any]]:
     """Return the documents by id, with vectors as [path, model, vector, text]; nothing else is to be asked."""
-    for row in scope.stream(SQL["documents"], dict[str, Any]):
+    for row in tx.stream(SQL["documents"], dict[str, Any]):
         yield row
 
 
@@ -91,69 +91,69 @@ def _item(build: Any, row: dict[str, Any]) -> ItemRow:
 # --- what a restore writes
 
 
-def add_user(scope: Transaction, name: str, settings: Json, created_at: datetime) -> None:
+def add_user(tx: Transaction, name: str, settings: Json, created_at: datetime) -> None:
     """Make a user, unless it exists."""
-    scope.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
+    tx.run(SQL["add_user"], name=name, settings=settings, created_at=created_at)
 
 
 def add_conversation(
-    scope: Transaction,
+    tx: Transaction,
     conversation: Conversation,
     watermarks: Mapping[str, tuple[int, str | None]],
     setting_changes: Iterable[Json],
 ) -> None:
     """Make a conversation with its watermarks, by default 0, and its earlier settings."""
     place = {"conversation_id": conversation.id}
-    scope.run(SQL["add_conversation"], **vars(conversation))
+    tx.run(SQL["add_conversation"], **vars(conversation))
     marks = {deriver: watermarks.get(deriver, (0, None)) for deriver in DERIVERS}
     rows = [place | {"deriver": name, "done_seq": seq, "recipe": recipe} for name, (seq, recipe) in marks.items()]
-    scope.run_many(SQL["add_derivation"], rows)
-    scope.run_many(messages.SQL["add_setting_change"], [place | change for change in setting_changes])
+    tx.run_many(SQL["add_derivation"], rows)
+    tx.run_many(messages.SQL["add_setting_change"], [place | change for change in setting_changes])
 
 
-def taken_numbers(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
+def taken_numbers(tx: Transaction, conversation: UUID, seqs: Sequence[int]) -> set[int]:
     """Return those of these numbers that messages of a conversation have."""
-    return set(scope.column(SQL["taken"], conversation_id=conversation, seqs=list(seqs)))
+    return set(tx.column(SQL["taken"], conversation_id=conversation, seqs=list(seqs)))
 
 
-def last_with_chunks(scope: Transaction, conversation: UUID) -> int:
+def last_with_chunks(tx: Transaction, conversation: UUID) -> int:
     """Return up to which message a conversation has chunks; the deriver makes those of later ones."""
-    return scope.value(SQL["embedded"], int, conversation_id=conversation) or 0
+    return tx.value(SQL["embedded"], int, conversation_id=conversation) or 0
 
 
-def add_messages(scope: Transaction, new: Sequence[Message]) -> None:
+def add_messages(tx: Transaction, new: Sequence[Message]) -> None:
     """Store messages of one conversation under their free numbers; they are not pending yet."""
     place, last = new[0].conversation_id, max(message.seq for message in new)
     first, tokens = min(message.seq for message in new), sum(message.tokens for message in new)
-    scope.record_event(EventType.MESSAGE_ADDED, place, from_seq=first, to_seq=last, tokens=tokens)
-    scope.run_many(messages.SQL["add_message"], [messages.row_of(message) for message in new])
-    scope.run(SQL["reach"], id=place, last_seq=last)
+    tx.record_event(EventType.MESSAGE_ADDED, place, from_seq=first, to_seq=last, tokens=tokens)
+    tx.run_many(messages.SQL["add_message"], [messages.row_of(message) for message in new])
+    tx.run(SQL["reach"], id=place, last_seq=last)
 
 
-def make_pending(scope: Transaction) -> None:
+def make_pending(tx: Transaction) -> None:
     """Make imported messages above the watermarks pending."""
-    scope.run(SQL["pend"])
+    tx.run(SQL["pend"])
 
 
-def known_facts(scope: Transaction, ids: Sequence[UUID]) -> set[UUID]:
+def known_facts(tx: Transaction, ids: Sequence[UUID]) -> set[UUID]:
     """Return those of these facts that are stored."""
-    return set(scope.column(SQL["known_facts"], ids=list(ids)))
+    return set(tx.column(SQL["known_facts"], ids=list(ids)))
 
 
-def places(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
+def places(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
     """Return the conversations of these messages, of those that are stored."""
-    return dict(scope.tuples(SQL["places"], ids=list(ids)))
+    return dict(tx.tuples(SQL["places"], ids=list(ids)))
 
 
-def add_facts(scope: Transaction, new: Sequence[FactWithHistory]) -> None:
+def add_facts(tx: Transaction, new: Sequence[FactWithHistory]) -> None:
     """Store facts that are not there, with their sources and their history."""
-    scope.run_many(facts.SQL["add_fact"], [vars(one.fact) for one in new])
-    facts.add_sources(scope, [Source(one.fact.id, span, at) for one in new for span, at in one.sources])
+    tx.run_many(facts.SQL["add_fact"], [vars(one.fact) for one in new])
+    facts.add_sources(tx, [Source(one.fact.id, span, at) for one in new for span, at in one.sources])
     changes = [change | {"fact_id": one.fact.id} for one in new for change in one.history]
-    scope.run_many(fact_history.SQL["add_change"], changes)
+    tx.run_many(fact_history.SQL["add_change"], changes)
 
 
-def add_documents(scope: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:
+def add_documents(tx: Transaction, new: Sequence[Json], vectors: Sequence[Json]) -> None:
     """Store documents that are not there, with their vectors."""
-    scope.run_many(SQL["add_document"], new)
-    scope.run_many(documents.SQL["add_vector"], vectors)
+    tx.run_many(SQL["add_document"], new)
+    tx.run_many(documents.SQL["add_vector"], vectors)

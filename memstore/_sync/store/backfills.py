@@ -18,48 +18,48 @@ BY_HAND, TOKENS = "by hand", "tokens"
 
 
 def add(
-    scope: Transaction, backfill: UUID, *, only_user: UUID | None, derivers: Sequence[str], max_tokens: int | None
+    tx: Transaction, backfill: UUID, *, only_user: UUID | None, derivers: Sequence[str], max_tokens: int | None
 ) -> None:
     """Store a new backfill, paused."""
     values = {"only_user": only_user, "derivers": list(derivers), "max_tokens": max_tokens}
-    scope.run(SQL["add"], id=backfill, **values)
+    tx.run(SQL["add"], id=backfill, **values)
 
 
-def set_messages(scope: Transaction, backfill: UUID, messages: Mapping[str, int]) -> None:
+def set_messages(tx: Transaction, backfill: UUID, messages: Mapping[str, int]) -> None:
     """Store how many messages each deriver of a backfill is to derive."""
-    scope.run(SQL["set_messages"], id=backfill, messages=json.dumps(messages))
+    tx.run(SQL["set_messages"], id=backfill, messages=json.dumps(messages))
 
 
-def backfills(scope: Transaction, backfill: UUID | None = None, *, limit: int = 20) -> list[Backfill]:
+def backfills(tx: Transaction, backfill: UUID | None = None, *, limit: int = 20) -> list[Backfill]:
     """Return the backfills, the latest first, or one of them."""
-    return scope.all(SQL["backfills"], Backfill, id=backfill, limit=limit)
+    return tx.all(SQL["backfills"], Backfill, id=backfill, limit=limit)
 
 
-def states(scope: Transaction) -> dict[UUID, str]:
+def states(tx: Transaction) -> dict[UUID, str]:
     """Return the states of the backfills that are not done, the oldest first."""
-    return dict(scope.tuples(SQL["open"]))
+    return dict(tx.tuples(SQL["open"]))
 
 
-def measured_rate(scope: Transaction, derivers: Sequence[str]) -> float | None:
+def measured_rate(tx: Transaction, derivers: Sequence[str]) -> float | None:
     """Return the messages a second of the finished backfills by these derivers; None if there was none."""
-    return scope.value(SQL["measured_rate"], float, derivers=list(derivers))
+    return tx.value(SQL["measured_rate"], float, derivers=list(derivers))
 
 
-def halt(scope: Transaction, backfill: UUID, state: str, reason: str | None = None) -> bool:
+def halt(tx: Transaction, backfill: UUID, state: str, reason: str | None = None) -> bool:
     """Pause, cancel or end a backfill; return False if it has ended, or is paused already."""
-    return bool(scope.run(SQL["halt"], id=backfill, state=state, reason=reason))
+    return bool(tx.run(SQL["halt"], id=backfill, state=state, reason=reason))
 
 
-def resume(scope: Transaction, backfill: UUID, *, max_tokens: int | None = None) -> bool:
+def resume(tx: Transaction, backfill: UUID, *, max_tokens: int | None = None) -> bool:
     """Resume a paused backfill, with another cap if given; return False if it is not paused."""
-    return bool(scope.run(SQL["resume"], id=backfill, max_tokens=max_tokens))
+    return bool(tx.run(SQL["resume"], id=backfill, max_tokens=max_tokens))
 
 
-def reserve(scope: Transaction, backfill: UUID, tokens: int) -> bool:
+def reserve(tx: Transaction, backfill: UUID, tokens: int) -> bool:
     """Reserve tokens for a call before it is made; return False if the cap, or the backfill's state, forbids it."""
-    return bool(scope.run(SQL["reserve"], id=backfill, tokens=tokens))
+    return bool(tx.run(SQL["reserve"], id=backfill, tokens=tokens))
 
 
-def settle(scope: Transaction, backfill: UUID, taken: int, usage: Usage) -> None:
+def settle(tx: Transaction, backfill: UUID, taken: int, usage: Usage) -> None:
     """Replace the tokens reserved for a call by what it cost."""
-    scope.run(SQL["settle"], id=backfill, taken=taken, **asdict(usage))
+    tx.run(SQL["settle"], id=backfill, taken=taken, **asdict(usage))

@@ -50,9 +50,9 @@ def model_id(embedder: Embedder | None) -> UUID:
 MODELS = read_all(SQL["models"], Model)  # the embedders of the user
 
 
-def read_models(scope: Transaction) -> list[Model]:
+def read_models(tx: Transaction) -> list[Model]:
     """Return the embedders of the user."""
-    return scope.get(MODELS)
+    return tx.get(MODELS)
 
 
 def active_model(known: Sequence[Model]) -> Model | None:
@@ -60,9 +60,9 @@ def active_model(known: Sequence[Model]) -> Model | None:
     return next((one for one in known if one.state == ACTIVE), None)
 
 
-def lock_user(scope: Transaction) -> None:
+def lock_user(tx: Transaction) -> None:
     """Lock the user's chunks and facts against other writers until the transaction ends."""
-    scope.run(SQL["lock"])
+    tx.run(SQL["lock"])
 
 
 def new_chunk(user_id: UUID, chunk: Chunk, text: str, vector: Vectors | None, tags: Sequence[str] = ()) -> NewChunk:
@@ -97,19 +97,19 @@ class Filters:
         return asdict(self) | {name: value and [str(entry) for entry in value] for name, value in lists.items()}
 
 
-def add(scope: Transaction, chunks: Sequence[NewChunk], model: UUID | None) -> int:
+def add(tx: Transaction, chunks: Sequence[NewChunk], model: UUID | None) -> int:
     """Store chunks with terms and vectors; return how many. Raises `ConcurrentUpdate` if another worker stored some."""
     if not chunks:
         return 0
     # First: the lock on the user's row makes the order of numbers that in which chunks are seen by others.
     length = sum(sum(new.frequencies) for new in chunks)
-    [last] = scope.column(SQL["count_chunks"], chunks=len(chunks), length=length)
+    [last] = tx.column(SQL["count_chunks"], chunks=len(chunks), length=length)
     rows = [_row(new, number) for number, new in enumerate(chunks, last - len(chunks) + 1)]
-    if scope.run_many(SQL["add_text"], rows) != len(chunks):
+    if tx.run_many(SQL["add_text"], rows) != len(chunks):
         raise ConcurrentUpdate
     if model is not None:
         vectors = [(new.chunk.key, new.vector) for new in chunks if new.vector is not None]
-        add_vectors(scope, vectors, model)
+        add_vectors(tx, vectors, model)
     return len(chunks)
 
 
@@ -122,11 +122,11 @@ def _row(new: NewChunk, number: int) -> dict[str, object]:
     return row
 
 
-def add_vectors(scope: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], model: UUID) -> int:
+def add_vectors(tx: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], model: UUID) -> int:
     """Store vectors of chunks that had none; return how many are new. Raises `ConcurrentUpdate` if a chunk is gone."""
     rows = [key._asdict() | {"model_id": model, "embedding": vector} for key, vector in vectors]
     try:
-        return scope.run_many(SQL["add_vector"], rows)
+        return tx.run_many(SQL["add_vector"], rows)
     except ForeignKeyViolation:
         raise ConcurrentUpdate from None
 
@@ -155,22 +155,22 @@ def index_version(model: UUID) -> Read[IndexVersion | None]:
     return read_one(SQL["version"], IndexVersion, model_id=model)
 
 
-def read_index(scope: Transaction, model: UUID, version: str) -> UserIndex | None:
+def read_index(tx: Transaction, model: UUID, version: str) -> UserIndex | None:
     """Return the user's chunks and their vectors of a model, of this version or a later one; None if there are none."""
-    kept = scope.cache.get(scope.user_id, model)
+    kept = tx.cache.get(tx.user_id, model)
     if kept is not None and kept.version == version:
         return kept
-    found = kept and _read(scope, model, kept)
-    found = found or _read(scope, model, None)
+    found = kept and _read(tx, model, kept)
+    found = found or _read(tx, model, None)
     if found is not None:
-        scope.cache.put(scope.user_id, model, found)
+        tx.cache.put(tx.user_id, model, found)
     return found
 
 
-def _read(scope: Transaction, model: UUID, kept: UserIndex | None) -> UserIndex | None:
+def _read(tx: Transaction, model: UUID, kept: UserIndex | None) -> UserIndex | None:
     since = datetime.min.replace(tzinfo=UTC) if kept is None else kept.newest - OVERLAP
     values = {"model_id": model, "since": since, "tiers": [*TIERS], "roles": [*ROLES]}
-    rows = scope.binary(SQL["arrays"], **values)
+    rows = tx.binary(SQL["arrays"], **values)
     if not rows or rows[0][4] is None:  # nobody is there, or nothing
         return None
     version, chunks, digest, newest, *sent = rows[0]
@@ -184,7 +184,7 @@ def _read(scope: Transaction, model: UUID, kept: UserIndex | None) -> UserIndex 
 
 
 def read_neighbourhood(
-    scope: Transaction, model: UUID, keys: Sequence[ChunkKey], numbers: Sequence[int], as_of: datetime | None = None
+    tx: Transaction, model: UUID, keys: Sequence[ChunkKey], numbers: Sequence[int], as_of: datetime | None = None
 ) -> tuple[UserIndex, Rows] | None:
     """Return some chunks, by name or by number, with their neighbours, as arrays; None where nothing is found.
 
@@ -193,7 +193,7 @@ def read_neighbourhood(
     """
     names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk_index for key in keys]}
     values = {"numbers": list(numbers), "tiers": [*TIERS], "roles": [*ROLES], "far": 2 * NEIGHBOURS_READ}
-    rows = scope.binary(SQL["neighbourhood"], model_id=model, as_of=as_of, **names, **values)
+    rows = tx.binary(SQL["neighbourhood"], model_id=model, as_of=as_of, **names, **values)
     if not rows or not rows[0][0]:
         return None
     _, newest, *sent, steps = rows[0]
@@ -201,50 +201,50 @@ def read_neighbourhood(
 
 
 def filter_chunks(
-    scope: Transaction, filters: Filters, *, keys: Sequence[ChunkKey] = (), numbers: Sequence[int] = ()
+    tx: Transaction, filters: Filters, *, keys: Sequence[ChunkKey] = (), numbers: Sequence[int] = ()
 ) -> list[tuple[int, ChunkKey]]:
     """Return number and name of those of some chunks, named or numbered, that pass a filter; in any order."""
     names = {"item_ids": [key.item_id for key in keys], "chunks": [key.chunk_index for key in keys]}
-    rows = scope.tuples(SQL["shown"], **names, numbers=list(numbers), **filters.values())
+    rows = tx.tuples(SQL["shown"], **names, numbers=list(numbers), **filters.values())
     return [(number, ChunkKey(item_id, index)) for number, item_id, index in rows]
 
 
-def nearest(scope: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int) -> dict[ChunkKey, float]:
+def nearest(tx: Transaction, query: Vectors, model: UUID, filters: Filters, limit: int) -> dict[ChunkKey, float]:
     """Return the cosines of the chunks nearest to a vector of length 1: exact, over all that pass the filter."""
     values = {"query": query, "model_id": model, "limit": limit}
     if filters.everything:
-        rows = scope.tuples(SQL["nearest"], **values)
+        rows = tx.tuples(SQL["nearest"], **values)
     else:
-        rows = scope.tuples(SQL["nearest_filtered"], **values, **filters.values())
+        rows = tx.tuples(SQL["nearest_filtered"], **values, **filters.values())
     return {ChunkKey(item_id, index): score for item_id, index, score in rows}
 
 
-def corpus_as_of(scope: Transaction, as_of: datetime) -> tuple[int, int]:
+def corpus_as_of(tx: Transaction, as_of: datetime) -> tuple[int, int]:
     """Return the number of chunks at a moment, and their length in all."""
-    (row,) = scope.tuples(SQL["corpus_as_of"], as_of=as_of)
+    (row,) = tx.tuples(SQL["corpus_as_of"], as_of=as_of)
     return row[0], row[1]
 
 
-def items_with_tags(scope: Transaction, tags: Sequence[str]) -> list[UUID]:
+def items_with_tags(tx: Transaction, tags: Sequence[str]) -> list[UUID]:
     """Return the items that have all of these tags."""
-    return scope.column(SQL["tagged"], tags=list(tags))
+    return tx.column(SQL["tagged"], tags=list(tags))
 
 
-def latest(scope: Transaction, filters: Filters, limit: int) -> list[ChunkKey]:
+def latest(tx: Transaction, filters: Filters, limit: int) -> list[ChunkKey]:
     """Return the chunks that were said last."""
-    return scope.all(SQL["latest"], ChunkKey, limit=limit, **filters.values())
+    return tx.all(SQL["latest"], ChunkKey, limit=limit, **filters.values())
 
 
-def has_chunks(scope: Transaction, item: UUID) -> bool:
+def has_chunks(tx: Transaction, item: UUID) -> bool:
     """Return whether an item has chunks."""
-    return bool(scope.tuples(SQL["has_chunks"], item_id=item))
+    return bool(tx.tuples(SQL["has_chunks"], item_id=item))
 
 
-def remove(scope: Transaction, items: Iterable[UUID]) -> None:
+def remove(tx: Transaction, items: Iterable[UUID]) -> None:
     """Remove the chunks and vectors of items that are gone, and count them off."""
-    lengths = scope.column(SQL["remove_chunks"], item_ids=list(items))
+    lengths = tx.column(SQL["remove_chunks"], item_ids=list(items))
     if lengths:
-        scope.run(SQL["count_chunks"], chunks=-len(lengths), length=-sum(lengths))
+        tx.run(SQL["count_chunks"], chunks=-len(lengths), length=-sum(lengths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,16 +284,16 @@ def read_texts(
     ]
 
 
-def load_texts(scope: Transaction, found: Sequence[Chunk], as_of: datetime | None = None) -> dict[UUID, ItemText]:
+def load_texts(tx: Transaction, found: Sequence[Chunk], as_of: datetime | None = None) -> dict[UUID, ItemText]:
     """Return what the items of chunks say; items that are gone, or facts that were not active, are left out."""
-    return {one.id: one for rows in scope.all_together(read_texts(found, as_of)) for one in rows}
+    return {one.id: one for rows in tx.all_together(read_texts(found, as_of)) for one in rows}
 
 
-def load_sources(scope: Transaction, summaries: Sequence[UUID], facts: Sequence[UUID]) -> dict[UUID, tuple[UUID, ...]]:
+def load_sources(tx: Transaction, summaries: Sequence[UUID], facts: Sequence[UUID]) -> dict[UUID, tuple[UUID, ...]]:
     """Return the messages from which summaries and facts were made."""
     rows = []
     for statement, items in ((SQL["summary_sources"], summaries), (SQL["fact_sources"], facts)):
-        rows += scope.tuples(statement, item_ids=list(items)) if items else []
+        rows += tx.tuples(statement, item_ids=list(items)) if items else []
     return {id: tuple(sources) for id, sources in rows}
 
 

@@ -75,101 +75,101 @@ class MissingVector(NamedTuple):
     value: Json | None
 
 
-def put(scope: Transaction, new: Sequence[DocumentWrite], model: UUID) -> None:
+def put(tx: Transaction, new: Sequence[DocumentWrite], model: UUID) -> None:
     """Store documents, replacing those of the same names; their vectors are of this model."""
     rows: list[dict[str, Any]] = []
     for one in new:
-        id = ids.document_id(scope.user_id, one.namespace, one.key)
+        id = ids.document_id(tx.user_id, one.namespace, one.key)
         rows.append({"id": id, "namespace": list(one.namespace), "key": one.key, "value": one.value, "ttl": one.ttl})
-    scope.run_many(SQL["put"], rows)
-    scope.run(SQL["remove_vectors"], ids=[row["id"] for row in rows])
+    tx.run_many(SQL["put"], rows)
+    tx.run(SQL["remove_vectors"], ids=[row["id"] for row in rows])
     vectors = [
         {"id": row["id"], "path": path, "model_id": model, "embedding": vector, "text": one.texts.get(path)}
         for row, one in zip(rows, new, strict=True)
         for path, vector in one.vectors.items()
     ]
-    scope.run_many(SQL["add_vector"], vectors)
+    tx.run_many(SQL["add_vector"], vectors)
 
 
-def lacking_texts(scope: Transaction, model: UUID, *, limit: int) -> list[MissingVector]:
+def lacking_texts(tx: Transaction, model: UUID, *, limit: int) -> list[MissingVector]:
     """Return texts with a vector of the active embedder and none of this one."""
-    return scope.all(SQL["lacking"], MissingVector, model_id=model, limit=limit)
+    return tx.all(SQL["lacking"], MissingVector, model_id=model, limit=limit)
 
 
-def count_lacking(scope: Transaction, model: UUID) -> int:
+def count_lacking(tx: Transaction, model: UUID) -> int:
     """Return how many texts lack one."""
-    return scope.value(SQL["count_lacking"], int, model_id=model) or 0
+    return tx.value(SQL["count_lacking"], int, model_id=model) or 0
 
 
-def add_vectors(scope: Transaction, made: Sequence[tuple[MissingVector, Vectors]], model: UUID) -> int:
+def add_vectors(tx: Transaction, made: Sequence[tuple[MissingVector, Vectors]], model: UUID) -> int:
     """Store vectors of texts that are still as they were read; return how many."""
     ids = sorted({one.id for one, _ in made})
-    lock(scope, ids)  # nobody writes them meanwhile
-    there = {(one.id, one.path): one for one in scope.all(SQL["still_lacking"], MissingVector, model_id=model, ids=ids)}
+    lock(tx, ids)  # nobody writes them meanwhile
+    there = {(one.id, one.path): one for one in tx.all(SQL["still_lacking"], MissingVector, model_id=model, ids=ids)}
     rows = [
         {"id": one.id, "path": one.path, "model_id": model, "embedding": vector, "text": one.text}
         for one, vector in made
         if there.get((one.id, one.path)) == one
     ]
-    return scope.run_many(SQL["add_vector"], rows)
+    return tx.run_many(SQL["add_vector"], rows)
 
 
-def remove_model(scope: Transaction, model: UUID) -> int:
+def remove_model(tx: Transaction, model: UUID) -> int:
     """Remove the vectors of an embedder; return how many."""
-    return scope.run(SQL["remove_model"], model_id=model)
+    return tx.run(SQL["remove_model"], model_id=model)
 
 
-def remove(scope: Transaction, ids: Sequence[UUID]) -> int:
+def remove(tx: Transaction, ids: Sequence[UUID]) -> int:
     """Remove documents with their vectors; return how many there were."""
-    scope.run(SQL["remove_vectors"], ids=list(ids))
-    return scope.run(SQL["remove"], ids=list(ids))
+    tx.run(SQL["remove_vectors"], ids=list(ids))
+    return tx.run(SQL["remove"], ids=list(ids))
 
 
-def expire(scope: Transaction) -> int:
+def expire(tx: Transaction) -> int:
     """Remove expired documents; return how many."""
-    return scope.run(SQL["expire"])
+    return tx.run(SQL["expire"])
 
 
-def refresh(scope: Transaction, found: Iterable[Document], *, expired: bool = False) -> None:
+def refresh(tx: Transaction, found: Iterable[Document], *, expired: bool = False) -> None:
     """Renew the time to live of documents that were read."""
-    living = [ids.document_id(scope.user_id, one.namespace, one.key) for one in found if one.expires_at is not None]
+    living = [ids.document_id(tx.user_id, one.namespace, one.key) for one in found if one.expires_at is not None]
     if living:
-        scope.run(SQL["refresh"], ids=living, expired=expired)
+        tx.run(SQL["refresh"], ids=living, expired=expired)
 
 
-def lock(scope: Transaction, ids: Sequence[UUID]) -> list[Document]:
+def lock(tx: Transaction, ids: Sequence[UUID]) -> list[Document]:
     """Return these documents, locked until the transaction ends; missing ones are left out."""
-    return scope.all(SQL["lock"], _document, ids=list(ids))
+    return tx.all(SQL["lock"], _document, ids=list(ids))
 
 
-def documents(scope: Transaction, ids: Sequence[UUID], *, expired: bool = False) -> list[Document]:
+def documents(tx: Transaction, ids: Sequence[UUID], *, expired: bool = False) -> list[Document]:
     """Return those of these documents that there are."""
-    return scope.all(SQL["documents"], _document, ids=list(ids), expired=expired)
+    return tx.all(SQL["documents"], _document, ids=list(ids), expired=expired)
 
 
-def latest(scope: Transaction, wanted: DocumentQuery) -> list[Document]:
+def latest(tx: Transaction, wanted: DocumentQuery) -> list[Document]:
     """Return documents, the latest change first."""
-    return scope.all(SQL["latest"], _document, **wanted.values)
+    return tx.all(SQL["latest"], _document, **wanted.values)
 
 
 def nearest(
-    scope: Transaction, wanted: DocumentQuery, question: Vectors, model: UUID, distance: Distance
+    tx: Transaction, wanted: DocumentQuery, question: Vectors, model: UUID, distance: Distance
 ) -> list[Document]:
     """Return documents that have vectors of this model, the nearest first; a document is as near as its nearest text.
 
     Scores: the cosine, the inner product, or the negative Euclidean distance.
     """
     asked = {"question": question, "model_id": model, "distance": distance}
-    return scope.all(SQL["nearest"], _document, **asked, **wanted.values)
+    return tx.all(SQL["nearest"], _document, **asked, **wanted.values)
 
 
 def namespaces(
-    scope: Transaction, matches: Sequence[Match], depth: int | None, limit: int, offset: int, *, expired: bool = False
+    tx: Transaction, matches: Sequence[Match], depth: int | None, limit: int, offset: int, *, expired: bool = False
 ) -> list[Namespace]:
     """Return the namespaces that match, in order, cut to a depth."""
     asked = {"all": [asdict(match) for match in matches]}
     page = {"depth": ANY_DEPTH if depth is None else depth, "limit": limit, "offset": offset, "expired": expired}
-    return [tuple(labels) for labels in scope.column(SQL["namespaces"], matches=asked, **page)]
+    return [tuple(labels) for labels in tx.column(SQL["namespaces"], matches=asked, **page)]
 
 
 def _document(namespace: list[str], **columns: Any) -> Document:

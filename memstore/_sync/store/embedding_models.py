@@ -54,23 +54,23 @@ def resolve(database: Database, known: Sequence[Model], own: Embedder | None) ->
 
 
 def _moved(database: Database, one: UUID, other: UUID) -> bool:
-    with database.admin_transaction() as scope:
-        return scope.value(SQL["moved"], bool, one=one, other=other) or False
+    with database.admin_transaction() as tx:
+        return tx.value(SQL["moved"], bool, one=one, other=other) or False
 
 
-def lock_and_read(scope: Transaction) -> tuple[bool, list[Model]]:
+def lock_and_read(tx: Transaction) -> tuple[bool, list[Model]]:
     """Lock; return whether the user has chunks, and the embedders as they then are, in one round trip."""
-    locked, known = scope.all_together([read_all(chunks.SQL["lock"], dict), MODELS])
+    locked, known = tx.all_together([read_all(chunks.SQL["lock"], dict), MODELS])
     return any(user["chunks"] for user in locked), known
 
 
-def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | None:
+def lock_active(tx: Transaction, embedder: Embedder | None) -> UUID | None:
     """Return the id under which vectors of the embedder that serves are to be written, None for none.
 
     It goes on serving until the transaction ends; the first one to come does from now on. Raises `ModelChanged` where
     `embedder` is not the one, and `EmbedderMismatch` where there is none to write with.
     """
-    _, known = lock_and_read(scope)
+    _, known = lock_and_read(tx)
     there = active_model(known)
     if embedder is None:
         if there is not None:
@@ -80,7 +80,7 @@ def lock_active(scope: Transaction, embedder: Embedder | None) -> UUID | None:
     if there is not None and there.id != model:
         raise ModelChanged
     if there is None:
-        scope.run(SQL["add"], id=model, name=embedder.name, dimensions=embedder.dimensions, state=ACTIVE)
+        tx.run(SQL["add"], id=model, name=embedder.name, dimensions=embedder.dimensions, state=ACTIVE)
     return model
 
 
@@ -95,42 +95,42 @@ class ChunkWithoutVector(NamedTuple):
     text: str
 
 
-def chunks_without_vector(scope: Transaction, model: UUID, *, limit: int, after: int = 0) -> list[ChunkWithoutVector]:
+def chunks_without_vector(tx: Transaction, model: UUID, *, limit: int, after: int = 0) -> list[ChunkWithoutVector]:
     """Return chunks after a number that have no vector of this embedder, in the order of numbers.
 
     No new number comes below one that was seen, so later chunks stand after the last one.
     """
-    return scope.all(SQL["lacking"], ChunkWithoutVector, model_id=model, limit=limit, after=after)
+    return tx.all(SQL["lacking"], ChunkWithoutVector, model_id=model, limit=limit, after=after)
 
 
-def add_late(scope: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], model: UUID) -> int:
+def add_late(tx: Transaction, vectors: Sequence[tuple[ChunkKey, Vectors]], model: UUID) -> int:
     """Store vectors by the embedder that serves, of chunks that had none: arrays in every process are read anew.
 
     Raises `ModelChanged` where it serves no more, and `ConcurrentUpdate` as `add_vectors` does.
     """
-    there = active_model((lock_and_read(scope))[1])
+    there = active_model((lock_and_read(tx))[1])
     if there is None or there.id != model:
         raise ModelChanged
-    _renew(scope, model)
-    return add_vectors(scope, vectors, model)
+    _renew(tx, model)
+    return add_vectors(tx, vectors, model)
 
 
-def _renew(scope: Transaction, model: UUID) -> None:
-    scope.run(SQL["renew"], id=model)
-    scope.run(SQL["touch"])
+def _renew(tx: Transaction, model: UUID) -> None:
+    tx.run(SQL["renew"], id=model)
+    tx.run(SQL["touch"])
 
 
-def begin(scope: Transaction, target: Model) -> bool:
+def begin(tx: Transaction, target: Model) -> bool:
     """Let vectors of the target be made while the active embedder serves; False if there is nothing to do.
 
     If the target is active already, a migration away from it is given up. Raises `Conflict` if vectors of a third one
     are in the making.
     """
-    has_chunks, known = lock_and_read(scope)
+    has_chunks, known = lock_and_read(tx)
     there, begun = active_model(known), [one for one in known if one.state == BUILDING]
     if there is not None and there.id == target.id:
         for one in begun:
-            _change(scope, one, RETIRED)
+            _change(tx, one, RETIRED)
         return False
     if others := [one.name for one in begun if one.id != target.id]:
         raise Conflict(
@@ -139,36 +139,36 @@ def begin(scope: Transaction, target: Model) -> bool:
         )
     if there is None and not has_chunks:  # the first to embed becomes active
         return False
-    scope.run(SQL["add"], id=target.id, name=target.name, dimensions=target.dimensions, state=BUILDING)
+    tx.run(SQL["add"], id=target.id, name=target.name, dimensions=target.dimensions, state=BUILDING)
     return True
 
 
-def switch(scope: Transaction, target: Model) -> None:
+def switch(tx: Transaction, target: Model) -> None:
     """Let the target serve from now on: every chunk has its vector, and the user has been locked since that was seen.
 
     Derivers wait for that, and find that their vectors are of the other one; who asks sees the one or the other. Raises
     `Conflict` where somebody else has ended it.
     """
-    _, known = lock_and_read(scope)
+    _, known = lock_and_read(tx)
     there = active_model(known)
     if not known:  # the user was erased meanwhile
         return
     if not any(one.id == target.id and one.state == BUILDING for one in known):
         raise Conflict(f"Another process has ended this migration to {target.name!r}: memstore embeddings status")
     if there is not None:
-        _change(scope, there, RETIRED)
-    _change(scope, target, ACTIVE)
-    _renew(scope, target.id)
+        _change(tx, there, RETIRED)
+    _change(tx, target, ACTIVE)
+    _renew(tx, target.id)
 
 
-def remove_retired(scope: Transaction) -> int:
+def remove_retired(tx: Transaction) -> int:
     """Remove the vectors of retired embedders; return how many.
 
     The embedders are still known to the user, so that a store that is set to one of them is served by the new one.
     """
-    _, known = lock_and_read(scope)
+    _, known = lock_and_read(tx)
     retired = [model.id for model in known if model.state == RETIRED]
-    return sum([scope.run(SQL["remove_vectors"], model_id=model) for model in retired])
+    return sum([tx.run(SQL["remove_vectors"], model_id=model) for model in retired])
 
 
 class VectorCount(NamedTuple):
@@ -182,13 +182,13 @@ class VectorCount(NamedTuple):
     vectors: int
 
 
-def count_vectors(scope: Transaction) -> list[VectorCount]:
+def count_vectors(tx: Transaction) -> list[VectorCount]:
     """Return how many vectors there are of each embedder of the user."""
-    return scope.all(SQL["counts"], VectorCount)
+    return tx.all(SQL["counts"], VectorCount)
 
 
-def _change(scope: Transaction, model: Model, state: str) -> None:
-    scope.run(SQL["change"], id=model.id, state=state)
+def _change(tx: Transaction, model: Model, state: str) -> None:
+    tx.run(SQL["change"], id=model.id, state=state)
 
 
 @contextmanager

@@ -84,30 +84,30 @@ def transaction_if_unchanged(database: Database, user: UUID, began: UserVersion 
 
     Raises `ConcurrentUpdate` where something of the user was erased since. Costs no round trip of its own.
     """
-    with database.user_transaction(user, [LOCKED_VERSION]) as scope:
-        if scope.first != [began]:
+    with database.user_transaction(user, [LOCKED_VERSION]) as tx:
+        if tx.first != [began]:
             raise ConcurrentUpdate
-        yield scope
+        yield tx
 
 
-def lock_for_erasure(scope: Transaction, conversations: Sequence[UUID] | None) -> LockedUser | None:
+def lock_for_erasure(tx: Transaction, conversations: Sequence[UUID] | None) -> LockedUser | None:
     """Let nobody write anything of the user until the transaction ends; None where there is no such user.
 
     `conversations` are those of which something is erased, None for all.
     """
-    if scope.get(LOCKED_VERSION) is None:
+    if tx.get(LOCKED_VERSION) is None:
         return None
-    scope.run(SQL["impatiently"])
+    tx.run(SQL["impatiently"])
     ids = None if conversations is None else list(conversations)
-    scope.tuples(SQL["lock_conversations"], ids=ids)
-    locked = scope.one(SQL["lock_user"], LockedUser)
-    scope.tuples(SQL["lock_conversations"], ids=ids)  # one that was new meanwhile
+    tx.tuples(SQL["lock_conversations"], ids=ids)
+    locked = tx.one(SQL["lock_user"], LockedUser)
+    tx.tuples(SQL["lock_conversations"], ids=ids)  # one that was new meanwhile
     return locked
 
 
-def raise_version(scope: Transaction) -> None:
+def raise_version(tx: Transaction) -> None:
     """Raise the user's version, so that nobody writes what was made of what was read before."""
-    scope.run(SQL["count_erasure"])
+    tx.run(SQL["count_erasure"])
 
 
 def is_blocked(error: DatabaseError) -> bool:
@@ -115,22 +115,22 @@ def is_blocked(error: DatabaseError) -> bool:
     return isinstance(error.__cause__, psycopg.errors.LockNotAvailable | psycopg.errors.DeadlockDetected)
 
 
-def keep_certificate(scope: Transaction, certificate: Certificate) -> datetime:
+def keep_certificate(tx: Transaction, certificate: Certificate) -> datetime:
     """Keep a certificate, which has an id; return when that was."""
     body = {key: value for key, value in certificate.as_dict().items() if key not in ("id", "recorded_at")}
     values = {"id": certificate.id, "scope": str(certificate.scope), "body": body}
-    [recorded_at] = scope.column(SQL["add_erasure"], **values)
+    [recorded_at] = tx.column(SQL["add_erasure"], **values)
     return cast(datetime, recorded_at)
 
 
-def certificates(scope: Transaction, *, id: UUID | None = None, limit: int = 1000) -> list[Certificate]:
+def certificates(tx: Transaction, *, id: UUID | None = None, limit: int = 1000) -> list[Certificate]:
     """Return a user's certificates, the latest first, or the one of an id."""
-    return scope.all(SQL["erasures"], lambda body, **own: Certificate.from_dict(body | own), id=id, limit=limit)
+    return tx.all(SQL["erasures"], lambda body, **own: Certificate.from_dict(body | own), id=id, limit=limit)
 
 
-def last_erasure(scope: Transaction, conversation: UUID | None = None) -> datetime | None:
+def last_erasure(tx: Transaction, conversation: UUID | None = None) -> datetime | None:
     """Return when everything of the user, or of this conversation, was erased last; None where it never was."""
-    return scope.value(SQL["latest"], datetime, conversation_id=conversation)
+    return tx.value(SQL["latest"], datetime, conversation_id=conversation)
 
 
 class MessageToDelete(NamedTuple):
@@ -175,7 +175,7 @@ class FollowingFact(NamedTuple):
 
 
 def messages_to_delete(
-    scope: Transaction,
+    tx: Transaction,
     *,
     conversation: UUID | None = None,
     messages: Sequence[UUID] | None = None,
@@ -183,138 +183,138 @@ def messages_to_delete(
 ) -> list[MessageToDelete]:
     """Return the messages that an erasure is of, by conversation and in order."""
     ids = None if messages is None else list(messages)
-    return scope.all(SQL["doomed"], MessageToDelete, conversation_id=conversation, ids=ids, before=before)
+    return tx.all(SQL["doomed"], MessageToDelete, conversation_id=conversation, ids=ids, before=before)
 
 
-def unnamed_messages(scope: Transaction, messages: Sequence[UUID]) -> list[Message]:
+def unnamed_messages(tx: Transaction, messages: Sequence[UUID]) -> list[Message]:
     """Return of these messages those without an external id, as far as they are known by what they say."""
-    return scope.all(SQL["contents"], Message.model_construct, ids=list(messages))
+    return tx.all(SQL["contents"], Message.model_construct, ids=list(messages))
 
 
-def texts(scope: Transaction, messages: Sequence[UUID]) -> list[str]:
+def texts(tx: Transaction, messages: Sequence[UUID]) -> list[str]:
     """Return all that these messages say."""
-    return scope.column(SQL["texts"], ids=list(messages))
+    return tx.column(SQL["texts"], ids=list(messages))
 
 
-def remove_user(scope: Transaction) -> dict[str, int]:
+def remove_user(tx: Transaction) -> dict[str, int]:
     """Remove everything of the user, and the operator's rows of this user alone; return how many rows, by table.
 
     Rows go with their user by foreign key. Those of tokens stay, without a name: where none was ever made, a server on
     this machine asks for none.
     """
-    counts = dict(scope.tuples(SQL["rows_of_user"]))
-    scope.run(SQL["remove_user"])
-    scope.run(SQL["as_operator"])
-    return counts | {table: scope.run(statement, user=scope.user_id) for table, statement in OF_OPERATOR.items()}
+    counts = dict(tx.tuples(SQL["rows_of_user"]))
+    tx.run(SQL["remove_user"])
+    tx.run(SQL["as_operator"])
+    return counts | {table: tx.run(statement, user=tx.user_id) for table, statement in OF_OPERATOR.items()}
 
 
-def count_user_rows(scope: Transaction) -> dict[str, int]:
+def count_user_rows(tx: Transaction) -> dict[str, int]:
     """Return how many rows the user has, by table; those too that are the operator's."""
-    counts = dict(scope.tuples(SQL["rows_of_user"]))
-    scope.run(SQL["as_operator"])
-    return counts | dict(scope.tuples(SQL["rows_of_operator"], user=scope.user_id))
+    counts = dict(tx.tuples(SQL["rows_of_user"]))
+    tx.run(SQL["as_operator"])
+    return counts | dict(tx.tuples(SQL["rows_of_operator"], user=tx.user_id))
 
 
-def remove_conversation(scope: Transaction, conversation: UUID) -> dict[str, int]:
+def remove_conversation(tx: Transaction, conversation: UUID) -> dict[str, int]:
     """Remove a conversation of which no message is left; return how many rows, by table."""
-    return {table: scope.run(statement, conversation_id=conversation) for table, statement in OF_CONVERSATION.items()}
+    return {table: tx.run(statement, conversation_id=conversation) for table, statement in OF_CONVERSATION.items()}
 
 
-def remove_summaries(scope: Transaction, conversation: UUID, runs: Sequence[tuple[int, int]]) -> list[RemovedSummary]:
+def remove_summaries(tx: Transaction, conversation: UUID, runs: Sequence[tuple[int, int]]) -> list[RemovedSummary]:
     """Remove the summaries, of any level, that are over messages of these runs of numbers."""
     firsts, lasts = [first for first, _ in runs], [last for _, last in runs]
     values = {"conversation_id": conversation, "firsts": firsts, "lasts": lasts}
-    return scope.all(SQL["summaries_over"], RemovedSummary, **values)
+    return tx.all(SQL["summaries_over"], RemovedSummary, **values)
 
 
-def rewind_watermark(scope: Transaction, conversation: UUID, deriver: str, to_seq: int) -> bool:
+def rewind_watermark(tx: Transaction, conversation: UUID, deriver: str, to_seq: int) -> bool:
     """Take a deriver back to a message; False where it has not come so far."""
     values = {"conversation_id": conversation, "deriver": deriver, "to_seq": to_seq}
-    return bool(scope.run(SQL["back_to"], **values))
+    return bool(tx.run(SQL["back_to"], **values))
 
 
-def note_pending_since(scope: Transaction, conversations: Collection[UUID]) -> None:
+def note_pending_since(tx: Transaction, conversations: Collection[UUID]) -> None:
     """Note when the first pending message of these conversations was said by now."""
-    scope.run(SQL["pending_since"], ids=list(conversations))
+    tx.run(SQL["pending_since"], ids=list(conversations))
 
 
-def dependent_facts(scope: Transaction, messages: Sequence[UUID], facts: Sequence[UUID]) -> list[DependentFact]:
+def dependent_facts(tx: Transaction, messages: Sequence[UUID], facts: Sequence[UUID]) -> list[DependentFact]:
     """Return the facts that these messages say, and these facts."""
-    return scope.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
+    return tx.all(SQL["resting_facts"], DependentFact, messages=list(messages), facts=list(facts))
 
 
-def facts_after(scope: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[FollowingFact]:
+def facts_after(tx: Transaction, conversation: UUID, lasts: Sequence[int], within: int) -> list[FollowingFact]:
     """Return the facts of the next `within` messages after each of these numbers."""
     values = {"conversation_id": conversation, "lasts": list(lasts), "within": within}
-    return scope.all(SQL["facts_after"], FollowingFact, **values)
+    return tx.all(SQL["facts_after"], FollowingFact, **values)
 
 
-def known_facts(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
+def known_facts(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
     """Return those of these facts that there are."""
-    return scope.column(SQL["known_facts"], facts=list(facts))
+    return tx.column(SQL["known_facts"], facts=list(facts))
 
 
-def edited_into(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
+def edited_into(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
     """Return the facts that people have edited to be these."""
-    return scope.column(SQL["edited_into"], facts=list(facts))
+    return tx.column(SQL["edited_into"], facts=list(facts))
 
 
-def edits_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[UUID]:
+def edits_of(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[UUID]:
     """Return what people have edited these facts to be, where no message says it but these."""
-    return scope.column(SQL["edits_of"], facts=list(facts), messages=list(messages))
+    return tx.column(SQL["edits_of"], facts=list(facts), messages=list(messages))
 
 
-def sources_of(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[Place]:
+def sources_of(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> list[Place]:
     """Return where these facts are said by other messages than these."""
-    return scope.all(SQL["sources_of"], Place, facts=list(facts), messages=list(messages))
+    return tx.all(SQL["sources_of"], Place, facts=list(facts), messages=list(messages))
 
 
-def remove_facts(scope: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[str, int]:
+def remove_facts(tx: Transaction, facts: Sequence[UUID], messages: Sequence[UUID]) -> dict[str, int]:
     """Remove facts with what was done to them, and these messages as sources; return how many rows, by table."""
     values = {"facts": list(facts), "messages": list(messages)}
-    return {table: scope.run(statement, **values) for table, statement in OF_FACTS.items()}
+    return {table: tx.run(statement, **values) for table, statement in OF_FACTS.items()}
 
 
-def forget_replaced(scope: Transaction, facts: Sequence[UUID]) -> None:
+def forget_replaced(tx: Transaction, facts: Sequence[UUID]) -> None:
     """Take these facts out of the log of others, in whose place they stood."""
-    scope.run(SQL["forget_others"], facts=list(facts))
+    tx.run(SQL["forget_others"], facts=list(facts))
 
 
-def remove_chunks(scope: Transaction, removed: Sequence[UUID]) -> dict[str, int]:
+def remove_chunks(tx: Transaction, removed: Sequence[UUID]) -> dict[str, int]:
     """Remove the chunks and vectors of items, and count them off; return how many rows, by table."""
-    vectors = scope.run(SQL["remove_vectors"], items=list(removed))
-    lengths = scope.column(chunks.SQL["remove_chunks"], item_ids=list(removed))
-    scope.run(chunks.SQL["count_chunks"], chunks=-len(lengths), length=-sum(lengths))
+    vectors = tx.run(SQL["remove_vectors"], items=list(removed))
+    lengths = tx.column(chunks.SQL["remove_chunks"], item_ids=list(removed))
+    tx.run(chunks.SQL["count_chunks"], chunks=-len(lengths), length=-sum(lengths))
     return {"item_vectors": vectors, "item_text": len(lengths)}
 
 
-def remove_invalid_responses(scope: Transaction, conversation: UUID, from_seq: int) -> int:
+def remove_invalid_responses(tx: Transaction, conversation: UUID, from_seq: int) -> int:
     """Remove what models answered about a conversation from a message on."""
-    return scope.run(SQL["remove_invalid_responses"], conversation_id=conversation, from_seq=from_seq)
+    return tx.run(SQL["remove_invalid_responses"], conversation_id=conversation, from_seq=from_seq)
 
 
 def remove_receipts(
-    scope: Transaction, ids: Sequence[UUID], conversation: UUID | None = None, since: datetime | None = None
+    tx: Transaction, ids: Sequence[UUID], conversation: UUID | None = None, since: datetime | None = None
 ) -> list[UUID]:
     """Remove receipts that name these items, and those of a conversation since a moment; return their ids."""
     values = {"conversation_id": conversation, "since": since, "ids": [str(id) for id in ids]}
-    return scope.column(SQL["remove_receipts"], **values)
+    return tx.column(SQL["remove_receipts"], **values)
 
 
-def remove_events(scope: Transaction, ids: Sequence[UUID]) -> int:
+def remove_events(tx: Transaction, ids: Sequence[UUID]) -> int:
     """Remove events that name these facts and receipts."""
-    return scope.run(SQL["remove_events"], ids=[str(id) for id in ids])
+    return tx.run(SQL["remove_events"], ids=[str(id) for id in ids])
 
 
-def remove_messages(scope: Transaction, ids: Sequence[UUID]) -> int:
+def remove_messages(tx: Transaction, ids: Sequence[UUID]) -> int:
     """Remove messages of which no fact, chunk or summary is left."""
-    return scope.run(SQL["remove_messages"], ids=list(ids))
+    return tx.run(SQL["remove_messages"], ids=list(ids))
 
 
-def trim(scope: Transaction, *, events: datetime, receipts: datetime) -> None:
+def trim(tx: Transaction, *, events: datetime, receipts: datetime) -> None:
     """Remove expired documents, and events and receipts recorded before these moments, in one round trip."""
     old = [(SQL["trim_events"], [{"before": events}]), (SQL["trim_receipts"], [{"before": receipts}])]
-    scope.run_together([*old, (documents.SQL["expire"], [{}])])
+    tx.run_together([*old, (documents.SQL["expire"], [{}])])
 
 
 class ExpiredMessages(NamedTuple):
@@ -324,14 +324,14 @@ class ExpiredMessages(NamedTuple):
     before: datetime
 
 
-def expired_conversations(scope: Transaction, days: float) -> list[ExpiredMessages]:
+def expired_conversations(tx: Transaction, days: float) -> list[ExpiredMessages]:
     """Return a user's conversations with messages older than they are kept; `days` is the store's rule, 0 for ever."""
-    return scope.all(SQL["expired"], ExpiredMessages, days=days)
+    return tx.all(SQL["expired"], ExpiredMessages, days=days)
 
 
-def keep_user_settings(scope: Transaction, user_settings: Json) -> None:
+def keep_user_settings(tx: Transaction, user_settings: Json) -> None:
     """Set settings of the user's own; None takes one away."""
-    scope.run(SQL["keep_settings"], settings=user_settings)
+    tx.run(SQL["keep_settings"], settings=user_settings)
 
 
 # --- whether anything is left
@@ -340,9 +340,9 @@ STAYING = ["tombstones", "erasures"]  # hashes, ids and counts
 TABLES = 14  # in which ids of messages, facts and conversations may stand
 
 
-def count_references(scope: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
+def count_references(tx: Transaction, ids: Sequence[UUID]) -> dict[str, int]:
     """Return how many rows name these messages, facts or conversations, by table."""
-    return dict(scope.tuples(SQL["ids_left"], ids=list(ids), texts=[str(id) for id in ids]))
+    return dict(tx.tuples(SQL["ids_left"], ids=list(ids), texts=[str(id) for id in ids]))
 
 
 def scan_tables(database: Database, user: UUID, ids: Sequence[str]) -> tuple[int, dict[str, int]]:

@@ -35,29 +35,29 @@ class Source:
 TakenSources = Mapping[tuple[UUID, UUID], datetime]
 
 
-def add(scope: Transaction, fact: FactColumns) -> datetime | None:
+def add(tx: Transaction, fact: FactColumns) -> datetime | None:
     """Store a fact; return when it was recorded, or None where the same one is there."""
-    return scope.value(SQL["add_fact"], datetime, **_columns(fact), recorded_at=None)
+    return tx.value(SQL["add_fact"], datetime, **_columns(fact), recorded_at=None)
 
 
-def put(scope: Transaction, fact: FactColumns) -> None:
+def put(tx: Transaction, fact: FactColumns) -> None:
     """Store the changeable columns of a known fact; `fact_history.change` logs it too."""
-    scope.run(SQL["set_fact"], **_columns(fact))
+    tx.run(SQL["set_fact"], **_columns(fact))
 
 
-def add_sources(scope: Transaction, sources: Iterable[Source]) -> None:
+def add_sources(tx: Transaction, sources: Iterable[Source]) -> None:
     """Store which messages say which facts, and where."""
     rows = [asdict(said.span) | {"fact_id": said.fact_id, "recorded_at": said.recorded_at} for said in sources]
-    scope.run_many(SQL["add_source"], rows)
+    tx.run_many(SQL["add_source"], rows)
 
 
-def note_first_said(scope: Transaction, fact: UUID, time: datetime) -> None:
+def note_first_said(tx: Transaction, fact: UUID, time: datetime) -> None:
     """Let a fact have been said first at this time, where that is earlier than any known."""
-    scope.run(SQL["said_at"], id=fact, occurred_at=time)
+    tx.run(SQL["said_at"], id=fact, occurred_at=time)
 
 
 def facts(
-    scope: Transaction,
+    tx: Transaction,
     *,
     state: str | None = "active",
     type: str | None = None,
@@ -78,33 +78,33 @@ def facts(
     values |= {"as_of": as_of, "unused_since": unused_since}
     if limit is not None:
         at, id = before or (None, None)
-        ids = scope.column(SQL["fact_page"], limit=limit, before=at, id=id, **values)
-        return _facts_of(scope, ids)
+        ids = tx.column(SQL["fact_page"], limit=limit, before=at, id=id, **values)
+        return _facts_of(tx, ids)
     wanted = None if ids is None else list(ids)
-    return scope.all(SQL["facts"], _with_sources, ids=wanted, **values)
+    return tx.all(SQL["facts"], _with_sources, ids=wanted, **values)
 
 
-def naming(scope: Transaction, name: str) -> list[Fact]:
+def naming(tx: Transaction, name: str) -> list[Fact]:
     """Return active facts of other subjects whose text has a name in it as a whole word, the latest first."""
-    rows = scope.tuples(SQL["naming"], name=name)
+    rows = tx.tuples(SQL["naming"], name=name)
     whole = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)", re.IGNORECASE)
     named = [id for id, text in rows if whole.search(text)]
-    return facts(scope, ids=named) if named else []
+    return facts(tx, ids=named) if named else []
 
 
-def fact(scope: Transaction, id: UUID) -> Fact | None:
+def fact(tx: Transaction, id: UUID) -> Fact | None:
     """Return one fact, in whatever state."""
-    return next(iter(facts(scope, state=None, ids=[id])), None)
+    return next(iter(facts(tx, state=None, ids=[id])), None)
 
 
-def facts_said_by(scope: Transaction, messages: Sequence[UUID], *, limit: int) -> list[Fact]:
+def facts_said_by(tx: Transaction, messages: Sequence[UUID], *, limit: int) -> list[Fact]:
     """Return the facts that these messages say, of whatever state, the latest first."""
-    rows = scope.tuples(SQL["said_by"], messages=list(messages), limit=limit)
-    return _facts_of(scope, [id for _, id in rows])
+    rows = tx.tuples(SQL["said_by"], messages=list(messages), limit=limit)
+    return _facts_of(tx, [id for _, id in rows])
 
 
-def _facts_of(scope: Transaction, ids: list[UUID]) -> list[Fact]:
-    return facts(scope, state=None, ids=ids) if ids else []
+def _facts_of(tx: Transaction, ids: list[UUID]) -> list[Fact]:
+    return facts(tx, state=None, ids=ids) if ids else []
 
 
 def pinned(
@@ -119,7 +119,7 @@ def pinned(
 
 
 def known(
-    scope: Transaction,
+    tx: Transaction,
     new: FactColumns,
     attributes: Sequence[str],
     span: FactSpan | None,
@@ -144,37 +144,37 @@ def known(
     values |= {"subjects": aside[0] if aside else [], "called": aside[1] if aside else ""}
     values |= {"own": [new.subject, alias] if alias else [new.subject], "named": list(named)}
     place = {"message_id": None, "start": None, "stop": None} if span is None else asdict(span)
-    return scope.all(SQL["known"], _known, **values, **place)
+    return tx.all(SQL["known"], _known, **values, **place)
 
 
 def remembered(
-    scope: Transaction, model: UUID, until: datetime, *, aside: UUID | None = None, recipes: Collection[str] = ()
+    tx: Transaction, model: UUID, until: datetime, *, aside: UUID | None = None, recipes: Collection[str] = ()
 ) -> list[RememberedFact]:
     """Return the latest active facts that were said by a moment and hold then.
 
     Of a redo they are those of these recipes and of people that other conversations than the one `aside` say.
     """
     values = {"model_id": model, "until": until, "aside": aside, "recipes": list(recipes), "limit": MOST_REMEMBERED}
-    return scope.all(SQL["remembered"], _remembered, **values)
+    return tx.all(SQL["remembered"], _remembered, **values)
 
 
-def types(scope: Transaction) -> list[str]:
+def types(tx: Transaction) -> list[str]:
     """Return the types that the user's facts have."""
-    return scope.column(SQL["types"])
+    return tx.column(SQL["types"])
 
 
-def edges(scope: Transaction, name: str) -> list[Edge]:
+def edges(tx: Transaction, name: str) -> list[Edge]:
     """Return the relations of an entity to others."""
-    return scope.all(SQL["entity_edges"], Edge, entity=name)
+    return tx.all(SQL["entity_edges"], Edge, entity=name)
 
 
-def drop_sources(scope: Transaction, fact: UUID) -> None:
+def drop_sources(tx: Transaction, fact: UUID) -> None:
     """Remove all sources of a fact."""
-    scope.run(SQL["drop_sources"], fact_id=fact)
+    tx.run(SQL["drop_sources"], fact_id=fact)
 
 
 def take_back(
-    scope: Transaction, conversation: UUID, *, but: Iterable[Source], waiting: Collection[UUID] = ()
+    tx: Transaction, conversation: UUID, *, but: Iterable[Source], waiting: Collection[UUID] = ()
 ) -> TakenSources:
     """Remove a conversation's sources but these; return the removed ones. Sources by hand stay.
 
@@ -183,21 +183,21 @@ def take_back(
     places = [(one.fact_id, one.span.message_id, one.span.start, one.span.stop) for one in but]
     names = ("facts", "messages", "starts", "stops")
     kept = {name: [place[number] for place in places] for number, name in enumerate(names)}
-    rows = scope.tuples(SQL["remove_sources"], conversation_id=conversation, waiting=list(waiting), **kept)
+    rows = tx.tuples(SQL["remove_sources"], conversation_id=conversation, waiting=list(waiting), **kept)
     return {(fact, message): recorded_at for fact, message, recorded_at in rows}
 
 
-def remove_unsaid(scope: Transaction, facts: Sequence[UUID]) -> list[UUID]:
+def remove_unsaid(tx: Transaction, facts: Sequence[UUID]) -> list[UUID]:
     """Remove those of these facts that no message says, with their chunks; return them."""
-    unsaid = scope.column(SQL["remove_unsaid"], ids=list(facts))
-    chunks.remove(scope, unsaid)
-    recompute_first_said(scope, sorted(set(facts) - set(unsaid)))
+    unsaid = tx.column(SQL["remove_unsaid"], ids=list(facts))
+    chunks.remove(tx, unsaid)
+    recompute_first_said(tx, sorted(set(facts) - set(unsaid)))
     return sorted(unsaid)
 
 
-def recompute_first_said(scope: Transaction, facts: Sequence[UUID]) -> None:
+def recompute_first_said(tx: Transaction, facts: Sequence[UUID]) -> None:
     """Let these facts have been said first when what is left of their sources first said it; each has one."""
-    scope.run(SQL["first_said"], ids=list(facts))
+    tx.run(SQL["first_said"], ids=list(facts))
 
 
 def _columns(fact: FactColumns) -> dict[str, Any]:

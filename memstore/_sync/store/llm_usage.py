@@ -15,44 +15,44 @@ from memstore.store.sql import statements
 SQL = statements("llm_usage")
 
 
-def keep(scope: Transaction, cost: Usage, responses: Sequence[InvalidResponse]) -> None:
+def keep(tx: Transaction, cost: Usage, responses: Sequence[InvalidResponse]) -> None:
     """Keep what calls cost, by day of UTC, and the answers that could not be used; one again is one more attempt."""
     if cost.calls:
-        scope.run(SQL["add_usage"], day=datetime.now(UTC).date(), **asdict(cost))
+        tx.run(SQL["add_usage"], day=datetime.now(UTC).date(), **asdict(cost))
     for response in responses:
-        scope.run(SQL["add_invalid_response"], **dict(response))
+        tx.run(SQL["add_invalid_response"], **dict(response))
 
 
-def invalid_responses(scope: Transaction, *, limit: int = 1000) -> list[InvalidResponse]:
+def invalid_responses(tx: Transaction, *, limit: int = 1000) -> list[InvalidResponse]:
     """Return the user's invalid responses, the oldest first."""
-    return scope.all(SQL["invalid_responses"], InvalidResponse.model_construct, limit=limit)
+    return tx.all(SQL["invalid_responses"], InvalidResponse.model_construct, limit=limit)
 
 
 def remove_invalid_responses(
-    scope: Transaction, conversation: UUID, deriver: str, *, but: Sequence[InvalidResponse] = ()
+    tx: Transaction, conversation: UUID, deriver: str, *, but: Sequence[InvalidResponse] = ()
 ) -> None:
     """Take a conversation's invalid responses of a deriver away, as it was asked again, but those that came again."""
     again = [response.id for response in but]
-    scope.run(SQL["remove_invalid_responses"], conversation_id=conversation, deriver=deriver, again=again)
+    tx.run(SQL["remove_invalid_responses"], conversation_id=conversation, deriver=deriver, again=again)
 
 
-def drop_answered(scope: Transaction, response: UUID) -> None:
+def drop_answered(tx: Transaction, response: UUID) -> None:
     """Remove an invalid response, if there is one: its messages were answered."""
-    scope.run(SQL["answered"], id=response)
+    tx.run(SQL["answered"], id=response)
 
 
-def usage(scope: Transaction) -> list[Usage]:
+def usage(tx: Transaction) -> list[Usage]:
     """Return what the user's calls cost so far, by deriver and model."""
-    return scope.all(SQL["usage"], Usage)
+    return tx.all(SQL["usage"], Usage)
 
 
-def total_usage(scope: Transaction) -> list[Usage]:
+def total_usage(tx: Transaction) -> list[Usage]:
     """Return what all users' calls cost so far, by deriver and model; in the operator's scope."""
-    return scope.all(SQL["total_usage"], Usage)
+    return tx.all(SQL["total_usage"], Usage)
 
 
-def tokens_left(scope: Transaction, cap: int | None) -> int | None:
+def tokens_left(tx: Transaction, cap: int | None) -> int | None:
     """Return the tokens that today's calls (UTC) may still cost, all users together; in the operator's scope."""
     if cap is None:
         return None
-    return cap - (scope.value(SQL["spent"], int, day=datetime.now(UTC).date()) or 0)
+    return cap - (tx.value(SQL["spent"], int, day=datetime.now(UTC).date()) or 0)

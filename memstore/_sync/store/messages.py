@@ -31,55 +31,55 @@ class Numbers(NamedTuple):
     id: UUID
 
 
-def take_numbers(scope: Transaction, counts: Mapping[UUID, int]) -> dict[UUID, Numbers]:
+def take_numbers(tx: Transaction, counts: Mapping[UUID, int]) -> dict[UUID, Numbers]:
     """Reserve so many numbers of each conversation; return the last ones. One that there is not has none."""
     if len(counts) == 1:
         [(place, count)] = counts.items()
-        taken = scope.all(SQL["take_numbers"], Numbers, id=place, count=count)
+        taken = tx.all(SQL["take_numbers"], Numbers, id=place, count=count)
     else:
         values = {"ids": list(counts), "counts": list(counts.values())}
-        taken = scope.all(SQL["take_numbers_of_several"], Numbers, **values)
+        taken = tx.all(SQL["take_numbers_of_several"], Numbers, **values)
     return {one.id: one for one in taken}
 
 
-def lock(scope: Transaction, conversation: UUID) -> bool:
+def lock(tx: Transaction, conversation: UUID) -> bool:
     """Let no other writer into the conversation until the transaction ends; False where there is none."""
-    return bool(lock_several(scope, [conversation]))
+    return bool(lock_several(tx, [conversation]))
 
 
-def lock_several(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
+def lock_several(tx: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
     """Let no other writer into these conversations until the transaction ends; return what `last_numbers` gives."""
-    return dict(scope.tuples(SQL["lock_conversations"], ids=list(conversations)))
+    return dict(tx.tuples(SQL["lock_conversations"], ids=list(conversations)))
 
 
-def last_numbers(scope: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
+def last_numbers(tx: Transaction, conversations: Iterable[UUID]) -> dict[UUID, int]:
     """Return the last number taken in each of these conversations, those that there are."""
-    return dict(scope.tuples(SQL["last_numbers"], ids=list(conversations)))
+    return dict(tx.tuples(SQL["last_numbers"], ids=list(conversations)))
 
 
-def make_user(scope: Transaction, name: str) -> None:
+def make_user(tx: Transaction, name: str) -> None:
     """Make the user, if it is not there."""
-    scope.run(SQL["add_user"], name=name)
+    tx.run(SQL["add_user"], name=name)
 
 
 def make_conversations(
-    scope: Transaction, conversations: Sequence[Conversation], *, user_name: str, derivers: Sequence[str]
+    tx: Transaction, conversations: Sequence[Conversation], *, user_name: str, derivers: Sequence[str]
 ) -> None:
     """Make the user, the conversations and their watermarks, those of them that are not there."""
-    make_user(scope, user_name)
+    make_user(tx, user_name)
     given = sorted(conversations, key=lambda one: one.id)  # as they are locked
-    scope.run_many(SQL["add_conversation"], [vars(one) for one in given])
+    tx.run_many(SQL["add_conversation"], [vars(one) for one in given])
     watermarks = [{"conversation_id": one.id, "deriver": deriver} for one in given for deriver in derivers]
-    scope.run_many(SQL["add_derivation"], watermarks)
+    tx.run_many(SQL["add_derivation"], watermarks)
 
 
-def describe(scope: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json) -> None:
+def describe(tx: Transaction, conversation: UUID, title: str | None, channel: str | None, settings: Json) -> None:
     """Set a conversation's title, channel and settings, those that are given; earlier settings are logged."""
-    lock(scope, conversation)
-    was = settings_of(scope, conversation)
+    lock(tx, conversation)
+    was = settings_of(tx, conversation)
     if was | settings != was:
-        scope.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None)
-    scope.run(SQL["describe_conversation"], id=conversation, title=title, channel=channel, settings=settings)
+        tx.run(SQL["add_setting_change"], id=uuid7(), conversation_id=conversation, before=was, recorded_at=None)
+    tx.run(SQL["describe_conversation"], id=conversation, title=title, channel=channel, settings=settings)
 
 
 def read_conversation(conversation: UUID) -> Read[Conversation | None]:
@@ -87,33 +87,33 @@ def read_conversation(conversation: UUID) -> Read[Conversation | None]:
     return read_one(SQL["conversation"], CONVERSATION, id=conversation)
 
 
-def conversation(scope: Transaction, conversation: UUID) -> Conversation | None:
+def conversation(tx: Transaction, conversation: UUID) -> Conversation | None:
     """Return the conversation of this id."""
-    return scope.get(read_conversation(conversation))
+    return tx.get(read_conversation(conversation))
 
 
-def conversation_names(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, str]:
+def conversation_names(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, str]:
     """Return the names of those of these conversations that there are, by id."""
-    return dict(scope.tuples(SQL["conversation_names"], ids=list(ids)))
+    return dict(tx.tuples(SQL["conversation_names"], ids=list(ids)))
 
 
-def settings_of(scope: Transaction, conversation: UUID, *, as_of: datetime | None = None) -> Json:
+def settings_of(tx: Transaction, conversation: UUID, *, as_of: datetime | None = None) -> Json:
     """Return the settings of a conversation as they were at a moment; {} where there is no conversation."""
     if as_of is not None:
-        before: Json | None = scope.value(SQL["settings_as_of"], dict, conversation_id=conversation, as_of=as_of)
+        before: Json | None = tx.value(SQL["settings_as_of"], dict, conversation_id=conversation, as_of=as_of)
         if before is not None:
             return before
-    found = scope.get(read_conversation(conversation))
+    found = tx.get(read_conversation(conversation))
     return found.settings if found else {}
 
 
-def fact_settings(scope: Transaction, conversation: UUID | None = None) -> list[tuple[Any, Any, Any, Any]]:
+def fact_settings(tx: Transaction, conversation: UUID | None = None) -> list[tuple[Any, Any, Any, Any]]:
     """Return `fact_instructions` and `fact_types` of the user and of a conversation; by default of each, once."""
-    return scope.tuples(SQL["fact_settings"], conversation_id=conversation) or [(None,) * 4]
+    return tx.tuples(SQL["fact_settings"], conversation_id=conversation) or [(None,) * 4]
 
 
 def conversations(
-    scope: Transaction,
+    tx: Transaction,
     channel: str | None = None,
     *,
     before: tuple[datetime, UUID] | None = None,
@@ -122,10 +122,10 @@ def conversations(
     """Return the user's conversations, the latest first; those that come after one, by when that changed and its id."""
     at, id = before or (None, None)
     values = {"channel": channel, "before": at, "id": id, "limit": limit}
-    return scope.all(SQL["conversations"], CONVERSATION, **values)
+    return tx.all(SQL["conversations"], CONVERSATION, **values)
 
 
-def add(scope: Transaction, messages: Sequence[Message]) -> None:
+def add(tx: Transaction, messages: Sequence[Message]) -> None:
     """Store numbered messages, those of each conversation in order; raise watermarks, and notify listeners."""
     if not messages:
         return
@@ -134,9 +134,9 @@ def add(scope: Transaction, messages: Sequence[Message]) -> None:
         places.setdefault(message.conversation_id, []).append(message)
     for place, said in places.items():
         numbers = {"from_seq": said[0].seq, "to_seq": said[-1].seq}
-        scope.record_event(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
+        tx.record_event(EventType.MESSAGE_ADDED, place, **numbers, tokens=sum(message.tokens for message in said))
     new = (SQL["add_message"], [row_of(message) for message in messages])
-    scope.run_together([new, _raise_watermarks(places)])
+    tx.run_together([new, _raise_watermarks(places)])
 
 
 def _raise_watermarks(places: Mapping[UUID, Sequence[Message]]) -> Statement:
@@ -149,14 +149,14 @@ def _raise_watermarks(places: Mapping[UUID, Sequence[Message]]) -> Statement:
     return SQL["raise_watermarks"], [{"ids": list(places), "last_seqs": newest, "said_at": said_at}]
 
 
-def known(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
+def known(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message]:
     """Return those of these messages that are stored, by id."""
-    found = scope.all(SQL["known_messages"], MESSAGE, ids=list(ids))
+    found = tx.all(SQL["known_messages"], MESSAGE, ids=list(ids))
     return {message.id: message for message in found}
 
 
 def messages(
-    scope: Transaction,
+    tx: Transaction,
     conversation: UUID,
     *,
     from_seq: int = 1,
@@ -171,25 +171,25 @@ def messages(
     """Return messages of a conversation in order; `since` is inclusive, `until` is not."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "since": since, "until": until}
     lists = {"roles": roles and [*map(str, roles)], "tags": tags and [*tags]}
-    return scope.all(SQL["messages"], MESSAGE, **values, **lists, meta=meta, limit=limit)
+    return tx.all(SQL["messages"], MESSAGE, **values, **lists, meta=meta, limit=limit)
 
 
-def by_seq(scope: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
+def by_seq(tx: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int, Message]:
     """Return messages of a conversation by their numbers."""
-    found = scope.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
+    found = tx.all(SQL["numbered_messages"], MESSAGE, conversation_id=conversation, seqs=list(seqs))
     return {message.seq: message for message in found}
 
 
-def whole(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> bool:
+def whole(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> bool:
     """Return whether every message of a range is there: numbers have no gaps but by erasure."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    return scope.value(SQL["how_many"], int, **values) == to_seq - from_seq + 1
+    return tx.value(SQL["how_many"], int, **values) == to_seq - from_seq + 1
 
 
-def last_within(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
+def last_within(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
     """Return the last number of a stretch that is to have about so many tokens: a batch must fit into memory."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq, "tokens": tokens}
-    return scope.value(SQL["within"], int, **values) or to_seq
+    return tx.value(SQL["within"], int, **values) or to_seq
 
 
 def read_newest(
@@ -210,7 +210,7 @@ def read_before(found: Sequence[Chunk]) -> Read[list[Message]]:
 
 
 def newest(
-    scope: Transaction,
+    tx: Transaction,
     conversation: UUID,
     *,
     limit: int,
@@ -219,15 +219,15 @@ def newest(
     as_of: datetime | None = None,
 ) -> list[Message]:
     """Return the newest messages as `read_newest` does."""
-    return scope.get(read_newest(conversation, limit=limit, before=before, role=role, as_of=as_of))
+    return tx.get(read_newest(conversation, limit=limit, before=before, role=role, as_of=as_of))
 
 
-def sayings(scope: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:
+def sayings(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, Message | None]:
     """Return for each of these messages the one that decides who sees it: itself, or of a tool's result its call.
 
     None for a result without its call.
     """
-    found = scope.all(SQL["sayings"], _saying, ids=list(ids), reach=MAX_RESULT_DISTANCE)
+    found = tx.all(SQL["sayings"], _saying, ids=list(ids), reach=MAX_RESULT_DISTANCE)
     return dict.fromkeys(ids) | dict(found)
 
 
@@ -236,10 +236,10 @@ def _saying(of_id: UUID, is_result: bool, **columns: Any) -> tuple[UUID, Message
     return of_id, None if is_result and not said.tool_calls else said
 
 
-def clear(scope: Transaction, conversation_id: UUID) -> None:
+def clear(tx: Transaction, conversation_id: UUID) -> None:
     """Begin a new stretch of a conversation after its newest message, and keep where the one before began."""
-    for last_seq in (lock_several(scope, [conversation_id])).values():
-        describe(scope, conversation_id, None, None, {CLEARED: last_seq})
+    for last_seq in (lock_several(tx, [conversation_id])).values():
+        describe(tx, conversation_id, None, None, {CLEARED: last_seq})
 
 
 def cleared_seq(settings: Json) -> int:
@@ -248,17 +248,17 @@ def cleared_seq(settings: Json) -> int:
     return after
 
 
-def roles(scope: Transaction, conversation: UUID, after: int = 0) -> dict[str, tuple[int, int]]:
+def roles(tx: Transaction, conversation: UUID, after: int = 0) -> dict[str, tuple[int, int]]:
     """Return for each role how many messages there are after a number, and how many tokens they have."""
-    rows = scope.tuples(SQL["roles"], conversation_id=conversation, after=after)
+    rows = tx.tuples(SQL["roles"], conversation_id=conversation, after=after)
     return {role: (messages, tokens) for role, messages, tokens in rows}
 
 
 def everybody(database: Database, after: str = "") -> Iterator[tuple[UUID, str]]:
     """Return the ids and names of all users, sorted by name; no transaction is open in between."""
     while True:
-        with database.admin_transaction() as scope:
-            page: list[tuple[UUID, str]] = scope.tuples(SQL["users"], after=after, limit=1000)
+        with database.admin_transaction() as tx:
+            page: list[tuple[UUID, str]] = tx.tuples(SQL["users"], after=after, limit=1000)
         for one in page:
             yield one
         if not page:
@@ -266,15 +266,15 @@ def everybody(database: Database, after: str = "") -> Iterator[tuple[UUID, str]]
         after = page[-1][1]
 
 
-def counts(scope: Transaction) -> dict[str, int]:
+def counts(tx: Transaction) -> dict[str, int]:
     """Return how much the user has stored, table by table."""
-    [row] = scope.all(SQL["counts"], dict[str, int])
+    [row] = tx.all(SQL["counts"], dict[str, int])
     return row
 
 
-def ids_between(scope: Transaction, kind: str, first: UUID, last: UUID) -> list[UUID]:
+def ids_between(tx: Transaction, kind: str, first: UUID, last: UUID) -> list[UUID]:
     """Return the ids of facts, summaries, changes or receipts from one to another, both included: three at most."""
-    return scope.column(SQL["ids_between"], kind=kind, first=first, last=last)
+    return tx.column(SQL["ids_between"], kind=kind, first=first, last=last)
 
 
 def row_of(message: Message) -> dict[str, Any]:

@@ -42,26 +42,26 @@ class Hole(NamedTuple):
     to_seq: int
 
 
-def hole(scope: Transaction, conversation: UUID, done_seq: int) -> Hole | None:
+def hole(tx: Transaction, conversation: UUID, done_seq: int) -> Hole | None:
     """Return the first hole of level 1 that ends after a message, and in which messages are left."""
-    return scope.one(SQL["hole"], Hole, conversation_id=conversation, done_seq=done_seq)
+    return tx.one(SQL["hole"], Hole, conversation_id=conversation, done_seq=done_seq)
 
 
-def add(scope: Transaction, summaries: list[Summary]) -> int:
+def add(tx: Transaction, summaries: list[Summary]) -> int:
     """Store summaries; return how many were new."""
-    return scope.run_many(SQL["add_summary"], [dict(summary) for summary in summaries])
+    return tx.run_many(SQL["add_summary"], [dict(summary) for summary in summaries])
 
 
 def summaries(
-    scope: Transaction, conversation: UUID, *, level: int | None = None, as_of: datetime | None = None
+    tx: Transaction, conversation: UUID, *, level: int | None = None, as_of: datetime | None = None
 ) -> list[Summary]:
     """Return a conversation's summaries, by level and in order."""
-    return scope.all(SQL["summaries"], SUMMARY, conversation_id=conversation, level=level, as_of=as_of)
+    return tx.all(SQL["summaries"], SUMMARY, conversation_id=conversation, level=level, as_of=as_of)
 
 
-def summary(scope: Transaction, id: UUID) -> Summary | None:
+def summary(tx: Transaction, id: UUID) -> Summary | None:
     """Return one summary; None where there is none of this id."""
-    return next(iter(some(scope, [id])), None)
+    return next(iter(some(tx, [id])), None)
 
 
 def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[Outline]]:
@@ -70,28 +70,28 @@ def outlines(conversation: UUID, *, as_of: datetime | None = None) -> Read[list[
     return Read(SQL["outlines"], values, lambda rows: list(map(Outline._make, rows)))
 
 
-def some(scope: Transaction, ids: Sequence[UUID]) -> list[Summary]:
+def some(tx: Transaction, ids: Sequence[UUID]) -> list[Summary]:
     """Return these summaries of one conversation, the newest first."""
-    return scope.all(SQL["some"], SUMMARY, ids=list(ids)) if ids else []
+    return tx.all(SQL["some"], SUMMARY, ids=list(ids)) if ids else []
 
 
-def after(scope: Transaction, conversation: UUID, level: int, seq: int, *, before: int) -> list[Summary]:
+def after(tx: Transaction, conversation: UUID, level: int, seq: int, *, before: int) -> list[Summary]:
     """Return the summaries of a level that begin after a message and end before another, in order."""
     place = {"conversation_id": conversation, "level": level, "seq": seq, "before": before}
-    return scope.all(SQL["after"], Summary.model_construct, **place)
+    return tx.all(SQL["after"], Summary.model_construct, **place)
 
 
-def last(scope: Transaction, conversation: UUID, level: int, *, before: int = LATEST) -> Range | None:
+def last(tx: Transaction, conversation: UUID, level: int, *, before: int = LATEST) -> Range | None:
     """Return where the last summary of a level stands, of those that end before a message."""
-    return scope.one(SQL["last"], Range, conversation_id=conversation, level=level, before=before)
+    return tx.one(SQL["last"], Range, conversation_id=conversation, level=level, before=before)
 
 
-def remove(scope: Transaction, conversation: UUID, *, from_seq: int = 0) -> list[UUID]:
+def remove(tx: Transaction, conversation: UUID, *, from_seq: int = 0) -> list[UUID]:
     """Remove a conversation's derived summaries that reach a message, of every level and recipe; return their ids."""
-    return scope.column(SQL["remove_summaries"], conversation_id=conversation, from_seq=from_seq)
+    return tx.column(SQL["remove_summaries"], conversation_id=conversation, from_seq=from_seq)
 
 
-def summaries_over(scope: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int) -> list[Summary]:
+def summaries_over(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int, *, limit: int) -> list[Summary]:
     """Return the summaries that stand for some of these messages, the lowest level first, those asked for last."""
     values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    return scope.all(SQL["summaries_over"], SUMMARY, **values, limit=limit)
+    return tx.all(SQL["summaries_over"], SUMMARY, **values, limit=limit)

@@ -25,9 +25,9 @@ BYTES = 16
 BUCKET_BITS = 12
 
 
-def key(scope: Transaction) -> bytes:
+def key(tx: Transaction) -> bytes:
     """Return the store's key."""
-    [key] = scope.column(SQL["key"])
+    [key] = tx.column(SQL["key"])
     return cast(bytes, key)
 
 
@@ -63,13 +63,13 @@ def as_stored(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1023 else value
 
 
-def add(scope: Transaction, erasure: UUID, digests: Collection[bytes]) -> int:
+def add(tx: Transaction, erasure: UUID, digests: Collection[bytes]) -> int:
     """Keep the tombstones of an erasure; return how many."""
     buckets: defaultdict[int, bytearray] = defaultdict(bytearray)
     for digest in sorted(digests):
         buckets[_bucket(digest)] += digest
     rows = [{"bucket": bucket, "erasure_id": erasure, "digests": bytes(some)} for bucket, some in buckets.items()]
-    scope.run_many(SQL["add_tombstones"], rows)
+    tx.run_many(SQL["add_tombstones"], rows)
     return len(digests)
 
 
@@ -77,41 +77,41 @@ def _bucket(digest: bytes) -> int:
     return int.from_bytes(digest[:2]) >> 16 - BUCKET_BITS
 
 
-def among(scope: Transaction, digests: Iterable[bytes]) -> set[bytes]:
+def among(tx: Transaction, digests: Iterable[bytes]) -> set[bytes]:
     """Return those of these that are tombstones of the user's."""
     wanted = set(digests)
     buckets = sorted({_bucket(digest) for digest in wanted})
-    packed = b"".join(scope.column(SQL["tombstones"], buckets=buckets)) if buckets else b""
+    packed = b"".join(tx.column(SQL["tombstones"], buckets=buckets)) if buckets else b""
     return wanted & {packed[place : place + BYTES] for place in range(0, len(packed), BYTES)}
 
 
-def erased_messages(scope: Transaction, messages: Sequence[Message]) -> frozenset[UUID]:
+def erased_messages(tx: Transaction, messages: Sequence[Message]) -> frozenset[UUID]:
     """Return the ids of those messages that were erased: as they are known by id, or by what they say and when.
 
     The id of one without an external id tells only where it was not made just now, as in an export of memstore's.
     """
-    own = _key_if_needed(scope) if messages else None
+    own = _key_if_needed(tx) if messages else None
     if own is None:
         return frozenset()
     digests = [(of_item(own, one.id), one.id) for one in messages]
     digests += [(of_content(own, one), one.id) for one in messages if one.external_id is None]
-    found = among(scope, [digest for digest, _ in digests])
+    found = among(tx, [digest for digest, _ in digests])
     return frozenset(id for digest, id in digests if digest in found)
 
 
-def erased_items(scope: Transaction, items: Iterable[UUID]) -> set[UUID]:
+def erased_items(tx: Transaction, items: Iterable[UUID]) -> set[UUID]:
     """Return those of these messages or facts that were erased, by id."""
-    own = _key_if_needed(scope)
+    own = _key_if_needed(tx)
     if own is None:
         return set()
     digests = {of_item(own, item): item for item in items}
-    return {digests[digest] for digest in among(scope, digests)}
+    return {digests[digest] for digest in among(tx, digests)}
 
 
-def exist(scope: Transaction) -> bool:
+def exist(tx: Transaction) -> bool:
     """Return whether anything of this user was erased."""
-    return _key_if_needed(scope) is not None
+    return _key_if_needed(tx) is not None
 
 
-def _key_if_needed(scope: Transaction) -> bytes | None:
-    return scope.value(SQL["key_if_needed"], bytes)
+def _key_if_needed(tx: Transaction) -> bytes | None:
+    return tx.value(SQL["key_if_needed"], bytes)

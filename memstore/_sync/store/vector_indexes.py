@@ -37,33 +37,33 @@ def is_possible(dimensions: int) -> bool:
     return 0 < dimensions <= MOST_DIMENSIONS
 
 
-def is_ready(scope: Transaction, model: UUID) -> bool:
+def is_ready(tx: Transaction, model: UUID) -> bool:
     """Return whether the user's vectors by this model have an index that can be asked."""
-    return scope.value(SQL["state"], bool, name=name_of(scope.user_id, model)) or False
+    return tx.value(SQL["state"], bool, name=name_of(tx.user_id, model)) or False
 
 
-def is_made(scope: Transaction, model: UUID) -> bool:
+def is_made(tx: Transaction, model: UUID) -> bool:
     """Return whether there is an index of the user's vectors by this model, whole or not."""
-    return bool(scope.tuples(SQL["state"], name=name_of(scope.user_id, model)))
+    return bool(tx.tuples(SQL["state"], name=name_of(tx.user_id, model)))
 
 
-def nearest(scope: Transaction, query: Vectors, model: UUID, limit: int) -> list[ChunkKey]:
+def nearest(tx: Transaction, query: Vectors, model: UUID, limit: int) -> list[ChunkKey]:
     """Return the chunks nearest to a vector, about: nearly all are found, the fewer the more there are (scale.md)."""
     effort = min(max(EFFORT, limit), MOST_EFFORT)
     values = {"model_id": str(model), "dimensions": len(query), "effort": effort, "limit": limit}
-    return [ChunkKey(*row) for row in literally(scope, SQL["nearest"], query=query, **values)]
+    return [ChunkKey(*row) for row in literally(tx, SQL["nearest"], query=query, **values)]
 
 
-def literally(scope: Transaction, statement: LiteralString, **values: Any) -> list[Any]:
+def literally(tx: Transaction, statement: LiteralString, **values: Any) -> list[Any]:
     """Return the rows of the one query among statements that are sent as text, with literals for values.
 
     For what a parameter cannot say: SET, and the dimensions of a type. On a Citus each is a message of its own, as when
     a transaction begins.
     """
     rows: list[Any] = []
-    with ClientCursor(scope.connection) as cursor:
-        for message in statement.split(";\n") if scope.citus else [statement]:
-            cursor.execute(message, {**values, "user_id": str(scope.user_id)})
+    with ClientCursor(tx.connection) as cursor:
+        for message in statement.split(";\n") if tx.citus else [statement]:
+            cursor.execute(message, {**values, "user_id": str(tx.user_id)})
             while cursor.description is None and cursor.nextset():
                 pass
             if cursor.description is not None:
@@ -71,9 +71,9 @@ def literally(scope: Transaction, statement: LiteralString, **values: Any) -> li
     return rows
 
 
-def indexed_models(scope: Transaction) -> list[UUID]:
+def indexed_models(tx: Transaction) -> list[UUID]:
     """Return the embedders whose vectors of the user have an index, whole or not."""
-    return [model.id for model in chunks.read_models(scope) if is_made(scope, model.id)]
+    return [model.id for model in chunks.read_models(tx) if is_made(tx, model.id)]
 
 
 def build(database: Database, user_id: UUID, model: UUID, dimensions: int, chunks: int) -> bool:

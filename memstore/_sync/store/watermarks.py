@@ -59,7 +59,7 @@ BEGINNING = ConversationKey(LEAST_ID, LEAST_ID)
 
 
 def pending_work(
-    scope: Transaction,
+    tx: Transaction,
     deriver: str,
     *,
     only: UUID | None,
@@ -68,30 +68,30 @@ def pending_work(
 ) -> list[PendingWork]:
     """Return conversations in which a deriver is behind, in the order of ids; those of one user with `only`."""
     values = {"deriver": deriver, "only": only, "conversation_id": conversation, "limit": PAGE}
-    return scope.all(SQL["pending"], PendingWork, **values, **_after(after))
+    return tx.all(SQL["pending"], PendingWork, **values, **_after(after))
 
 
-def in_order(scope: Transaction, works: Sequence[W]) -> list[W]:
+def in_order(tx: Transaction, works: Sequence[W]) -> list[W]:
     """Return works of the user by the time of their next messages; stale ones begin with their first message."""
     done = [0 if isinstance(work, StaleWork) else work.done_seq for work in works]
-    rows = scope.tuples(SQL["next_said"], conversations=[work.conversation_id for work in works], done=done)
+    rows = tx.tuples(SQL["next_said"], conversations=[work.conversation_id for work in works], done=done)
     places = dict(rows)  # where all is erased there is none
     return sorted(works, key=lambda work: places.get(work.conversation_id, END_OF_TIME))
 
 
-def lagging_work(scope: Transaction, user: UUID, conversation: UUID) -> list[LaggingWork]:
+def lagging_work(tx: Transaction, user: UUID, conversation: UUID) -> list[LaggingWork]:
     """Return the pending work of a conversation, in the order of derivers; in the operator's scope."""
-    found = scope.all(SQL["behind"], LaggingWork, user=user, conversation_id=conversation)
+    found = tx.all(SQL["behind"], LaggingWork, user=user, conversation_id=conversation)
     return sorted(found, key=lambda one: DERIVERS.index(one.deriver))
 
 
-def next_in_line(scope: Transaction, work: LaggingWork) -> ConversationKey | None:
+def next_in_line(tx: Transaction, work: LaggingWork) -> ConversationKey | None:
     """Return the conversation of the same user and backfill whose facts come next; in the operator's scope."""
-    return scope.one(SQL["next_in_line"], ConversationKey, user=work.user_id, backfill=work.backfill)
+    return tx.one(SQL["next_in_line"], ConversationKey, user=work.user_id, backfill=work.backfill)
 
 
 def unfinished(
-    scope: Transaction,
+    tx: Transaction,
     backfill: UUID | None,
     *,
     unlike: Collection[UUID] = (),
@@ -99,44 +99,44 @@ def unfinished(
 ) -> list[ConversationKey]:
     """Return conversations in which a deriver may work, by id: of `backfill`, or with None of none in `unlike`."""
     values = {"backfill": backfill, "open": list(unlike), "limit": PAGE}
-    return scope.all(SQL["unfinished"], ConversationKey, **values, **_after(after))
+    return tx.all(SQL["unfinished"], ConversationKey, **values, **_after(after))
 
 
-def assign(scope: Transaction, backfill: UUID, derivers: Sequence[str], *, unlike: Collection[UUID]) -> int:
+def assign(tx: Transaction, backfill: UUID, derivers: Sequence[str], *, unlike: Collection[UUID]) -> int:
     """Assign the user's pending conversations, except those `unlike`, to a backfill; return how many watermarks."""
-    return scope.run(SQL["assign"], backfill=backfill, derivers=list(derivers), unlike=list(unlike))
+    return tx.run(SQL["assign"], backfill=backfill, derivers=list(derivers), unlike=list(unlike))
 
 
-def pending_messages(scope: Transaction, *, gap_seconds: float, segment_tokens: int) -> list[PendingMessages]:
+def pending_messages(tx: Transaction, *, gap_seconds: float, segment_tokens: int) -> list[PendingMessages]:
     """Return what waits for each deriver of the user.
 
     A segment ends at a silence of `gap_seconds` and at `segment_tokens`.
     """
     values = {"gap_seconds": gap_seconds, "segment_tokens": segment_tokens}
-    return scope.all(SQL["pending_messages"], PendingMessages, **values)
+    return tx.all(SQL["pending_messages"], PendingMessages, **values)
 
 
-def backfill_backlog(scope: Transaction, backfill: UUID) -> list[Backlog]:
+def backfill_backlog(tx: Transaction, backfill: UUID) -> list[Backlog]:
     """Return how much of a backfill is left, deriver by deriver."""
-    return scope.all(SQL["backfill_backlog"], Backlog, backfill=backfill)
+    return tx.all(SQL["backfill_backlog"], Backlog, backfill=backfill)
 
 
 def reopen_ended_sessions(database: Database, *, only: UUID | None) -> None:
     """Make sessions pending that have no summary yet and are over, by the clock or as another conversation begins."""
-    with database.admin_transaction() as scope:
-        users: list[UUID] = scope.column(SQL["ending"], only=only)
+    with database.admin_transaction() as tx:
+        users: list[UUID] = tx.column(SQL["ending"], only=only)
     for user in users:
-        with database.user_transaction(user) as scope:
-            scope.run(SQL["reopen"])
+        with database.user_transaction(user) as tx:
+            tx.run(SQL["reopen"])
 
 
-def is_session_over(scope: Transaction, closes_at: datetime, recorded_at: datetime) -> bool:
+def is_session_over(tx: Transaction, closes_at: datetime, recorded_at: datetime) -> bool:
     """Return whether a session is over: it is `closes_at`, or a conversation was begun since its last message."""
-    return bool(scope.value(SQL["is_over"], bool, closes_at=closes_at, recorded_at=recorded_at))
+    return bool(tx.value(SQL["is_over"], bool, closes_at=closes_at, recorded_at=recorded_at))
 
 
 def advance(
-    scope: Transaction, work: PendingWork, to_seq: int, recipe: str | None, closes_at: datetime | None = None
+    tx: Transaction, work: PendingWork, to_seq: int, recipe: str | None, closes_at: datetime | None = None
 ) -> int:
     """Move the watermark from where it was read, or raise `ConcurrentUpdate`; note the recipe, None for several.
 
@@ -145,32 +145,32 @@ def advance(
     """
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver}
     values |= {"recipe": recipe, "closes_at": closes_at}
-    last_seq = scope.value(SQL["advance"], int, from_seq=work.done_seq, to_seq=to_seq, **values)
+    last_seq = tx.value(SQL["advance"], int, from_seq=work.done_seq, to_seq=to_seq, **values)
     if last_seq is None:
         raise ConcurrentUpdate
     return last_seq
 
 
-def watermark(scope: Transaction, work: PendingWork) -> PendingWork | None:
+def watermark(tx: Transaction, work: PendingWork) -> PendingWork | None:
     """Return where a deriver stands in a conversation by now; None where that is gone."""
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver}
-    return scope.one(SQL["watermark"], PendingWork, **values)
+    return tx.one(SQL["watermark"], PendingWork, **values)
 
 
-def fail(scope: Transaction, work: PendingWork, error: str) -> None:
+def fail(tx: Transaction, work: PendingWork, error: str) -> None:
     """Note why a deriver could not go on; its watermark stays."""
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver, "from_seq": work.done_seq}
-    scope.run(SQL["fail"], error=error, **values)
+    tx.run(SQL["fail"], error=error, **values)
 
 
-def backlog(scope: Transaction, *, only: UUID | None) -> dict[str, int]:
+def backlog(tx: Transaction, *, only: UUID | None) -> dict[str, int]:
     """Return how many messages wait for each deriver."""
-    return dict(scope.tuples(SQL["backlog"], only=only))
+    return dict(tx.tuples(SQL["backlog"], only=only))
 
 
-def stale_work(scope: Transaction, deriver: str, recipe: str) -> list[StaleWork]:
+def stale_work(tx: Transaction, deriver: str, recipe: str) -> list[StaleWork]:
     """Return the user's conversations that another recipe derived, or that may have one of their own."""
-    return scope.all(SQL["outdated"], StaleWork, deriver=deriver, recipe=recipe)
+    return tx.all(SQL["outdated"], StaleWork, deriver=deriver, recipe=recipe)
 
 
 def _after(last: PendingWork | ConversationKey | None) -> dict[str, UUID]:
@@ -178,14 +178,14 @@ def _after(last: PendingWork | ConversationKey | None) -> dict[str, UUID]:
     return {"after_user": place.user_id, "after_conversation": place.conversation_id}
 
 
-def mark_rederived(scope: Transaction, work: StaleWork, recipe: str | None, closes_at: datetime | None = None) -> None:
+def mark_rederived(tx: Transaction, work: StaleWork, recipe: str | None, closes_at: datetime | None = None) -> None:
     """Note that a conversation is now derived by this recipe (None: by several), or raise `ConcurrentUpdate`."""
     values = {"conversation_id": work.conversation_id, "deriver": work.deriver, "done_seq": work.done_seq}
-    if not scope.run(SQL["redone"], old=work.recipe, recipe=recipe, closes_at=closes_at, **values):
+    if not tx.run(SQL["redone"], old=work.recipe, recipe=recipe, closes_at=closes_at, **values):
         raise ConcurrentUpdate
 
 
-def find_problems(scope: Transaction) -> dict[str, int]:
+def find_problems(tx: Transaction) -> dict[str, int]:
     """Return what is not as it should be, in words, and how many rows that concerns; nothing where all is well."""
     read = {
         "messages wait for a deriver": SQL["waiting"],
@@ -199,5 +199,5 @@ def find_problems(scope: Transaction) -> dict[str, int]:
         "the user's postings are not those of the chunks": SQL["misposted"],
     }
     values = {"derivers": list(DERIVERS), "hand": HAND}
-    found = {problem: scope.value(statement, int, **values) for problem, statement in read.items()}
+    found = {problem: tx.value(statement, int, **values) for problem, statement in read.items()}
     return {problem: rows for problem, rows in found.items() if rows}

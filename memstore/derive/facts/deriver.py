@@ -48,7 +48,7 @@ class Redo(NamedTuple):
     recipes: Collection[str]
 
 
-async def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None, redo: Redo | None = None) -> bool:
+async def apply_fact(tx: Transaction, new: ExtractedFact, model: UUID | None, redo: Redo | None = None) -> bool:
     """Store a fact, or change known ones by it; return whether it is new. The user is locked.
 
     In a redo facts by other recipes take in no source for being alike: they wait to be made anew themselves.
@@ -57,13 +57,13 @@ async def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None,
     aside = related_subjects(fact, new.speaker) if new.slot is not None else None
     attributes = related_attributes(new.slot)
     known = await facts.known(
-        scope, fact, attributes, new.spans[0], new.vector, model,
+        tx, fact, attributes, new.spans[0], new.vector, model,
         nearest=NEAREST, aside=aside, alias=new.alias, named=new.ends,
     )  # fmt: skip
     if new.alias:  # whatever the user was called: one entity
         known = [_rename(one, new.alias, fact.subject) for one in known]
     if fact.state == QUARANTINED:
-        return await _quarantine(scope, new, known)
+        return await _quarantine(tx, new, known)
     waiting = next((one.fact for one in known if one.fact.state == QUARANTINED), None)  # in the same words, if any
     known = [one for one in known if one.fact.state != QUARANTINED]
     twin = _same_statement(new, known)
@@ -76,14 +76,14 @@ async def apply_fact(scope: Transaction, new: ExtractedFact, model: UUID | None,
     if twin is None:
         decision = reconcile(new, others)
         if decision.twin is None:
-            await _execute(scope, new, waiting or fact, decision, fact.occurred_at, model)
+            await _execute(tx, new, waiting or fact, decision, fact.occurred_at, model)
             return True
         twin = decision.twin
         others = [one for one in others if one is not twin]
     recorded = redo.taken if redo else {}
     sources = [Source(twin.fact.id, span, recorded.get((twin.fact.id, span.message_id))) for span in new.spans]
-    await facts.add_sources(scope, sources)
-    await _reinforce(scope, new, twin, others, model)
+    await facts.add_sources(tx, sources)
+    await _reinforce(tx, new, twin, others, model)
     return False
 
 
@@ -93,7 +93,7 @@ def _rename(one: KnownFact, alias: str, subject: str) -> KnownFact:
     return replace(one, fact=one.fact.model_copy(update={"subject": subject}))
 
 
-async def _quarantine(scope: Transaction, new: ExtractedFact, known: Sequence[KnownFact]) -> bool:
+async def _quarantine(tx: Transaction, new: ExtractedFact, known: Sequence[KnownFact]) -> bool:
     """Store a fact that waits, without a chunk; whether it is new.
 
     Known facts stay as they are. Otherwise a page that repeats an old value could keep that alive.
@@ -102,13 +102,13 @@ async def _quarantine(scope: Transaction, new: ExtractedFact, known: Sequence[Kn
     if twin is None:
         if reconcile(new, known).twin is not None:
             return False
-        recorded_at = await facts.add(scope, new.fact)
-        await facts.add_sources(scope, [Source(new.fact.id, span, recorded_at) for span in new.spans])
+        recorded_at = await facts.add(tx, new.fact)
+        await facts.add_sources(tx, [Source(new.fact.id, span, recorded_at) for span in new.spans])
         return True
     if twin.fact.state == QUARANTINED:
-        await facts.add_sources(scope, [Source(twin.fact.id, span) for span in new.spans])
-        await facts.note_first_said(scope, twin.fact.id, new.fact.occurred_at)
-        await _refresh(scope, new, twin)
+        await facts.add_sources(tx, [Source(twin.fact.id, span) for span in new.spans])
+        await facts.note_first_said(tx, twin.fact.id, new.fact.occurred_at)
+        await _refresh(tx, new, twin)
     return False
 
 
@@ -118,11 +118,11 @@ def _same_statement(new: ExtractedFact, known: Sequence[KnownFact]) -> KnownFact
 
 
 async def _reinforce(
-    scope: Transaction, new: ExtractedFact, twin: KnownFact, others: Sequence[KnownFact], model: UUID | None
+    tx: Transaction, new: ExtractedFact, twin: KnownFact, others: Sequence[KnownFact], model: UUID | None
 ) -> None:
     """Let a known fact be said again. A superseded one may become true again: "I am back in Leeds"."""
-    await facts.note_first_said(scope, twin.fact.id, new.fact.occurred_at)
-    refreshed = await _refresh(scope, new, twin)
+    await facts.note_first_said(tx, twin.fact.id, new.fact.occurred_at)
+    refreshed = await _refresh(tx, new, twin)
     if twin.fact.state == "superseded" and twin.by_hand != "edited":
         executed = {"new", "supersedes", "conflict"}
     elif twin.fact.state == "active" and (refreshed or new.ends):
@@ -133,16 +133,16 @@ async def _reinforce(
     decision = reconcile(new, others, said_at)
     ended_later = decision.kind == "new" and twin.fact.valid_to is not None and said_at < twin.fact.valid_to
     if decision.kind in executed and not ended_later:
-        await _execute(scope, new, twin.fact, decision, said_at, model)
+        await _execute(tx, new, twin.fact, decision, said_at, model)
 
 
-async def _refresh(scope: Transaction, new: ExtractedFact, twin: KnownFact) -> bool:
+async def _refresh(tx: Transaction, new: ExtractedFact, twin: KnownFact) -> bool:
     """Update the same statement to this recipe's columns, unless a person has changed it."""
     same = twin.fact.id == new.fact.id
     if not same or twin.by_hand is not None or twin.fact.recipe in (HAND, new.fact.recipe):
         return False
     columns = {name: getattr(new.fact, name) for name in REFRESHED}
-    await fact_history.change(scope, twin.fact, "edited", actor=new.fact.recipe, **columns)
+    await fact_history.change(tx, twin.fact, "edited", actor=new.fact.recipe, **columns)
     return True
 
 
@@ -150,7 +150,7 @@ async def _refresh(scope: Transaction, new: ExtractedFact, twin: KnownFact) -> b
 
 
 async def apply_manual_fact(
-    scope: Transaction, new: ExtractedFact, stored: FactColumns | None, model: UUID | None
+    tx: Transaction, new: ExtractedFact, stored: FactColumns | None, model: UUID | None
 ) -> None:
     """Store a fact that a person enters, or confirms: the one that is `stored` with the same words. The user is locked.
 
@@ -158,19 +158,19 @@ async def apply_manual_fact(
     is replaced by it and hands over its sources, as by an edit.
     """
     fact, said_at = stored or new.fact, new.fact.occurred_at
-    known = await facts.known(scope, fact, related_attributes(new.slot), None, new.vector, model, nearest=NEAREST)
+    known = await facts.known(tx, fact, related_attributes(new.slot), None, new.vector, model, nearest=NEAREST)
     others = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
     replaced = [one for one in others if _says_no_more(new, one)]
     decision = reconcile(new, others, find_twin=False)
     if decision.successor is not None:  # a person has the last word, whenever that is said to have been said
         later = tuple(one for one in others if one.fact.id == decision.successor.id)
         decision = Resolution(decision.begins_at, contradicted=later)
-    await _execute(scope, new, fact, decision, said_at, model)
+    await _execute(tx, new, fact, decision, said_at, model)
     for one in replaced:
-        old = await facts.fact(scope, one.fact.id)
+        old = await facts.fact(tx, one.fact.id)
         assert old is not None
-        await fact_history.change(scope, old, "edited", actor=HAND, other=fact.id, state="superseded")
-        await facts.add_sources(scope, [Source(fact.id, span) for span in old.spans])
+        await fact_history.change(tx, old, "edited", actor=HAND, other=fact.id, state="superseded")
+        await facts.add_sources(tx, [Source(fact.id, span) for span in old.spans])
 
 
 def _says_no_more(new: ExtractedFact, one: KnownFact) -> bool:
@@ -186,19 +186,19 @@ def _says_no_more(new: ExtractedFact, one: KnownFact) -> bool:
     return slot.value.casefold() == fact.value.casefold()
 
 
-async def apply_edited_slot(scope: Transaction, new: ExtractedFact, fact: FactColumns) -> None:
+async def apply_edited_slot(tx: Transaction, new: ExtractedFact, fact: FactColumns) -> None:
     """End the other values of the slot that an edit has given to a stored fact, which is `new` as if entered now."""
-    known = await facts.known(scope, fact, related_attributes(new.slot), None, None, None, nearest=0)
+    known = await facts.known(tx, fact, related_attributes(new.slot), None, None, None, nearest=0)
     decision = reconcile(new, [one for one in known if one.fact.id != fact.id])
     if decision.kind in ("supersedes", "conflict"):
-        await _execute(scope, new, fact, decision, new.fact.occurred_at, None)
+        await _execute(tx, new, fact, decision, new.fact.occurred_at, None)
 
 
 # -- what a decision does
 
 
 async def _execute(
-    scope: Transaction,
+    tx: Transaction,
     new: ExtractedFact,
     fact: FactColumns,
     decision: Resolution,
@@ -207,75 +207,73 @@ async def _execute(
 ) -> None:
     """Let a fact be active, or outdated at once; it is `new.fact`, or a stored one that is said again."""
     actor, ended = new.fact.recipe, decision.ended
-    settled = await fact_history.settled_by_hand(scope, [one.fact.id for one in ended], fact.id) if ended else set()
+    settled = await fact_history.settled_by_hand(tx, [one.fact.id for one in ended], fact.id) if ended else set()
     for one in ended:
         decided = one.by_hand_at is not None and one.by_hand_at >= new.learned_at
         if one.fact.id not in settled and not decided:
             ends_at = decision.begins_at
             if one.fact.id in new.ends:  # by then at the latest, whatever is planned; but not before it began
                 ends_at = max(min(ends_at, said_at), one.fact.valid_from or ends_at)
-            await _supersede(scope, one.fact, fact.id, ends_at, actor)
-    recorded_at = await _activate(scope, new, fact, model)
+            await _supersede(tx, one.fact, fact.id, ends_at, actor)
+    recorded_at = await _activate(tx, new, fact, model)
     if decision.successor is not None:
-        await _supersede(scope, fact, decision.successor.id, decision.successor.begins_at, actor, recorded_at)
+        await _supersede(tx, fact, decision.successor.id, decision.successor.begins_at, actor, recorded_at)
     for one in decision.contradicted:  # logged of the one that was said later, whichever of them was derived first
         later, earlier = (fact, one.fact) if (said_at, fact.id) > (one.last_said, one.fact.id) else (one.fact, fact)
-        await fact_history.change(scope, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
+        await fact_history.change(tx, later, "conflicted", actor=actor, other=earlier.id, at=recorded_at)
 
 
-async def _activate(scope: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> datetime | None:
+async def _activate(tx: Transaction, new: ExtractedFact, fact: FactColumns, model: UUID | None) -> datetime | None:
     """Store a new fact with its source and chunk, or restore a known one; return when it was recorded, if it is new."""
     actor = new.fact.recipe
     if fact is new.fact:
-        recorded_at = await facts.add(scope, fact)
-        await facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in new.spans])
-        await add_fact_chunk(scope, fact, new.conversation_id, new.vector, model)
+        recorded_at = await facts.add(tx, fact)
+        await facts.add_sources(tx, [Source(fact.id, span, recorded_at) for span in new.spans])
+        await add_fact_chunk(tx, fact, new.conversation_id, new.vector, model)
         return recorded_at
     if fact.state == QUARANTINED:  # said by somebody who is trusted now: it rests on that alone
         columns = {name: getattr(new.fact, name) for name in (*REFRESHED, "valid_from", "valid_to")}
-        await fact_history.change(scope, fact, "confirmed", actor=actor, state="active", **columns)
-        await facts.drop_sources(scope, fact.id)
-        await facts.add_sources(scope, [Source(fact.id, span) for span in new.spans])
-        await facts.recompute_first_said(scope, [fact.id])
-        await restore_fact_chunk(scope, new.fact, new.conversation_id, new.vector, model)
+        await fact_history.change(tx, fact, "confirmed", actor=actor, state="active", **columns)
+        await facts.drop_sources(tx, fact.id)
+        await facts.add_sources(tx, [Source(fact.id, span) for span in new.spans])
+        await facts.recompute_first_said(tx, [fact.id])
+        await restore_fact_chunk(tx, new.fact, new.conversation_id, new.vector, model)
     elif fact.state != "active":
-        await fact_history.change(scope, fact, "restored", actor=actor, state="active", valid_to=None)
+        await fact_history.change(tx, fact, "restored", actor=actor, state="active", valid_to=None)
     return None
 
 
 async def _supersede(
-    scope: Transaction, fact: FactColumns, other: UUID, ends_at: datetime, actor: str, at: datetime | None = None
+    tx: Transaction, fact: FactColumns, other: UUID, ends_at: datetime, actor: str, at: datetime | None = None
 ) -> None:
     await fact_history.change(
-        scope, fact, "superseded", actor=actor, other=other, at=at, state="superseded", valid_to=ends_at
+        tx, fact, "superseded", actor=actor, other=other, at=at, state="superseded", valid_to=ends_at
     )
 
 
 # -- facts that come back
 
 
-async def reapply(scope: Transaction, fact: FactColumns, *, actor: str) -> None:
+async def reapply(tx: Transaction, fact: FactColumns, *, actor: str) -> None:
     """End a restored fact again if a later value of its slot is active."""
-    stored, successor = await facts.fact(scope, fact.id), await _find_successor(scope, fact)
+    stored, successor = await facts.fact(tx, fact.id), await _find_successor(tx, fact)
     if stored is not None and stored.state == "active" and successor is not None:
-        await _supersede(scope, stored, successor.id, successor.begins_at, actor)
+        await _supersede(tx, stored, successor.id, successor.begins_at, actor)
 
 
-async def _find_successor(scope: Transaction, fact: FactColumns) -> Successor | None:
+async def _find_successor(tx: Transaction, fact: FactColumns) -> Successor | None:
     """Return the active value of a fact's slot that was said next after it; None where there is none."""
     slot = slot_of_fact(fact)
     if slot is None:
         return None
-    known = await facts.known(scope, fact, related_attributes(slot), None, None, None, nearest=0)
+    known = await facts.known(tx, fact, related_attributes(slot), None, None, None, nearest=0)
     said_at = next((one.last_said for one in known if one.fact.id == fact.id), fact.occurred_at)
     active = [one for one in known if one.fact.id != fact.id and one.fact.state == "active"]
     new = ExtractedFact(fact, slot, said_by_subject=True, learned_at=datetime.now(UTC))
     return reconcile(new, active, said_at, find_twin=False).successor
 
 
-async def reactivate_superseded(
-    scope: Transaction, fact_id: UUID, at: datetime, *, since: datetime | None = None
-) -> None:
+async def reactivate_superseded(tx: Transaction, fact_id: UUID, at: datetime, *, since: datetime | None = None) -> None:
     """Reactivate the facts that this one superseded `since` a moment; `at` is when it is retracted.
 
     One that would have ended by now is ended by the value that came next, and what was changed meanwhile stays. All is
@@ -283,36 +281,36 @@ async def reactivate_superseded(
     them by hand, and the same fact may supersede them again.
     """
     seen: set[UUID] = set()
-    for done in await fact_history.superseded_by(scope, fact_id, since):
-        fact = await facts.fact(scope, done.fact_id)
+    for done in await fact_history.superseded_by(tx, fact_id, since):
+        fact = await facts.fact(tx, done.fact_id)
         if fact is None or fact.id in seen or not fact_history.is_as_left(done, fact):
             continue
         seen.add(fact.id)
-        successor = await _find_successor(scope, fact) if done.changed.get("state") == "active" else None
+        successor = await _find_successor(tx, fact) if done.changed.get("state") == "active" else None
         action, other, columns = fact_history.step_back(done), fact_id, fact_history.before(done)
         if successor is not None:
             action, other = "superseded", successor.id
             columns |= {"state": "superseded", "valid_to": successor.begins_at}
-        await fact_history.change(scope, fact, action, actor=done.actor, other=other, at=at, **columns)
+        await fact_history.change(tx, fact, action, actor=done.actor, other=other, at=at, **columns)
 
 
-async def _restore_spared(scope: Transaction, new: ExtractedFact, *, actor: str) -> None:
+async def _restore_spared(tx: Transaction, new: ExtractedFact, *, actor: str) -> None:
     """Restore facts that this one had ended by a model's word, and ends no longer. Its slot is decided anew."""
-    for done in await fact_history.superseded_by(scope, new.fact.id):
-        fact = await facts.fact(scope, done.fact_id) if done.actor.startswith(MODEL_RECIPE) else None
+    for done in await fact_history.superseded_by(tx, new.fact.id):
+        fact = await facts.fact(tx, done.fact_id) if done.actor.startswith(MODEL_RECIPE) else None
         if fact is None or fact.id in new.ends or fact.attribute == new.fact.attribute is not None:
             continue
         if fact_history.is_as_left(done, fact):
-            await fact_history.reverse(scope, done, fact, actor=actor)
+            await fact_history.reverse(tx, done, fact, actor=actor)
 
 
-async def supersede_again(scope: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
+async def supersede_again(tx: Transaction, fact_id: UUID, retracted_at: datetime, at: datetime) -> None:
     """Undo the reactivations by a retraction, of facts that were not changed since."""
-    for done in await fact_history.reactivations(scope, fact_id, retracted_at):
-        fact = await facts.fact(scope, done.fact_id)
+    for done in await fact_history.reactivations(tx, fact_id, retracted_at):
+        fact = await facts.fact(tx, done.fact_id)
         if fact is not None and fact_history.is_as_left(done, fact):
             columns, action = fact_history.before(done), fact_history.step_back(done)
-            await fact_history.change(scope, fact, action, actor=done.actor, other=fact_id, at=at, **columns)
+            await fact_history.change(tx, fact, action, actor=done.actor, other=fact_id, at=at, **columns)
 
 
 class FactExtractor(Producer, Protocol):
@@ -336,61 +334,59 @@ class FactDeriver:
         self._store_level = settings.fact_instructions, settings.fact_types
         self.producer: FactExtractor = LLMExtractor(dependencies, model) if model else RuleExtractor(dependencies)
 
-    async def load(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
+    async def load(self, tx: Transaction, work: PendingWork, limit: int) -> FactBatch:
         """Return the next messages, and those just before them; for a model a segment, with what is known by then."""
-        batch = await self._load_messages(scope, work, limit)
+        batch = await self._load_messages(tx, work, limit)
         if not self.producer.uses_llm or len(batch.messages) == batch.before:
             return batch
         until = max(message.occurred_at for message in batch.messages)
-        return replace(batch, known=await facts.remembered(scope, chunks.model_id(self.dependencies.embedder), until))
+        return replace(batch, known=await facts.remembered(tx, chunks.model_id(self.dependencies.embedder), until))
 
-    async def _load_messages(self, scope: Transaction, work: PendingWork, limit: int) -> FactBatch:
-        new = await load_next_messages(scope, work, limit)
+    async def _load_messages(self, tx: Transaction, work: PendingWork, limit: int) -> FactBatch:
+        new = await load_next_messages(tx, work, limit)
         count = CONTEXT_MESSAGES if self.producer.uses_llm else LOOKBACK
-        before = await messages.newest(scope, work.conversation_id, limit=count, before=work.done_seq + 1)
+        before = await messages.newest(tx, work.conversation_id, limit=count, before=work.done_seq + 1)
         read, to_seq = new.messages, new.to_seq
         if self.producer.uses_llm:
             settings = self.dependencies.settings
             gap = timedelta(hours=settings.session_gap_hours)
             if (first := next(split_segments(read, gap, settings.segment_tokens), None)) and len(first) < len(read):
                 read, to_seq = list(first), first[-1].seq
-        (guidelines,) = await self._guidelines(scope, work.conversation_id)
+        (guidelines,) = await self._guidelines(tx, work.conversation_id)
         return FactBatch(to_seq, [*reversed(before), *read], len(before), guidelines)
 
-    async def _guidelines(self, scope: Transaction, conversation: UUID | None = None) -> list[Guidelines]:
+    async def _guidelines(self, tx: Transaction, conversation: UUID | None = None) -> list[Guidelines]:
         """Return the guidelines of a conversation; by default those of all the user's conversations, each once."""
-        own = await messages.fact_settings(scope, conversation)
+        own = await messages.fact_settings(tx, conversation)
         return [Guidelines.of(self._store_level, row[:2], row[2:]) for row in own]
 
-    async def _recipes(self, scope: Transaction, conversation: UUID | None = None) -> set[str]:
+    async def _recipes(self, tx: Transaction, conversation: UUID | None = None) -> set[str]:
         """Return the recipes that make a conversation's facts, or all of the user's, now; and that by hand."""
-        return {HAND, *map(self.producer.recipe_under, await self._guidelines(scope, conversation))}
+        return {HAND, *map(self.producer.recipe_under, await self._guidelines(tx, conversation))}
 
-    async def stale_work(self, scope: Transaction, recipe: str) -> list[StaleWork]:
+    async def stale_work(self, tx: Transaction, recipe: str) -> list[StaleWork]:
         """Return the user's conversations whose facts are by an outdated recipe."""
         usual = self.producer.recipe_under(Guidelines.of(self._store_level))
-        works = await watermarks.stale_work(scope, self.name, usual)
-        return [work for work in works if work.recipe not in await self._recipes(scope, work.conversation_id)]
+        works = await watermarks.stale_work(tx, self.name, usual)
+        return [work for work in works if work.recipe not in await self._recipes(tx, work.conversation_id)]
 
     def compute(self, batches: Sequence[FactBatch]) -> list[ExtractedBatch]:
         """Extract, and embed what was extracted."""
         return self.producer.extract(batches)
 
-    async def save(self, scope: Transaction, made: ExtractedBatch) -> dict[str, int]:
+    async def save(self, tx: Transaction, made: ExtractedBatch) -> dict[str, int]:
         """Store new facts; let known ones be reinforced, superseded or contradicted."""
-        return await self._write(scope, [made], None)
+        return await self._write(tx, [made], None)
 
-    async def reload(
-        self, scope: Transaction, work: PendingWork, limit: int, made: Sequence[ExtractedBatch]
-    ) -> FactBatch:
+    async def reload(self, tx: Transaction, work: PendingWork, limit: int, made: Sequence[ExtractedBatch]) -> FactBatch:
         """Return the next messages, as `load` does, with facts of other conversations, and those made so far."""
-        batch = await self._load_messages(scope, work, limit)
+        batch = await self._load_messages(tx, work, limit)
         if not self.producer.uses_llm or len(batch.messages) == batch.before:
             return batch
         until = max(message.occurred_at for message in batch.messages)
         embedder = chunks.model_id(self.dependencies.embedder)
-        conversation, recipes = work.conversation_id, await self._recipes(scope)
-        stored = await facts.remembered(scope, embedder, until, aside=conversation, recipes=recipes)
+        conversation, recipes = work.conversation_id, await self._recipes(tx)
+        stored = await facts.remembered(tx, embedder, until, aside=conversation, recipes=recipes)
         known = {one.fact.id: one for one in stored}
         for one in (fact for results in made for fact in results.facts if fact.fact.state != QUARANTINED):
             known[one.fact.id] = RememberedFact(one.fact, one.fact.occurred_at, one.speaker, one.vector)
@@ -399,50 +395,50 @@ class FactDeriver:
         return replace(batch, known=list(known.values()))
 
     async def replace(
-        self, scope: Transaction, conversation: UUID, made: Sequence[ExtractedBatch], recipe: str
+        self, tx: Transaction, conversation: UUID, made: Sequence[ExtractedBatch], recipe: str
     ) -> dict[str, int]:
         """Replace all facts of the conversation by these; changes by hand stay.
 
         Facts that come out again stay, with their sources and history, so earlier states can still be seen. Facts that
         a removed one had superseded are restored.
         """
-        await chunks.lock_user(scope)
+        await chunks.lock_user(tx)
         sessions = [batch.llm_session for batch in made if batch.llm_session]
         invalid = [response for session in sessions for response in session.invalid_responses]
-        await llm_usage.remove_invalid_responses(scope, conversation, self.name, but=invalid)
+        await llm_usage.remove_invalid_responses(tx, conversation, self.name, but=invalid)
         new = [one for batch in made for one in batch.facts]
         active = {one.fact.id for one in new if one.fact.state != QUARANTINED}
         counted = [one for one in new if one.fact.state != QUARANTINED or one.fact.id not in active]
         again = [Source(one.fact.id, span) for one in counted for span in one.spans]
         waiting = {one.fact.id for one in counted} - active
-        taken = await facts.take_back(scope, conversation, but=again, waiting=waiting)
+        taken = await facts.take_back(tx, conversation, but=again, waiting=waiting)
         less_said = {fact for fact, _ in taken}
         staying = less_said & active
-        await facts.remove_unsaid(scope, sorted(less_said - staying))
-        restored = await fact_history.restore_orphaned(scope, actor=recipe)
+        await facts.remove_unsaid(tx, sorted(less_said - staying))
+        restored = await fact_history.restore_orphaned(tx, actor=recipe)
         for one in new:
-            await _restore_spared(scope, one, actor=recipe)
-        counts = await self._write(scope, made, Redo(taken, await self._recipes(scope)))
-        await facts.remove_unsaid(scope, sorted(staying))  # what is said in other words now, by another fact
-        restored += await fact_history.restore_orphaned(scope, actor=recipe)
+            await _restore_spared(tx, one, actor=recipe)
+        counts = await self._write(tx, made, Redo(taken, await self._recipes(tx)))
+        await facts.remove_unsaid(tx, sorted(staying))  # what is said in other words now, by another fact
+        restored += await fact_history.restore_orphaned(tx, actor=recipe)
         for fact in restored:
-            await reapply(scope, fact, actor=recipe)
+            await reapply(tx, fact, actor=recipe)
         return counts
 
-    async def _write(self, scope: Transaction, made: Sequence[ExtractedBatch], redo: Redo | None) -> dict[str, int]:
+    async def _write(self, tx: Transaction, made: Sequence[ExtractedBatch], redo: Redo | None) -> dict[str, int]:
         new = [one for batch in made for one in batch.facts]
         asked = [batch.llm_session for batch in made if batch.llm_session]
         invalid, refused = sum(batch.invalid for batch in made), sum(batch.refused for batch in made)
         counts = {"invalid_responses": invalid, "refused": refused}
         if new:
-            await chunks.lock_user(scope)
-            erased = await tombstones.erased_items(scope, [one.fact.id for one in new])
-            model = await embedding_models.lock_active(scope, self.dependencies.embedder)
+            await chunks.lock_user(tx)
+            erased = await tombstones.erased_items(tx, [one.fact.id for one in new])
+            model = await embedding_models.lock_active(tx, self.dependencies.embedder)
             for one in new:
                 if one.fact.id not in erased:
                     kind = QUARANTINED if one.fact.state == QUARANTINED else "facts"
-                    counts[kind] = counts.get(kind, 0) + await apply_fact(scope, one, model, redo)
+                    counts[kind] = counts.get(kind, 0) + await apply_fact(tx, one, model, redo)
         # After the user was locked, as summaries do: the other way round they would wait for each other.
         for calls in asked:
-            await llm_usage.keep(scope, calls.usage, calls.invalid_responses)
+            await llm_usage.keep(tx, calls.usage, calls.invalid_responses)
         return counts

@@ -169,21 +169,21 @@ async def add_fact(database: Database, dependencies: Dependencies, user_name: st
     async def add(dependencies: Dependencies) -> Fact:
         entered = await to_thread(_as_extracted, dependencies, _columns(user_id, _with_slot(new)), new.sources)
         fact = entered.fact
-        async with database.user_transaction(user_id) as scope:
-            await messages.make_user(scope, user_name)
-            await chunks.lock_user(scope)
-            await _check_sources(scope, new.sources)
-            model = await embedding_models.lock_active(scope, dependencies.embedder)
-            known = await facts.fact(scope, fact.id)
+        async with database.user_transaction(user_id) as tx:
+            await messages.make_user(tx, user_name)
+            await chunks.lock_user(tx)
+            await _check_sources(tx, new.sources)
+            model = await embedding_models.lock_active(tx, dependencies.embedder)
+            known = await facts.fact(tx, fact.id)
             if known is not None:
                 was_hidden = known.state in (QUARANTINED, "retracted")
                 columns = {name: getattr(fact, name) for name in EDITED} | {"state": "active", "recipe": HAND}
-                await fact_history.change(scope, known, "edited", actor=HAND, **columns)
+                await fact_history.change(tx, known, "edited", actor=HAND, **columns)
                 if was_hidden:
-                    await restore_fact_chunk(scope, entered.fact, None, entered.vector, model)
-                await facts.add_sources(scope, [Source(fact.id, span) for span in entered.spans])
-            await apply_manual_fact(scope, entered, known, model)
-            return await _fact(scope, fact.id)
+                    await restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
+                await facts.add_sources(tx, [Source(fact.id, span) for span in entered.spans])
+            await apply_manual_fact(tx, entered, known, model)
+            return await _fact(tx, fact.id)
 
     return await run_with_active_embedder(database, dependencies, user_id, add)
 
@@ -192,17 +192,17 @@ async def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact
     """Store a fact that waits until a person confirms it; return a known one with the same words instead."""
     user_id = ids.user_id(user_name)
     fact = _columns(user_id, _with_slot(new), QUARANTINED)
-    async with database.user_transaction(user_id) as scope:
-        await messages.make_user(scope, user_name)
-        await chunks.lock_user(scope)
-        await _check_sources(scope, new.sources)
-        known = await facts.fact(scope, fact.id)
+    async with database.user_transaction(user_id) as tx:
+        await messages.make_user(tx, user_name)
+        await chunks.lock_user(tx)
+        await _check_sources(tx, new.sources)
+        known = await facts.fact(tx, fact.id)
         if known is not None:
             return known
-        recorded_at = await facts.add(scope, fact)
+        recorded_at = await facts.add(tx, fact)
         spans = [FactSpan(id, None, None, UNTRUSTED) for id in new.sources]
-        await facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in spans])
-        return await _fact(scope, fact.id)
+        await facts.add_sources(tx, [Source(fact.id, span, recorded_at) for span in spans])
+        return await _fact(tx, fact.id)
 
 
 async def confirm_fact(database: Database, dependencies: Dependencies, user_id: UUID, fact_id: UUID) -> Fact:
@@ -212,20 +212,20 @@ async def confirm_fact(database: Database, dependencies: Dependencies, user_id: 
     """
 
     async def confirm(dependencies: Dependencies) -> Fact:
-        async with database.user_transaction(user_id) as scope:
-            proposed = await _fact(scope, fact_id)
+        async with database.user_transaction(user_id) as tx:
+            proposed = await _fact(tx, fact_id)
         entered = await to_thread(_as_extracted, dependencies, proposed)
-        async with database.user_transaction(user_id) as scope:
-            await chunks.lock_user(scope)
-            fact = await _fact(scope, fact_id)
+        async with database.user_transaction(user_id) as tx:
+            await chunks.lock_user(tx)
+            fact = await _fact(tx, fact_id)
             if fact.state == QUARANTINED:
-                model = await embedding_models.lock_active(scope, dependencies.embedder)
-                await fact_history.change(scope, fact, "confirmed", actor=HAND, state="active")
-                await restore_fact_chunk(scope, entered.fact, None, entered.vector, model)
-                await apply_manual_fact(scope, entered, fact, model)
+                model = await embedding_models.lock_active(tx, dependencies.embedder)
+                await fact_history.change(tx, fact, "confirmed", actor=HAND, state="active")
+                await restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
+                await apply_manual_fact(tx, entered, fact, model)
             else:
                 check_active(fact)
-            return await _fact(scope, fact_id)
+            return await _fact(tx, fact_id)
 
     return await run_with_active_embedder(database, dependencies, user_id, confirm)
 
@@ -250,38 +250,38 @@ async def edit_fact(database: Database, dependencies: Dependencies, user_id: UUI
         proposed = _columns(user_id, new if new.text == was.text else _with_slot(new))
         entered = await to_thread(_as_extracted, dependencies, proposed)
         edited = entered.fact
-        async with database.user_transaction(user_id) as scope:
-            await chunks.lock_user(scope)
-            old = await _fact(scope, was.id)
+        async with database.user_transaction(user_id) as tx:
+            await chunks.lock_user(tx)
+            old = await _fact(tx, was.id)
             check_active(old)
             if any(getattr(old, name) != getattr(was, name) for name in EDITED):
                 raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
             if edited.id == old.id:
                 columns = {name: getattr(edited, name) for name in EDITED} | {"recipe": HAND}
-                done = await fact_history.change(scope, old, "edited", actor=HAND, **columns)
+                done = await fact_history.change(tx, old, "edited", actor=HAND, **columns)
             else:
-                done = await _replace(scope, dependencies, old, entered)
+                done = await _replace(tx, dependencies, old, entered)
             if (was.subject, was.attribute) != (edited.subject, edited.attribute):
-                await reactivate_superseded(scope, old.id, done.at)
-            stored = await _fact(scope, edited.id)
+                await reactivate_superseded(tx, old.id, done.at)
+            stored = await _fact(tx, edited.id)
             if (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
-                await apply_edited_slot(scope, entered, stored)
+                await apply_edited_slot(tx, entered, stored)
             return stored
 
     return await run_with_active_embedder(database, dependencies, user_id, edit)
 
 
-async def _replace(scope: Transaction, dependencies: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
+async def _replace(tx: Transaction, dependencies: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
     edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
-    if await facts.fact(scope, edited.fact.id) is not None:
+    if await facts.fact(tx, edited.fact.id) is not None:
         raise Conflict(f"There is a fact {edited.fact.text!r}. Nothing was done: retract this one, and add that again.")
-    done = await fact_history.change(scope, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
-    model = await embedding_models.lock_active(scope, dependencies.embedder)
-    await facts.add(scope, edited.fact)
-    await add_fact_chunk(scope, edited.fact, None, edited.vector, model)
+    done = await fact_history.change(tx, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
+    model = await embedding_models.lock_active(tx, dependencies.embedder)
+    await facts.add(tx, edited.fact)
+    await add_fact_chunk(tx, edited.fact, None, edited.vector, model)
     # The messages stand behind it still; which of their characters say it is not known of the new words.
     spans = [replace(span, start=None, stop=None) for span in old.spans]
-    await facts.add_sources(scope, [Source(edited.fact.id, span) for span in spans])
+    await facts.add_sources(tx, [Source(edited.fact.id, span) for span in spans])
     return done
 
 
@@ -293,12 +293,12 @@ async def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact
 
     The facts that it superseded are active again.
     """
-    async with database.user_transaction(user_id) as scope:
-        await chunks.lock_user(scope)
-        fact = await _fact(scope, fact_id)
+    async with database.user_transaction(user_id) as tx:
+        await chunks.lock_user(tx)
+        fact = await _fact(tx, fact_id)
         if fact.state != "retracted":
-            done = await fact_history.change(scope, fact, "retracted", actor=HAND, state="retracted")
-            await reactivate_superseded(scope, fact.id, done.at)
+            done = await fact_history.change(tx, fact, "retracted", actor=HAND, state="retracted")
+            await reactivate_superseded(tx, fact.id, done.at)
         return fact
 
 
@@ -308,46 +308,46 @@ async def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange
     The fact that had replaced another by an edit is retracted. Raises `Conflict` for an undo, and where one of the
     facts was changed again since; nothing is done then.
     """
-    async with database.user_transaction(user_id) as scope:
-        await chunks.lock_user(scope)
-        done = await fact_history.of_id(scope, change_id)
+    async with database.user_transaction(user_id) as tx:
+        await chunks.lock_user(tx)
+        done = await fact_history.of_id(tx, change_id)
         if done is None:
             raise NotFound(f"There is no change {change_id}: the history of a fact names those that can be undone.")
         if done.undoes is not None:
             raise Conflict(
                 f"The change {change_id} is an undo. Nothing was done: retract, edit or confirm anew instead."
             )
-        made = await fact_history.reverse(scope, done, await _fact(scope, done.fact_id), actor=HAND)
+        made = await fact_history.reverse(tx, done, await _fact(tx, done.fact_id), actor=HAND)
         if made.after.get("state") == QUARANTINED:
-            await chunks.remove(scope, [made.fact_id])
+            await chunks.remove(tx, [made.fact_id])
         if done.action == "edited" and done.other_id is not None:
-            edited = await _fact(scope, done.other_id)
+            edited = await _fact(tx, done.other_id)
             check_active(edited)
             await fact_history.change(
-                scope, edited, "retracted", actor=HAND, other=done.fact_id, undoes=done.id, state="retracted"
+                tx, edited, "retracted", actor=HAND, other=done.fact_id, undoes=done.id, state="retracted"
             )
         if done.action == "edited":
-            await reactivate_superseded(scope, done.other_id or done.fact_id, made.at, since=done.at)
+            await reactivate_superseded(tx, done.other_id or done.fact_id, made.at, since=done.at)
         elif made.action in ("retracted", QUARANTINED):
-            await reactivate_superseded(scope, done.fact_id, made.at)
-        await supersede_again(scope, done.fact_id, done.at, made.at)
+            await reactivate_superseded(tx, done.fact_id, made.at)
+        await supersede_again(tx, done.fact_id, done.at, made.at)
         return made
 
 
 async def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:
     """Return all changes of a fact, from its addition on."""
-    async with database.user_transaction(user_id) as scope:
-        return await fact_history.life(scope, await _fact(scope, fact_id))
+    async with database.user_transaction(user_id) as tx:
+        return await fact_history.life(tx, await _fact(tx, fact_id))
 
 
-async def _fact(scope: Transaction, fact_id: UUID) -> Fact:
-    fact = await facts.fact(scope, fact_id)
+async def _fact(tx: Transaction, fact_id: UUID) -> Fact:
+    fact = await facts.fact(tx, fact_id)
     if fact is None:
         raise NotFound(f"This user has no fact {fact_id}.")
     return fact
 
 
-async def _check_sources(scope: Transaction, sources: Sequence[UUID]) -> None:
-    missing = set(sources) - set(await messages.known(scope, list(sources)))
+async def _check_sources(tx: Transaction, sources: Sequence[UUID]) -> None:
+    missing = set(sources) - set(await messages.known(tx, list(sources)))
     if missing:
         raise InvalidInput(f"This user has no message {min(missing)}. Nothing was stored.")

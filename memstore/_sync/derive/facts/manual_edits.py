@@ -169,21 +169,21 @@ def add_fact(database: Database, dependencies: Dependencies, user_name: str, new
     def add(dependencies: Dependencies) -> Fact:
         entered = _as_extracted(dependencies, _columns(user_id, _with_slot(new)), new.sources)
         fact = entered.fact
-        with database.user_transaction(user_id) as scope:
-            messages.make_user(scope, user_name)
-            chunks.lock_user(scope)
-            _check_sources(scope, new.sources)
-            model = embedding_models.lock_active(scope, dependencies.embedder)
-            known = facts.fact(scope, fact.id)
+        with database.user_transaction(user_id) as tx:
+            messages.make_user(tx, user_name)
+            chunks.lock_user(tx)
+            _check_sources(tx, new.sources)
+            model = embedding_models.lock_active(tx, dependencies.embedder)
+            known = facts.fact(tx, fact.id)
             if known is not None:
                 was_hidden = known.state in (QUARANTINED, "retracted")
                 columns = {name: getattr(fact, name) for name in EDITED} | {"state": "active", "recipe": HAND}
-                fact_history.change(scope, known, "edited", actor=HAND, **columns)
+                fact_history.change(tx, known, "edited", actor=HAND, **columns)
                 if was_hidden:
-                    restore_fact_chunk(scope, entered.fact, None, entered.vector, model)
-                facts.add_sources(scope, [Source(fact.id, span) for span in entered.spans])
-            apply_manual_fact(scope, entered, known, model)
-            return _fact(scope, fact.id)
+                    restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
+                facts.add_sources(tx, [Source(fact.id, span) for span in entered.spans])
+            apply_manual_fact(tx, entered, known, model)
+            return _fact(tx, fact.id)
 
     return run_with_active_embedder(database, dependencies, user_id, add)
 
@@ -192,17 +192,17 @@ def propose_fact(database: Database, user_name: str, new: NewFact) -> Fact:
     """Store a fact that waits until a person confirms it; return a known one with the same words instead."""
     user_id = ids.user_id(user_name)
     fact = _columns(user_id, _with_slot(new), QUARANTINED)
-    with database.user_transaction(user_id) as scope:
-        messages.make_user(scope, user_name)
-        chunks.lock_user(scope)
-        _check_sources(scope, new.sources)
-        known = facts.fact(scope, fact.id)
+    with database.user_transaction(user_id) as tx:
+        messages.make_user(tx, user_name)
+        chunks.lock_user(tx)
+        _check_sources(tx, new.sources)
+        known = facts.fact(tx, fact.id)
         if known is not None:
             return known
-        recorded_at = facts.add(scope, fact)
+        recorded_at = facts.add(tx, fact)
         spans = [FactSpan(id, None, None, UNTRUSTED) for id in new.sources]
-        facts.add_sources(scope, [Source(fact.id, span, recorded_at) for span in spans])
-        return _fact(scope, fact.id)
+        facts.add_sources(tx, [Source(fact.id, span, recorded_at) for span in spans])
+        return _fact(tx, fact.id)
 
 
 def confirm_fact(database: Database, dependencies: Dependencies, user_id: UUID, fact_id: UUID) -> Fact:
@@ -212,20 +212,20 @@ def confirm_fact(database: Database, dependencies: Dependencies, user_id: UUID, 
     """
 
     def confirm(dependencies: Dependencies) -> Fact:
-        with database.user_transaction(user_id) as scope:
-            proposed = _fact(scope, fact_id)
+        with database.user_transaction(user_id) as tx:
+            proposed = _fact(tx, fact_id)
         entered = _as_extracted(dependencies, proposed)
-        with database.user_transaction(user_id) as scope:
-            chunks.lock_user(scope)
-            fact = _fact(scope, fact_id)
+        with database.user_transaction(user_id) as tx:
+            chunks.lock_user(tx)
+            fact = _fact(tx, fact_id)
             if fact.state == QUARANTINED:
-                model = embedding_models.lock_active(scope, dependencies.embedder)
-                fact_history.change(scope, fact, "confirmed", actor=HAND, state="active")
-                restore_fact_chunk(scope, entered.fact, None, entered.vector, model)
-                apply_manual_fact(scope, entered, fact, model)
+                model = embedding_models.lock_active(tx, dependencies.embedder)
+                fact_history.change(tx, fact, "confirmed", actor=HAND, state="active")
+                restore_fact_chunk(tx, entered.fact, None, entered.vector, model)
+                apply_manual_fact(tx, entered, fact, model)
             else:
                 check_active(fact)
-            return _fact(scope, fact_id)
+            return _fact(tx, fact_id)
 
     return run_with_active_embedder(database, dependencies, user_id, confirm)
 
@@ -250,38 +250,38 @@ def edit_fact(database: Database, dependencies: Dependencies, user_id: UUID, was
         proposed = _columns(user_id, new if new.text == was.text else _with_slot(new))
         entered = _as_extracted(dependencies, proposed)
         edited = entered.fact
-        with database.user_transaction(user_id) as scope:
-            chunks.lock_user(scope)
-            old = _fact(scope, was.id)
+        with database.user_transaction(user_id) as tx:
+            chunks.lock_user(tx)
+            old = _fact(tx, was.id)
             check_active(old)
             if any(getattr(old, name) != getattr(was, name) for name in EDITED):
                 raise Conflict(f"The fact {was.id} was changed meanwhile; read it again, then edit it.")
             if edited.id == old.id:
                 columns = {name: getattr(edited, name) for name in EDITED} | {"recipe": HAND}
-                done = fact_history.change(scope, old, "edited", actor=HAND, **columns)
+                done = fact_history.change(tx, old, "edited", actor=HAND, **columns)
             else:
-                done = _replace(scope, dependencies, old, entered)
+                done = _replace(tx, dependencies, old, entered)
             if (was.subject, was.attribute) != (edited.subject, edited.attribute):
-                reactivate_superseded(scope, old.id, done.at)
-            stored = _fact(scope, edited.id)
+                reactivate_superseded(tx, old.id, done.at)
+            stored = _fact(tx, edited.id)
             if (was.subject, was.attribute, was.value) != (edited.subject, edited.attribute, edited.value):
-                apply_edited_slot(scope, entered, stored)
+                apply_edited_slot(tx, entered, stored)
             return stored
 
     return run_with_active_embedder(database, dependencies, user_id, edit)
 
 
-def _replace(scope: Transaction, dependencies: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
+def _replace(tx: Transaction, dependencies: Dependencies, old: Fact, entered: ExtractedFact) -> FactChange:
     edited = replace(entered, fact=entered.fact.model_copy(update={"occurred_at": old.occurred_at}))
-    if facts.fact(scope, edited.fact.id) is not None:
+    if facts.fact(tx, edited.fact.id) is not None:
         raise Conflict(f"There is a fact {edited.fact.text!r}. Nothing was done: retract this one, and add that again.")
-    done = fact_history.change(scope, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
-    model = embedding_models.lock_active(scope, dependencies.embedder)
-    facts.add(scope, edited.fact)
-    add_fact_chunk(scope, edited.fact, None, edited.vector, model)
+    done = fact_history.change(tx, old, "edited", actor=HAND, other=edited.fact.id, state="superseded")
+    model = embedding_models.lock_active(tx, dependencies.embedder)
+    facts.add(tx, edited.fact)
+    add_fact_chunk(tx, edited.fact, None, edited.vector, model)
     # The messages stand behind it still; which of their characters say it is not known of the new words.
     spans = [replace(span, start=None, stop=None) for span in old.spans]
-    facts.add_sources(scope, [Source(edited.fact.id, span) for span in spans])
+    facts.add_sources(tx, [Source(edited.fact.id, span) for span in spans])
     return done
 
 
@@ -293,12 +293,12 @@ def retract_fact(database: Database, user_id: UUID, fact_id: UUID) -> Fact:
 
     The facts that it superseded are active again.
     """
-    with database.user_transaction(user_id) as scope:
-        chunks.lock_user(scope)
-        fact = _fact(scope, fact_id)
+    with database.user_transaction(user_id) as tx:
+        chunks.lock_user(tx)
+        fact = _fact(tx, fact_id)
         if fact.state != "retracted":
-            done = fact_history.change(scope, fact, "retracted", actor=HAND, state="retracted")
-            reactivate_superseded(scope, fact.id, done.at)
+            done = fact_history.change(tx, fact, "retracted", actor=HAND, state="retracted")
+            reactivate_superseded(tx, fact.id, done.at)
         return fact
 
 
@@ -308,46 +308,46 @@ def undo(database: Database, user_id: UUID, change_id: UUID) -> FactChange:
     The fact that had replaced another by an edit is retracted. Raises `Conflict` for an undo, and where one of the
     facts was changed again since; nothing is done then.
     """
-    with database.user_transaction(user_id) as scope:
-        chunks.lock_user(scope)
-        done = fact_history.of_id(scope, change_id)
+    with database.user_transaction(user_id) as tx:
+        chunks.lock_user(tx)
+        done = fact_history.of_id(tx, change_id)
         if done is None:
             raise NotFound(f"There is no change {change_id}: the history of a fact names those that can be undone.")
         if done.undoes is not None:
             raise Conflict(
                 f"The change {change_id} is an undo. Nothing was done: retract, edit or confirm anew instead."
             )
-        made = fact_history.reverse(scope, done, _fact(scope, done.fact_id), actor=HAND)
+        made = fact_history.reverse(tx, done, _fact(tx, done.fact_id), actor=HAND)
         if made.after.get("state") == QUARANTINED:
-            chunks.remove(scope, [made.fact_id])
+            chunks.remove(tx, [made.fact_id])
         if done.action == "edited" and done.other_id is not None:
-            edited = _fact(scope, done.other_id)
+            edited = _fact(tx, done.other_id)
             check_active(edited)
             fact_history.change(
-                scope, edited, "retracted", actor=HAND, other=done.fact_id, undoes=done.id, state="retracted"
+                tx, edited, "retracted", actor=HAND, other=done.fact_id, undoes=done.id, state="retracted"
             )
         if done.action == "edited":
-            reactivate_superseded(scope, done.other_id or done.fact_id, made.at, since=done.at)
+            reactivate_superseded(tx, done.other_id or done.fact_id, made.at, since=done.at)
         elif made.action in ("retracted", QUARANTINED):
-            reactivate_superseded(scope, done.fact_id, made.at)
-        supersede_again(scope, done.fact_id, done.at, made.at)
+            reactivate_superseded(tx, done.fact_id, made.at)
+        supersede_again(tx, done.fact_id, done.at, made.at)
         return made
 
 
 def history(database: Database, user_id: UUID, fact_id: UUID) -> list[FactChange]:
     """Return all changes of a fact, from its addition on."""
-    with database.user_transaction(user_id) as scope:
-        return fact_history.life(scope, _fact(scope, fact_id))
+    with database.user_transaction(user_id) as tx:
+        return fact_history.life(tx, _fact(tx, fact_id))
 
 
-def _fact(scope: Transaction, fact_id: UUID) -> Fact:
-    fact = facts.fact(scope, fact_id)
+def _fact(tx: Transaction, fact_id: UUID) -> Fact:
+    fact = facts.fact(tx, fact_id)
     if fact is None:
         raise NotFound(f"This user has no fact {fact_id}.")
     return fact
 
 
-def _check_sources(scope: Transaction, sources: Sequence[UUID]) -> None:
-    missing = set(sources) - set(messages.known(scope, list(sources)))
+def _check_sources(tx: Transaction, sources: Sequence[UUID]) -> None:
+    missing = set(sources) - set(messages.known(tx, list(sources)))
     if missing:
         raise InvalidInput(f"This user has no message {min(missing)}. Nothing was stored.")

@@ -110,45 +110,45 @@ class SummaryDeriver:
         self.producer = make_summarizer(dependencies)
         self.gap = timedelta(hours=dependencies.settings.session_gap_hours)
 
-    def load(self, scope: Transaction, work: PendingWork, limit: int) -> SummaryBatch:
+    def load(self, tx: Transaction, work: PendingWork, limit: int) -> SummaryBatch:
         """Return the messages without a summary, up to `limit` new ones, and the summaries that wait."""
-        last = summaries.last(scope, work.conversation_id, 1)
+        last = summaries.last(tx, work.conversation_id, 1)
         reach = last.to_seq if last else 0
         if work.done_seq < reach:
-            if hole := summaries.hole(scope, work.conversation_id, work.done_seq):
+            if hole := summaries.hole(tx, work.conversation_id, work.done_seq):
                 # An erasure left it; the levels above close over it by fours.
                 first = max(work.done_seq, hole.from_seq - 1)
-                to_seq = find_batch_end(scope, replace(work, done_seq=first, last_seq=hole.to_seq), limit)
-                left = messages.messages(scope, work.conversation_id, from_seq=hole.from_seq, to_seq=to_seq)
+                to_seq = find_batch_end(tx, replace(work, done_seq=first, last_seq=hole.to_seq), limit)
+                left = messages.messages(tx, work.conversation_id, from_seq=hole.from_seq, to_seq=to_seq)
                 return SummaryBatch(work, to_seq, left, [], is_whole=to_seq == hole.to_seq)
             work = replace(work, done_seq=reach)
-        to_seq = find_batch_end(scope, work, limit)
-        new = messages.messages(scope, work.conversation_id, from_seq=reach + 1, to_seq=to_seq)
+        to_seq = find_batch_end(tx, work, limit)
+        new = messages.messages(tx, work.conversation_id, from_seq=reach + 1, to_seq=to_seq)
         reopened: Message | None = None
         if last and new and new[0].occurred_at - last.occurred_until <= self.gap:
-            joined = messages.messages(scope, work.conversation_id, from_seq=last.from_seq, to_seq=to_seq)
+            joined = messages.messages(tx, work.conversation_id, from_seq=last.from_seq, to_seq=to_seq)
             if next((part[-1].seq for part in self._split(joined)), None) != last.to_seq:
                 new, reopened = joined, joined[0]
-        is_whole = to_seq == work.last_seq and self._is_over(scope, new)
-        waiting = self._waiting(scope, work.conversation_id, reopened.seq if reopened else LATEST)
+        is_whole = to_seq == work.last_seq and self._is_over(tx, new)
+        waiting = self._waiting(tx, work.conversation_id, reopened.seq if reopened else LATEST)
         return SummaryBatch(work, to_seq, new, waiting, is_whole, reopened)
 
-    def _waiting(self, scope: Transaction, conversation: UUID, before: int) -> list[Summary]:
+    def _waiting(self, tx: Transaction, conversation: UUID, before: int) -> list[Summary]:
         """Return the summaries that end before a message and are under none of the next level."""
         waiting: list[Summary] = []
-        level, below = 1, summaries.last(scope, conversation, 1, before=before)
+        level, below = 1, summaries.last(tx, conversation, 1, before=before)
         while below:
-            above = summaries.last(scope, conversation, level + 1, before=before)
+            above = summaries.last(tx, conversation, level + 1, before=before)
             seq = above.to_seq if above else 0
-            waiting += summaries.after(scope, conversation, level, seq, before=before)
+            waiting += summaries.after(tx, conversation, level, seq, before=before)
             level, below = level + 1, above
         return waiting
 
-    def _is_over(self, scope: Transaction, said: Sequence[Message]) -> bool:
+    def _is_over(self, tx: Transaction, said: Sequence[Message]) -> bool:
         """Return whether nobody goes on with what was said last."""
         if not said:
             return False
-        return watermarks.is_session_over(scope, self._closes_at(said[-1]), said[-1].recorded_at)
+        return watermarks.is_session_over(tx, self._closes_at(said[-1]), said[-1].recorded_at)
 
     def _closes_at(self, last: Message) -> datetime:
         """Return when a session will be over if nobody goes on; for a date ahead the time of storing counts."""
@@ -157,22 +157,20 @@ class SummaryDeriver:
     def _split(self, said: Sequence[Message]) -> Iterator[Sequence[Message]]:
         return split_segments(said, self.gap, self.dependencies.settings.segment_tokens)
 
-    def stale_work(self, scope: Transaction, recipe: str) -> list[StaleWork]:
+    def stale_work(self, tx: Transaction, recipe: str) -> list[StaleWork]:
         """Return the conversations of the user that another recipe has summarized."""
-        return [work for work in watermarks.stale_work(scope, self.name, recipe) if work.recipe != recipe]
+        return [work for work in watermarks.stale_work(tx, self.name, recipe) if work.recipe != recipe]
 
-    def reload(
-        self, scope: Transaction, work: PendingWork, limit: int, results: Sequence[SummaryResult]
-    ) -> SummaryBatch:
+    def reload(self, tx: Transaction, work: PendingWork, limit: int, results: Sequence[SummaryResult]) -> SummaryBatch:
         """Return what `load` returns, as if only the summaries of `results` were stored."""
-        to_seq = find_batch_end(scope, work, limit)
+        to_seq = find_batch_end(tx, work, limit)
         done = [summary for result in results for summary in result.summaries]
         reach = Counter[int]()  # the last message that a level covers
         for summary in done:
             reach[summary.level] = max(reach[summary.level], summary.to_seq)
         waiting = [summary for summary in done if summary.from_seq > reach[summary.level + 1]]
-        new = messages.messages(scope, work.conversation_id, from_seq=1 + reach[1], to_seq=to_seq)
-        return SummaryBatch(work, to_seq, new, waiting, to_seq == work.last_seq and self._is_over(scope, new))
+        new = messages.messages(tx, work.conversation_id, from_seq=1 + reach[1], to_seq=to_seq)
+        return SummaryBatch(work, to_seq, new, waiting, to_seq == work.last_seq and self._is_over(tx, new))
 
     def compute(self, batches: Sequence[SummaryBatch]) -> list[SummaryResult]:
         """Summarize closed segments, then what waits, level by level; all summaries are embedded together."""
@@ -209,33 +207,33 @@ class SummaryDeriver:
         reopened = batch.reopened if closed else None
         return SummaryResult(to_seq, written, [], before, session, closes_at, reopened=reopened)
 
-    def save(self, scope: Transaction, result: SummaryResult) -> dict[str, int]:
+    def save(self, tx: Transaction, result: SummaryResult) -> dict[str, int]:
         """Store summaries and their chunks."""
-        model = embedding_models.lock_active(scope, self.dependencies.embedder)
+        model = embedding_models.lock_active(tx, self.dependencies.embedder)
         if result.reopened:
             place = result.reopened
-            chunks.remove(scope, summaries.remove(scope, place.conversation_id, from_seq=place.seq))
-        added = summaries.add(scope, result.summaries)
+            chunks.remove(tx, summaries.remove(tx, place.conversation_id, from_seq=place.seq))
+        added = summaries.add(tx, result.summaries)
         if added:  # else another process has just made the one that was asked for
-            chunks.add(scope, result.chunks, model)
+            chunks.add(tx, result.chunks, model)
         invalid = 0
         if result.llm_session:
             invalid = len(result.llm_session.invalid_responses)
-            llm_usage.keep(scope, result.llm_session.usage, result.llm_session.invalid_responses)
+            llm_usage.keep(tx, result.llm_session.usage, result.llm_session.invalid_responses)
         after = sum(summary.tokens for summary in result.summaries if summary.level == 1)
         return {"summaries": added, "invalid_responses": invalid, "before": result.before, "after": after}
 
     def replace(
-        self, scope: Transaction, conversation: UUID, results: Sequence[SummaryResult], recipe: str
+        self, tx: Transaction, conversation: UUID, results: Sequence[SummaryResult], recipe: str
     ) -> dict[str, int]:
         """Replace all summaries of the conversation, but those on demand."""
         sessions = [result.llm_session for result in results if result.llm_session]
         invalid = [response for session in sessions for response in session.invalid_responses]
-        llm_usage.remove_invalid_responses(scope, conversation, self.name, but=invalid)
-        chunks.remove(scope, summaries.remove(scope, conversation))
+        llm_usage.remove_invalid_responses(tx, conversation, self.name, but=invalid)
+        chunks.remove(tx, summaries.remove(tx, conversation))
         counts: Counter[str] = Counter()
         for result in results:
-            counts.update(self.save(scope, result))
+            counts.update(self.save(tx, result))
         return dict(counts)
 
 
@@ -284,13 +282,13 @@ def summarize(
     summarizer = make_summarizer(dependencies)
     while True:
         recipe = (lambda: summarizer.recipe)()  # a server is asked for it, and no connection is held
-        with database.user_transaction(user, [erasure.VERSION]) as scope:
-            [epoch] = scope.first
-            first, last = _check_range(scope, conversation, from_seq, to_seq)
-            stored = summaries.summary(scope, ids.summary_id(conversation, 0, first, last, recipe))
+        with database.user_transaction(user, [erasure.VERSION]) as tx:
+            [epoch] = tx.first
+            first, last = _check_range(tx, conversation, from_seq, to_seq)
+            stored = summaries.summary(tx, ids.summary_id(conversation, 0, first, last, recipe))
             if stored is not None:
                 return stored
-            covered = messages.messages(scope, conversation, from_seq=first, to_seq=last)
+            covered = messages.messages(tx, conversation, from_seq=first, to_seq=last)
         if not covered:
             raise InvalidInput(f"There is nothing to summarize: no message from {first} to {last} is there any more.")
         task = partial(_summarize, database, user, make_segment(0, covered), recipe, epoch)
@@ -306,19 +304,19 @@ def _summarize(
     settings, deriver = dependencies.settings, SummaryDeriver(dependencies)
     session = deriver.producer.start_session()
     if session is not None:
-        with database.admin_transaction() as scope:
-            session.meter.left = llm_usage.tokens_left(scope, settings.llm_daily_tokens)
+        with database.admin_transaction() as tx:
+            session.meter.left = llm_usage.tokens_left(tx, settings.llm_daily_tokens)
     [summary] = (lambda: list(deriver.producer.summarize([segment], session)))()
     chunks = embed_summaries([summary], dependencies)
-    with erasure.transaction_if_unchanged(database, user, epoch) as scope:
+    with erasure.transaction_if_unchanged(database, user, epoch) as tx:
         if session is not None:
-            llm_usage.drop_answered(scope, make_request(segment, recipe).id)
-        deriver.save(scope, SummaryResult(segment.to_seq, [summary], chunks, 0, session))
-        return summaries.summary(scope, summary.id) or summary
+            llm_usage.drop_answered(tx, make_request(segment, recipe).id)
+        deriver.save(tx, SummaryResult(segment.to_seq, [summary], chunks, 0, session))
+        return summaries.summary(tx, summary.id) or summary
 
 
-def _check_range(scope: Transaction, conversation: UUID, from_seq: int | None, to_seq: int | None) -> tuple[int, int]:
-    row = messages.conversation(scope, conversation)
+def _check_range(tx: Transaction, conversation: UUID, from_seq: int | None, to_seq: int | None) -> tuple[int, int]:
+    row = messages.conversation(tx, conversation)
     if row is None or not row.last_seq:
         raise InvalidInput("There is nothing to summarize: the conversation has no messages.")
     first, last = 1 if from_seq is None else from_seq, row.last_seq if to_seq is None else to_seq
