@@ -64,6 +64,18 @@ def test_budgets_are_measured_by_the_published_rule_and_every_broken_pair_is_see
     assert measure.broken_pairs(messages[: calling + 1]) == len(messages[calling]["tool_calls"])
 
 
+def test_the_recorded_answers_give_the_table_of_the_docs() -> None:
+    reference = BENCHMARKS.parent / "docs" / "reference"
+    command = [sys.executable, str(BENCHMARKS / "answers.py"), "--recorded", str(reference / "figures/answers.jsonl")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    page = (reference / "measurements.md").read_text(encoding="utf-8")
+    rows = [line.rsplit(None, 6) for line in done.stdout.splitlines() if line.startswith(("memstore", "hybrid RRF"))]
+    assert [row[0] for row in rows] == ["hybrid RRF", "memstore"]
+    for row in rows:
+        assert f"| {' | '.join(row)} |" in page
+
+
 def test_the_tables_of_budgets_in_the_docs_are_those_of_the_figures() -> None:
     reference = BENCHMARKS.parent / "docs" / "reference"
     done = budgets("--from", str(reference / "figures" / "budgets.json"))
