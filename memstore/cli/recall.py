@@ -221,7 +221,7 @@ def mark(
 
 
 @command(fact_app)
-def undo(change: Annotated[str, id_argument("change, from fact history,")], user: UserOption) -> None:
+def undo(change: Annotated[str, id_argument("change (see fact history)")], user: UserOption) -> None:
     """Undo a change of a fact; refused if the fact was changed again since."""
     with open_store() as store:
         scope = store.user(user)
