@@ -74,7 +74,7 @@ def compared(store: MemoryStore, connection: Any, scope: UserScope, chunks: int)
     """Take turns with the floor; give the rows of median and 99th percentile."""
     embedder = store.embedder
     assert embedder is not None
-    nearest = statements("items")["nearest"]
+    nearest = statements("chunks")["nearest"]
     model = ids.model_id(embedder.name, embedder.dimensions)
     values = {"user_id": ids.user_id(f"chunks-{chunks}"), "model_id": model, "limit": HITS}
 

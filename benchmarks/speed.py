@@ -251,8 +251,9 @@ def context(store: memstore.MemoryStore, rounds: int, sizes: Sequence[int] = (10
                 "as_of": None,
             }
             values |= {"before": 2**62, "types": ["constraint", "procedure", "identity"]}
+            values |= {"role": None, "first": ["allergy", "answer_style"]}
             tiers = [
-                (statements("items")["nearest"], 20),
+                (statements("chunks")["nearest"], 20),
                 (statements("messages")["newest_messages"], 60),
                 (statements("summaries")["outlines"], 0),
                 (statements("facts")["pinned_facts"], 8),

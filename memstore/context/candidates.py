@@ -3,7 +3,7 @@ for the question."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from uuid import UUID
@@ -52,6 +52,7 @@ PINNED_FIRST = ("allergy", "answer_style")
 FORMER, NAME = "former", "name"  # attributes of what somebody was, and of their name
 MOST_VIEWED = 100  # of them: a viewer sees some only, and those that are pinned are not counted
 A_MESSAGE = 32  # tokens, to guess how many recent messages to read; where that is too few, more are read
+SHORT = 60  # characters of a message that may say nothing alone
 LONGEST, STEP = 4000, 1000  # messages that strategies see, and by how many they begin later
 LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round trip does
 MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
@@ -270,10 +271,12 @@ async def _recall(
     visibility, as_of = resolved.visibility, resolved.request.as_of
     depth = max(count, VIEWED_DEPTH if visibility.is_active else DEPTH)
     ranking = await rank_candidates(tx, query, Filters(as_of=as_of), depth, version=history.version)
-    said = (one for one in ranking.of(Tier.MESSAGES, Tier.SUMMARIES) if _may_be_hit(one.chunk, resolved, history))
+    found = ranking.of(Tier.MESSAGES, Tier.SUMMARIES)
+    said = best_of_each(one for one in found if _may_be_hit(one.chunk, resolved, history))
+    most, said = (count, said) if visibility.is_active else (3 * count, _offer(said, count))
     chosen = [
-        await _take_visible(tx, candidates, most, resolved)
-        for candidates, most in ((best_of_each(ranking.of(Tier.FACTS)), FACTS), (best_of_each(said), count))
+        await _take_visible(tx, best_of_each(ranking.of(Tier.FACTS)), FACTS, resolved),
+        await _take_visible(tx, said, most, resolved),
     ]
     every = [one for candidates in chosen for one in candidates]
     *rows, said_facts, said_before = await tx.all_together(
@@ -360,6 +363,15 @@ async def _complete(
     answering = {id for id, lead in leads.items() if is_question(lead.text)}
     empty = [hit for hit in short if says_nothing(hit.text, names) and not (hit.id in answering and answers(hit.text))]
     return [hit for hit in hits if hit not in empty], leads, empty
+
+
+def _offer(candidates: Iterable[Candidate], count: int) -> Iterator[Candidate]:
+    """Yield candidates until so many are long enough to say something alone: the others may all be left out."""
+    for candidate in candidates:
+        yield candidate
+        count -= candidate.chunk.stop > SHORT
+        if count <= 0:
+            return
 
 
 async def _take_visible(

@@ -107,3 +107,13 @@ async def test_small_contexts_of_lists_leave_hits_the_room_of_recent_turns(store
     assert many.receipt.sections["recent"] < one.receipt.sections["recent"]
     films = [str(context.messages).count("I saw a film number") for context in (many, one)]
     assert films[0] > films[1] + 3
+
+
+async def test_praise_takes_no_place_of_messages_that_say_something(store: AsyncMemoryStore) -> None:
+    praise = [("Ann", "Sounds great, lovely job!")] * 60
+    await said(
+        store, [praise, [("Ben", f"The great job number {n} is at the harbour, in hall {n}.") for n in range(20)]]
+    )
+    context = await ask(store, "Was it a great, lovely job?", 1500)
+    assert any("harbour" in line for line in lines_of(context))
+    assert "hits" in context.receipt.sections

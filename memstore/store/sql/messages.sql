@@ -179,9 +179,12 @@ CROSS JOIN LATERAL (
 WHERE m.user_id = %(user_id)s AND m.id = ANY(%(ids)s::uuid[])
 
 -- said_at --
--- What a person or an assistant said at these places in conversations.
-SELECT m.* FROM unnest(%(conversation_ids)s::uuid[], %(seqs)s::bigint[]) AS place (conversation_id, seq)
-JOIN messages m ON m.user_id = %(user_id)s AND m.conversation_id = place.conversation_id AND m.seq = place.seq
+-- What a person or an assistant said at these places in conversations. Each is looked up by itself.
+SELECT m.*
+FROM unnest(%(conversation_ids)s::uuid[], %(seqs)s::bigint[]) AS place (conversation_id, seq)
+CROSS JOIN LATERAL (SELECT m.* FROM messages m
+                    WHERE m.user_id = %(user_id)s AND m.conversation_id = place.conversation_id AND m.seq = place.seq
+                    OFFSET 0) AS m
 WHERE m.role IN ('user', 'assistant')
 
 -- roles --
