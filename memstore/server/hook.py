@@ -16,13 +16,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import PlainText, PromptContent, RenderedPrompt
 from memstore.hook import PROMPT, VERSION
+from memstore.ingest.redaction import redactor_for
 from memstore.models import Message, Receipt, Tier
 from memstore.store.embedded.folder import EXCLUSIVE, Account, FolderLock
 from memstore.text import INVALID_CHARS
@@ -106,7 +107,9 @@ class HookServer:
         if not prompt or self._is_excluded(event) or event.get("agent_id"):  # a subagent's
             return None, None
         if len(prompt) > LONGEST_QUERY:
-            prompt = f"{prompt[: LONGEST_QUERY // 2]} {prompt[-LONGEST_QUERY // 2 :]}"
+            redact = redactor_for(self._store.settings).redact  # before it is cut: half a key is not known as one
+            half, part = LONGEST_QUERY // 2, 10 * LONGEST_QUERY
+            prompt = f"{redact(prompt[:part])[:half]} {redact(prompt[-part:])[-half:]}"
         conversation = self._user.conversation(session)
         shown = self._shown.setdefault(session, set())
 
@@ -201,7 +204,7 @@ def _read_event(file: Path) -> dict[str, Any]:
     texts = [event.get(name) for name in ("transcript_path", "cwd")] if isinstance(event, dict) else [0]
     if not all(text is None or (isinstance(text, str) and "\0" not in text) for text in texts):
         raise InvalidInput(f"{file.name} is no event of a turn")
-    return event
+    return cast(dict[str, Any], event)
 
 
 def _session_file(event: dict[str, Any]) -> Path:

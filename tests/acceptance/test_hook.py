@@ -264,3 +264,20 @@ def test_a_folder_that_is_open_to_others_gets_no_turn(hook: Hook, state: Path) -
 def test_a_project_is_excluded_by_its_whole_path(hook: Hook) -> None:
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Where is the timetable?"}
     wait_until(lambda: "give the whole path" in hook(event, "--exclude", "ferry").err)
+
+
+def test_a_key_in_a_long_prompt_is_masked_before_it_is_cut(url: str) -> None:
+    async def run() -> None:
+        async with await memstore.open_async(url, settings={"embedder": EMBEDDER, "mask_secrets": True}) as store:
+            alice = store.user("alice")
+            await alice.conversation("old").add("user", "The ferry has an api key since May.")
+            await alice.conversation("now").add("user", "Good day.")
+            await store.derive()
+            server = service.HookServer(store, "alice", budget=1000, exclude=[])
+            for before, after in ((240, 900), (900, 480)):
+                asked = "w " * before + "ghp_" + "a1B2" * 9 + " " + "ferry".ljust(after)
+                assert (await server._context({"prompt": asked + "?"}, "now"))[0]
+            for receipt in await alice.conversation("now").receipts():
+                assert "a1B2" not in receipt.texts["query"]
+
+    asyncio.run(run())
