@@ -22,6 +22,11 @@ from typing import Any
 
 PROMPT = "UserPromptSubmit"
 TURNS = ("Stop", "SessionEnd", "agent-turn-complete")
+# Of an event, in the file that waits; Codex would give what the person wrote, too.
+KEPT = (
+    *("session_id", "thread-id", "transcript_path", "cwd"),
+    *("last_assistant_message", "last-assistant-message"),
+)
 WAIT_SECONDS = 3.0  # for an answer: to start a process takes about two
 RETRY_SECONDS = 0.05
 RESTART_SECONDS = 60.0  # until one that failed is started again: each prompt would wait for it
@@ -54,10 +59,13 @@ def handle(event: dict[str, Any], arguments: Sequence[str]) -> str | None:
     folder = Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "memstore" / "hook" / key
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.chdir(folder)  # the path of a socket has 100 characters at most
+    status = Path().stat()
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        raise PermissionError(f"{folder} is open to others: they could read turns, and answer prompts")
     if kind in TURNS:
         session = str(event.get("session_id") or event["thread-id"])
         file = Path(f"{os.getpid()}.new")
-        file.write_text(json.dumps(event), encoding="utf-8")
+        file.write_text(json.dumps({name: event[name] for name in KEPT if name in event}), encoding="utf-8")
         file.replace(f"{sha256(session.encode()).hexdigest()[:32]}.json")
     connection = _connect(arguments, wait=kind == PROMPT)
     if connection is None:
@@ -80,12 +88,12 @@ def _connect(arguments: Sequence[str], *, wait: bool) -> socket.socket | None:
     started, end = None, time.monotonic() + WAIT_SECONDS
     while True:
         connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(max(1.0, end - time.monotonic()))
         try:
             connection.connect(f"{VERSION}.socket")
         except (FileNotFoundError, ConnectionRefusedError):
             connection.close()
         else:
-            connection.settimeout(max(1.0, end - time.monotonic()))
             return connection
         age = time.time() - LOG.stat().st_mtime if LOG.exists() else RESTART_SECONDS
         if started is None and age >= RESTART_SECONDS:

@@ -329,7 +329,8 @@ async def _mark_outdated(
     replaced = last_of_each(said_facts, await fact_history.successors(tx, over, as_of) if over else ())
     if visibility.is_active:
         seen = set(await visibility.fact_ids(tx, [one.fact_id for ends in replaced.values() for one in ends]))
-        replaced = {id: [one for one in ends if one.fact_id in seen] for id, ends in replaced.items()}
+        shown = {id: [one for one in ends if one.fact_id in seen] for id, ends in replaced.items()}
+        replaced = {id: ends for id, ends in shown.items() if ends}
     outdated = [hit for hit in hits if texts[hit.id].is_outdated]  # summaries: what else they say the messages say too
     if resolved.budget < TIGHT:  # a question about a time asks for what held then
         holding = {one.message_id for one in said_facts if one.holds}

@@ -17,7 +17,7 @@ _PAST = re.compile(
     r"\b(?:did|(?<!^)was|were|had|ago|used to|(?:first|last)(?! name)|ever|before|would|might|likely|could|happened"
     r"|considered|been|waren?|hatten?|wurden?|damals|früher|zuerst)\b"
     r"|^\W*(?:who|what|which \w+) \w+ed\b|\bwhen (?:I|we|you|he|she|they|it)\b"
-    r"|\bha[sv]e? .*\w{2}ed\b|\b(?:hat|haben|ist|sind)\b.*\bge\w+(?:t|en)\b",
+    r"|\bha[sv]e? .{0,200}\w{2}ed\b|\b(?:hat|haben|ist|sind)\b.{0,200}\bge\w{1,40}(?:t|en)\b",
     re.IGNORECASE,
 )
 

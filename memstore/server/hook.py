@@ -16,13 +16,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import PlainText, PromptContent, RenderedPrompt
 from memstore.hook import PROMPT, VERSION
+from memstore.ingest.redaction import redactor_for
 from memstore.models import Message, Receipt, Tier
 from memstore.store.embedded.folder import EXCLUSIVE, Account, FolderLock
 from memstore.text import INVALID_CHARS
@@ -57,7 +58,11 @@ class HookServer:
     def __init__(self, store: AsyncMemoryStore, user: str, *, budget: int, exclude: Sequence[Path]) -> None:
         self._store, self._name, self._budget = store, user, budget
         self._user: AsyncUserScope = store.user(user)
-        self._exclude = [folder.expanduser().resolve() for folder in exclude]
+        self._exclude = [folder.expanduser() for folder in exclude]
+        for folder in self._exclude:
+            if not folder.is_absolute():  # of which folder? this process has one of its own
+                raise InvalidInput(f"--exclude {folder}: give the whole path.")
+        self._exclude = [folder.resolve() for folder in self._exclude]
         self._shown: dict[str, set[object]] = {}  # ids and places of the messages that each session got
         self._asked = asyncio.Event()
         self._last_asked = time.monotonic()
@@ -102,7 +107,9 @@ class HookServer:
         if not prompt or self._is_excluded(event) or event.get("agent_id"):  # a subagent's
             return None, None
         if len(prompt) > LONGEST_QUERY:
-            prompt = f"{prompt[: LONGEST_QUERY // 2]} {prompt[-LONGEST_QUERY // 2 :]}"
+            redact = redactor_for(self._store.settings).redact  # before it is cut: half a key is not known as one
+            half, part = LONGEST_QUERY // 2, 10 * LONGEST_QUERY
+            prompt = f"{redact(prompt[:part])[:half]} {redact(prompt[-part:])[-half:]}"
         conversation = self._user.conversation(session)
         shown = self._shown.setdefault(session, set())
 
@@ -149,7 +156,7 @@ class HookServer:
                 seconds = FLUSH_SECONDS
         for file in Path.cwd().glob("*.taken"):
             try:
-                event = json.loads(file.read_bytes())
+                event = _read_event(file)
                 if not self._is_excluded(event):
                     stored += (await self._store.import_file(_session_file(event), user=self._name)).new
             except InvalidInput as error:  # such as a file that is gone, or holds no session
@@ -174,14 +181,30 @@ class HookServer:
 
 def _is_due(file: Path) -> bool:
     """Return whether the last answer of a turn is in the session's file, or was waited for long enough."""
-    event, age = json.loads(file.read_bytes()), time.time() - file.stat().st_mtime
+    age = time.time() - file.stat().st_mtime
+    try:
+        event = _read_event(file)
+    except InvalidInput:  # it is told where the turn would be stored
+        return True
     answer = event.get("last_assistant_message") or event.get("last-assistant-message")
     if not answer or age > LONGEST_FLUSH:
         return age > FLUSH_SECONDS
     with suppress(InvalidInput, OSError), _session_file(event).open("rb") as session:
         session.seek(max(0, session.seek(0, os.SEEK_END) - TAIL))
-        return json.dumps(answer, ensure_ascii=False)[1:-1][:200].encode() in session.read()
+        return json.dumps(answer, ensure_ascii=False)[1:-1][:200].encode("utf-8", "replace") in session.read()
     return False
+
+
+def _read_event(file: Path) -> dict[str, Any]:
+    """Return a turn's event; raise `InvalidInput` for what is none, such as a file that a full disk left empty."""
+    try:
+        event = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{file.name} is damaged: {error}") from None
+    texts = [event.get(name) for name in ("transcript_path", "cwd")] if isinstance(event, dict) else [0]
+    if not all(text is None or (isinstance(text, str) and "\0" not in text) for text in texts):
+        raise InvalidInput(f"{file.name} is no event of a turn")
+    return cast(dict[str, Any], event)
 
 
 def _session_file(event: dict[str, Any]) -> Path:

@@ -225,3 +225,59 @@ def test_a_hook_answers_soon(hook: Hook, url: str) -> None:
         assert "harbour" in prompt(hook, f"s{number}", f"Where does ferry {number} go?")
         seconds.append(time.perf_counter() - begun)
     assert statistics.median(seconds) < 1.5  # 0.1 where nothing else runs
+
+
+def test_a_damaged_turn_keeps_no_other_from_being_stored(
+    url: str, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state.mkdir()
+    monkeypatch.chdir(state)
+    (state / "whole.json").write_text(json.dumps({"transcript_path": str(FERRY)}))
+    for number, damage in enumerate((b"", b"[]", b'{"transcript_path": "\\u0000"}', b'{"cwd": 3}', b"[" * 100_000)):
+        (state / f"{number}.json").write_bytes(damage)
+    for file in state.iterdir():
+        os.utime(file, (0, 0))
+    half = {"last_assistant_message": "Not yet there \ud83d", "transcript_path": str(FERRY)}  # a half of an emoji
+    (state / "half.json").write_text(json.dumps(half))
+
+    async def run() -> None:
+        async with await memstore.open_async(url, settings={"embedder": EMBEDDER}) as store:
+            server = service.HookServer(store, "alice", budget=1000, exclude=[])
+            assert await server._store_turns() == (5, service.FLUSH_SECONDS)
+            assert [file.name for file in waiting(state)] == ["half.json"]
+
+    asyncio.run(run())
+
+
+def test_a_folder_that_is_open_to_others_gets_no_turn(hook: Hook, state: Path) -> None:
+    stop = {"hook_event_name": "Stop", "session_id": FERRY.stem, "transcript_path": str(FERRY)}
+    away = "postgresql://nobody@127.0.0.1:1/none"
+    hook(stop | {"input-messages": ["my secret"]}, database=away)
+    (turn,) = waiting(state)
+    assert "secret" not in turn.read_text()
+    turn.unlink()
+    turn.parent.chmod(0o777)
+    assert "is open to others" in hook(stop, database=away).err
+    assert not waiting(state)
+
+
+def test_a_project_is_excluded_by_its_whole_path(hook: Hook) -> None:
+    event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Where is the timetable?"}
+    wait_until(lambda: "give the whole path" in hook(event, "--exclude", "ferry").err)
+
+
+def test_a_key_in_a_long_prompt_is_masked_before_it_is_cut(url: str) -> None:
+    async def run() -> None:
+        async with await memstore.open_async(url, settings={"embedder": EMBEDDER, "mask_secrets": True}) as store:
+            alice = store.user("alice")
+            await alice.conversation("old").add("user", "The ferry has an api key since May.")
+            await alice.conversation("now").add("user", "Good day.")
+            await store.derive()
+            server = service.HookServer(store, "alice", budget=1000, exclude=[])
+            for before, after in ((240, 900), (900, 480)):
+                asked = "w " * before + "ghp_" + "a1B2" * 9 + " " + "ferry".ljust(after)
+                assert (await server._context({"prompt": asked + "?"}, "now"))[0]
+            for receipt in await alice.conversation("now").receipts():
+                assert "a1B2" not in receipt.texts["query"]
+
+    asyncio.run(run())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from memstore import Context
 from memstore.client.conversation import AsyncConversationScope
 from memstore.client.store import AsyncMemoryStore
+from memstore.context.outdated import asks_what_holds
+from memstore.models import Reason
 
 SPRING, AUTUMN = datetime(2025, 3, 3, 12, tzinfo=UTC), datetime(2025, 9, 4, 12, tzinfo=UTC)
 
@@ -71,3 +74,34 @@ async def test_what_was_said_in_two_languages_stands_once(store: AsyncMemoryStor
     assert {"Alice lives in Porto.", "Alice wohnt in Porto."} <= {fact.text for fact in await talk.user.facts()}
     standing = str((await talk.context("Hello?", budget=400)).messages[0]["content"]).split("</standing>")[0]
     assert standing.count("Porto") == 1
+
+
+async def test_a_mark_of_a_past_moment_does_not_move(store: AsyncMemoryStore) -> None:
+    talk = await told(store, ["I live in Leeds."], ["I live in Porto."])
+    moment = datetime.now(UTC)
+    question = "In which city does Alice live?"
+    [before] = lines(await talk.context(question, budget=2000, as_of=moment), "Alice: I live in Leeds. (")
+    july = datetime(2025, 7, 1, 12, tzinfo=UTC)
+    said = {"role": "user", "name": "Alice", "content": "I live in Porto.", "occurred_at": july}
+    await talk.user.conversation("july").add_many([said])
+    await store.derive()
+    assert lines(await talk.context(question, budget=2000, as_of=moment), "Alice: I live in Leeds. (") == [before]
+    [now] = lines(await talk.context(question, budget=2000), "Alice: I live in Leeds. (")
+    assert "1 July 2025" in now
+
+
+async def test_what_a_viewer_may_not_see_takes_the_place_of_nothing(store: AsyncMemoryStore) -> None:
+    talk = await told(store, ["I live in Leeds."], ["@bob: I live in Porto."])
+    question = "In which city does Alice live?"
+    for budget in (400, 2000):
+        context = await talk.context(question, budget=budget, viewer="carol")
+        assert lines(context, "I live in Leeds") == ["Alice: I live in Leeds."]
+        assert not lines(context, "Porto")
+        assert Reason.SUPERSEDED not in {one.reason for one in context.receipt.left_out if one.kind == "messages"}
+
+
+def test_a_question_of_a_megabyte_is_read_at_once() -> None:
+    for words in ("has ", "hat ", "who ", "when "):
+        begun = time.process_time()
+        assert asks_what_holds(words * 50_000)
+        assert time.process_time() - begun < 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -91,3 +92,10 @@ def test_every_name_has_a_row_of_its_own_and_there_are_sixty_at_most() -> None:
         assert len(drawing.rows) == MAX_NODES
         assert len({(row.side, row.y) for row in drawing.rows}) == MAX_NODES
         assert all(row.name and 0 < row.x < drawing.width and 0 < row.y < drawing.height for row in drawing.rows)
+
+
+def test_a_long_attribute_is_cut_to_its_room_at_once() -> None:
+    begun = time.process_time()
+    drawing = drawn([fact("Alice", "a" * 3000, f"v{number}") for number in range(20)], 2)
+    assert time.process_time() - begun < 1
+    assert all(len(row.label) < 60 for row in drawing.rows)

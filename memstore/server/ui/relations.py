@@ -267,7 +267,7 @@ def _units(text: str) -> float:
 
 def _fit(text: str, units: float) -> str:
     """Return as much of a text as has room."""
-    fitting = len(text)
+    fitting = min(len(text), max(0, int(units)))  # no letter takes less than one
     while fitting and _units(clip(text, fitting)) > units:
         fitting -= 1
     return clip(text, fitting) if fitting else ""
