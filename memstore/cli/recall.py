@@ -177,11 +177,10 @@ def profile(
 
 def print_facts(facts: Sequence[Fact]) -> None:
     """Print facts as JSON or as a table."""
-    from memstore.models.facts import state_of
-
     columns = ("id", "type", "state", "said", "confidence", "fact")
     rows = [
-        (short_id(each.id), each.type, state_of(each), each.occurred_at, each.confidence, each.text) for each in facts
+        (short_id(each.id), each.type, _describe_state(each), each.occurred_at, each.confidence, each.text)
+        for each in facts
     ]
     print_rows(facts, columns, rows)
 
@@ -238,8 +237,14 @@ def history(fact: FactArgument, user: UserOption) -> None:
     _print_changes(changes, changes)
 
 
+def _describe_state(fact: Fact) -> str:
+    from memstore.models.facts import state_of
+
+    return state_of(fact) if fact.importance == "normal" else f"{state_of(fact)}, {fact.importance}"
+
+
 def _print_fact(fact: Fact) -> None:
-    print_result(fact, f"{short_id(fact.id)} {one_line(fact.text)} ({fact.type}, {fact.state})")
+    print_result(fact, f"{short_id(fact.id)} {one_line(fact.text)} ({fact.type}, {_describe_state(fact)})")
 
 
 def _print_changes(value: object, changes: Sequence[FactChange]) -> None:

@@ -435,7 +435,8 @@ async def _superseded(
         section, kind = ("facts", "fact") if chunk.tier == Tier.FACTS else ("hits", str(chunk.tier))
         others = (before.successor,) if before and before.successor else ()
         scores |= {successor: max(one.score, scores.get(successor, 0)) for successor in others}
-        about = (section, kind, chunk.item_id, 0, Reason.SUPERSEDED, round(one.score, 6), one.parts)
+        reason = Reason.EXPIRED if before and before.is_expired else Reason.SUPERSEDED
+        about = (section, kind, chunk.item_id, 0, reason, round(one.score, 6), one.parts)
         says = before.text if before else ""
         decisions.append(Decision(*about, said_at=chunk.occurred_at, preview=says, others=others))
     return decisions, scores

@@ -80,7 +80,7 @@ async def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Ce
         models = await vector_indexes.indexed_models(tx) if is_user else []
         certificate = await _remove(tx, target, ids.uuid7())
         if dry_run:
-            raise _RolledBack(replace(certificate, id=None, recorded_at=None))
+            raise _RolledBack(replace(certificate, id=None, recorded_at=None, hints=()))
         if not is_user and not certificate.is_empty:  # of a user the outbox is gone
             # Not even ids of what is gone: the certificate has them.
             body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}

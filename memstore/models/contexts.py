@@ -61,6 +61,7 @@ class Reason(StrEnum):
     COVERED = "covered by a summary"  # layout._older_turns
     COMPRESSED = "compressed by a strategy"  # builder._dropped_turns; of what a strategy wrote layout.decision_of
     SUPERSEDED = "superseded"  # candidates._superseded
+    EXPIRED = "expired"  # candidates._superseded
     UNIMPORTANT = "unimportant"  # candidates._recall
     SAYS_NOTHING = "says nothing alone"  # candidates._recall
     NOT_VISIBLE = "not visible"  # visibility.VisibilityFilter.decisions

@@ -467,6 +467,10 @@ def test_a_fact_lives_on_the_command_line(here: Run, url: str) -> None:
     assert "preference" in here("facts", "--type", "hobby", *of_alice).err
     assert here("fact", "confirm", str(waiting.id)[:8], *of_alice).json["state"] == "active"
     assert here("fact", "retract", str(waiting.id)[:12], "-u", "bo").code == 2, "another user's"
+    mark = ("fact", "mark", str(waiting.id), "-u", "alice")
+    assert "(identity, active, pinned)" in here(*mark, "--importance", "pinned").out
+    assert "\tactive, pinned\t" in here("facts", "-u", "alice").out
+    assert "(identity, expired, pinned)" in here(*mark, "--expires-at", "2020-01-01").out
     for wrong, why in {"0000-0000": "no fact whose id begins with", "abc": "abc", "0" * 33: "", "----": ""}.items():
         told = here("fact", "retract", wrong, "-u", "alice")
         assert (told.code, why in told.err) == (2, True), wrong

@@ -32,6 +32,7 @@ def test_nothing_is_erased_that_nobody_has_said_yes_to(place: str, cli: Run) -> 
         assert rehearsed.code == 0
         assert rehearsed.json["counts"]["messages"] == 12
         assert rehearsed.json["id"] is None
+        assert "rows are gone" not in cli("erase", *command, "--dry-run", "-d", place).err
     assert holding(place, "alicelisbon2ville")["messages"] == 1
 
 

@@ -66,6 +66,32 @@ async def test_facts_are_chosen_by_a_type_of_ones_own(store: AsyncMemoryStore) -
         assert ("<option selected>deadline</option>" in page.text, "plums" in page.text) == (True, False)
 
 
+async def test_facts_that_expired_or_are_pinned_say_so_everywhere(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    (message,) = await alice.conversation("lisbon").add_many([{"role": "user", "content": PEANUTS}])
+    await store.derive()
+    peanuts, porto = sorted(await alice.facts(), key=lambda fact: "Porto" in fact.text)
+    await alice.edit_fact(peanuts, importance="pinned")
+    await alice.edit_fact(porto, importance="unimportant", expires_at=datetime.now(UTC))
+    async with looking(store) as client:
+        for state, fact, mark in (("active", peanuts, "pinned"), ("expired", porto, "unimportant")):
+            for place in (url_to("users", "alice", "facts", state=state), url_to("users", "alice", "facts", fact.id)):
+                text = (await read(client, place)).text
+                assert re.search(rf'class="state \w*">{state}</span> <span class="tag">{mark}<', text)
+        for place in (
+            url_to("users", "alice", "conversations", "lisbon"),
+            url_to("users", "alice", "messages", message.id),
+        ):
+            text = (await read(client, place)).text
+            assert f"{peanuts.type} · pinned<" in text
+            assert f"{porto.type} · expired · unimportant<" in text
+        overview = (await read(client, url_to("users", "alice"))).text
+        assert "<dt>Facts that hold</dt><dd>1</dd>" in overview
+        assert overview.count("pinned<") == 2, "among the latest facts and in the profile"
+        recall = await read(client, url_to("users", "alice", "recall", q="peanuts"))
+        assert '<span class="tag">pinned<' in recall.text
+
+
 async def test_links_lead_from_a_fact_to_its_message_and_summary_and_back(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     told = [PEANUTS, *(f"Nothing of note on day {number}. {'We talked for long. ' * 20}" for number in range(60))]

@@ -9,6 +9,7 @@ import pytest
 from memstore import Context, InvalidInput, Section
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
+from memstore.models import Reason
 
 DAY = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 SAID = (
@@ -146,8 +147,12 @@ async def test_what_has_expired_is_not_shown_and_not_gone(store: AsyncMemoryStor
     )
     before = datetime.now(UTC)
     assert "4711" in str((await talk.context("Which code?", budget=900)).messages)
+    counted = (await store.stats(user="alice"))["facts"]
     await alice.edit_fact(code, expires_at=datetime.now(UTC))
-    assert "4711" not in str((await talk.context("Which code?", budget=900)).messages)
+    assert (await store.stats(user="alice"))["facts"] == counted - 1 == len(await alice.facts())
+    context = await talk.context("Which code?", budget=900)
+    assert "4711" not in str(context.messages)
+    assert {one.reason for one in context.receipt.left_out if one.id == code.id} == {Reason.EXPIRED}
     assert "4711" not in (await alice.profile(900)).text
     assert all(hit.id != code.id for hit in await alice.recall("locker code 4711"))
     assert code.id not in [fact.id for fact in await alice.facts()]
@@ -155,8 +160,11 @@ async def test_what_has_expired_is_not_shown_and_not_gone(store: AsyncMemoryStor
     assert [fact.id for fact in await alice.facts(state="expired", limit=5)] == [code.id]
     assert code.id in [fact.id for fact in await alice.facts(as_of=before)]
     assert "4711" in str((await talk.context("Which code?", budget=900, as_of=before)).messages)
+    expired = datetime.now(UTC)
     await alice.edit_fact(code, expires_at=None)
     assert code.id in [fact.id for fact in await alice.facts()]
+    past = await talk.context("Which code?", budget=900, as_of=expired)
+    assert {one.reason for one in past.receipt.left_out if one.id == code.id} == {Reason.EXPIRED}
 
 
 async def test_facts_that_no_context_needed_can_be_found(store: AsyncMemoryStore) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 from typing import get_args
 
 import psycopg
@@ -37,6 +40,17 @@ def test_every_public_name_is_there_and_told() -> None:
         assert inspect.getdoc(getattr(memstore, name)), name
     assert dir(memstore) == memstore.__all__, "what a tab shows"
     assert set(memstore._HOMES) <= set(memstore.__all__)
+
+
+def test_every_class_has_a_name_of_its_own() -> None:
+    classes = Counter(
+        node.name
+        for path in Path(memstore.__file__).parent.rglob("*.py")
+        if "_sync" not in path.parts
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in classes.items() if count > 1] == []
 
 
 def test_importing_memstore_imports_nothing_heavy() -> None:

@@ -24,11 +24,12 @@ TIMES = ("valid_from", "valid_to", "expires_at")
 
 
 class PastState(NamedTuple):
-    """A fact that does not hold: how it begins, and the one that took its place."""
+    """A fact that does not hold: how it begins, the one that took its place, and whether it expired."""
 
     id: UUID
     text: str
     successor: UUID | None
+    is_expired: bool
 
 
 def change(

@@ -46,7 +46,7 @@ _REFERENCE = re.compile("( ?)\ue200([a-z_]{0,40})\ue202?([^\ue200\ue201\n]*)\ue2
 _MARKS = re.compile("[\ue200-\ue206]")
 
 
-class Node(NamedTuple):
+class MessageNode(NamedTuple):
     """A message in its tree: the parent's id, None for a first one."""
 
     parent: str | None
@@ -66,7 +66,7 @@ class TreeImporter(Importer):
     unit = "conversation"
     keys: ClassVar[tuple[str, str, str, str]]  # of its id, its title, when it began, and its current message
 
-    def _nodes(self, conversation: dict[str, Any]) -> dict[str, Node]:
+    def _nodes(self, conversation: dict[str, Any]) -> dict[str, MessageNode]:
         raise NotImplementedError
 
     def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | IgnoredContent]:
@@ -97,7 +97,7 @@ class TreeImporter(Importer):
             inherited = node.time or inherited
 
 
-def _active_branch(nodes: Mapping[str, Node], current: str | None) -> tuple[list[str], str | None]:
+def _active_branch(nodes: Mapping[str, MessageNode], current: str | None) -> tuple[list[str], str | None]:
     """Return the messages up to the current one, or to the newest leaf; and a missing parent, if any."""
     if current not in nodes:
         followed = {node.parent for node in nodes.values()}
@@ -125,12 +125,12 @@ class ChatGPT(TreeImporter):
             return 0.9
         return 0.3 if "current_node" in keys or head[1:].strip() == b"]" else 0.0
 
-    def _nodes(self, conversation: dict[str, Any]) -> dict[str, Node]:
+    def _nodes(self, conversation: dict[str, Any]) -> dict[str, MessageNode]:
         nodes = {}
         for key, node in conversation["mapping"].items():
             message = node.get("message") or None
             time = time_or_none(message.get("create_time")) if message else None
-            nodes[key] = Node(node.get("parent"), time, message)
+            nodes[key] = MessageNode(node.get("parent"), time, message)
         return nodes
 
     def _convert_message(self, message: dict[str, Any], key: str) -> Iterator[Message | IgnoredContent]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from .base import IgnoredContent, Message, make_storable, time_or_none
-from .chatgpt import Node, TreeImporter
+from .chatgpt import MessageNode, TreeImporter
 from .files import find_keys
 from .openai import content_text
 
@@ -32,13 +32,13 @@ class Claude(TreeImporter):
         """Return 0.95 for a list of conversations with `chat_messages`."""
         return 0.95 if head.startswith(b"[") and "chat_messages" in find_keys(head) else 0.0
 
-    def _nodes(self, conversation: dict[str, Any]) -> dict[str, Node]:
-        nodes: dict[str, Node] = {}
+    def _nodes(self, conversation: dict[str, Any]) -> dict[str, MessageNode]:
+        nodes: dict[str, MessageNode] = {}
         before = None
         for message in conversation["chat_messages"]:
             key, parent = message["uuid"], message.get("parent_message_uuid", before)
             time = time_or_none(message.get("created_at"))
-            nodes.setdefault(key, Node(None if parent == ROOT_ID else parent, time, message))
+            nodes.setdefault(key, MessageNode(None if parent == ROOT_ID else parent, time, message))
             before = key
         return nodes
 

@@ -178,7 +178,7 @@ async def _note_pending(memory: UserMemory, *, is_empty: bool) -> str | None:
     if not is_empty:
         return None
     counts = await memory.store.stats(user=memory.user.name)
-    if not counts["messages"] + counts["facts"]:
+    if not counts["messages"] + counts["chunks"]:  # facts that hold no longer have chunks
         return "Nothing is remembered of this user yet. add_memory and remember_messages store something."
     return "Nothing was found here. A search without filters may find something."
 

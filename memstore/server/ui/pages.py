@@ -53,13 +53,15 @@ async def overview(ui: UIRequest) -> Response:
     """Show a user: how much there is, and what came last."""
     user = ui.user
     receipts = await user.receipt_page(limit=LATEST_CONTEXTS)
+    profile = await user.profile(PROFILE_BUDGET)
     names = await contexts.conversation_names(user, receipts)
     return ui.page(
         "user.html",
         counts=await ui.store.stats(user=user.name),
         conversations=await user.conversations(limit=LATEST),
         facts=await user.facts(limit=LATEST),
-        profile=await user.profile(PROFILE_BUDGET),
+        profile=profile,
+        pinned={decision.id for decision in profile.receipt.included if decision.pinned},
         headings=PROFILE_HEADINGS,
         receipts=[(receipt, await contexts.question(user, receipt, names)) for receipt in receipts],
     )

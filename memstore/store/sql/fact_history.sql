@@ -77,13 +77,19 @@ WHERE c.user_id = %(user_id)s AND c.other_id IS NOT NULL AND o.id IS NULL AND c.
 ORDER BY c.recorded_at DESC, c.id
 
 -- past --
--- How facts begin that do not hold, and which one took the place of each with the last that was done to it by a moment.
+-- How facts begin that do not hold, which one took the place of each with the last that was done to it by a moment, and
+-- whether it had expired then. At a past moment a fact was as the first change after it found it.
 SELECT f.id, left(f.text, %(most)s) AS text,
        (SELECT CASE WHEN c.action IN ('superseded', 'edited') THEN c.other_id END FROM fact_changes c
         WHERE c.user_id = %(user_id)s AND c.fact_id = f.id
           AND (%(as_of)s::timestamptz IS NULL OR c.recorded_at <= %(as_of)s)
-        ORDER BY c.recorded_at DESC, c.id DESC LIMIT 1) AS successor
+        ORDER BY c.recorded_at DESC, c.id DESC LIMIT 1) AS successor,
+       was.state = 'active' AND coalesce(was.expires_at, 'infinity') <= coalesce(%(as_of)s, now()) AS is_expired
 FROM facts f
+LEFT JOIN LATERAL (SELECT c.before FROM fact_changes c
+                   WHERE c.user_id = %(user_id)s AND c.fact_id = f.id AND c.recorded_at > %(as_of)s
+                   ORDER BY c.recorded_at, c.id LIMIT 1) AS later ON true
+CROSS JOIN LATERAL jsonb_populate_record(f, coalesce(later.before, '{}')) AS was
 WHERE f.user_id = %(user_id)s AND f.id = ANY(%(fact_ids)s::uuid[])
 
 -- fragment step --

@@ -205,7 +205,9 @@ SELECT (SELECT count(*) FROM conversations WHERE user_id = %(user_id)s) AS conve
        (SELECT count(*) FROM messages WHERE user_id = %(user_id)s) AS messages,
        (SELECT coalesce(sum(tokens), 0)::bigint FROM messages WHERE user_id = %(user_id)s) AS tokens,
        (SELECT count(*) FROM summaries WHERE user_id = %(user_id)s) AS summaries,
-       (SELECT count(*) FROM facts WHERE user_id = %(user_id)s AND state = 'active') AS facts,
+       (SELECT count(*) FROM facts
+        WHERE user_id = %(user_id)s AND state = 'active'
+          AND coalesce(least(valid_to, expires_at), 'infinity') > now()) AS facts,
        (SELECT count(*) FROM item_text WHERE user_id = %(user_id)s) AS chunks,
        (SELECT count(*)
         FROM embedding_models e JOIN item_vectors v ON v.user_id = e.user_id AND v.model_id = e.id
