@@ -330,7 +330,8 @@ def _mark_outdated(
     replaced = last_of_each(said_facts, fact_history.successors(tx, over, as_of) if over else ())
     if visibility.is_active:
         seen = set(visibility.fact_ids(tx, [one.fact_id for ends in replaced.values() for one in ends]))
-        replaced = {id: [one for one in ends if one.fact_id in seen] for id, ends in replaced.items()}
+        shown = {id: [one for one in ends if one.fact_id in seen] for id, ends in replaced.items()}
+        replaced = {id: ends for id, ends in shown.items() if ends}
     outdated = [hit for hit in hits if texts[hit.id].is_outdated]  # summaries: what else they say the messages say too
     if resolved.budget < TIGHT:  # a question about a time asks for what held then
         holding = {one.message_id for one in said_facts if one.holds}
@@ -435,7 +436,8 @@ def _superseded(
         section, kind = ("facts", "fact") if chunk.tier == Tier.FACTS else ("hits", str(chunk.tier))
         others = (before.successor,) if before and before.successor else ()
         scores |= {successor: max(one.score, scores.get(successor, 0)) for successor in others}
-        about = (section, kind, chunk.item_id, 0, Reason.SUPERSEDED, round(one.score, 6), one.parts)
+        reason = Reason.EXPIRED if before and before.is_expired else Reason.SUPERSEDED
+        about = (section, kind, chunk.item_id, 0, reason, round(one.score, 6), one.parts)
         says = before.text if before else ""
         decisions.append(Decision(*about, said_at=chunk.occurred_at, preview=says, others=others))
     return decisions, scores
