@@ -62,7 +62,7 @@ class Reason(StrEnum):
     COMPRESSED = "compressed by a strategy"  # builder._dropped_turns; of what a strategy wrote layout.decision_of
     SUPERSEDED = "superseded"  # candidates._superseded
     UNIMPORTANT = "unimportant"  # candidates._recall
-    SAYS_NOTHING = "says nothing alone"  # candidates._recall
+    SAYS_NOTHING = "says nothing alone"  # candidates._recall; of a profile's quotations profile._candidates
     NOT_VISIBLE = "not visible"  # visibility.VisibilityFilter.decisions
     UNPAIRED = "unpaired tool call"  # candidates._unpaired
 
