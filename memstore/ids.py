@@ -45,8 +45,8 @@ def change_id(fact: UUID, number: int) -> UUID:
     return uuid.uuid5(fact, f"change/{number}")
 
 
-def letter_id(conversation: UUID, deriver: str, from_seq: int, to_seq: int, recipe: str) -> UUID:
-    """Return the id of a invalid response: the same messages by the same recipe are one, however often it fails."""
+def invalid_response_id(conversation: UUID, deriver: str, from_seq: int, to_seq: int, recipe: str) -> UUID:
+    """Return the id of an invalid response: the same messages by the same recipe are one, however often it fails."""
     return uuid.uuid5(conversation, f"invalid-response/{deriver}/{from_seq}-{to_seq}/{recipe}")
 
 

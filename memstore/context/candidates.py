@@ -58,10 +58,10 @@ LEAST_READ, MOST_READ = 64, 2000  # messages at once: 64 cost what another round
 MOST_LOOKED_AT = 20_000  # messages, for those that a viewer sees
 OVERHEAD = 4  # tokens that a message costs besides its content, at least
 FACTS = 40  # offered to selection
-# Hits are offered for so many tokens of what recent turns leave, of which they have half of a budget where there are
-# enough of them: to read, count and compare a hit takes as long as a recent turn.
+# One hit is read for every A_HIT tokens that recent turns leave; these take half of the budget if there are enough. A
+# hit costs as much time as a recent turn.
 A_HIT, FEWEST_HITS = 30, 40
-VIEWED_DEPTH = 1000  # candidates of a leg, where a viewer sees some of them only
+VIEWED_DEPTH = 1000  # candidates of a tier, if a viewer sees only some of them
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
 
 

@@ -38,9 +38,10 @@ WEIGHTS: Mapping[str, float] = {FACTS: 0.1, HITS: 0.45, SUMMARIES: 0.15, RECENT:
 ADDED = 0.25
 # What answers to the question has its weight up to `WHOLE` tokens of room. It is read anew at every turn, while a model
 # keeps what stands before it: so of `FLAT` tokens of room it has no more than of `WHOLE`, and from there on more by the
-# square root (benchmarks/prefix.py has the curve). Between the two the part of hits falls evenly. Had they no more
-# tokens there, as facts have, all that is added would be recent turns: of LoCoMo's evidence a context of 5,000 tokens
-# held 0.3 points more than one of 3,000, and holds 1.8 more. Facts take the place of the messages they were made from.
+# square root (benchmarks/prefix.py has the curve). Between the two the share of hits falls evenly, but
+# not their tokens. With a fixed number of tokens for hits, a larger budget would only add recent turns: a context of
+# 5,000 tokens held 0.3 points more of LoCoMo's evidence than one of 3,000, and holds 1.8 more so. Facts, whose tokens
+# are fixed, would take the place of the messages that they were made from.
 FOR_THE_QUESTION = (FACTS, HITS)
 WHOLE, FLAT = 2500, 8000
 # A context of fewer tokens has no room for what held once beside what holds.

@@ -209,7 +209,9 @@ class LLMRequest:
     @property
     def id(self) -> UUID:
         """The id of the invalid response to this request: repeated, it is the same one."""
-        return ids.letter_id(self.conversation_id, self.deriver + self.part, self.from_seq, self.to_seq, self.recipe)
+        return ids.invalid_response_id(
+            self.conversation_id, self.deriver + self.part, self.from_seq, self.to_seq, self.recipe
+        )
 
 
 def usage_of(

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -95,18 +96,19 @@ async def store_new(
     rows: Sequence[Message],
     *,
     on_conflict: OnConflict = "skip",
-    mostly_known: bool = False,
+    imported: bool = False,
 ) -> Partition:
     """Store the new ones of a user's rows, all or none; return them.
 
-    If most are known, known ones are looked up first, and not counted. Raises `Conflict` and `Erased` with
+    Of an import most may be known: they are looked up first, and not counted; and its conversations take the times of
+    their messages. Raises `Conflict` and `Erased` with
     `on_conflict="error"`; else known rows with other content stay as they are, and erased ones are left out.
     """
     user, named = rows[0].user_id, _ids_by_name(rows)
     known: dict[UUID, Message] = {}
     last: dict[UUID, int] = {}
     erased: frozenset[UUID] = frozenset()
-    if mostly_known:
+    if imported:
         async with database.user_transaction(user) as tx:
             last = await store.last_numbers(tx, conversations)
             known = await store.known(tx, _ids_by_name(row for row in rows if last.get(row.conversation_id)))
@@ -122,7 +124,7 @@ async def store_new(
                 if on_conflict == "error":
                     _check_conflicts(found)
                 count_tokens(found.new, counter)  # those that were removed since they were looked for
-                await _number_and_store(tx, conversations, found.new)
+                await _number_and_store(tx, conversations, found.new, imported=imported)
                 return found
         except _ErasedMessages as more:  # nothing was stored, and no conversation was made for them alone
             if on_conflict == "error":
@@ -253,13 +255,14 @@ class _ErasedMessages(Exception):
 
 
 async def _number_and_store(
-    tx: Transaction, conversations: Mapping[UUID, ConversationRef], rows: Sequence[Message]
+    tx: Transaction, conversations: Mapping[UUID, ConversationRef], rows: Sequence[Message], *, imported: bool
 ) -> None:
     counts = Counter(row.conversation_id for row in rows)
-    numbers = await store.take_numbers(tx, counts) if counts else {}
+    times = _times_of(rows) if imported else None
+    numbers = await store.take_numbers(tx, counts, times) if counts else {}
     if missing := counts.keys() - numbers:
         await make_conversations(tx, [conversations[id] for id in missing])
-        numbers |= await store.take_numbers(tx, {id: counts[id] for id in missing})
+        numbers |= await store.take_numbers(tx, {id: counts[id] for id in missing}, times)
     # With the conversations locked: nothing of them is erased from here on.
     if erased := await tombstones.erased_messages(tx, rows):
         raise _ErasedMessages(erased)
@@ -268,6 +271,13 @@ async def _number_and_store(
         last[row.conversation_id] += 1
         vars(row).update(seq=last[row.conversation_id], recorded_at=numbers[row.conversation_id].recorded_at)
     await store.add(tx, rows)
+
+
+def _times_of(rows: Sequence[Message]) -> dict[UUID, tuple[datetime, datetime]]:
+    said: dict[UUID, list[datetime]] = {}
+    for row in rows:
+        said.setdefault(row.conversation_id, []).append(row.occurred_at)
+    return {id: (min(times), max(times)) for id, times in said.items()}
 
 
 async def make_conversations(tx: Transaction, conversations: Sequence[ConversationRef]) -> None:

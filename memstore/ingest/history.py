@@ -152,7 +152,7 @@ async def _store(database: Database, counter: TokenCounter, batch: _Batch, repor
         return
     rows = [item.row for item in batch.items]
     conversations = {item.conversation.id: item.conversation for item in reversed(batch.items)}
-    result = await store_new(database, counter, conversations, rows, mostly_known=True)
+    result = await store_new(database, counter, conversations, rows, imported=True)
     for number, known in result.conflicts.items():
         report.add_problem(
             ImportProblem(batch.items[number].record.where, f"{describe_conflict(known)} What is stored stays.")

@@ -26,8 +26,7 @@ class Section:
     `minimum` and `maximum` are tokens (an int) or a share (a float up to 1.0) of the room, which is the budget without
     the reserve, the tools and the system prompt. Items that fit into the minimum are always included. `weight` says
     which part of the rest the section may count on (built in: hits 0.45, recent 0.3, summaries 0.15, facts 0.1, your
-    own
-    0.25); sections of the highest `priority` first use what others leave.
+    own 0.25); sections of the highest `priority` first use what others leave.
 
     `text` is a text, or several in the order of preference. A `steady` section stands at the start, where a model's
     cache keeps it, and does not depend on the question; others stand just before the question.
@@ -63,7 +62,7 @@ class Reason(StrEnum):
     SUPERSEDED = "superseded"  # candidates._superseded
     EXPIRED = "expired"  # candidates._superseded
     UNIMPORTANT = "unimportant"  # candidates._recall
-    SAYS_NOTHING = "says nothing alone"  # candidates._recall
+    SAYS_NOTHING = "says nothing alone"  # candidates._recall; of a profile's quotations profile._candidates
     NOT_VISIBLE = "not visible"  # visibility.VisibilityFilter.decisions
     UNPAIRED = "unpaired tool call"  # candidates._unpaired
 
@@ -74,9 +73,9 @@ class Decision:
 
     `tokens` are what it was expected to add; `parts` what each signal adds to its score; `seqs` the first and last
     message that it is or stands for; `others` the ids of a turn's further messages, of the fact that superseded it, or
-    of a profile's facts;
-    `start` and `length` which characters of it are shown; `said_at` when a fact was said, `valid_to` when it ends. A
-    `pinned` item is included whatever is asked. `preview` is how its text begins: for people, and never stored.
+    of a profile's facts; `start` and `length` which characters of it are shown; `said_at` when a fact was said,
+    `valid_to` when it ends. A `pinned` item is included whatever is asked. `preview` is how its text begins: for
+    people, and never stored.
     """
 
     section: str

@@ -40,8 +40,8 @@ WEIGHTS: Mapping[str, float] = {
     "brevity": 0.08,
     # -1 for what only asks for what the next one says. Worth 0.4, all on LoCoMo.
     "question": 0.15,
-    # Where those or an overview are asked for: the score, but for the role, of what a chunk answers. Worth 1.2 on BEAM
-    # 100K; 0.6 to 0.8 are a plateau.
+    # Only for questions about the assistant's words or for an overview: the score (without `role`) of the message that
+    # a chunk answers. Worth 1.2 on BEAM 100K; 0.6 to 0.8 are a plateau.
     "answers": 0.65,
 }
 # In place of those where several things are asked for: each is named by its own word, and not by that of the question.

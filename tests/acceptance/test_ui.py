@@ -92,6 +92,16 @@ async def test_facts_that_expired_or_are_pinned_say_so_everywhere(store: AsyncMe
         assert '<span class="tag">pinned<' in recall.text
 
 
+async def test_a_profile_has_its_sections_in_the_order_of_its_text(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice")
+    await alice.conversation("a").add("user", PEANUTS)
+    await store.derive()
+    async with looking(store) as client:
+        page = (await read(client, url_to("users", "alice"))).text
+    assert 0 < page.index("<h3>Who this is</h3>") < page.index("<h3>What holds</h3>")
+    assert page.count("<h3>") == 2
+
+
 async def test_links_lead_from_a_fact_to_its_message_and_summary_and_back(store: AsyncMemoryStore) -> None:
     alice = store.user("alice")
     told = [PEANUTS, *(f"Nothing of note on day {number}. {'We talked for long. ' * 20}" for number in range(60))]

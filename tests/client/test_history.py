@@ -162,6 +162,31 @@ async def test_conversations_that_a_file_mixes_keep_their_order(
         assert await contents(store, name) == [line["content"] for line in lines if line["conversation"] == name]
 
 
+async def test_imported_conversations_have_the_times_of_their_messages_and_are_sorted_by_them(
+    store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "BATCH", 3)
+    ann, noon = store.user("ann"), datetime(2024, 5, 1, 12, tzinfo=UTC)
+    lines = [said(n, conversation=name) for name, n in [("b", 9), ("b", 7), ("a", 2), ("a", 30), ("c", 8), ("b", 8)]]
+    await store.import_file(write(*lines))
+    found = await ann.conversations()
+    assert [(one.name, (one.created_at - noon).seconds, (one.updated_at - noon).seconds) for one in found] == [
+        ("a", 2, 30),
+        ("b", 7, 9),
+        ("c", 8, 8),
+    ]
+    assert await ann.conversations(before=(found[0].updated_at, found[0].id)) == found[1:]
+    await ann.conversation("c").add("user", "And now?")
+    now, *others = await ann.conversations()
+    assert (now.name, now.created_at) == ("c", found[2].created_at)
+    assert others == found[:2]
+    await store.import_file(write(said(1, conversation="c"), said(40, conversation="b")))
+    after = await ann.conversations()
+    assert [(one.name, one.updated_at.year) for one in after] == [("c", now.updated_at.year), ("b", 2024), ("a", 2024)]
+    assert after[0].updated_at == now.updated_at
+    assert (after[0].created_at - noon).seconds == 1
+
+
 async def test_progress_is_told_in_bytes_and_reaches_the_end(
     store: AsyncMemoryStore, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -489,7 +489,11 @@ def hot(u: int) -> list[tuple[str, str, dict[str, Any]]]:
         ("messages", "said_at", {"conversation_ids": [place["conversation_id"]] * 20, "seqs": [*range(20)]}),
         ("messages", "known_messages", {"ids": some}),
         ("messages", "take_numbers", {"id": place["conversation_id"], "count": 1}),
-        ("messages", "take_numbers_of_several", {"ids": [place["conversation_id"]], "counts": [1]}),
+        (
+            "messages",
+            "take_numbers_of_imported",
+            {"ids": [place["conversation_id"]], "counts": [1], "since": [SINCE], "until": [SINCE]},
+        ),
         ("messages", "raise_watermark", place | {"last_seq": 0, "said_at": SINCE}),
         ("messages", "raise_watermarks", {"ids": [place["conversation_id"]], "last_seqs": [1], "said_at": [SINCE]}),
         ("messages", "lock_conversations", {"ids": [place["conversation_id"]]}),

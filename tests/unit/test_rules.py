@@ -217,6 +217,11 @@ def test_a_quotation_mark_in_a_message_does_not_end_the_quotation() -> None:
         assert fact.endswith('"')
 
 
+def test_a_quotation_begins_with_the_mark_of_its_first_word() -> None:
+    said = "@writer keep my discount for the old customers until June 2027."
+    assert [one.text for one in extract(Utterance(said, "user", None, AT))] == [f'The user: "{said}"']
+
+
 def test_a_month_that_only_looks_like_one_is_none() -> None:
     assert told("I live in Rome since Apr\u0131l 2019.") == ["Alice lives in Rome."]
 

@@ -45,6 +45,7 @@ ALIKE = 1 / 3  # of the content words of the shorter of two lines
 LONGEST = 25  # words of a quotation
 MOST_SPOKEN = 150  # quotations that are weighed against one another
 SHARED = 2  # of them at least: a word alone is a topic
+SHORTEST, TELLING = 3, 4  # content words of a quotation; with fewer than the second it comes after all others
 LISTED, MISSES = 50, 8  # what was left out, in a receipt; lines of a section that did not fit, before it is given up
 
 # What leans on something else: on what was said before, on who listens, or on one thing that both look at.
@@ -109,6 +110,13 @@ _OWN = re.compile(
 _GOES_ON = re.compile(r"\w*\s+(?:with|of|for|from|that|who|which)\b", re.IGNORECASE)
 _TORN = re.compile(r"\b(?:being|be|to)\s+$", re.IGNORECASE)  # "around friends" of "I love being around friends"
 _ADDRESS = re.compile(r"\b\w+(?=[,!])|(?<=, )\w+")
+# A sentence of several statements, each of which is so without the others: "My son is five, and I work at night."
+_SPEAKER_FIRST = re.compile(r"(?:I|My)\b")
+_DEPENDENT = re.compile(
+    r"\b(?:if|when\w*|unless|because|although|though|while|since|before|after|as|until|that|whether|would|could|might|"
+    r"were|\w+['’]d|neither|nor|either|or)\b",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]*")
 
 
@@ -166,13 +174,22 @@ def build_profile(
     about = [fact for fact in about if fact.id not in without]
     names = {fact.subject.split()[0].casefold() for fact in known} - {subject.casefold()}
     read = messages.known(tx, sorted({fact.spans[0].message_id for fact in about if _is_by_rules(fact)}))
-    return compose_profile(subject, _candidates(about, read, names), counter, budget, as_of)
+    candidates, unclear = _candidates(about, read, names)
+    return compose_profile(subject, candidates, unclear, counter, budget, as_of)
 
 
 def compose_profile(
-    subject: str, candidates: Sequence[_Candidate], counter: TokenCounter, budget: int, as_of: datetime | None
+    subject: str,
+    candidates: Sequence[_Candidate],
+    unclear: Sequence[_Candidate],
+    counter: TokenCounter,
+    budget: int,
+    as_of: datetime | None,
 ) -> Profile:
-    """Take lines of each section in turn, pinned ones before all else, while the finished text is within the budget."""
+    """Take lines of each section in turn, pinned ones before all else, while the finished text is within the budget.
+
+    Of `unclear` quotations, which say nothing alone, the receipt says so.
+    """
     queues: dict[str, list[_Candidate]] = {name: [] for name in PROFILE_HEADINGS}
     for one in candidates:
         queues[one.section].append(one)
@@ -189,12 +206,9 @@ def compose_profile(
             misses[one.section] += 1
             left_out.append((one, Reason.OVER_BUDGET))
     text = _text(subject, chosen)
-    lines = tuple(
-        ProfileLine(name, one.text, one.fact.id, one.sources, one.fact.occurred_at)
-        for name in PROFILE_HEADINGS
-        for one in chosen
-        if one.section == name
-    )
+    chosen = [one for name in PROFILE_HEADINGS for one in chosen if one.section == name]  # as in the text
+    lines = tuple(ProfileLine(one.section, one.text, one.fact.id, one.sources, one.fact.occurred_at) for one in chosen)
+    left_out += [(one, Reason.SAYS_NOTHING) for one in unclear]
     tokens = counter.count(text)
     receipt = Receipt(
         budget=budget,
@@ -264,27 +278,34 @@ def _is_by_rules(fact: Fact) -> bool:
     return fact.recipe.startswith("rules/") and bool(fact.spans)
 
 
-def _candidates(about: Sequence[Fact], read: Mapping[UUID, Message], names: Collection[str]) -> list[_Candidate]:
+def _candidates(
+    about: Sequence[Fact], read: Mapping[UUID, Message], names: Collection[str]
+) -> tuple[list[_Candidate], list[_Candidate]]:
+    """Return what may be in a profile, the best first, and quotations that may not."""
     times = [fact.occurred_at for fact in about] or [datetime.min]
     oldest, newest = min(times), max(times)
     span = max(newest - oldest, timedelta(days=1))
     frequencies = Counter(word for fact in about for word in set(_words(fact)))
-    typed, spoken = [], []
+    typed, spoken, brief, unclear = (list[_Candidate]() for _ in range(4))
     for fact in sorted(about, key=lambda fact: (-fact.occurred_at.timestamp(), fact.id)):
         is_fresh = fact.occurred_at >= newest - FRESH
         quotation = SPOKEN.match(fact.text)
         if quotation and fact.type == "statement" and fact.importance != ALWAYS:
             words = quotation["words"]
             may_be_over = bool(_AHEAD.search(words)) or bool(_NOW.search(words))
-            if _begins_a_sentence(fact, read) and _stands_alone(words, names) and (is_fresh or not may_be_over):
-                section = PLANNED if _AHEAD.search(words) else SAID
-                spoken.append(_candidate(section, fact, f'"{words.strip()}"', ()))
-                spoken[-1] = replace(spoken[-1], recency=0.5 + 0.5 * (fact.occurred_at - oldest) / span)
+            said = _candidate(PLANNED if _AHEAD.search(words) else SAID, fact, f'"{words.strip()}"', ())
+            is_telling = len(said.words) >= TELLING and _is_whole(fact, words, read)
+            if not _stands_alone(words, names) or not (is_telling or _is_brief(fact, words, read)):
+                unclear.append(said)
+            elif is_fresh or not may_be_over:
+                said = replace(said, recency=0.5 + 0.5 * (fact.occurred_at - oldest) / span)
+                (spoken if is_telling else brief).append(said)
         elif text := _sentence(fact, read):
             section = _section_of(fact)
             if section != PLANNED or fact.importance == ALWAYS or fact.valid_to is not None or is_fresh:
                 typed.append(_candidate(section, fact, text, (text == fact.text, *_rank(fact))))
-    return [*_merge_twins(sorted(typed, key=lambda one: one.rank)), *_order_by_topic(spoken, frequencies, len(about))]
+    quoted = [one for some in (spoken, brief) for one in _order_by_topic(some, frequencies, len(about))]
+    return [*_merge_twins(sorted(typed, key=lambda one: one.rank)), *quoted], unclear
 
 
 def _words(fact: Fact) -> tuple[str, ...]:
@@ -317,14 +338,33 @@ def _merge_twins(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     return list(kept.values())
 
 
-def _begins_a_sentence(fact: Fact, read: Mapping[UUID, Message]) -> bool:
-    """Whether a quotation is not cut: "I went to Oregon" of "When I was younger, my family and I went to Oregon"."""
+def _around(fact: Fact, read: Mapping[UUID, Message]) -> tuple[str, str, str]:
+    """Return the text before a quotation, that behind it, and the sentence that it begins in."""
     span = fact.spans[0] if fact.spans else None
     message = None if span is None else read.get(span.message_id)
     if span is None or message is None or span.start is None:
+        return "", "", ""
+    text = message.text or ""
+    sentence = next((one[0].strip() for one in _SENTENCE.finditer(text) if one.start() <= span.start < one.end()), "")
+    return text[: span.start].rstrip(" "), text[span.stop :], sentence
+
+
+def _is_whole(fact: Fact, words: str, read: Mapping[UUID, Message]) -> bool:
+    """Whether a quotation is not cut: "I went to Oregon" of "When I was younger, my family and I went to Oregon"."""
+    before, _, _ = _around(fact, read)
+    return (not before or before[-1] in '.!?…:\n"') and words.rstrip().endswith((".", "!", "…"))
+
+
+def _is_brief(fact: Fact, words: str, read: Mapping[UUID, Message]) -> bool:
+    """Whether a whole sentence, or one of several statements that a sentence joins, says something that lasts."""
+    if not (_LASTING.search(words) or _OWN.search(words)):
+        return False
+    if _is_whole(fact, words, read):
         return True
-    before = (message.text or "")[: span.start].rstrip(" ")
-    return not before or before[-1] in '.!?…:\n"'
+    before, after, sentence = _around(fact, read)
+    begins = before.endswith((", and", ", but")) or sentence.startswith(words[:8])
+    ends = after.startswith((", and ", ", but ")) or words.rstrip().endswith((".", "!", "…"))
+    return begins and ends and _SPEAKER_FIRST.match(sentence) is not None and not _DEPENDENT.search(sentence)
 
 
 def _stands_alone(words: str, names: Collection[str]) -> bool:
@@ -336,9 +376,8 @@ def _stands_alone(words: str, names: Collection[str]) -> bool:
         and not _MOOD.search(words)
         and words[:1].upper() == words[:1]
         and not words.startswith(("Since ", "Because ", "Although ", "Unless "))
-        and words.rstrip().endswith((".", "!", "…"))
         and len(words.split()) <= LONGEST
-        and len(set(content_words(words))) >= 4
+        and len(set(content_words(words))) >= SHORTEST
     )
 
 

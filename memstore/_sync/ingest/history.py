@@ -153,7 +153,7 @@ def _store(database: Database, counter: TokenCounter, batch: _Batch, report: Imp
         return
     rows = [item.row for item in batch.items]
     conversations = {item.conversation.id: item.conversation for item in reversed(batch.items)}
-    result = store_new(database, counter, conversations, rows, mostly_known=True)
+    result = store_new(database, counter, conversations, rows, imported=True)
     for number, known in result.conflicts.items():
         report.add_problem(
             ImportProblem(batch.items[number].record.where, f"{describe_conflict(known)} What is stored stays.")

@@ -71,8 +71,8 @@ class LockedUser(NamedTuple):
     posted: int
 
 
-# The user's version, None where there is no such user. While a transaction that read it so lasts, nobody erases, and of
-# the first nobody else derives.
+# The user's version, None if there is no such user. Until the transaction ends, LOCKED_VERSION keeps others from
+# erasing and deriving, SHARED_VERSION from erasing only.
 LOCKED_VERSION = read_one(SQL["hold"], UserVersion)
 SHARED_VERSION = read_one(SQL["share"], UserVersion)
 VERSION = read_one(SQL["epoch"], UserVersion)

@@ -31,14 +31,20 @@ class Numbers(NamedTuple):
     id: UUID
 
 
-def take_numbers(tx: Transaction, counts: Mapping[UUID, int]) -> dict[UUID, Numbers]:
-    """Reserve so many numbers of each conversation; return the last ones. One that there is not has none."""
-    if len(counts) == 1:
+def take_numbers(
+    tx: Transaction, counts: Mapping[UUID, int], imported: Mapping[UUID, tuple[datetime, datetime]] | None = None
+) -> dict[UUID, Numbers]:
+    """Reserve so many numbers of each conversation; return the last ones. One that there is not has none.
+
+    Without `imported` it is one conversation; else these are the earliest and the latest time of each one's messages.
+    """
+    if imported is None:
         [(place, count)] = counts.items()
         taken = tx.all(SQL["take_numbers"], Numbers, id=place, count=count)
     else:
-        values = {"ids": list(counts), "counts": list(counts.values())}
-        taken = tx.all(SQL["take_numbers_of_several"], Numbers, **values)
+        values: Json = {"ids": list(counts), "counts": list(counts.values())}
+        times = {"since": [imported[id][0] for id in counts], "until": [imported[id][1] for id in counts]}
+        taken = tx.all(SQL["take_numbers_of_imported"], Numbers, **values, **times)
     return {one.id: one for one in taken}
 
 

@@ -193,6 +193,7 @@ WORTH_WEIGHTS: Mapping[str, float] = {
 _NAME = re.compile(r"(?<=[\w,;:'’)] )(?!I\b)[A-Z][\w'’-]+")
 _UNPARTED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WORD = re.compile(r"\w[\w'’-]*")
+_FIRST = re.compile(r"[@#$€£]?\w")  # "@writer", "$20": a mark that belongs to a quotation's first word
 
 
 def type_of(words: str, types: Mapping[str, re.Pattern[str]]) -> str | None:
@@ -304,7 +305,7 @@ def _begin(text: str, place: int, stop: int, language: Language | None) -> int:
     if language:
         found = language.patterns["greets"].match(text, place, stop)
         place = found.end() if found else place
-    found = _WORD.search(text, place, stop)
+    found = _FIRST.search(text, place, stop)
     return found.start() if found else stop
 
 

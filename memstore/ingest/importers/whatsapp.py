@@ -8,7 +8,7 @@
 - Everybody is a user with a name, but for `me`, which must be given: those messages have no name, and are the user's
   own.
 - A line that begins with no time goes on with the message before it. WhatsApp's own lines (somebody joined, calls are
-encrypted) and deleted messages are ignored and counted. A picture that is not in the text is "[image]", a file
+  encrypted) and deleted messages are ignored and counted. A picture that is not in the text is "[image]", a file
   "[name]".
 - Messages bring no ids: they follow from who said what when, as the clock showed it.
 

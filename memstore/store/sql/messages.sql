@@ -84,11 +84,15 @@ WITH taken AS (
 )
 SELECT last_seq, clock_timestamp() AS recorded_at, id FROM taken
 
--- take_numbers_of_several --
--- The same of several conversations: where there is one, the join would make it dearer by half.
+-- take_numbers_of_imported --
+-- The same for the conversations of an import, which are as old as their messages: those of now and of before.
 WITH taken AS (
-    UPDATE conversations c SET last_seq = c.last_seq + wanted.count, updated_at = now()
-    FROM unnest(%(ids)s::uuid[], %(counts)s::bigint[]) AS wanted (id, count)
+    UPDATE conversations c
+    SET last_seq = c.last_seq + wanted.count,
+        created_at = CASE WHEN c.last_seq = 0 THEN wanted.since ELSE least(c.created_at, wanted.since) END,
+        updated_at = CASE WHEN c.last_seq = 0 THEN wanted.until ELSE greatest(c.updated_at, wanted.until) END
+    FROM unnest(%(ids)s::uuid[], %(counts)s::bigint[], %(since)s::timestamptz[], %(until)s::timestamptz[])
+         AS wanted (id, count, since, until)
     WHERE c.user_id = %(user_id)s AND c.id = wanted.id
     RETURNING c.last_seq, c.id
 )
