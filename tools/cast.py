@@ -49,7 +49,7 @@ def record() -> str:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMSTORE_")}
         environment |= {"TERM": "xterm-256color", "MEMSTORE_CONFIG": "", "COLUMNS": str(COLUMNS)}
         command = Path(sys.executable).parent / "memstore"
-        os.execve(command, [str(command), "demo"], environment)
+        os.execve(command, [str(command), "demo"], environment)  # nosec B606  # this program, fixed arguments
     ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     pieces = []
     while True:
