@@ -27,5 +27,5 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         coroutine.send(None)
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+        return end.value  # type: ignore[no-any-return]  # the value of a StopIteration is Any
     raise RuntimeError("a call of a blocking scope waited")

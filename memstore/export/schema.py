@@ -96,7 +96,7 @@ class _UserOwned(_Schema):
         return user_id(self.user)
 
     def _expected_id(self) -> UUID | None:
-        raise NotImplementedError
+        raise NotImplementedError  # each kind of line that has an id follows it from other fields
 
     @model_validator(mode="after")
     def _check_id(self) -> Self:

@@ -58,11 +58,7 @@ class HookServer:
     def __init__(self, store: AsyncMemoryStore, user: str, *, budget: int, exclude: Sequence[Path]) -> None:
         self._store, self._name, self._budget = store, user, budget
         self._user: AsyncUserScope = store.user(user)
-        self._exclude = [folder.expanduser() for folder in exclude]
-        for folder in self._exclude:
-            if not folder.is_absolute():  # of which folder? this process has one of its own
-                raise InvalidInput(f"--exclude {folder}: give the whole path.")
-        self._exclude = [folder.resolve() for folder in self._exclude]
+        self._exclude = [_whole_path(folder).resolve() for folder in exclude]
         self._shown: dict[str, set[object]] = {}  # ids and places of the messages that each session got
         self._asked = asyncio.Event()
         self._last_asked = time.monotonic()
@@ -223,3 +219,10 @@ async def serve(user: str, database: str | None, *, budget: int, exclude: Sequen
         if lock.take(EXCLUSIVE):
             async with await AsyncMemoryStore.open(database) as store:
                 await HookServer(store, user, budget=budget, exclude=exclude).run()
+
+
+def _whole_path(folder: Path) -> Path:
+    whole = folder.expanduser()
+    if not whole.is_absolute():  # of which folder? this process has one of its own
+        raise InvalidInput(f"--exclude {whole}: give the whole path.")
+    return whole

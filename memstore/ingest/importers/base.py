@@ -121,7 +121,7 @@ class Importer:
     @staticmethod
     def rate_head(head: bytes) -> float:
         """Return how surely a file that begins so is of this format."""
-        raise NotImplementedError
+        raise NotImplementedError  # a format that is not known by its head overrides `sniff` instead
 
     def read(self) -> Iterator[ImportItem]:
         """Yield what the file holds, in order.
@@ -136,7 +136,7 @@ class Importer:
 
     def convert(self, value: Any, where: str) -> Iterator[ImportItem]:
         """Yield what a JSON value holds."""
-        raise NotImplementedError
+        raise NotImplementedError  # a format that is not JSON overrides `read_file` instead
 
     def read_values(self, file: OpenFile, convert: Callable[[Any, str], Iterator[ImportItem]]) -> Iterator[ImportItem]:
         """Yield the items that `convert` makes of each JSON value and its place; report unreadable ones."""
