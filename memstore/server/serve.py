@@ -26,7 +26,6 @@ if TYPE_CHECKING:  # another extra, which may not be there
 
 BACKLOG = 2048
 KEEP_ALIVE = 75  # seconds; longer than a proxy keeps its side, which would else ask on a connection that ends
-MCP_TIMEOUT_SHARE = 0.9  # of a request's timeout: a call of MCP says that it was given up before it is cut off
 
 
 class GracefulServer(uvicorn.Server):
@@ -97,7 +96,7 @@ def load_mcp(store: AsyncMemoryStore) -> McpApp | None:
         return None
     from memstore.server.mcp.server import McpApp  # noqa: PLC0415  (another extra, which may not be there)
 
-    return McpApp(store, timeout=MCP_TIMEOUT_SHARE * store.settings.server_timeout_seconds)
+    return McpApp(store, timeout=store.settings.server_timeout_seconds)
 
 
 def open_socket(host: str, port: int) -> socket.socket:

@@ -507,7 +507,7 @@ async def test_a_session_is_of_the_user_who_opened_it_and_tokens_and_sizes_are_c
 
 
 async def test_what_is_posted_has_the_deadline_of_a_request(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = {"embedder": "none", "server_timeout_seconds": 3.0}
+    settings = {"embedder": "none", "server_timeout_seconds": 2.0}
 
     async def slowly(*_: object, **__: object) -> list[Any]:
         await asyncio.sleep(60)

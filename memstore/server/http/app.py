@@ -14,7 +14,7 @@ from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from memstore._version import __version__
 from memstore.client.store import AsyncMemoryStore
@@ -105,4 +105,11 @@ class _RequireUser:
         await get_user(request.path_params["user"], await get_store(request), await get_principal(request))
         if scope["method"] == HTTPMethod.GET:
             disable_timeout(scope)  # it listens to a stream
-        await self._app(scope, receive, send)
+
+        async def receive_in_time() -> Message:
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body"):
+                disable_timeout(scope)  # all is here, and a call has a timeout of its own, which its answer explains
+            return message
+
+        await self._app(scope, receive_in_time, send)
