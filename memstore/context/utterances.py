@@ -112,9 +112,12 @@ def leaned_on(before: str, text: str, names: Collection[str] = ()) -> tuple[int,
     Its last question; to a text of few words its last sentence that says anything. Of a long one it is the end.
     """
     skipped = max(0, len(before) - READ)
+    asks, few = any(mark in before[skipped:] for mark in _QUESTION_MARKS), len(terms(text)) <= FEW
+    if not asks and not few:
+        return None
     spans = [(skipped + start, skipped + stop) for start, stop in sentences(before[skipped:])]
     asked = next((span for span in reversed(spans) if is_question(before[slice(*span)])), None)
-    if asked is None and len(terms(text)) <= FEW:
+    if asked is None and few:
         asked = next((span for span in reversed(spans) if not says_nothing(before[slice(*span)], names)), None)
     if asked is None:
         return None

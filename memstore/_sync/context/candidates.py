@@ -62,6 +62,7 @@ FACTS = 40  # offered to selection
 # One hit is read for every A_HIT tokens that recent turns leave; these take half of the budget if there are enough. A
 # hit costs as much time as a recent turn.
 A_HIT, FEWEST_HITS = 30, 40
+SPARE_HITS = 20  # in place of messages that may say nothing alone, at most
 VIEWED_DEPTH = 1000  # candidates of a tier, if a viewer sees only some of them
 NEVER_RECALLED = {Role.SYSTEM, Role.DEVELOPER}  # instructions of another time are not what was said
 
@@ -274,7 +275,7 @@ def _recall(
     ranking = rank_candidates(tx, query, Filters(as_of=as_of), depth, version=history.version)
     found = ranking.of(Tier.MESSAGES, Tier.SUMMARIES)
     said = best_of_each(one for one in found if _may_be_hit(one.chunk, resolved, history))
-    most, said = (count, said) if visibility.is_active else (3 * count, _offer(said, count))
+    most, said = (count, said) if visibility.is_active else (count + SPARE_HITS, _offer(said, count))
     chosen = [
         _take_visible(tx, best_of_each(ranking.of(Tier.FACTS)), FACTS, resolved),
         _take_visible(tx, said, most, resolved),
