@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         Summary,
         Tier,
     )
-    from memstore.providers.token_check import estimate
+    from memstore.providers.tiktoken import estimate
     from memstore.settings import Settings
 
 _HOMES = {
@@ -56,7 +56,7 @@ _HOMES = {
     "MemoryStore": "memstore._sync.client.store",
     "Settings": "memstore.settings",
     "UserScope": "memstore._sync.client.user",
-    "estimate": "memstore.providers.token_check",
+    "estimate": "memstore.providers.tiktoken",
     "open": "memstore._sync.client.store",
     "open_async": "memstore.client.store",
 }

@@ -21,7 +21,7 @@ from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, Messag
 
 from memstore.adapters._sansio import maybe_await
 from memstore.models import Hit, Json, Message
-from memstore.providers.token_check import estimate
+from memstore.providers.tiktoken import estimate
 from memstore.text import replace_invalid_chars
 
 META_KEY = "llama_index"  # of a message's metadata, and of a conversation's settings: what is archived

@@ -20,7 +20,7 @@ from agents.memory.session_settings import SessionSettings, coerce_session_setti
 
 from memstore.adapters._sansio import maybe_await
 from memstore.models import Json, Message, Role
-from memstore.providers.token_check import estimate
+from memstore.providers.tiktoken import estimate
 from memstore.text import INVALID_CHARS, replace_invalid_chars
 
 META_KEY = "openai_agents"  # of a message's metadata: what its role, text and calls do not say

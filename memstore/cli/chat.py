@@ -7,14 +7,15 @@ complete: half a sentence would be remembered as what the assistant meant.
 from __future__ import annotations
 
 import io
+import json
+import os
 import re
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
-from threading import Timer
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 
 DEFAULT_CONVERSATION = "chat"
 PROMPT = "> "
-TURNS, SILENCE = 6, 20.0  # after so many turns, or seconds without one, a model is asked for facts
+SILENCE = 20.0  # seconds without a line, after which a model is asked for facts and summaries
+DERIVE = "import sys, time; time.sleep(float(sys.argv.pop(1))); from memstore.cli import main; main()"
 MAX_MARGIN = 4  # at most the window's fourth part is kept free because the server counts otherwise
 UNANSWERED = (ProviderError, BudgetTooSmall, InvalidInput)  # errors that end a turn, and not the chat
 HELP = """\
@@ -101,10 +103,6 @@ def _load_model(name: str, settings: Settings) -> ServedChatModel:
     return model
 
 
-class _Paused(BaseException):
-    """Ends a derivation between two steps. Not an Exception, which `derive` takes for a failed conversation."""
-
-
 @dataclass(slots=True)
 class _Session:
     """Answers in one conversation, within a window of tokens, and derives its messages.
@@ -120,68 +118,74 @@ class _Session:
     reserve: int | None
     margin: int = 0  # tokens to keep free, as the server was seen to count more than we did
     line_open: bool = False
-    paused: bool = False
-    pauses: int = 0
-    turns: int = 0  # since the last derivation
-    timer: Timer | None = None
+    deriving: subprocess.Popen[bytes] | None = None
     errors: set[str] = field(default_factory=set)  # of derivation, each printed once
 
     def talk(self) -> None:
-        """Answer each line, and derive in a thread between them; on a pipe, before the next one.
-
-        If a chat model makes facts or summaries, it is asked after a silence or some turns. The next line cancels that
-        call, so that a server that answers one call at a time is free for the answer.
-        """
+        """Answer each line; derive between them: at a terminal in another process, on a pipe before the next one."""
         at_terminal, all_answered = sys.stdin.isatty() and sys.stdout.isatty(), True
-        with ThreadPoolExecutor(1, "memstore-derive") as background:
-            try:
+        try:
+            if at_terminal:
+                self._welcome()
+                self._begin_derivation()  # of what an earlier session left
+            for text in _typed_lines() if at_terminal else _piped_lines():
+                if text == "/quit":
+                    break
+                if not text or self._run_command(text):
+                    continue
+                self._end_derivation()
+                all_answered &= self._try_answer(text, may_stop=at_terminal)
                 if at_terminal:
-                    self._welcome()
-                    background.submit(self._derive)  # what an earlier session left
-                for text in _typed_lines() if at_terminal else _piped_lines():
-                    if text == "/quit":
-                        break
-                    if not text or self._run_command(text):
-                        continue
-                    self._pause()
-                    all_answered &= self._try_answer(text, may_stop=at_terminal)
-                    self._resume()
-                    self.turns += 1
-                    if not self._asking or self.turns >= TURNS:
-                        derivation = background.submit(self._derive)
-                        if not at_terminal:
-                            derivation.result()
-                    elif at_terminal:
-                        self.timer = Timer(SILENCE, background.submit, [self._derive])
-                        self.timer.start()
-                if not at_terminal and self.turns:
+                    self._begin_derivation()
+                elif not self._asks_model:
                     self._derive()
-            finally:
-                self._pause()
+            if not at_terminal and self._asks_model:
+                self._derive()
+        finally:
+            self._end_derivation()
         raise typer.Exit(0 if at_terminal or all_answered else 1)
 
     @property
-    def _asking(self) -> list[ServedChatModel]:
-        """The models that derivation asks on a server."""
-        from memstore.providers.services import ServedChatModel
+    def _asks_model(self) -> bool:
+        """Whether derivation asks a chat model: seldom then, so that it sees several messages together."""
+        settings = self.store.settings
+        return {settings.facts_model, settings.summary_model} != {"none"}
 
+    def _begin_derivation(self) -> None:
+        """Begin `memstore derive`, after a silence if it asks a model.
+
+        The next line kills it, which hangs up on the model: a server that answers one call at a time is free for the
+        answer. Killed, it has done nothing.
+        """
+        command = [sys.executable, "-P", "-c", DERIVE, str(SILENCE if self._asks_model else 0)]
+        command += ["derive", "--json", "--user", self.scope.user.name]
+        command += ["--database", common.database] if common.database else []
+        env = os.environ | {"MEMSTORE_OLLAMA_NUM_CTX": str(self.store.settings.ollama_num_ctx)}
+        quiet = subprocess.DEVNULL
+        self.deriving = subprocess.Popen(
+            command, env=env, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, start_new_session=True
+        )
+
+    def _end_derivation(self) -> None:
+        process, self.deriving = self.deriving, None
+        if process is not None:
+            process.kill()
+            report = process.communicate()[0]
+            if process.returncode >= 0:  # it had ended by itself
+                self._report(**json.loads(report or '{"failed": ["memstore derive says why"]}'))
+
+    def _derive(self) -> None:
         try:
-            models = self.store._runtime.chat_models
-        except ProviderError:  # derivation says which one is missing
-            return []
-        return [model for model in models if isinstance(model, ServedChatModel)]
+            report = self.store.derive(user=self.scope.user.name)
+            self._report(report.failed, report.waiting)
+        except Exception as error:  # whatever it is: it costs the chat what it would have found, and nothing else
+            self._report([str(error)])
 
-    def _pause(self) -> None:
-        self.paused, self.pauses = True, self.pauses + 1
-        if self.timer is not None:
-            self.timer.cancel()
-        for model in self._asking:
-            model.pause()
-
-    def _resume(self) -> None:
-        self.paused = False
-        for model in self._asking:
-            model.resume()
+    def _report(self, failed: Sequence[str], waiting: Sequence[str] = (), **_: object) -> None:
+        for text in (*failed, *waiting):
+            if text not in self.errors:
+                self.errors.add(text)
+                echo_hint(f"not derived: {text}")
 
     def _welcome(self) -> None:
         with suppress(ImportError):  # not everywhere; it lets a line be edited
@@ -249,27 +253,6 @@ class _Session:
         if self.line_open:
             print(flush=True)
         self.line_open = False
-
-    def _derive(self) -> None:
-        if self.paused:
-            return
-        began = self.pauses
-        try:
-            report = self.store.derive(user=self.scope.user.name, progress=self._stop_if_paused)
-            errors = [f"not derived yet: {text}" for text in (*report.failed, *report.waiting)]
-            self.turns = self.turns if report.waiting else 0
-        except _Paused:
-            return
-        except Exception as error:  # whatever it is: it costs the chat what it would have found, and nothing else
-            errors = [f"not derived: {error}"]
-        for text in errors if self.pauses == began else ():  # it was not stopped by the next line
-            if text not in self.errors:
-                self.errors.add(text)
-                echo_hint(text)
-
-    def _stop_if_paused(self, *_: object) -> None:
-        if self.paused:
-            raise _Paused
 
     def _run_command(self, text: str) -> bool:
         match = _COMMAND.match(text)

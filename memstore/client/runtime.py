@@ -25,7 +25,7 @@ from memstore.providers import (
     load_reranker,
     load_stored_embedder,
 )
-from memstore.providers.token_check import counter_for
+from memstore.providers.tiktoken import counter_for
 from memstore.settings import Settings, source_of
 from memstore.store.database import Database
 from memstore.strategies import as_json

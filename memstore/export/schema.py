@@ -12,7 +12,6 @@ from uuid import UUID
 
 import numpy as np
 from pydantic import (
-    AliasChoices,
     BaseModel,
     ConfigDict,
     Field,
@@ -187,9 +186,6 @@ class ChunkLine(_Schema):
     conversation_id: UUID | None = None
 
 
-Chunks = Annotated[list[ChunkLine], Field(validation_alias=AliasChoices("chunks", "units"))]
-
-
 class MessageLine(NewMessage, _InConversation):
     """A message: the pivot's keys, its number, when it was recorded, its tokens by which counter, its chunks."""
 
@@ -199,7 +195,7 @@ class MessageLine(NewMessage, _InConversation):
     recorded_at: UtcTime
     tokens: Count
     counter: str
-    chunks: Chunks = Field(default_factory=list)
+    chunks: list[ChunkLine] = Field(default_factory=list)
 
     def _expected_id(self) -> UUID | None:
         if self.external_id is None:
@@ -227,7 +223,7 @@ class SummaryLine(_InConversation):
     occurred_at: UtcTime
     occurred_until: UtcTime
     recorded_at: UtcTime
-    chunks: Chunks = Field(default_factory=list)
+    chunks: list[ChunkLine] = Field(default_factory=list)
 
     def _expected_id(self) -> UUID:
         if self.to_seq < self.from_seq:
@@ -284,7 +280,7 @@ class FactLine(_UserOwned):
     recorded_at: UtcTime
     sources: list[SourceLine] = Field(default_factory=list)
     history: list[FactChangeLine] = Field(default_factory=list)
-    chunks: Chunks = Field(default_factory=list)
+    chunks: list[ChunkLine] = Field(default_factory=list)
 
     def _expected_id(self) -> UUID:
         if {change.id for change in self.history} != {ids.change_id(self.id, n) for n in range(len(self.history))}:

@@ -1,4 +1,4 @@
-"""Requests to a server: asked again for what may pass, limited in time, ended from another thread; and embedders.
+"""Requests to a server: asked again for what may pass, limited in time; and embedders.
 
 A provider (`openai`, `ollama`) writes an `EmbeddingEndpoint`, and the rest is here.
 """
@@ -6,19 +6,15 @@ A provider (`openai`, `ollama`) writes an `EmbeddingEndpoint`, and the rest is h
 from __future__ import annotations
 
 import random
-import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from itertools import count
 from math import ceil
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 from urllib.parse import urlsplit
-from weakref import WeakSet
 
 import numpy as np
 
@@ -87,42 +83,10 @@ class Retries:
 
 
 def retry_after(header: str | None) -> float | None:
-    """Return the seconds that a Retry-After asks for, by number or by date; None where it says nothing of use."""
-    if header is None:
-        return None
-    try:
-        return max(0.0, float(header))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
-    except (TypeError, ValueError):
-        return None
-
-
-class Connections:
-    """Connections to a server, by which requests that are under way can be ended from another thread."""
-
-    def __init__(self) -> None:
-        self._sockets: WeakSet[socket.socket] = WeakSet()
-        self.is_paused = False
-
-    def watch(self, request: Any) -> None:
-        """Note the connection that a request of httpx opens; it is a hook of its client."""
-        request.extensions = {**request.extensions, "trace": self._note}
-
-    def _note(self, event: str, info: Mapping[str, Any]) -> None:
-        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
-            self._sockets.add(info["return_value"].get_extra_info("socket"))
-            if self.is_paused:
-                self.pause()
-
-    def pause(self) -> None:
-        """End all of them, and those that come: the server stops working, and who waits for an answer has an error."""
-        self.is_paused = True
-        for each in list(self._sockets):
-            with suppress(OSError, ValueError):  # closed already
-                each.shutdown(socket.SHUT_RDWR)
+    """Return the seconds that a Retry-After asks for; None without a number of them."""
+    with suppress(ValueError):
+        return max(0.0, float(header or ""))
+    return None
 
 
 def is_local(url: str) -> bool:

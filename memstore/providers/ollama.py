@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
-from memstore.providers.connections import Connections, Retries, ServedEmbedder, TransientError, is_local, retry_after
+from memstore.providers.connections import Retries, ServedEmbedder, TransientError, is_local, retry_after
 from memstore.providers.services import (
     INFO_TIMEOUT,
     ChatRequest,
@@ -75,7 +75,6 @@ class OllamaServer:
     def __init__(self, url: str) -> None:
         self.url = url
         self.service = f"Ollama at {url}"
-        self.connections = Connections()
 
     def ask(self, path: str, model: str, body: Json | None = None, *, seconds: float = INFO_TIMEOUT) -> Json:
         """Return the JSON object that the server answers, asked again within `seconds` for what may pass."""
@@ -117,7 +116,7 @@ class OllamaServer:
             verify=_certificates(),
             trust_env=not is_local(self.url),  # a proxy's own 127.0.0.1 is another one
             follow_redirects=False,  # messages go to the server that was named, and to no other
-            event_hooks={"request": [self.connections.watch], "response": [seen.append]},
+            event_hooks={"response": [seen.append]},
         )
         try:
             with client:
@@ -201,11 +200,6 @@ class OllamaChat:
     def counter_name(self) -> str:
         """The name of the counter of its contexts, such as "ollama:qwen3:4b"."""
         return f"ollama:{self._model}"
-
-    @property
-    def connections(self) -> Connections:
-        """The connections to its server."""
-        return self._server.connections
 
     def describe(self, seconds: float) -> ModelInfo:
         """Return the name, with 12 digits of the digest, and the window that the model was trained for."""

@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import cached_property
 from threading import Lock
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -24,7 +25,7 @@ from memstore._compat import with_timeout
 from memstore.errors import ModelUnavailable, ProviderError, ProviderMissing
 from memstore.plugins import require_extra
 from memstore.providers import Scores
-from memstore.providers.connections import Connections, Retries, ServedEmbedder, TransientError, is_local, retry_after
+from memstore.providers.connections import Retries, ServedEmbedder, TransientError, is_local, retry_after
 from memstore.providers.services import (
     ChatRequest,
     ModelInfo,
@@ -108,9 +109,7 @@ class OpenAIServer:
         self.url = url
         self.service = f"The server at {url}"
         self._key = key
-        self._clients: dict[int, openai.OpenAI] = {}
         self.is_local = is_local(url)
-        self.connections = Connections()
 
     def get(self, path: str, seconds: float) -> Any:
         """Return the JSON that the server answers."""
@@ -136,28 +135,26 @@ class OpenAIServer:
                     if isinstance(part, dict):
                         yield part
 
+    @cached_property
     def _connected(self) -> openai.OpenAI:
-        process = os.getpid()  # a forked child has connections of its own
-        if process not in self._clients:
-            self._clients[process] = openai.OpenAI(
-                api_key=self._key or "none",  # the library will not go without
-                default_headers=_headers(self._key),
-                base_url=self.url,
-                max_retries=0,
-                http_client=openai.DefaultHttpxClient(
-                    follow_redirects=False,  # messages go to the server that was named, and to no other
-                    trust_env=not self.is_local,  # a proxy's own 127.0.0.1 is another one
-                    event_hooks={"request": [self.connections.watch]},
-                ),
-            )
-            finalize(self, _close, self._clients[process], process).atexit = False
-        return self._clients[process]
+        client = openai.OpenAI(
+            api_key=self._key or "none",  # the library will not go without
+            default_headers=_headers(self._key),
+            base_url=self.url,
+            max_retries=0,
+            http_client=openai.DefaultHttpxClient(
+                follow_redirects=False,  # messages go to the server that was named, and to no other
+                trust_env=not self.is_local,  # a proxy's own 127.0.0.1 is another one
+            ),
+        )
+        finalize(self, client.close).atexit = False
+        return client
 
     @contextmanager
     def _client(self, model: str, seconds: float) -> Iterator[openai.OpenAI]:
         """Yield a client for one request, whose errors are ours."""
         try:
-            yield self._connected().with_options(timeout=openai.Timeout(seconds, connect=min(CONNECT, seconds)))
+            yield self._connected.with_options(timeout=openai.Timeout(seconds, connect=min(CONNECT, seconds)))
         except openai.APITimeoutError as error:
             raise TimeoutError from error
         except openai.APIStatusError as error:
@@ -204,11 +201,6 @@ class OpenAIServer:
         return _KEY.sub("…", text.replace(self._key, "…") if self._key else text)
 
 
-def _close(client: openai.OpenAI, process: int) -> None:
-    if os.getpid() == process:
-        client.close()
-
-
 class _Refused(ProviderError):
     """A request that the server does not take as it is."""
 
@@ -242,11 +234,6 @@ class OpenAIChat:
     def counter_name(self) -> str:
         """The name of the counter of its contexts."""
         return f"openai:{self._model}"
-
-    @property
-    def connections(self) -> Connections:
-        """The connections to its server."""
-        return self._server.connections
 
     def describe(self, seconds: float) -> ModelInfo:
         """Return the name, and the window where the server lists it."""

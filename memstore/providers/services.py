@@ -12,17 +12,16 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 from pydantic_core import from_json
 
 from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
 from memstore.providers import ChatMessage, Completion, T
-from memstore.providers.connections import Connections, Retries, TransientError
+from memstore.providers.connections import Retries, TransientError
 from memstore.text import replace_surrogates
 
-R = TypeVar("R")
 Json = dict[str, Any]
 Prompt = list[dict[str, str]]
 
@@ -185,8 +184,6 @@ class ServedChatModel:
         self._known: ModelInfo | None = None
         self._given: int | None = None
         self._rates: deque[float] = deque(maxlen=16)
-        # An endpoint that shows none is not hung up on: it is asked nothing more.
-        self._connections: Connections = getattr(endpoint, "connections", None) or Connections()
 
     def __repr__(self) -> str:
         return f"<ServedChatModel {self._endpoint.service}>"
@@ -211,10 +208,7 @@ class ServedChatModel:
     @property
     def _info(self) -> ModelInfo:
         if self._known is None:
-            seconds = min(INFO_TIMEOUT, self._timeout)
-            self._known = Retries(self._endpoint.service, 2 * seconds, self._backoff).run(
-                lambda left: self._endpoint.describe(min(seconds, left))
-            )
+            self._known = self._endpoint.describe(min(INFO_TIMEOUT, self._timeout))
         return self._known
 
     def max_prompt_tokens(self, messages: Sequence[ChatMessage]) -> int:
@@ -249,14 +243,6 @@ class ServedChatModel:
             raise ModelAnswerInvalid(
                 f"{self.name} gave two answers that cannot be used: {wrong}", second.text, *_spent(first, second), 2
             ) from None
-
-    def pause(self) -> None:
-        """Hang up on what `complete` asks, and let it raise `ModelUnavailable`: the server is free for others."""
-        self._connections.pause()
-
-    def resume(self) -> None:
-        """Let `complete` ask again."""
-        self._connections.is_paused = False
 
     def stream(
         self, messages: Sequence[Mapping[str, Any]], *, max_tokens: int, show: Callable[[str], object]
@@ -293,13 +279,10 @@ class ServedChatModel:
         return answer
 
     def _ask(self, request: ChatRequest) -> RawAnswer:
-        def call(seconds: float) -> RawAnswer:
-            if self._connections.is_paused:
-                raise ModelUnavailable(f"{self._endpoint.service} is needed for something else first.")
-            return self._endpoint.answer(replace(request, seconds=seconds))
-
         try:
-            answer = self._retries(request.seconds).run_in_time(call)
+            answer = self._retries(request.seconds).run_in_time(
+                lambda seconds: self._endpoint.answer(replace(request, seconds=seconds))
+            )
         except ModelReplaced:
             self._known = None
             raise

@@ -4,7 +4,8 @@ tiktoken itself fetches a vocabulary when it is first used. Here the same bytes 
 SHA-256 that tiktoken pins. Nothing is downloaded.
 
 Here is too what all counters share, the texts of a message that are counted, and counts that are remembered; and two
-counters for models whose tokenizer is unknown: a safe estimate by o200k_base, and an upper bound by bytes.
+counters for models whose tokenizer is unknown: a safe estimate by o200k_base, and an upper bound by bytes. `estimate`
+counts a chat by the name of a model, also for programs of their own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import gzip
 import hashlib
 import importlib.util
 import json
+import logging
 import os
 import re
 import zlib
@@ -20,7 +22,7 @@ from base64 import b64decode
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import pairwise
 from math import ceil
@@ -32,10 +34,12 @@ import tiktoken
 import tiktoken.model
 
 from memstore.errors import InvalidInput, ProviderError, ProviderMissing
-from memstore.providers import Count
-from memstore.settings import Settings
+from memstore.plugins import installed_entry_points
+from memstore.providers import Count, TokenCounter, load_counter
+from memstore.settings import Settings, load as load_settings
 from memstore.text import MAX_JSON_DEPTH, TEXT_PARTS, is_deep
 
+logger = logging.getLogger(__name__)
 DEFAULT = "o200k_base"
 MAX_COUNTS = 60_000  # of 150 bytes each; then all are forgotten
 
@@ -355,3 +359,55 @@ def _longest_form(char: str) -> int:
     # A lone surrogate is sent as U+FFFD or "?", of three bytes at most.
     most_bytes = max(len(form.encode("utf-8", "surrogatepass")) for form in cased)
     return max(len(normalize("NFKD", char)), most_bytes)  # the former of BERT's kind, without bytes
+
+
+# From the name of a model to its counter.
+
+
+def counter_for(model: str) -> str:
+    """Return the name of the counter that knows a model best, to be loaded by `load_counter`.
+
+    A name whose kind has a counter, such as "ollama:llama3.2" or "anthropic:claude-sonnet-4-5", is that counter's; an
+    OpenAI model, with or without "openai:" or "openai/" before it, is tiktoken's; every other one is estimated.
+    """
+    kinds = installed_entry_points("memstore.counters").names
+    if model.partition(":")[0] in kinds:
+        return model
+    openai = model.removeprefix("openai:").removeprefix("openai/")
+    if encoding_of(openai):
+        return f"tiktoken:{openai}"
+    _warn_of_unknown(model)
+    return ESTIMATED
+
+
+@lru_cache(maxsize=256)  # once for each name
+def _warn_of_unknown(model: str) -> None:
+    template = "no counter knows the model %r: its tokens are estimated as %g times those of o200k_base, so less fits"
+    logger.warning(template, model, FACTOR)
+
+
+def estimate(
+    messages: Sequence[Mapping[str, Any]],
+    *,
+    counter: TokenCounter | str | None = None,
+    tools: Sequence[Mapping[str, Any]] = (),
+) -> Count:
+    """Return the tokens of the finished chat, with the kind of the count.
+
+    `counter` is one, its name or a model's, as of `context(model=…)`; by default the settings' one.
+
+    Raises InvalidInput for what cannot be counted, ProviderError for a counter that cannot be had.
+    """
+    check_tools(tools)
+    if not isinstance(messages, list | tuple) or not all(isinstance(message, Mapping) for message in messages):
+        raise InvalidInput(f'messages={messages!r:.60}: give a list such as [{{"role": "user", "content": "…"}}].')
+    if counter is None:
+        counter = load_settings({}).counter
+    own = _load(counter_for(counter)) if isinstance(counter, str) else counter
+    return own.count_messages(messages, tools)
+
+
+@lru_cache(maxsize=8)
+def _load(name: str) -> TokenCounter:
+    """Return the counter of this name, the same one each time, since it remembers its counts."""
+    return load_counter(name)

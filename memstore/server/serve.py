@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
@@ -47,7 +47,6 @@ async def serve(
     *,
     host: str,
     port: int,
-    settings: Settings | Mapping[str, Any] | None = None,
     ui_writes: bool = False,
     on_start: Callable[[str, bool], None],
 ) -> None:
@@ -56,7 +55,7 @@ async def serve(
 
     Raise `ConfigurationError` where others than this machine's user could ask and there is no token.
     """
-    async with await AsyncMemoryStore.open(url, settings=settings) as store:
+    async with await AsyncMemoryStore.open(url) as store:
         await to_thread(lambda: store.embedder)  # one that is missing fails now, not at the first request
         named_hosts, is_local = store.settings.server_hosts, _is_loopback(host)
         allow_local = is_local and not named_hosts  # a named host has a proxy, which may let anybody in

@@ -11,7 +11,7 @@ import pytest
 import memstore
 from memstore import BudgetTooSmall, InvalidInput, MemoryStore
 from memstore.client.store import AsyncMemoryStore
-from memstore.providers.token_check import estimate
+from memstore.providers.tiktoken import estimate
 
 SETTINGS = {"embedder": "hashing:256"}
 PEANUTS = "I am allergic to peanuts."

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import memstore
-from memstore.cli.chat import TURNS
+from memstore.cli.chat import SILENCE
 from tests import ollama_server as does
 from tests.command_line import EMBEDDER, SCRIPT, Ended, Run, environment
 from tests.helpers.tokenizers import as_gguf, byte_level
@@ -362,7 +362,8 @@ def test_what_was_said_is_derived_while_the_person_reads(url: str, server: Readi
         assert person.ended() == 0
 
 
-def test_a_model_is_asked_for_facts_after_some_turns_and_never_in_the_way_of_an_answer(
+@pytest.mark.slow
+def test_a_model_is_asked_for_facts_after_a_silence_and_never_in_the_way_of_an_answer(
     url: str, server: ReadingOllama
 ) -> None:
     asked, gone = threading.Event(), threading.Event()
@@ -373,30 +374,31 @@ def test_a_model_is_asked_for_facts_after_some_turns_and_never_in_the_way_of_an_
             gone.set()
         handler.close_connection = True
 
-    source = {"message": 1, "quote": "I keep bees on the roof"}
-    bees = {"sources": [source], "text": "The user keeps bees on the roof.", "type": "statement", "subject": "the user"}
-    found, nothing = (does.says({"facts": each}, prompt_eval_count=None) for each in ([bees], []))
-    with ScriptedOllama([work, found, nothing, nothing]) as facts:
+    server.script += [streams("Honey."), streams("At once.")]
+    with ScriptedOllama([work]) as facts:
         own = {"MEMSTORE_FACTS_MODEL": "openai:tiny", "MEMSTORE_OPENAI_URL": f"{facts.url}/v1"}
         with terminal(url, server, **own) as person:
-            for turn in range(TURNS):
-                server.script.append(streams(f"Answer {turn}."))
-                person.expect("> ", turn + 1)
-                assert not facts.asked()
-                person.type("I keep bees on the roof.\n" if turn == 0 else f"Line {turn}.\n")
-                person.expect(f"Answer {turn}.")
-            assert asked.wait(20)
-            server.script.append(streams("At once."))
+            person.expect("> ")
+            person.type("I keep bees on the roof.\n")
+            person.expect("Honey.")
+            assert not asked.wait(SILENCE / 2)
+            assert asked.wait(SILENCE + 20)
             person.type("And now?\n")
             assert gone.wait(20), "the server works on facts while an answer is awaited"
             person.expect("At once.")
-            until = time.monotonic() + 30
-            while "The user keeps bees" not in person.shown and time.monotonic() < until:
-                person.type("/facts\n")
-                time.sleep(0.5)
-            person.expect("The user keeps bees on the roof.")
             assert "not derived" not in person.shown
             assert "I keep bees" in facts.asked()[0]["messages"][-1]["content"]
+
+
+def test_a_model_is_asked_at_the_end_of_a_pipe(chat: Run, url: str, server: ReadingOllama) -> None:
+    source = {"message": 1, "quote": "I keep bees on the roof"}
+    bees = {"sources": [source], "text": "The user keeps bees on the roof.", "type": "statement", "subject": "the user"}
+    with ScriptedOllama([does.says({"facts": [bees]}, prompt_eval_count=None)]) as facts:
+        own = {"facts_model": "openai:tiny", "openai_url": f"{facts.url}/v1"}
+        assert chat(lines="I keep bees on the roof.\nWell?\n", **own).code == 0
+        assert len(facts.asked()) == 1
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        assert [fact.text for fact in store.user("alice").facts()] == ["The user keeps bees on the roof."]
 
 
 # A long life

@@ -7,13 +7,9 @@ import pickle
 import socket
 import subprocess
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -237,11 +233,8 @@ def test_pauses_grow_and_differ(server: ScriptedOllama, waits: list[float]) -> N
         assert all(0.5 <= pause / (0.1 * 2**number) <= 1.5 for number, pause in enumerate(pauses))
 
 
-@pytest.mark.parametrize(
-    "when", ["3600", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)], ids=["seconds", "date"]
-)
-def test_no_wait_goes_beyond_the_time_limit(server: ScriptedOllama, when: str) -> None:
-    server.script.append(status(429, "slow down", retry_after=when))
+def test_no_wait_goes_beyond_the_time_limit(server: ScriptedOllama) -> None:
+    server.script.append(status(429, "slow down", retry_after="3600"))
     with pytest.raises(ModelUnavailable, match="429 slow down"):
         ask(model_of(server, backoff=0))
     assert len(server.asked()) == 1
@@ -790,34 +783,6 @@ def test_a_model_that_comes_to_no_end_is_recorded_with_what_it_said(server: Scri
     assert set(texts) == {"Alice says: I sail"}
     assert ["came to no end" in response.error for response in session.invalid_responses] == [True]
     assert session.usage.calls == len(server.asked()) == 6
-
-
-# A server that is wanted for something else
-
-
-def test_what_is_asked_is_hung_up_on_and_asked_again_later(server: ScriptedOllama) -> None:
-    asked, gone = threading.Event(), threading.Event()
-
-    def work(handler: Any) -> None:
-        asked.set()
-        if handler.connection.recv(1) == b"":  # the client hangs up
-            gone.set()
-        handler.close_connection = True
-
-    server.script += [work, says(GOOD)]
-    model = model_of(server)
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(ask, model)
-        assert asked.wait(10)
-        model.pause()
-        assert gone.wait(10)
-        with pytest.raises(ModelUnavailable, match="needed for something else"):
-            answer.result(10)
-    with pytest.raises(ModelUnavailable):
-        ask(model)
-    assert len(server.asked()) == 1
-    model.resume()
-    assert ask(model).city == "Lisbon"
 
 
 def test_a_stream_without_an_end_is_ended(server: ScriptedOllama) -> None:

@@ -6,8 +6,7 @@ import pytest
 
 import memstore
 from memstore.providers import load_counter
-from memstore.providers.tiktoken import ESTIMATED
-from memstore.providers.token_check import counter_for, estimate
+from memstore.providers.tiktoken import ESTIMATED, counter_for, estimate
 from tests.helpers.fakes import WordCounter
 
 CHAT: list[dict[str, Any]] = [
