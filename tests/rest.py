@@ -12,8 +12,7 @@ from urllib.parse import quote
 import httpx
 
 from memstore.client.store import AsyncMemoryStore
-from memstore.server.http.app import create_app
-from memstore.server.serve import GracefulServer, uvicorn_config
+from memstore.server.http.app import GracefulServer, create_app, uvicorn_config
 
 HASHING = {"embedder": "hashing:256"}
 PROBLEM = "application/problem+json"

@@ -38,7 +38,7 @@ def serve(
 
     log_records()
     with require_extra("server", "fastapi", "uvicorn"):
-        from memstore.server.serve import serve as run
+        from memstore.server.http.app import serve as run
 
     def announce(url: str, is_open: bool) -> None:
         print_result({"url": url, "open": is_open}, f"serving {url}/v1, and {url}/ui for people (Ctrl-C stops it)")

@@ -159,12 +159,10 @@ def _columns(row: Any, line: type[Any]) -> Json:
 
 
 def _chunks(item: ItemRow) -> Json:
-    chunks = []
-    for chunk in item.chunks:
-        line: Json = {"start": chunk.start, "stop": chunk.stop, "recorded_at": chunk.recorded_at}
-        line |= {} if chunk.conversation_id is None else {"conversation_id": chunk.conversation_id}
-        chunks.append(line if chunk.vector is None else line | {"vector": encode_vector(chunk.vector)})
-    return {"chunks": chunks}
+    lines = [
+        chunk | {"vector": None if chunk["vector"] is None else encode_vector(chunk["vector"])} for chunk in item.chunks
+    ]
+    return {"chunks": [{name: value for name, value in line.items() if value is not None} for line in lines]}
 
 
 def _document_vector(path: str, model_id: str, components: str, text: str | None) -> Json:

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from threading import Lock
+from functools import cached_property
 from typing import Any, NoReturn
 from weakref import finalize
 
@@ -68,8 +68,6 @@ class AnthropicCounter:
         self._service = f"The count endpoint of {url}"
         self._near = EstimatedCounter(ESTIMATE_FACTOR)
         self._cache = CountCache(self._ask)
-        self._lock = Lock()
-        self._clients: dict[int, anthropic.Anthropic] = {}
 
     def __repr__(self) -> str:
         return f"<AnthropicCounter {self.name}>"
@@ -102,7 +100,7 @@ class AnthropicCounter:
     def _request(self, body: Json, seconds: float) -> int:
         timeout = anthropic.Timeout(seconds, connect=min(CONNECT, seconds))
         try:
-            counted: object = self._client().messages.count_tokens(model=self._model, timeout=timeout, **body)
+            counted: object = self._client.messages.count_tokens(model=self._model, timeout=timeout, **body)
         except anthropic.APITimeoutError as error:
             raise TimeoutError from error
         except anthropic.APIStatusError as error:
@@ -133,27 +131,20 @@ class AnthropicCounter:
     def _without_key(self, text: str) -> str:
         return _KEY.sub("…", text.replace(self._key, "…") if self._key else text)
 
+    @cached_property
     def _client(self) -> anthropic.Anthropic:
-        process = os.getpid()  # a forked child has connections of its own
-        with self._lock:
-            if process not in self._clients:
-                # What the library takes from its own environment would go to any server.
-                lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").splitlines()
-                unsent: dict[str, Any] = {line.split(":")[0].strip(): anthropic.Omit() for line in lines if line}
-                self._clients[process] = anthropic.Anthropic(
-                    api_key=self._key or "none",
-                    base_url=self._url,
-                    max_retries=0,
-                    default_headers=unsent,
-                    http_client=anthropic.DefaultHttpxClient(follow_redirects=False, trust_env=not is_local(self._url)),
-                )
-                finalize(self, _close, self._clients[process], process).atexit = False
-            return self._clients[process]
-
-
-def _close(client: anthropic.Anthropic, process: int) -> None:
-    if os.getpid() == process:
-        client.close()
+        # What the library takes from its own environment would go to any server.
+        lines = os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").splitlines()
+        unsent: dict[str, Any] = {line.split(":")[0].strip(): anthropic.Omit() for line in lines if line}
+        client = anthropic.Anthropic(
+            api_key=self._key or "none",
+            base_url=self._url,
+            max_retries=0,
+            default_headers=unsent,
+            http_client=anthropic.DefaultHttpxClient(follow_redirects=False, trust_env=not is_local(self._url)),
+        )
+        finalize(self, client.close).atexit = False
+        return client
 
 
 def as_request(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> tuple[Json, bool]:

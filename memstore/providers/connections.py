@@ -98,13 +98,8 @@ def is_local(url: str) -> bool:
 class EmbeddingEndpoint(Protocol):
     """One embedding model of one server; raises as a `ChatEndpoint` does."""
 
-    @property
-    def service(self) -> str:
-        """The server, as errors call it."""
-
-    @property
-    def name(self) -> str:
-        """The full name; the same one must mean the same vectors."""
+    service: str  # the server, as errors call it
+    name: str  # the full one; the same name must mean the same vectors
 
     def embed(self, texts: Sequence[str], seconds: float) -> Sequence[Sequence[float]]:
         """Return a vector for each text."""

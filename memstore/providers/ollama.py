@@ -185,21 +185,13 @@ class OllamaChat:
     """A chat model of an Ollama server, asked for a window of `num_ctx` tokens."""
 
     def __init__(self, model: str, server: OllamaServer, num_ctx: int) -> None:
+        self.service = server.service
+        self.counter_name = f"ollama:{model}"
         self._model = model
         self._server = server
         self._num_ctx = num_ctx
         self._thinks = False
         self._digest = ""
-
-    @property
-    def service(self) -> str:
-        """The server, as errors call it."""
-        return self._server.service
-
-    @property
-    def counter_name(self) -> str:
-        """The name of the counter of its contexts, such as "ollama:qwen3:4b"."""
-        return f"ollama:{self._model}"
 
     def describe(self, seconds: float) -> ModelInfo:
         """Return the name, with 12 digits of the digest, and the window that the model was trained for."""
@@ -298,18 +290,10 @@ class OllamaEmbeddings:
     """An embedding model of an Ollama server. Its vectors are kept under its name alone, wherever the server is."""
 
     def __init__(self, model: str, server: OllamaServer) -> None:
+        self.service = server.service
+        self.name = f"ollama:{model}"
         self._model = model
         self._server = server
-
-    @property
-    def service(self) -> str:
-        """The server, as errors call it."""
-        return self._server.service
-
-    @property
-    def name(self) -> str:
-        """The full name, such as "ollama:nomic-embed-text"."""
-        return f"ollama:{self._model}"
 
     def embed(self, texts: Sequence[str], seconds: float) -> Sequence[Sequence[float]]:
         """Return a vector for each text."""

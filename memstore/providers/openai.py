@@ -216,6 +216,8 @@ class OpenAIChat:
     """A chat model of an OpenAI-compatible server."""
 
     def __init__(self, model: str, server: OpenAIServer) -> None:
+        self.service = server.service
+        self.counter_name = f"openai:{model}"
         self._model = model
         self._server = server
         self._shape = _SHAPES[0]
@@ -224,16 +226,6 @@ class OpenAIChat:
         self._most = "max_completion_tokens" if is_own else "max_tokens"
         self._left_out: set[str] = set()
         self._lock = Lock()
-
-    @property
-    def service(self) -> str:
-        """The server, as errors call it."""
-        return self._server.service
-
-    @property
-    def counter_name(self) -> str:
-        """The name of the counter of its contexts."""
-        return f"openai:{self._model}"
 
     def describe(self, seconds: float) -> ModelInfo:
         """Return the name, and the window where the server lists it."""

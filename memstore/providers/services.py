@@ -138,13 +138,8 @@ class ChatEndpoint(Protocol):
     `PromptTooLong` where the server says so, `ProviderError` for what it refuses otherwise.
     """
 
-    @property
-    def service(self) -> str:
-        """The server, as errors call it."""
-
-    @property
-    def counter_name(self) -> str:
-        """The name of the counter that knows the model's tokens best."""
+    service: str  # the server, as errors call it
+    counter_name: str  # of the counter that knows the model's tokens best
 
     def describe(self, seconds: float) -> ModelInfo:
         """Return what the server says of the model, each question answered within so many seconds."""

@@ -16,7 +16,7 @@ from memstore.models import Conversation, EventType, FactColumns, Json, Message
 from memstore.store import documents, fact_history, facts, messages, summaries
 from memstore.store.database import Transaction, row_builder
 from memstore.store.facts import Source
-from memstore.store.rows import ConversationRow, ExportedChunk, FactWithHistory, ItemRow, Owner
+from memstore.store.rows import ConversationRow, FactWithHistory, ItemRow, Owner
 from memstore.store.sql import statements
 from memstore.store.watermarks import DERIVERS
 
@@ -24,6 +24,7 @@ SQL = statements("archive")
 FACT = row_builder(FactColumns)
 PAGE = 200  # conversations read at once
 FIRST = UUID(int=0)
+CHUNK_COLUMNS = ("start", "stop", "conversation_id", "recorded_at", "vector")
 Wanted = dict[str, Any]  # `with_chunks`: read items with their chunks; `model_id`: with vectors of this model
 
 
@@ -80,10 +81,10 @@ def _item(build: Any, row: dict[str, Any]) -> ItemRow:
     sources, history = row.pop("sources", []), row.pop("history", [])
     count = sum(chunk[-1] for chunk in stored)
     vectors = iter(np.frombuffer(sent, ">f4").reshape(count, -1)[:, 1:].astype(np.float32)) if count else iter(())
-    chunks = []
-    for start, stop, conversation, recorded_at, has_vector in stored:
-        vector = next(vectors) if has_vector else None
-        chunks.append(ExportedChunk(start, stop, datetime.fromisoformat(recorded_at), conversation, vector))
+    chunks = [
+        dict(zip(CHUNK_COLUMNS, (*chunk, next(vectors) if has_vector else None), strict=True))
+        for *chunk, has_vector in stored
+    ]
     return ItemRow(build(**row), chunks, sources, history)
 
 

@@ -203,6 +203,11 @@ class Transaction:
             await cursors[-1].execute(text, [self.user_id, *values])
         return cursors
 
+    async def roll_back(self) -> None:
+        """Take back what was done; the transaction is over."""
+        self.events.clear()
+        await self.connection.rollback()
+
     def _bind(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {**values, "user_id": self.user_id}
 

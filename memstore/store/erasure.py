@@ -64,12 +64,6 @@ class Place(NamedTuple):
     seq: int
 
 
-class LockedUser(NamedTuple):
-    """A locked user; chunks up to number `posted` are in postings."""
-
-    posted: int
-
-
 # The user's version, None if there is no such user. Until the transaction ends, LOCKED_VERSION keeps others from
 # erasing and deriving, SHARED_VERSION from erasing only.
 LOCKED_VERSION = read_one(SQL["hold"], UserVersion)
@@ -91,19 +85,20 @@ async def transaction_if_unchanged(
         yield tx
 
 
-async def lock_for_erasure(tx: Transaction, conversations: Sequence[UUID] | None) -> LockedUser | None:
+async def lock_for_erasure(tx: Transaction, conversations: Sequence[UUID] | None) -> int | None:
     """Let nobody write anything of the user until the transaction ends; None where there is no such user.
 
-    `conversations` are those of which something is erased, None for all.
+    Returns up to which number chunks are in postings. `conversations` are those of which something is erased, None for
+    all.
     """
     if await tx.get(LOCKED_VERSION) is None:
         return None
     await tx.run(SQL["impatiently"])
     ids = None if conversations is None else list(conversations)
     await tx.tuples(SQL["lock_conversations"], ids=ids)
-    locked = await tx.one(SQL["lock_user"], LockedUser)
+    posted = await tx.value(SQL["lock_user"], int)
     await tx.tuples(SQL["lock_conversations"], ids=ids)  # one that was new meanwhile
-    return locked
+    return posted
 
 
 async def raise_version(tx: Transaction) -> None:

@@ -60,22 +60,11 @@ class NewChunk:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportedChunk:
-    """A chunk as an export writes it; a fact's has the conversation that it was derived of."""
-
-    start: int
-    stop: int
-    recorded_at: datetime
-    conversation_id: str | None
-    vector: Vectors | None
-
-
-@dataclass(frozen=True, slots=True)
 class ItemRow:
-    """A message, summary or fact with its chunks; of a fact also what says it and what was done to it."""
+    """A message, summary or fact with its chunks as columns; of a fact also what says it and what was done to it."""
 
     row: Row
-    chunks: list[ExportedChunk]
+    chunks: list[Json]
     sources: list[Json]
     history: list[Json]
 

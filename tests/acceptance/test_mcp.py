@@ -27,8 +27,8 @@ from mcp.shared.exceptions import MCPError
 import memstore
 from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
+from memstore.server.http.app import load_mcp
 from memstore.server.mcp.server import MemoryServer
-from memstore.server.serve import load_mcp
 from tests.command_line import EMBEDDER, SCRIPT, environment, script
 from tests.rest import asking, bearer, serving
 

@@ -26,7 +26,7 @@ from memstore.providers import (
     load_reranker,
     load_stored_embedder,
 )
-from memstore.providers.token_check import counter_for
+from memstore.providers.tiktoken import counter_for
 from memstore.settings import Settings, source_of
 from memstore.strategies import as_json
 

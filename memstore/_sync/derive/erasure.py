@@ -23,7 +23,7 @@ from memstore import ids
 from memstore._sync.derive.facts.deriver import reapply
 from memstore._sync.store import erasure, fact_history, facts, postings, queue, tombstones, vector_indexes
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.erasure import DependentFact, LockedUser, MessageToDelete
+from memstore._sync.store.erasure import DependentFact, MessageToDelete
 from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import LOOKBACK
 from memstore.errors import DatabaseError, NotFound
@@ -46,14 +46,6 @@ class ErasureTarget:
     before: datetime | None = None
 
 
-class _RolledBack(Exception):
-    """Takes back a dry run."""
-
-    def __init__(self, certificate: Certificate) -> None:
-        super().__init__(certificate)
-        self.certificate = certificate
-
-
 def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -> Certificate:
     """Erase; return the certificate. With `dry_run` all of it is done and rolled back.
 
@@ -63,11 +55,11 @@ def erase(database: Database, target: ErasureTarget, *, dry_run: bool = False) -
         try:
             certificate = _erase(database, target, dry_run)
             break
-        except _RolledBack as rolled_back:
-            return rolled_back.certificate
         except DatabaseError as error:
             if not erasure.is_blocked(error) or tries == erasure.LOCK_TRIES:
                 raise
+    if dry_run:
+        return certificate
     database.cache.forget(target.user_id)
     if target.scope in (ErasureScope.USER, ErasureScope.CONVERSATION):
         return _remove_jobs(database, target, certificate)
@@ -80,7 +72,8 @@ def _erase(database: Database, target: ErasureTarget, dry_run: bool) -> Certific
         models = vector_indexes.indexed_models(tx) if is_user else []
         certificate = _remove(tx, target, ids.uuid7())
         if dry_run:
-            raise _RolledBack(replace(certificate, id=None, recorded_at=None, hints=()))
+            tx.roll_back()
+            return replace(certificate, id=None, recorded_at=None, hints=())
         if not is_user and not certificate.is_empty:  # of a user the outbox is gone
             # Not even ids of what is gone: the certificate has them.
             body = {"erasure": str(certificate.id), "scope": str(target.scope), "counts": dict(certificate.counts)}
@@ -100,7 +93,7 @@ def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
     erased = target.ids or (target.conversation_id or target.user_id,)
     certificate = Certificate(target.scope, target.user_id, erased, target.conversation_id, id=id)
     doomed: list[MessageToDelete] = []
-    if locked and not is_fact:
+    if locked is not None and not is_fact:
         doomed = erasure.messages_to_delete(
             tx, conversation=target.conversation_id, messages=target.ids or None, before=target.before
         )
@@ -184,9 +177,7 @@ class Removal:
     items: list[UUID] = field(default_factory=list)  # facts and summaries
 
 
-def _remove_rows(
-    tx: Transaction, doomed: Sequence[MessageToDelete], fact_ids: Sequence[UUID], locked: LockedUser
-) -> Removal:
+def _remove_rows(tx: Transaction, doomed: Sequence[MessageToDelete], fact_ids: Sequence[UUID], posted: int) -> Removal:
     """Remove messages with what depends on them, and facts. The user and the conversations are locked."""
     ids = [message.id for message in doomed]
     removal = Removal(messages=ids)
@@ -204,7 +195,7 @@ def _remove_rows(
         gone += edits
     removal.items += gone
     removal.counts.update(erasure.remove_chunks(tx, [*ids, *removal.items]))
-    if locked.posted:  # postings hold chunks by number: the next maintenance of the user makes them anew
+    if posted:  # postings hold chunks by number: the next maintenance of the user makes them anew
         removal.counts["term_postings"] += postings.forget(tx)
     removal.counts.update(erasure.remove_facts(tx, gone, ids))
     facts.recompute_first_said(tx, staying)

@@ -65,12 +65,6 @@ class Place(NamedTuple):
     seq: int
 
 
-class LockedUser(NamedTuple):
-    """A locked user; chunks up to number `posted` are in postings."""
-
-    posted: int
-
-
 # The user's version, None if there is no such user. Until the transaction ends, LOCKED_VERSION keeps others from
 # erasing and deriving, SHARED_VERSION from erasing only.
 LOCKED_VERSION = read_one(SQL["hold"], UserVersion)
@@ -90,19 +84,20 @@ def transaction_if_unchanged(database: Database, user: UUID, began: UserVersion 
         yield tx
 
 
-def lock_for_erasure(tx: Transaction, conversations: Sequence[UUID] | None) -> LockedUser | None:
+def lock_for_erasure(tx: Transaction, conversations: Sequence[UUID] | None) -> int | None:
     """Let nobody write anything of the user until the transaction ends; None where there is no such user.
 
-    `conversations` are those of which something is erased, None for all.
+    Returns up to which number chunks are in postings. `conversations` are those of which something is erased, None for
+    all.
     """
     if tx.get(LOCKED_VERSION) is None:
         return None
     tx.run(SQL["impatiently"])
     ids = None if conversations is None else list(conversations)
     tx.tuples(SQL["lock_conversations"], ids=ids)
-    locked = tx.one(SQL["lock_user"], LockedUser)
+    posted = tx.value(SQL["lock_user"], int)
     tx.tuples(SQL["lock_conversations"], ids=ids)  # one that was new meanwhile
-    return locked
+    return posted
 
 
 def raise_version(tx: Transaction) -> None:
