@@ -25,7 +25,7 @@ from memstore.derive.facts.normalization import content_words
 from memstore.derive.facts.rule_extractor import LOOKBACK
 from memstore.errors import DatabaseError, NotFound
 from memstore.models import Certificate, ErasureScope, EventType, ScanResult
-from memstore.store import erasure, fact_history, facts, postings, queue, tombstones, vector_indexes
+from memstore.store import erasure, fact_history, facts, messages, postings, queue, vector_indexes
 from memstore.store.database import Database, Transaction
 from memstore.store.erasure import DependentFact, MessageToDelete
 
@@ -119,7 +119,7 @@ async def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certifica
     if not digests and certificate.is_empty:  # nothing was there: nothing is kept of it either
         return replace(certificate, id=None)
     await erasure.raise_version(tx)
-    kept = await tombstones.add(tx, id, digests)
+    kept = await messages.add_tombstones(tx, id, digests)
     certificate = replace(certificate, tombstones=kept, hints=(VACUUM,))
     return replace(certificate, recorded_at=await erasure.keep_certificate(tx, certificate))
 
@@ -134,7 +134,7 @@ async def _find_with_former(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
 
 async def _check_known(tx: Transaction, target: ErasureTarget, known: set[UUID]) -> None:
     missing = set(target.ids) - known
-    missing -= await tombstones.erased_items(tx, missing)
+    missing -= await messages.erased_items(tx, missing)
     if missing:
         names = ", ".join(str(id) for id in sorted(missing)[:3])
         raise NotFound(f"This user has no {target.scope} {names}. Nothing was erased.")
@@ -142,12 +142,12 @@ async def _check_known(tx: Transaction, target: ErasureTarget, known: set[UUID])
 
 async def _make_tombstones(tx: Transaction, items: Sequence[UUID], unnamed: Sequence[UUID]) -> set[bytes]:
     """Return the tombstones of removed rows: of their ids, and of the content of messages without an external id."""
-    key = await tombstones.key(tx)
+    key = await messages.tombstone_key(tx)
     contents = await erasure.unnamed_messages(tx, unnamed) if unnamed else []
     return await to_thread(
         lambda: (
-            {tombstones.of_item(key, id) for id in items}
-            | {tombstones.of_content(key, message) for message in contents}
+            {messages.item_tombstone(key, id) for id in items}
+            | {messages.content_tombstone(key, message) for message in contents}
         )
     )
 

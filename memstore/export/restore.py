@@ -51,7 +51,6 @@ from memstore.store import (
     erasure,
     messages,
     summaries,
-    tombstones,
 )
 from memstore.store.chunks import model_id
 from memstore.store.database import Database, Transaction
@@ -216,7 +215,7 @@ class _Restore:
         conversation = rows[0].item.conversation_id
         mark = await archive.last_with_chunks(tx, conversation)
         known = await messages.known(tx, [one.item.id for one in rows])
-        erased = await tombstones.erased_messages(tx, [one.item for one in rows if one.item.id not in known])
+        erased = await messages.erased_messages(tx, [one.item for one in rows if one.item.id not in known])
         taken = await archive.taken_numbers(tx, conversation, [one.item.seq for one in rows])
         new = []
         for one in rows:
@@ -245,7 +244,7 @@ class _Restore:
         """
         known = {one.id for one in await summaries.some(tx, [one.item.id for one in rows])}
         conversation = rows[0].item.conversation_id
-        anything_erased = conversation != self.new and await tombstones.exist(tx)
+        anything_erased = conversation != self.new and await messages.is_anything_erased(tx)
         new = []
         for one in rows:
             summary = one.item
@@ -268,7 +267,7 @@ class _Restore:
         known = await archive.known_facts(tx, [one.item.fact.id for one in rows])
         sources = {span.message_id for one in rows for span, _ in one.item.sources}
         places = await archive.places(tx, sorted(sources))
-        erased = await tombstones.erased_items(tx, [*(one.item.fact.id for one in rows), *sources])
+        erased = await messages.erased_items(tx, [*(one.item.fact.id for one in rows), *sources])
         since = await erasure.last_erasure(tx)
         new: dict[UUID, Entry[FactWithHistory]] = {}
         for one in rows:

@@ -22,9 +22,9 @@ from memstore.ingest.validation import (
 )
 from memstore.models import Conversation, Message
 from memstore.providers import TokenCounter
-from memstore.store import messages as store, tombstones
+from memstore.store import messages as store
 from memstore.store.database import Database, Transaction
-from memstore.store.tombstones import as_stored
+from memstore.store.messages import as_stored
 from memstore.store.watermarks import DERIVERS
 
 OnConflict = Literal["error", "skip"]
@@ -264,7 +264,7 @@ async def _number_and_store(
         await make_conversations(tx, [conversations[id] for id in missing])
         numbers |= await store.take_numbers(tx, {id: counts[id] for id in missing}, times)
     # With the conversations locked: nothing of them is erased from here on.
-    if erased := await tombstones.erased_messages(tx, rows):
+    if erased := await store.erased_messages(tx, rows):
         raise _ErasedMessages(erased)
     last = {id: taken.last_seq - counts[id] for id, taken in numbers.items()}
     for row in rows:

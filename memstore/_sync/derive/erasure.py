@@ -21,7 +21,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.derive.facts.deriver import reapply
-from memstore._sync.store import erasure, fact_history, facts, postings, queue, tombstones, vector_indexes
+from memstore._sync.store import erasure, fact_history, facts, messages, postings, queue, vector_indexes
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.erasure import DependentFact, MessageToDelete
 from memstore.derive.facts.normalization import content_words
@@ -119,7 +119,7 @@ def _remove(tx: Transaction, target: ErasureTarget, id: UUID) -> Certificate:
     if not digests and certificate.is_empty:  # nothing was there: nothing is kept of it either
         return replace(certificate, id=None)
     erasure.raise_version(tx)
-    kept = tombstones.add(tx, id, digests)
+    kept = messages.add_tombstones(tx, id, digests)
     certificate = replace(certificate, tombstones=kept, hints=(VACUUM,))
     return replace(certificate, recorded_at=erasure.keep_certificate(tx, certificate))
 
@@ -134,7 +134,7 @@ def _find_with_former(tx: Transaction, ids: Sequence[UUID]) -> list[UUID]:
 
 def _check_known(tx: Transaction, target: ErasureTarget, known: set[UUID]) -> None:
     missing = set(target.ids) - known
-    missing -= tombstones.erased_items(tx, missing)
+    missing -= messages.erased_items(tx, missing)
     if missing:
         names = ", ".join(str(id) for id in sorted(missing)[:3])
         raise NotFound(f"This user has no {target.scope} {names}. Nothing was erased.")
@@ -142,12 +142,12 @@ def _check_known(tx: Transaction, target: ErasureTarget, known: set[UUID]) -> No
 
 def _make_tombstones(tx: Transaction, items: Sequence[UUID], unnamed: Sequence[UUID]) -> set[bytes]:
     """Return the tombstones of removed rows: of their ids, and of the content of messages without an external id."""
-    key = tombstones.key(tx)
+    key = messages.tombstone_key(tx)
     contents = erasure.unnamed_messages(tx, unnamed) if unnamed else []
     return (
         lambda: (
-            {tombstones.of_item(key, id) for id in items}
-            | {tombstones.of_content(key, message) for message in contents}
+            {messages.item_tombstone(key, id) for id in items}
+            | {messages.content_tombstone(key, message) for message in contents}
         )
     )()
 

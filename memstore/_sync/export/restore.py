@@ -17,7 +17,7 @@ from uuid import UUID
 
 from memstore import ids
 from memstore._sync.derive.chunks import run_with_active_embedder
-from memstore._sync.store import archive, chunks, documents, embedding_models, erasure, messages, summaries, tombstones
+from memstore._sync.store import archive, chunks, documents, embedding_models, erasure, messages, summaries
 from memstore._sync.store.chunks import model_id
 from memstore._sync.store.database import Database, Transaction
 from memstore._sync.store.watermarks import DERIVERS
@@ -207,7 +207,7 @@ class _Restore:
         conversation = rows[0].item.conversation_id
         mark = archive.last_with_chunks(tx, conversation)
         known = messages.known(tx, [one.item.id for one in rows])
-        erased = tombstones.erased_messages(tx, [one.item for one in rows if one.item.id not in known])
+        erased = messages.erased_messages(tx, [one.item for one in rows if one.item.id not in known])
         taken = archive.taken_numbers(tx, conversation, [one.item.seq for one in rows])
         new = []
         for one in rows:
@@ -236,7 +236,7 @@ class _Restore:
         """
         known = {one.id for one in summaries.some(tx, [one.item.id for one in rows])}
         conversation = rows[0].item.conversation_id
-        anything_erased = conversation != self.new and tombstones.exist(tx)
+        anything_erased = conversation != self.new and messages.is_anything_erased(tx)
         new = []
         for one in rows:
             summary = one.item
@@ -259,7 +259,7 @@ class _Restore:
         known = archive.known_facts(tx, [one.item.fact.id for one in rows])
         sources = {span.message_id for one in rows for span, _ in one.item.sources}
         places = archive.places(tx, sorted(sources))
-        erased = tombstones.erased_items(tx, [*(one.item.fact.id for one in rows), *sources])
+        erased = messages.erased_items(tx, [*(one.item.fact.id for one in rows), *sources])
         since = erasure.last_erasure(tx)
         new: dict[UUID, Entry[FactWithHistory]] = {}
         for one in rows:

@@ -13,9 +13,9 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from memstore import ids
-from memstore._sync.store import messages as store, tombstones
+from memstore._sync.store import messages as store
 from memstore._sync.store.database import Database, Transaction
-from memstore._sync.store.tombstones import as_stored
+from memstore._sync.store.messages import as_stored
 from memstore._sync.store.watermarks import DERIVERS
 from memstore.errors import Conflict, Erased, InvalidInput
 from memstore.ingest.redaction import KEEP_ALL, Redactor
@@ -260,7 +260,7 @@ def _number_and_store(
         make_conversations(tx, [conversations[id] for id in missing])
         numbers |= store.take_numbers(tx, {id: counts[id] for id in missing}, times)
     # With the conversations locked: nothing of them is erased from here on.
-    if erased := tombstones.erased_messages(tx, rows):
+    if erased := store.erased_messages(tx, rows):
         raise _ErasedMessages(erased)
     last = {id: taken.last_seq - counts[id] for id, taken in numbers.items()}
     for row in rows:

@@ -32,7 +32,7 @@ from memstore.derive.facts.reconcile import (
 )
 from memstore.derive.facts.rule_extractor import LOOKBACK, ExtractedBatch, ExtractedFact, FactBatch, RuleExtractor
 from memstore.models import HAND, QUARANTINED, FactColumns, KnownFact, RememberedFact
-from memstore.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, tombstones, watermarks
+from memstore.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, watermarks
 from memstore.store.database import Transaction
 from memstore.store.facts import Source, TakenSources
 from memstore.store.rows import PendingWork, StaleWork
@@ -432,7 +432,7 @@ class FactDeriver:
         counts = {"invalid_responses": invalid, "refused": refused}
         if new:
             await chunks.lock_user(tx)
-            erased = await tombstones.erased_items(tx, [one.fact.id for one in new])
+            erased = await messages.erased_items(tx, [one.fact.id for one in new])
             model = await embedding_models.lock_active(tx, self.dependencies.embedder)
             for one in new:
                 if one.fact.id not in erased:

@@ -16,16 +16,7 @@ from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from memstore._sync.derive.chunks import add_fact_chunk, load_next_messages, restore_fact_chunk
-from memstore._sync.store import (
-    chunks,
-    embedding_models,
-    fact_history,
-    facts,
-    llm_usage,
-    messages,
-    tombstones,
-    watermarks,
-)
+from memstore._sync.store import chunks, embedding_models, fact_history, facts, llm_usage, messages, watermarks
 from memstore._sync.store.database import Transaction
 from memstore._sync.store.facts import Source, TakenSources
 from memstore.derive.chunking import split_segments
@@ -438,7 +429,7 @@ class FactDeriver:
         counts = {"invalid_responses": invalid, "refused": refused}
         if new:
             chunks.lock_user(tx)
-            erased = tombstones.erased_items(tx, [one.fact.id for one in new])
+            erased = messages.erased_items(tx, [one.fact.id for one in new])
             model = embedding_models.lock_active(tx, self.dependencies.embedder)
             for one in new:
                 if one.fact.id not in erased:
