@@ -22,7 +22,7 @@ from memstore.models import Chunk, Conversation, EventType, Json, Message
 from memstore.store.database import Database, Read, Transaction, read_all, read_one, row_builder
 from memstore.store.sql import statements
 
-SQL, TOMBSTONES = statements("messages"), statements("tombstones")
+SQL = statements("messages")
 MESSAGE, CONVERSATION = row_builder(Message), row_builder(Conversation)
 Statement: TypeAlias = tuple[LiteralString, Sequence[Mapping[str, Any]]]
 LAST = 2**62
@@ -304,7 +304,7 @@ def row_of(message: Message) -> dict[str, Any]:
 
 async def tombstone_key(tx: Transaction) -> bytes:
     """Return the store's key for tombstones."""
-    [key] = await tx.column(TOMBSTONES["key"])
+    [key] = await tx.column(SQL["tombstone_key"])
     return cast(bytes, key)
 
 
@@ -346,7 +346,7 @@ async def add_tombstones(tx: Transaction, erasure: UUID, digests: Collection[byt
     for digest in sorted(digests):
         buckets[_bucket(digest)] += digest
     rows = [{"bucket": bucket, "erasure_id": erasure, "digests": bytes(some)} for bucket, some in buckets.items()]
-    await tx.run_many(TOMBSTONES["add_tombstones"], rows)
+    await tx.run_many(SQL["add_tombstones"], rows)
     return len(digests)
 
 
@@ -358,7 +358,7 @@ async def _among(tx: Transaction, digests: Iterable[bytes]) -> set[bytes]:
     """Return those of these that are tombstones of the user's."""
     wanted = set(digests)
     buckets = sorted({_bucket(digest) for digest in wanted})
-    packed = b"".join(await tx.column(TOMBSTONES["tombstones"], buckets=buckets)) if buckets else b""
+    packed = b"".join(await tx.column(SQL["tombstones"], buckets=buckets)) if buckets else b""
     return wanted & {packed[place : place + TOMBSTONE_BYTES] for place in range(0, len(packed), TOMBSTONE_BYTES)}
 
 
@@ -391,4 +391,4 @@ async def is_anything_erased(tx: Transaction) -> bool:
 
 
 async def _key_if_needed(tx: Transaction) -> bytes | None:
-    return await tx.value(TOMBSTONES["key_if_needed"], bytes)
+    return await tx.value(SQL["tombstone_key_if_needed"], bytes)

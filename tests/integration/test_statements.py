@@ -64,7 +64,7 @@ OF_THE_SERVER = {  # read no table that has users
     ("database", "reach_pgvector"),
     ("database", "migration_lock"),
     ("roles", "login_state"),
-    ("tombstones", "key"),
+    ("messages", "tombstone_key"),
     ("receipts", "horizon"),
     ("vector_indexes", "state"),
     ("vector_indexes", "owner"),

@@ -23,7 +23,7 @@ from memstore.ids import uuid7
 from memstore.models import Chunk, Conversation, EventType, Json, Message
 from memstore.store.sql import statements
 
-SQL, TOMBSTONES = statements("messages"), statements("tombstones")
+SQL = statements("messages")
 MESSAGE, CONVERSATION = row_builder(Message), row_builder(Conversation)
 Statement: TypeAlias = tuple[LiteralString, Sequence[Mapping[str, Any]]]
 LAST = 2**62
@@ -305,7 +305,7 @@ def row_of(message: Message) -> dict[str, Any]:
 
 def tombstone_key(tx: Transaction) -> bytes:
     """Return the store's key for tombstones."""
-    [key] = tx.column(TOMBSTONES["key"])
+    [key] = tx.column(SQL["tombstone_key"])
     return cast(bytes, key)
 
 
@@ -347,7 +347,7 @@ def add_tombstones(tx: Transaction, erasure: UUID, digests: Collection[bytes]) -
     for digest in sorted(digests):
         buckets[_bucket(digest)] += digest
     rows = [{"bucket": bucket, "erasure_id": erasure, "digests": bytes(some)} for bucket, some in buckets.items()]
-    tx.run_many(TOMBSTONES["add_tombstones"], rows)
+    tx.run_many(SQL["add_tombstones"], rows)
     return len(digests)
 
 
@@ -359,7 +359,7 @@ def _among(tx: Transaction, digests: Iterable[bytes]) -> set[bytes]:
     """Return those of these that are tombstones of the user's."""
     wanted = set(digests)
     buckets = sorted({_bucket(digest) for digest in wanted})
-    packed = b"".join(tx.column(TOMBSTONES["tombstones"], buckets=buckets)) if buckets else b""
+    packed = b"".join(tx.column(SQL["tombstones"], buckets=buckets)) if buckets else b""
     return wanted & {packed[place : place + TOMBSTONE_BYTES] for place in range(0, len(packed), TOMBSTONE_BYTES)}
 
 
@@ -392,4 +392,4 @@ def is_anything_erased(tx: Transaction) -> bool:
 
 
 def _key_if_needed(tx: Transaction) -> bytes | None:
-    return tx.value(TOMBSTONES["key_if_needed"], bytes)
+    return tx.value(SQL["tombstone_key_if_needed"], bytes)

@@ -225,3 +225,22 @@ FROM (SELECT id FROM facts WHERE user_id = %(user_id)s AND id BETWEEN %(first)s 
       SELECT id FROM receipts WHERE user_id = %(user_id)s AND id BETWEEN %(first)s AND %(last)s AND %(kind)s = 'receipt') AS found
 ORDER BY id
 LIMIT 3
+
+-- tombstone_key --
+-- The store's key.
+SELECT key FROM store_keys WHERE name = 'tombstones'
+
+-- tombstone_key_if_needed --
+-- The store's key, for a user whose messages were erased.
+SELECT k.key
+FROM store_keys k
+WHERE k.name = 'tombstones' AND EXISTS (SELECT 1 FROM tombstones t WHERE t.user_id = %(user_id)s)
+
+-- add_tombstones --
+-- Hashes of one erasure, those of a bucket together.
+INSERT INTO tombstones (user_id, bucket, erasure_id, digests)
+VALUES (%(user_id)s, %(bucket)s, %(erasure_id)s, %(digests)s)
+
+-- tombstones --
+-- The hashes in some buckets.
+SELECT digests FROM tombstones WHERE user_id = %(user_id)s AND bucket = ANY(%(buckets)s::smallint[])
