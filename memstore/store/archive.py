@@ -135,11 +135,6 @@ async def make_pending(tx: Transaction) -> None:
     await tx.run(SQL["pend"])
 
 
-async def known_facts(tx: Transaction, ids: Sequence[UUID]) -> set[UUID]:
-    """Return those of these facts that are stored."""
-    return set(await tx.column(SQL["known_facts"], ids=list(ids)))
-
-
 async def places(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
     """Return the conversations of these messages, of those that are stored."""
     return dict(await tx.tuples(SQL["places"], ids=list(ids)))

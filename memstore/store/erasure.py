@@ -4,7 +4,7 @@ An erasure locks in this order: the user's row against derivers, then the conver
 user's row against everybody. Other writers hold one of these and wait for no other, or for a moment. If a deadlock
 happens all the same, the erasure gives way and begins again, since it can wait.
 
-Children go before their parents, so that each table's rows are counted and no foreign key finds any left. Remains are
+Each table's rows are counted before they go; all of a conversation or a user then go by foreign key. Remains are
 searched as the login itself, beyond any user's scope.
 """
 
@@ -34,15 +34,6 @@ OF_FACTS = {
     "fact_sources": SQL["remove_fact_sources"],
     "fact_changes": SQL["remove_fact_changes"],
     "facts": SQL["remove_facts"],
-}
-OF_CONVERSATION = {
-    "receipts": SQL["conversation_receipts"],
-    "invalid_responses": SQL["conversation_invalid_responses"],
-    "summaries": SQL["conversation_summaries"],
-    "events": SQL["conversation_events"],
-    "setting_changes": SQL["conversation_setting_changes"],
-    "derivations": SQL["conversation_derivations"],
-    "conversations": SQL["conversation_conversations"],
 }
 LOCK_TRIES = 100  # of 0.4 seconds
 
@@ -213,9 +204,9 @@ async def count_user_rows(tx: Transaction) -> dict[str, int]:
 
 async def remove_conversation(tx: Transaction, conversation: UUID) -> dict[str, int]:
     """Remove a conversation of which no message is left; return how many rows, by table."""
-    return {
-        table: await tx.run(statement, conversation_id=conversation) for table, statement in OF_CONVERSATION.items()
-    }
+    counts = dict(await tx.tuples(SQL["rows_of_conversation"], conversation_id=conversation))
+    await tx.run(SQL["remove_conversation"], conversation_id=conversation)
+    return counts
 
 
 async def remove_summaries(
@@ -283,9 +274,7 @@ async def forget_replaced(tx: Transaction, facts: Sequence[UUID]) -> None:
 async def remove_chunks(tx: Transaction, removed: Sequence[UUID]) -> dict[str, int]:
     """Remove the chunks and vectors of items, and count them off; return how many rows, by table."""
     vectors = await tx.run(SQL["remove_vectors"], items=list(removed))
-    lengths = await tx.column(chunks.SQL["remove_chunks"], item_ids=list(removed))
-    await tx.run(chunks.SQL["count_chunks"], chunks=-len(lengths), length=-sum(lengths))
-    return {"item_vectors": vectors, "item_text": len(lengths)}
+    return {"item_vectors": vectors, "item_text": await chunks.remove(tx, removed)}
 
 
 async def remove_invalid_responses(tx: Transaction, conversation: UUID, from_seq: int) -> int:

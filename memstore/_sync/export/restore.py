@@ -256,7 +256,7 @@ class _Restore:
 
     def _new_facts(self, tx: Transaction, rows: Sequence[Entry[FactWithHistory]]) -> list[Entry[Any]]:
         """Return the facts that are not there and whose messages are; report the others, and count those erased."""
-        known = archive.known_facts(tx, [one.item.fact.id for one in rows])
+        known = set(erasure.known_facts(tx, [one.item.fact.id for one in rows]))
         sources = {span.message_id for one in rows for span, _ in one.item.sources}
         places = archive.places(tx, sorted(sources))
         erased = messages.erased_items(tx, [*(one.item.fact.id for one in rows), *sources])

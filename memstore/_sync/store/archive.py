@@ -136,11 +136,6 @@ def make_pending(tx: Transaction) -> None:
     tx.run(SQL["pend"])
 
 
-def known_facts(tx: Transaction, ids: Sequence[UUID]) -> set[UUID]:
-    """Return those of these facts that are stored."""
-    return set(tx.column(SQL["known_facts"], ids=list(ids)))
-
-
 def places(tx: Transaction, ids: Sequence[UUID]) -> dict[UUID, UUID]:
     """Return the conversations of these messages, of those that are stored."""
     return dict(tx.tuples(SQL["places"], ids=list(ids)))

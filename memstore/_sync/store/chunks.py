@@ -240,11 +240,12 @@ def has_chunks(tx: Transaction, item: UUID) -> bool:
     return bool(tx.tuples(SQL["has_chunks"], item_id=item))
 
 
-def remove(tx: Transaction, items: Iterable[UUID]) -> None:
-    """Remove the chunks and vectors of items that are gone, and count them off."""
+def remove(tx: Transaction, items: Iterable[UUID]) -> int:
+    """Remove the chunks and vectors of items that are gone, and count them off; return how many chunks."""
     lengths = tx.column(SQL["remove_chunks"], item_ids=list(items))
     if lengths:
         tx.run(SQL["count_chunks"], chunks=-len(lengths), length=-sum(lengths))
+    return len(lengths)
 
 
 @dataclass(frozen=True, slots=True)

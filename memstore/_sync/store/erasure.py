@@ -5,7 +5,7 @@ An erasure locks in this order: the user's row against derivers, then the conver
 user's row against everybody. Other writers hold one of these and wait for no other, or for a moment. If a deadlock
 happens all the same, the erasure gives way and begins again, since it can wait.
 
-Children go before their parents, so that each table's rows are counted and no foreign key finds any left. Remains are
+Each table's rows are counted before they go; all of a conversation or a user then go by foreign key. Remains are
 searched as the login itself, beyond any user's scope.
 """
 
@@ -35,15 +35,6 @@ OF_FACTS = {
     "fact_sources": SQL["remove_fact_sources"],
     "fact_changes": SQL["remove_fact_changes"],
     "facts": SQL["remove_facts"],
-}
-OF_CONVERSATION = {
-    "receipts": SQL["conversation_receipts"],
-    "invalid_responses": SQL["conversation_invalid_responses"],
-    "summaries": SQL["conversation_summaries"],
-    "events": SQL["conversation_events"],
-    "setting_changes": SQL["conversation_setting_changes"],
-    "derivations": SQL["conversation_derivations"],
-    "conversations": SQL["conversation_conversations"],
 }
 LOCK_TRIES = 100  # of 0.4 seconds
 
@@ -212,7 +203,9 @@ def count_user_rows(tx: Transaction) -> dict[str, int]:
 
 def remove_conversation(tx: Transaction, conversation: UUID) -> dict[str, int]:
     """Remove a conversation of which no message is left; return how many rows, by table."""
-    return {table: tx.run(statement, conversation_id=conversation) for table, statement in OF_CONVERSATION.items()}
+    counts = dict(tx.tuples(SQL["rows_of_conversation"], conversation_id=conversation))
+    tx.run(SQL["remove_conversation"], conversation_id=conversation)
+    return counts
 
 
 def remove_summaries(tx: Transaction, conversation: UUID, runs: Sequence[tuple[int, int]]) -> list[RemovedSummary]:
@@ -278,9 +271,7 @@ def forget_replaced(tx: Transaction, facts: Sequence[UUID]) -> None:
 def remove_chunks(tx: Transaction, removed: Sequence[UUID]) -> dict[str, int]:
     """Remove the chunks and vectors of items, and count them off; return how many rows, by table."""
     vectors = tx.run(SQL["remove_vectors"], items=list(removed))
-    lengths = tx.column(chunks.SQL["remove_chunks"], item_ids=list(removed))
-    tx.run(chunks.SQL["count_chunks"], chunks=-len(lengths), length=-sum(lengths))
-    return {"item_vectors": vectors, "item_text": len(lengths)}
+    return {"item_vectors": vectors, "item_text": chunks.remove(tx, removed)}
 
 
 def remove_invalid_responses(tx: Transaction, conversation: UUID, from_seq: int) -> int:

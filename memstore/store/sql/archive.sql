@@ -129,10 +129,6 @@ WHERE d.user_id = %(user_id)s
   AND d.last_seq < (SELECT max(m.seq) FROM messages m
                     WHERE m.user_id = %(user_id)s AND m.conversation_id = d.conversation_id)
 
--- known_facts --
--- Those of some facts that are stored.
-SELECT id FROM facts WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
-
 -- places --
 -- The conversations of messages, of those that are stored.
 SELECT id, conversation_id FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])

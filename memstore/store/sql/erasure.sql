@@ -224,32 +224,25 @@ WHERE user_id = %(user_id)s
 -- Messages.
 DELETE FROM messages WHERE user_id = %(user_id)s AND id = ANY(%(ids)s::uuid[])
 
--- conversation_receipts --
--- Everything of a conversation, table by table: before the conversation itself, so that each is counted.
-DELETE FROM receipts WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+-- rows_of_conversation --
+-- How many rows a conversation has, table by table, when its messages are gone.
+SELECT 'conversations' AS place, count(*) AS rows FROM conversations
+WHERE user_id = %(user_id)s AND id = %(conversation_id)s
+UNION ALL SELECT 'receipts', count(*) FROM receipts
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+UNION ALL SELECT 'invalid_responses', count(*) FROM invalid_responses
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+UNION ALL SELECT 'summaries', count(*) FROM summaries
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+UNION ALL SELECT 'events', count(*) FROM events
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+UNION ALL SELECT 'setting_changes', count(*) FROM setting_changes
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
+UNION ALL SELECT 'derivations', count(*) FROM derivations
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
 
--- conversation_invalid_responses --
--- What models answered about it.
-DELETE FROM invalid_responses WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-
--- conversation_summaries --
--- Its summaries.
-DELETE FROM summaries WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-
--- conversation_events --
--- What happened in it.
-DELETE FROM events WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-
--- conversation_setting_changes --
--- What its settings were.
-DELETE FROM setting_changes WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-
--- conversation_derivations --
--- How far derivers got.
-DELETE FROM derivations WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s
-
--- conversation_conversations --
--- The conversation.
+-- remove_conversation --
+-- A conversation, with all rows, which go by foreign key.
 DELETE FROM conversations WHERE user_id = %(user_id)s AND id = %(conversation_id)s
 
 -- remove_user --
