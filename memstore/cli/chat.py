@@ -10,7 +10,7 @@ import io
 import json
 import os
 import re
-import subprocess
+import subprocess  # nosec B404
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -37,7 +37,6 @@ from memstore.text import quantify
 
 if TYPE_CHECKING:
     from memstore import Context, ConversationScope, MemoryStore
-    from memstore.formats import FormatName
     from memstore.providers.services import RawAnswer, ServedChatModel
     from memstore.settings import Settings
 
@@ -162,7 +161,7 @@ class _Session:
         command += ["--database", common.database] if common.database else []
         env = os.environ | {"MEMSTORE_OLLAMA_NUM_CTX": str(self.store.settings.ollama_num_ctx)}
         quiet = subprocess.DEVNULL
-        self.deriving = subprocess.Popen(
+        self.deriving = subprocess.Popen(  # nosec B603  # this program, with its own arguments
             command, env=env, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, start_new_session=True
         )
 
@@ -221,7 +220,11 @@ class _Session:
         margin = min(self.margin, self._window // MAX_MARGIN)
         system = "\n\n".join(filter(None, [self.system, f"Today is {date.today():%Y-%m-%d, %A}."]))
         context = self.scope.context(
-            budget=self._window - margin, reserve=max_tokens, system=system, model=name, format=_format(name)
+            budget=self._window - margin,
+            reserve=max_tokens,
+            system=system,
+            model=name,
+            format="ollama" if name.startswith("ollama:") else "openai",
         )
         try:
             answer = self.model.stream(context.messages, max_tokens=max_tokens, show=show)
@@ -302,10 +305,6 @@ def _piped_lines() -> Iterator[str]:
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     return map(str.strip, sys.stdin)
-
-
-def _format(model: str) -> FormatName:
-    return "ollama" if model.startswith("ollama:") else "openai"
 
 
 def _end_reason(answer: RawAnswer) -> str:

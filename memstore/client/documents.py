@@ -15,9 +15,9 @@ from memstore.derive.dependencies import embed_texts
 from memstore.errors import Conflict, InvalidInput
 from memstore.ingest.validation import MOST_OFFSET, check_name, check_number, check_object, check_text
 from memstore.models import LONGEST_TTL, Document, Json, Namespace, NewDocument
-from memstore.providers import Embedder
+from memstore.providers import Embedder, Vectors
 from memstore.store import chunks, documents, embedding_models, erasure, messages
-from memstore.store.documents import ANY_DEPTH, Condition, Distance, DocumentQuery, DocumentWrite, Match
+from memstore.store.documents import ANY_DEPTH, Distance, Match
 from memstore.store.embedding_models import ModelChanged
 
 WHOLE_VALUE = "$"  # the path of all of a value
@@ -113,7 +113,7 @@ class AsyncDocuments:
     async def _write(
         self, new: Mapping[UUID, NewDocument], removed: Sequence[UUID], unchanged: IsUnchanged | None
     ) -> None:
-        written, embedder = await self._embed(list(new.values()))
+        vectors, embedder = await self._embed(list(new.values()))
         document_ids = [*new, *removed]
         async with self._database.user_transaction(self._user_id) as tx:
             await tx.get(erasure.SHARED_VERSION)  # waits for one of the user, who is then made anew
@@ -129,8 +129,8 @@ class AsyncDocuments:
                 await documents.lock(tx, document_ids)
             if removed:
                 await documents.remove(tx, removed)
-            if written:
-                await documents.put(tx, written, chunks.model_id(embedder))
+            if new:
+                await documents.put(tx, list(new.values()), vectors, chunks.model_id(embedder))
 
     async def search(
         self,
@@ -152,16 +152,17 @@ class AsyncDocuments:
         check_number(limit, "limit")
         check_number(offset, "offset", 0, MOST_OFFSET)
         _check_labels(prefix)
-        wanted = DocumentQuery([*prefix], _parse_conditions(where or {}), limit, offset, expired)
+        page: Json = {"prefix": [*prefix], "conditions": {"all": _parse_conditions(where or {})}}
+        page |= {"limit": limit, "offset": offset, "expired": expired}
         if query is not None:
             check_text(query, "the query")
         embedder = await self._load_serving_embedder() if query and query.strip() else None
         vector = None if embedder is None else await to_thread(embedder.embed_query, query or "")
         async with self._database.user_transaction(self._user_id) as tx:
             if vector is None:
-                rows = await documents.latest(tx, wanted)
+                rows = await documents.latest(tx, page)
             else:
-                rows = await documents.nearest(tx, wanted, vector, chunks.model_id(embedder), self._distance)
+                rows = await documents.nearest(tx, page, vector, chunks.model_id(embedder), self._distance)
             if refresh and self._database.capabilities.writes:
                 await documents.refresh(tx, rows, expired=expired)
         return rows
@@ -212,21 +213,15 @@ class AsyncDocuments:
             own if model is None else await to_thread(self._runtime.load_embedder_by_name, model.name, model.dimensions)
         )
 
-    async def _embed(self, new: Sequence[NewDocument]) -> tuple[list[DocumentWrite], Embedder | None]:
-        """Return documents with the vectors of their texts, embedded at once, and the embedder of these."""
-        written = [
-            DocumentWrite(tuple(document.namespace), document.key, document.value, document.ttl) for document in new
-        ]
+    async def _embed(self, new: Sequence[NewDocument]) -> tuple[list[dict[str, Vectors]], Embedder | None]:
+        """Return for each document the vectors of its texts by path, embedded at once, and the embedder of these."""
         texts = [_texts_of(document) for document in new]
         flat = [text for by_path in texts for text in by_path.values()]
         embedder = await self._load_serving_embedder() if flat else None
-        if embedder is not None:
-            vectors = iter(await to_thread(embed_texts, embedder, flat))
-            written = [
-                replace(row, vectors={path: next(vectors) for path in by_path}, texts=dict(document.texts or {}))
-                for row, by_path, document in zip(written, texts, new, strict=True)
-            ]
-        return written, embedder
+        if embedder is None:
+            return [{} for _ in new], None
+        vectors = iter(await to_thread(embed_texts, embedder, flat))
+        return [{path: next(vectors) for path in by_path} for by_path in texts], embedder
 
 
 def _check_new(document: NewDocument) -> None:
@@ -252,18 +247,18 @@ def _check_labels(labels: Sequence[str]) -> None:
         check_text(label, "a label of the namespace")
 
 
-def _parse_conditions(where: Json, path: Sequence[str] = ()) -> list[Condition]:
+def _parse_conditions(where: Json, path: Sequence[str] = ()) -> list[Json]:
     check_object(where, "where")
-    conditions: list[Condition] = []
+    conditions: list[Json] = []
     for name, operand in where.items():
         if name.startswith("$"):
             if name[1:] not in OPERATORS or not path:
                 raise InvalidInput(
                     f"{name!r:.60} under {'.'.join(path)!r}: give a key, or one of ${', $'.join(OPERATORS)}."
                 )
-            conditions.append(Condition(path, name[1:], operand))
+            conditions.append({"path": path, "operator": name[1:], "operand": operand})
         elif isinstance(operand, dict) and operand:
             conditions += _parse_conditions(operand, (*path, name))
         else:
-            conditions.append(Condition((*path, name), "eq", operand))
+            conditions.append({"path": (*path, name), "operator": "eq", "operand": operand})
     return conditions

@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from memstore._compat import to_thread
@@ -20,13 +20,6 @@ from memstore.store import queue
 ShowStatus = Callable[[BackfillStatus], None]
 POLL_SECONDS = 0.5  # between two looks at a backfill
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
-
-class Stoppable(Protocol):
-    """A worker or a server that finishes what runs when it is stopped."""
-
-    def stop(self) -> None:
-        """Start nothing more."""
 
 
 class WorkingStore(AsyncMemoryStore):
@@ -46,7 +39,7 @@ class WorkingStore(AsyncMemoryStore):
         `on_call` gets a `CallProgress` as each call of a chat model begins here and as it ends, in another thread.
         """
         worker = await self.worker(concurrency, only=backfill, on_call=on_call)
-        with stop_on_signals(worker):
+        with stop_on_signals(worker.stop):
             working = asyncio.create_task(worker.run())
             try:
                 while (status := await self.backfills.status(backfill)).backfill.state == "running":
@@ -74,18 +67,18 @@ async def work(
     """
     async with await WorkingStore.open(url, settings=settings) as store:
         worker = await store.worker(concurrency, on_call=on_call)
-        with stop_on_signals(worker):
+        with stop_on_signals(worker.stop):
             await worker.run()
         return dict(worker.made)
 
 
 @contextmanager
-def stop_on_signals(worker: Stoppable) -> Iterator[None]:
+def stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
     """Stop a worker or a server at the first signal; the next one ends the process as it would any other."""
     loop = asyncio.get_running_loop()
 
-    def stop() -> None:
-        worker.stop()
+    def stop_once() -> None:
+        stop()
         leave()
 
     def leave() -> None:
@@ -93,7 +86,7 @@ def stop_on_signals(worker: Stoppable) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
     for number in SIGNALS:
-        loop.add_signal_handler(number, stop)
+        loop.add_signal_handler(number, stop_once)
     try:
         yield
     finally:

@@ -203,7 +203,7 @@ def turn_parts(turns: Iterable[Entry]) -> list[PromptPart]:
     for are_blocks, group in groupby(ordered, key=lambda entry: isinstance(entry, Block)):
         if are_blocks:
             blocks = [entry for entry in group if isinstance(entry, Block)]
-            parts += _system_parts(PartKind.RECORD, record_text(blocks))
+            parts += _system_parts(PartKind.RECORD, _fence("record", [indent(block.text) for block in blocks]))
             continue
         for entry in group:
             chats = _with_tool_call_ids(entry.messages)
@@ -361,11 +361,6 @@ def memory_text(facts: Sequence[Hit], hits: Sequence[Hit]) -> str:
     """Return facts and hits for the question; "" for none."""
     facts_lines = [FACTS_HEAD, *map(fact_line, facts)] if facts else []
     return _fence("memory", [*facts_lines, *([HITS_HEAD, *_hit_lines(hits)] if hits else [])])
-
-
-def record_text(blocks: Sequence[Block]) -> str:
-    """Return adjacent blocks, which strategies wrote, as one record; "" for none."""
-    return _fence("record", [indent(block.text) for block in blocks])
 
 
 def _fence(name: str, lines: Sequence[str]) -> str:

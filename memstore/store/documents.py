@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from memstore import ids
-from memstore.models import Document, Json, Namespace
+from memstore.models import Document, Json, Namespace, NewDocument
 from memstore.providers import Vectors
 from memstore.store.database import Transaction
 from memstore.store.sql import statements
@@ -20,49 +19,11 @@ ANY_DEPTH = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition on the value under a path: `operator` is eq, ne, gt, gte, lt or lte, `operand` is JSON."""
-
-    path: Sequence[str]
-    operator: str
-    operand: Any
-
-
-@dataclass(frozen=True, slots=True)
 class Match:
     """Labels with which a namespace begins or, `at_end`, ends; "*" is any one."""
 
     path: Sequence[str]
     at_end: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentQuery:
-    """A page of the documents below a namespace that meet the conditions, without `expired` ones."""
-
-    prefix: Sequence[str] = ()
-    conditions: Sequence[Condition] = ()
-    limit: int = 10
-    offset: int = 0
-    expired: bool = False
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """What the statements call them."""
-        asked = [asdict(condition) for condition in self.conditions]
-        return asdict(self) | {"prefix": list(self.prefix), "conditions": {"all": asked}}
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentWrite:
-    """A document to be stored, with the vectors of its texts by path."""
-
-    namespace: Namespace
-    key: str
-    value: Json
-    ttl: timedelta | None = None
-    vectors: dict[str, Vectors] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)  # that these are of, but for that of all of the value
 
 
 class MissingVector(NamedTuple):
@@ -74,20 +35,22 @@ class MissingVector(NamedTuple):
     value: Json | None
 
 
-async def put(tx: Transaction, new: Sequence[DocumentWrite], model: UUID) -> None:
-    """Store documents, replacing those of the same names; their vectors are of this model."""
+async def put(
+    tx: Transaction, new: Sequence[NewDocument], vectors: Sequence[Mapping[str, Vectors]], model: UUID
+) -> None:
+    """Store documents, replacing those of the same names; the vectors of their texts by path are of this model."""
     rows: list[dict[str, Any]] = []
     for one in new:
         id = ids.document_id(tx.user_id, one.namespace, one.key)
         rows.append({"id": id, "namespace": list(one.namespace), "key": one.key, "value": one.value, "ttl": one.ttl})
     await tx.run_many(SQL["put"], rows)
     await tx.run(SQL["remove_vectors"], ids=[row["id"] for row in rows])
-    vectors = [
-        {"id": row["id"], "path": path, "model_id": model, "embedding": vector, "text": one.texts.get(path)}
-        for row, one in zip(rows, new, strict=True)
-        for path, vector in one.vectors.items()
+    places = [
+        {"id": row["id"], "path": path, "model_id": model, "embedding": vector, "text": (one.texts or {}).get(path)}
+        for row, one, by_path in zip(rows, new, vectors, strict=True)
+        for path, vector in by_path.items()
     ]
-    await tx.run_many(SQL["add_vector"], vectors)
+    await tx.run_many(SQL["add_vector"], places)
 
 
 async def lacking_texts(tx: Transaction, model: UUID, *, limit: int) -> list[MissingVector]:
@@ -148,20 +111,17 @@ async def documents(tx: Transaction, ids: Sequence[UUID], *, expired: bool = Fal
     return await tx.all(SQL["documents"], _document, ids=list(ids), expired=expired)
 
 
-async def latest(tx: Transaction, wanted: DocumentQuery) -> list[Document]:
-    """Return documents, the latest change first."""
-    return await tx.all(SQL["latest"], _document, **wanted.values)
+async def latest(tx: Transaction, page: Json) -> list[Document]:
+    """Return documents, the latest change first; `page` are the values that the statement takes."""
+    return await tx.all(SQL["latest"], _document, **page)
 
 
-async def nearest(
-    tx: Transaction, wanted: DocumentQuery, question: Vectors, model: UUID, distance: Distance
-) -> list[Document]:
+async def nearest(tx: Transaction, page: Json, question: Vectors, model: UUID, distance: Distance) -> list[Document]:
     """Return documents that have vectors of this model, the nearest first; a document is as near as its nearest text.
 
     Scores: the cosine, the inner product, or the negative Euclidean distance.
     """
-    asked = {"question": question, "model_id": model, "distance": distance}
-    return await tx.all(SQL["nearest"], _document, **asked, **wanted.values)
+    return await tx.all(SQL["nearest"], _document, question=question, model_id=model, distance=distance, **page)
 
 
 async def namespaces(

@@ -135,7 +135,7 @@ class GracefulServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Stop at the first signal; the next one ends the process."""
-        with stop_on_signals(self):
+        with stop_on_signals(self.stop):
             yield
 
 
