@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from memstore._compat import to_thread
 from memstore.context.builder import build_context
 from memstore.context.request import (
+    BUDGET,
     SECTIONS,
     STRATEGIES,
     Request,
@@ -45,6 +46,7 @@ from memstore.models import (
     Receipt,
     Role,
     RoleName,
+    Statistics,
     Summary,
 )
 from memstore.providers import TokenCounter
@@ -343,7 +345,8 @@ class AsyncConversationScope:
     async def count(self) -> int:
         """Return how many there are."""
         async with self._database.user_transaction(self.user.id) as tx:
-            return await messages.count(tx, self.id, await self._cleared_seq(tx) + 1)
+            roles = await messages.roles(tx, self.id, await self._cleared_seq(tx))
+        return sum(count for count, _ in roles.values())
 
     async def clear(self) -> None:
         """Start anew: earlier messages are no longer among the recent messages of contexts and of these calls.
@@ -368,6 +371,25 @@ class AsyncConversationScope:
         after = opening[-1].seq if opening else cleared
         rest = [message for message in reversed(newest) if message.seq > after]
         return await to_thread(_fit, opening, rest, max_tokens, self._runtime.counter)
+
+    async def statistics(self) -> Statistics:
+        """Return tokens and messages since the conversation was last cleared, messages in all, budget and strategies.
+
+        Tokens are those of the texts, as counted when they were added.
+        """
+        async with self._database.user_transaction(self.user.id) as tx:
+            own = await messages.settings_of(tx, self.id)
+            recent = await messages.roles(tx, self.id, messages.cleared_seq(own))
+            every = await messages.roles(tx, self.id)
+        settings = effective_settings(own, self._runtime.settings)
+        return Statistics(
+            tokens=sum(tokens for _, tokens in recent.values()),
+            budget=settings[BUDGET],
+            messages_kept=sum(count for count, _ in recent.values()),
+            messages_total=sum(count for count, _ in every.values()),
+            strategies=tuple(strategy["strategy"] for strategy in settings[STRATEGIES]),
+            roles={role: count for role, (count, _) in recent.items()},
+        )
 
     async def settings(self) -> Json:
         """Return the conversation's settings by name: its own, else the system's; `update(settings=…)` sets them."""

@@ -22,7 +22,7 @@ from memstore.context.layout import Layout, room_for_sections
 from memstore.context.request import PROFILE, Request, ResolvedRequest, reads_to_resolve, resolve
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
-from memstore.models import Context, Decision, EventType, Fact, Reason, Receipt, Section, Summary, Tier
+from memstore.models import Context, Decision, EventType, Fact, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
 from memstore.search.recall import Query, QueryBuilder, rerank
 from memstore.store import erasure, receipts, summaries
@@ -84,7 +84,7 @@ async def build_context(
     receipt = _finish_receipt(context.receipt, resolved, models)
     if resolved.exists:
         receipt = await _save_receipt(database, resolved, receipt)
-    return replace(context, receipt=receipt)
+    return replace(context, receipt=receipt, **_statistics(resolved, history, receipt))
 
 
 async def _read_history(
@@ -288,3 +288,16 @@ async def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: 
         if resolved.request.keep:
             await receipts.add(tx, receipt)
     return receipt
+
+
+def _statistics(resolved: ResolvedRequest, history: ConversationHistory, receipt: Receipt) -> Json:
+    """Return how many messages are in word for word, of how many, and by which strategies."""
+    last = resolved.last
+    if resolved.request.as_of is not None:
+        last = max((turn.messages[-1].seq for turn in history.turns), default=0)
+    return {
+        "messages_kept": len(receipt.asked)
+        + sum(1 + len(one.others) for one in receipt.included if one.kind == "turn"),
+        "messages_total": max(0, last - resolved.after_seq),
+        "strategies": tuple(strategy.name for strategy in resolved.strategies),
+    }

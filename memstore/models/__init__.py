@@ -18,6 +18,7 @@ from memstore.models.contexts import (
     Receipt as Receipt,
     Replay as Replay,
     Section as Section,
+    Statistics as Statistics,
 )
 from memstore.models.facts import (
     ALWAYS as ALWAYS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -259,6 +260,32 @@ def _preview(decision: Decision) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Statistics:
+    """The size of a context or a conversation.
+
+    Of a context: its tokens, the conversation's messages that it has word for word, and in `roles` how many messages
+    each role has in it. Of a conversation: tokens and messages since it was last cleared, and all that are stored.
+    """
+
+    tokens: int
+    budget: int | None
+    messages_kept: int
+    messages_total: int
+    strategies: tuple[str, ...] = ()
+    roles: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def used(self) -> float | None:
+        """The share of the budget that is used; more than 1 where a whole conversation would not fit."""
+        return None if self.budget is None else self.tokens / self.budget
+
+    @property
+    def strategy(self) -> str:
+        """The names of the strategies as one text; "none" without any."""
+        return ", ".join(self.strategies) or "none"
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """A finished context: chat messages whose tokens, counted as a whole, are within the budget.
 
@@ -271,9 +298,23 @@ class Context:
     receipt: Receipt
     system: str | None = None
     text: str | None = None
+    messages_kept: int = 0
+    messages_total: int = 0
+    strategies: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Context: {self.tokens:,} of {self.receipt.budget:,} tokens, receipt {self.receipt.id}>"
+
+    def statistics(self) -> Statistics:
+        """Return tokens of the budget, messages kept word for word, strategies, and the roles of `messages`."""
+        return Statistics(
+            self.tokens,
+            self.receipt.budget,
+            self.messages_kept,
+            self.messages_total,
+            strategies=self.strategies,
+            roles=Counter(str(message["role"]) for message in self.messages),
+        )
 
     def as_dict(self) -> Json:
         """Return the context as JSON."""

@@ -194,15 +194,10 @@ async def by_seq(tx: Transaction, conversation: UUID, seqs: Sequence[int]) -> di
     return {message.seq: message for message in found}
 
 
-async def count(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int = LAST) -> int:
-    """Return how many messages of a range there are."""
-    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    return await tx.value(SQL["how_many"], int, **values) or 0
-
-
 async def whole(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> bool:
     """Return whether every message of a range is there: numbers have no gaps but by erasure."""
-    return await count(tx, conversation, from_seq, to_seq) == to_seq - from_seq + 1
+    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
+    return await tx.value(SQL["how_many"], int, **values) == to_seq - from_seq + 1
 
 
 async def last_within(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
@@ -265,6 +260,12 @@ def cleared_seq(settings: Json) -> int:
     """Return the number of the last message before the stretch that these settings were kept in; 0 for none."""
     after: int = settings.get(CLEARED) or 0
     return after
+
+
+async def roles(tx: Transaction, conversation: UUID, after: int = 0) -> dict[str, tuple[int, int]]:
+    """Return for each role how many messages there are after a number, and how many tokens they have."""
+    rows = await tx.tuples(SQL["roles"], conversation_id=conversation, after=after)
+    return {role: (messages, tokens) for role, messages, tokens in rows}
 
 
 async def everybody(database: Database, after: str = "") -> AsyncIterator[tuple[UUID, str]]:

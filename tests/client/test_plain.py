@@ -42,6 +42,7 @@ async def test_a_conversation_that_is_not_there_is_empty(store: AsyncMemoryStore
     assert await nothing.get_all() == await nothing.get_recent(3) == await nothing.prune(100) == []
     assert await nothing.count() == 0
     await nothing.clear()
+    assert (await nothing.statistics()).messages_total == 0
     assert await nothing.info() is None
 
 
@@ -61,6 +62,7 @@ async def test_clear_begins_a_new_stretch_and_deletes_nothing(store: AsyncMemory
     roles = [message["role"] for message in context.messages]
     assert roles.count("user") == 1 and "assistant" not in roles
     assert "seventeen" in str(context.messages[0]["content"])  # recalled
+    assert context.statistics().messages_total == 1
     assert any("seventeen" in hit.text for hit in await store.user("alice").recall("number of the cabin"))
     assert (await trip.info()).settings == {}  # type: ignore[union-attr]
 
@@ -123,8 +125,9 @@ async def test_a_conversation_has_settings_of_its_own_else_the_systems(url: str)
         kept = await trip.settings()
         assert kept["mine"] == {"a": 1}
         assert kept["strategies"][0]["strategy"] == "sliding_window"
+        assert (await trip.context("ferry?")).statistics().strategy == "sliding_window"
         await trip.update(strategies=[], settings={"context_budget": None})
-        assert (await trip.settings())["strategies"] == []
+        assert (await trip.context("ferry?")).statistics().strategy == "none"
         assert (await trip.context("ferry?")).receipt.budget == 300
 
 
@@ -140,3 +143,23 @@ async def test_wrong_settings_and_blank_questions_are_refused(store: AsyncMemory
             await trip.context(blank, budget=500)
         with pytest.raises(InvalidInput, match="is empty"):
             await trip.user.recall(blank)
+
+
+async def test_statistics(store: AsyncMemoryStore) -> None:
+    trip = await talk(store, turns=30)
+    context = await trip.context("ferry?", budget=300)
+    told = context.statistics()
+    assert (told.tokens, told.budget, told.messages_total, told.strategy) == (context.tokens, 300, 60, "none")
+    kept = [message for message in context.messages if message["role"] != "system"]
+    assert told.messages_kept == len(kept) - 1  # the question is not stored
+    assert told.used == context.tokens / 300
+    assert sum(told.roles.values()) == len(context.messages)
+    assert (await trip.context("ferry?", budget=300, format="text")).statistics().roles == {}
+    await trip.update(strategies=["sliding_window"], settings={"context_budget": 500})
+    whole = await trip.statistics()
+    assert whole.messages_kept == whole.messages_total == 60
+    assert whole.roles == {"assistant": 30, "user": 30}
+    assert whole.tokens == sum(message.tokens for message in await trip.messages())
+    assert (whole.budget, whole.strategy) == (500, "sliding_window")
+    await trip.clear()
+    assert ((await trip.statistics()).messages_kept, (await trip.statistics()).messages_total) == (0, 60)

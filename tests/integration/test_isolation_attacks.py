@@ -294,7 +294,7 @@ def test_no_statement_runs_outside_a_scope(server_url: str, new_database: Make, 
             own.execute(f"alter policy {policy} on {table} using (case when nowhere() then {rule} end)")
     talked: list[Callable[[memstore.UserScope], object]] = [
         lambda user: user.recall("Where do I live?"),
-        lambda user: user.conversation("c").count(),
+        lambda user: user.conversation("c").statistics(),
         lambda user: [user.conversations(), user.events(), user.invalid_responses()],
         lambda user: user.replay(user.conversation("c").receipts()[0]),
     ]

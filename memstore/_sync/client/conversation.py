@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from memstore._sync.context.builder import build_context
 from memstore._sync.context.request import (
+    BUDGET,
     SECTIONS,
     STRATEGIES,
     Request,
@@ -48,6 +49,7 @@ from memstore.models import (
     Receipt,
     Role,
     RoleName,
+    Statistics,
     Summary,
 )
 from memstore.providers import TokenCounter
@@ -343,7 +345,8 @@ class ConversationScope:
     def count(self) -> int:
         """Return how many there are."""
         with self._database.user_transaction(self.user.id) as tx:
-            return messages.count(tx, self.id, self._cleared_seq(tx) + 1)
+            roles = messages.roles(tx, self.id, self._cleared_seq(tx))
+        return sum(count for count, _ in roles.values())
 
     def clear(self) -> None:
         """Start anew: earlier messages are no longer among the recent messages of contexts and of these calls.
@@ -368,6 +371,25 @@ class ConversationScope:
         after = opening[-1].seq if opening else cleared
         rest = [message for message in reversed(newest) if message.seq > after]
         return _fit(opening, rest, max_tokens, self._runtime.counter)
+
+    def statistics(self) -> Statistics:
+        """Return tokens and messages since the conversation was last cleared, messages in all, budget and strategies.
+
+        Tokens are those of the texts, as counted when they were added.
+        """
+        with self._database.user_transaction(self.user.id) as tx:
+            own = messages.settings_of(tx, self.id)
+            recent = messages.roles(tx, self.id, messages.cleared_seq(own))
+            every = messages.roles(tx, self.id)
+        settings = effective_settings(own, self._runtime.settings)
+        return Statistics(
+            tokens=sum(tokens for _, tokens in recent.values()),
+            budget=settings[BUDGET],
+            messages_kept=sum(count for count, _ in recent.values()),
+            messages_total=sum(count for count, _ in every.values()),
+            strategies=tuple(strategy["strategy"] for strategy in settings[STRATEGIES]),
+            roles={role: count for role, (count, _) in recent.items()},
+        )
 
     def settings(self) -> Json:
         """Return the conversation's settings by name: its own, else the system's; `update(settings=…)` sets them."""

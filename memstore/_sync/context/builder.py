@@ -23,7 +23,7 @@ from memstore.context.items import BudgetSpec, Candidates, merge_sections
 from memstore.context.layout import Layout, room_for_sections
 from memstore.derive.summaries.extractive import EMPTY_SUMMARY
 from memstore.errors import BudgetTooSmall
-from memstore.models import Context, Decision, EventType, Fact, Reason, Receipt, Section, Summary, Tier
+from memstore.models import Context, Decision, EventType, Fact, Json, Reason, Receipt, Section, Summary, Tier
 from memstore.providers import Embedder, EmbedderLoader, Reranker, TokenCounter, load_stored_embedder
 from memstore.strategies import describe_strategies
 from memstore.strategies.base import ConversationView, Strategy, Turn, compress, cover, view_of
@@ -80,7 +80,7 @@ def build_context(
     receipt = _finish_receipt(context.receipt, resolved, models)
     if resolved.exists:
         receipt = _save_receipt(database, resolved, receipt)
-    return replace(context, receipt=receipt)
+    return replace(context, receipt=receipt, **_statistics(resolved, history, receipt))
 
 
 def _read_history(
@@ -284,3 +284,16 @@ def _save_receipt(database: Database, resolved: ResolvedRequest, receipt: Receip
         if resolved.request.keep:
             receipts.add(tx, receipt)
     return receipt
+
+
+def _statistics(resolved: ResolvedRequest, history: ConversationHistory, receipt: Receipt) -> Json:
+    """Return how many messages are in word for word, of how many, and by which strategies."""
+    last = resolved.last
+    if resolved.request.as_of is not None:
+        last = max((turn.messages[-1].seq for turn in history.turns), default=0)
+    return {
+        "messages_kept": len(receipt.asked)
+        + sum(1 + len(one.others) for one in receipt.included if one.kind == "turn"),
+        "messages_total": max(0, last - resolved.after_seq),
+        "strategies": tuple(strategy.name for strategy in resolved.strategies),
+    }

@@ -191,6 +191,14 @@ CROSS JOIN LATERAL (SELECT m.* FROM messages m
                     OFFSET 0) AS m
 WHERE m.role IN ('user', 'assistant')
 
+-- roles --
+-- How many messages of each role a stretch has, and their tokens.
+SELECT role, count(*) AS messages, coalesce(sum(tokens), 0)::bigint AS tokens
+FROM messages
+WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND seq > %(after)s
+GROUP BY role
+ORDER BY role
+
 -- users --
 -- Every user's name, for the operator.
 SELECT user_id AS id, name FROM users WHERE name > %(after)s OR user_id = %(user_id)s ORDER BY name LIMIT %(limit)s
