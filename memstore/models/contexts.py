@@ -249,7 +249,8 @@ def _explain(decision: Decision, receipt: Receipt) -> str:
         successor = next((other for other in receipt.decisions() if other.id == unknown.id), unknown)
         why.append(f"in its place is {_preview(successor)}")
     reasons = "; ".join(filter(None, why))
-    return f"{_preview(decision)} {', '.join(filter(None, [size, score]))}{f': {reasons}' if reasons else ''}"
+    always = "in every context" if decision.pinned and decision.reason is None else ""
+    return f"{_preview(decision)} {', '.join(filter(None, [size, score, always]))}{f': {reasons}' if reasons else ''}"
 
 
 def _preview(decision: Decision) -> str:

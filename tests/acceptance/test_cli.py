@@ -176,6 +176,10 @@ def test_a_context_is_within_its_budget_and_explained(of_sample: Run) -> None:
     shown = of_sample(*asked, "--explain").out
     assert "── system\nBe kind.\n" in shown
     assert f"{given['tokens']} of 400 tokens" in shown
+    assert f"; {given['receipt']['cacheable']} the same in every context\n" in shown
+    static = {one["id"] for one in given["receipt"]["included"] if one.get("pinned")}
+    assert static and shown.count(", in every context") == len(static)
+    assert re.search("peanuts.*, in every context", shown)
     assert of_sample(*asked, "--format", "text").out.startswith("Be kind.\n\n# ")
     past = of_sample(*asked, "--as-of", "2020-01-01", "--json").json
     assert len(past["messages"]) == 2, "the system prompt and the question"
