@@ -108,22 +108,19 @@ def test_a_line_that_is_still_written_is_named_and_costs_itself(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("<bash-input>ls</bash-input>\n<bash-stdout>a b</bash-stdout>", None),
-        ("Read it.\n<bash-stdout>a</bash-stdout><bash-stderr></bash-stderr>", "Read it."),
         ("Is <b><skill>x</skill></b> removed?", "Is <b><skill>x</skill></b> removed?"),
         ("<ide_opened_file>The user opened a.py</ide_opened_file>\nFix it", "Fix it"),
         ("Fix it\n<system-reminder>\nnot theirs\n</system-reminder>", "Fix it"),
         ("<system-reminder> is never closed here", "<system-reminder> is never closed here"),
         ("Do not write `<skill>x</skill>`", "Do not write `<skill>x</skill>`"),
-        ("[Request interrupted by user for tool use]", None),
         ("# Files mentioned by the user:\n\n## a.png:\n/tmp/a.png\n\n## My request for Codex:\nRead it.", "Read it."),
     ],
 )
-def test_what_programs_add_in_a_persons_name_is_removed(tmp_path: Path, content: str, said: str | None) -> None:
+def test_what_programs_add_in_a_persons_name_is_removed(tmp_path: Path, content: str, said: str) -> None:
     path = tmp_path / "session.jsonl"
     line = {"type": "user", "uuid": "u", "sessionId": "s", "parentUuid": None, "message": {"content": content}}
     path.write_text(json.dumps(line))
-    assert texts(ClaudeCode(path).read()) == ([said] if said else [])
+    assert texts(ClaudeCode(path).read()) == [said]
 
 
 def test_many_elements_without_an_end_take_no_time(tmp_path: Path) -> None:
