@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import sys
 import time
@@ -27,7 +28,8 @@ KEPT = (
     *("session_id", "thread-id", "transcript_path", "cwd"),
     *("last_assistant_message", "last-assistant-message"),
 )
-WAIT_SECONDS = 3.0  # for an answer: to start a process takes about two
+WAIT_SECONDS = 3.0  # for the event, and for an answer: to start a process takes about two
+LONGEST_EVENT = 1 << 24  # bytes
 RETRY_SECONDS = 0.05
 RESTART_SECONDS = 60.0  # until one that failed is started again: each prompt would wait for it
 LOG = Path("log")
@@ -41,13 +43,26 @@ def main(arguments: Sequence[str]) -> None:
     """
     try:
         is_argument = bool(arguments) and arguments[-1].startswith("{")
-        event = json.loads(arguments[-1] if is_argument else sys.stdin.buffer.read())
+        event = json.loads(arguments[-1] if is_argument else _read_stdin())
         context = handle(event, arguments[:-1] if is_argument else arguments)
     except Exception as error:  # of any kind, see above
         print(f"memstore hook: {error}", file=sys.stderr)
         return
     if context:
         print(json.dumps({"hookSpecificOutput": {"hookEventName": PROMPT, "additionalContext": context}}))
+
+
+def _read_stdin() -> bytes:
+    """Return what comes until the end of stdin; one that stays open would hold up the prompt."""
+    event, end = bytearray(), time.monotonic() + WAIT_SECONDS
+    while select.select([0], [], [], max(0.0, end - time.monotonic()))[0]:
+        part = os.read(0, 1 << 16)
+        event += part
+        if not part:
+            return bytes(event)
+        if len(event) > LONGEST_EVENT:
+            raise ValueError(f"the event has more than {LONGEST_EVENT} bytes")
+    raise TimeoutError(f"standard input did not end within {WAIT_SECONDS:.0f} seconds")
 
 
 def handle(event: dict[str, Any], arguments: Sequence[str]) -> str | None:

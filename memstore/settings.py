@@ -153,7 +153,7 @@ class Settings(BaseSettings):
     context_viewer: str | None = Field(
         None, min_length=1
     )  # who looks, at recall too; without a name, everything is shown
-    strategies: Many[str] = ()  # what compresses conversations
+    strategy: Many[str] = ()  # what compresses conversations
     visibility: str = "addressed"  # the rule by which a viewer sees messages
 
     server_hosts: Many[str] = ()  # allowed Host headers, in addition to this machine's own names

@@ -111,6 +111,7 @@ UserOption = Annotated[str, name_option("Whose memory.", "--user", "-u")]
 OnlyUserOption = Annotated[str | None, name_option("Of this user only.", "--user", "-u")]
 ConversationOption = Annotated[str, name_option("The conversation.", "--conversation", "-c")]
 AsOfOption = Annotated[datetime | None, time_option("What was known then, in ISO 8601.", "--as-of")]
+ViewerOption = Annotated[str | None, name_option("Only what this one may see; else MEMSTORE_CONTEXT_VIEWER.")]
 LimitOption = Annotated[int, typer.Option("--limit", "-n", min=1, metavar="N", help="At most so many.")]
 
 

@@ -13,6 +13,7 @@ from memstore.cli.options import (
     ConversationOption,
     LimitOption,
     UserOption,
+    ViewerOption,
     command,
     common,
     flag,
@@ -53,6 +54,7 @@ def recall(
     since: Annotated[datetime | None, time_option("Said at or after, in ISO 8601.")] = None,
     until: Annotated[datetime | None, time_option("Said before.")] = None,
     as_of: AsOfOption = None,
+    viewer: ViewerOption = None,
 ) -> None:
     """Find messages, summaries and facts about something, the best first."""
     with open_store() as store:
@@ -66,6 +68,7 @@ def recall(
             since=since,
             until=until,
             as_of=as_of,
+            viewer=viewer,
         )
         if not hits:
             hint_why_little(store, user, conversation)
@@ -87,6 +90,7 @@ def context(
     strategy: Annotated[list[str] | None, option("NAME", "A strategy; may be repeated. none: no compression.")] = None,
     model: Annotated[str | None, option("NAME", "Count tokens as this model does, such as gpt-4o.")] = None,
     as_of: AsOfOption = None,
+    viewer: ViewerOption = None,
     format: Annotated[
         Literal["openai", "ollama", "anthropic", "text"], typer.Option(help="How it is written.")
     ] = "openai",
@@ -108,6 +112,7 @@ def context(
                 strategy=[name for name in strategy if name != "none"] if strategy else None,
                 model=model,
                 as_of=as_of,
+                viewer=viewer,
                 format=format,
             )
         )

@@ -19,7 +19,7 @@ from uuid import UUID
 
 import numpy as np
 
-from memstore.context.request import STRATEGIES, VISIBILITY, check_settings
+from memstore.context.request import STRATEGY, VISIBILITY, check_settings
 from memstore.derive.chunks import speaker_prefixed
 from memstore.derive.dependencies import Dependencies
 from memstore.errors import InvalidInput
@@ -260,7 +260,7 @@ class EntryBuilder:
     def settings(self, own: Json) -> tuple[Json, str | None]:
         """Return settings of a user or a conversation, or none and why."""
         try:  # a strategy or a rule may be installed elsewhere alone
-            special = (CLEARED, STRATEGIES, VISIBILITY)
+            special = (CLEARED, STRATEGY, VISIBILITY)
             check_settings({name: value for name, value in own.items() if name not in special})
         except InvalidInput as error:
             return {}, f"its settings are left out: {error}"

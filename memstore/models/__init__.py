@@ -85,4 +85,5 @@ from memstore.models.reports import (
     MigrationReport as MigrationReport,
     ScanResult as ScanResult,
     Usage as Usage,
+    UserSize as UserSize,
 )

@@ -249,7 +249,8 @@ def _explain(decision: Decision, receipt: Receipt) -> str:
         successor = next((other for other in receipt.decisions() if other.id == unknown.id), unknown)
         why.append(f"in its place is {_preview(successor)}")
     reasons = "; ".join(filter(None, why))
-    return f"{_preview(decision)} {', '.join(filter(None, [size, score]))}{f': {reasons}' if reasons else ''}"
+    always = "in every context" if decision.pinned and decision.reason is None else ""
+    return f"{_preview(decision)} {', '.join(filter(None, [size, score, always]))}{f': {reasons}' if reasons else ''}"
 
 
 def _preview(decision: Decision) -> str:
@@ -271,18 +272,13 @@ class Statistics:
     budget: int | None
     messages_kept: int
     messages_total: int
-    strategies: tuple[str, ...] = ()
+    strategy: str = "none"  # names, comma-separated
     roles: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def used(self) -> float | None:
         """The share of the budget that is used; more than 1 where a whole conversation would not fit."""
         return None if self.budget is None else self.tokens / self.budget
-
-    @property
-    def strategy(self) -> str:
-        """The names of the strategies as one text; "none" without any."""
-        return ", ".join(self.strategies) or "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,19 +296,19 @@ class Context:
     text: str | None = None
     messages_kept: int = 0
     messages_total: int = 0
-    strategies: tuple[str, ...] = ()
+    strategy: str = "none"
 
     def __repr__(self) -> str:
         return f"<Context: {self.tokens:,} of {self.receipt.budget:,} tokens, receipt {self.receipt.id}>"
 
     def statistics(self) -> Statistics:
-        """Return tokens of the budget, messages kept word for word, strategies, and the roles of `messages`."""
+        """Return tokens of the budget, messages kept word for word, strategy, and the roles of `messages`."""
         return Statistics(
             self.tokens,
             self.receipt.budget,
             self.messages_kept,
             self.messages_total,
-            strategies=self.strategies,
+            strategy=self.strategy,
             roles=Counter(str(message["role"]) for message in self.messages),
         )
 

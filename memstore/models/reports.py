@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -17,6 +17,13 @@ from sqlmodel import Field, SQLModel
 from memstore.ids import uuid7
 from memstore.models.contexts import adapter, as_json
 from memstore.models.messages import Json, Time, column
+
+
+class UserSize(NamedTuple):
+    """How many conversations a user has, and how many messages they have got, with those erased since."""
+
+    conversations: int = 0
+    messages: int = 0
 
 
 class InvalidResponse(SQLModel):

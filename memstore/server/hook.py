@@ -22,9 +22,12 @@ from memstore.client.store import AsyncMemoryStore
 from memstore.client.user import AsyncUserScope
 from memstore.errors import InvalidInput, MemstoreError
 from memstore.formats import PlainText, PromptContent, RenderedPrompt
-from memstore.hook import PROMPT, VERSION
+from memstore.hook import LONGEST_EVENT, PROMPT, VERSION
+from memstore.ingest.importers.coding_agents import ClaudeCode, Codex
 from memstore.ingest.redaction import redactor_for
 from memstore.models import Message, Receipt, Tier
+from memstore.settings import load
+from memstore.store.embedded import embedded_folder, is_embedded
 from memstore.store.embedded.folder import EXCLUSIVE, Account, FolderLock
 from memstore.text import INVALID_CHARS
 
@@ -33,7 +36,6 @@ RETRY_SECONDS = 60.0  # until a turn is stored that could not be
 # A hook may run before the answer is in the session's file: so long it is waited for.
 FLUSH_SECONDS, LONGEST_FLUSH = 1.0, 20.0
 TAIL = 1 << 20  # bytes of the file in which it is looked for
-LONGEST_EVENT = 1 << 26
 LONGEST_QUERY = 1000  # characters of a prompt: its beginning and its end
 INTRODUCTION = "From memstore, of earlier sessions with this person:"
 VIEWER = "coding agent"  # who gets the contexts; receipts name it
@@ -58,7 +60,7 @@ class HookServer:
     def __init__(self, store: AsyncMemoryStore, user: str, *, budget: int, exclude: Sequence[Path]) -> None:
         self._store, self._name, self._budget = store, user, budget
         self._user: AsyncUserScope = store.user(user)
-        self._exclude = [_whole_path(folder).resolve() for folder in exclude]
+        self._exclude = [_whole_path(folder, "--exclude ").resolve() for folder in exclude]
         self._shown: dict[str, set[object]] = {}  # ids and places of the messages that each session got
         self._asked = asyncio.Event()
         self._last_asked = time.monotonic()
@@ -67,7 +69,8 @@ class HookServer:
         """Answer and store until an hour passes without a hook."""
         await self._context({"prompt": "What do we use?"}, "hook")  # loads the embedder and what is searched
         pending = True  # an earlier process may have left something
-        async with await asyncio.start_unix_server(self._answer, f"{VERSION}.socket", limit=LONGEST_EVENT):
+        # The hook sends ASCII, which may be three times as long.
+        async with await asyncio.start_unix_server(self._answer, f"{VERSION}.socket", limit=4 * LONGEST_EVENT):
             await asyncio.sleep(FLUSH_SECONDS)  # a prompt may wait that had to start this process
             while time.monotonic() < self._last_asked + IDLE_SECONDS:
                 self._asked.clear()
@@ -86,8 +89,8 @@ class HookServer:
             session = str(event.get("session_id"))
             if event.get("hook_event_name") == PROMPT:
                 answer["context"], receipt = await self._context(event, session)
-            elif event.get("hook_event_name") == "SessionStart":
-                self._shown.pop(session, None)  # it begins, or was compacted
+            elif event.get("hook_event_name") == "SessionStart" and event.get("source") != "resume":
+                self._shown.pop(session, None)  # it begins, or was compacted; one that is resumed has them still
         except Exception as error:  # the hook says it, where the person sees it
             answer["error"] = f"{type(error).__name__}: {error}"
         with suppress(ConnectionError):
@@ -154,7 +157,9 @@ class HookServer:
             try:
                 event = _read_event(file)
                 if not self._is_excluded(event):
-                    stored += (await self._store.import_file(_session_file(event), user=self._name)).new
+                    session, format = _session_file(event)
+                    report = await self._store.import_file(session, user=self._name, format=format)
+                    stored += report.new
             except InvalidInput as error:  # such as a file that is gone, or holds no session
                 logger.warning("a turn was not stored: %s", error)
             except Exception as error:  # whatever it is, other turns are stored, and this one is tried again
@@ -185,7 +190,7 @@ def _is_due(file: Path) -> bool:
     answer = event.get("last_assistant_message") or event.get("last-assistant-message")
     if not answer or age > LONGEST_FLUSH:
         return age > FLUSH_SECONDS
-    with suppress(InvalidInput, OSError), _session_file(event).open("rb") as session:
+    with suppress(InvalidInput, OSError), _session_file(event)[0].open("rb") as session:
         session.seek(max(0, session.seek(0, os.SEEK_END) - TAIL))
         return json.dumps(answer, ensure_ascii=False)[1:-1][:200].encode("utf-8", "replace") in session.read()
     return False
@@ -203,13 +208,21 @@ def _read_event(file: Path) -> dict[str, Any]:
     return cast(dict[str, Any], event)
 
 
-def _session_file(event: dict[str, Any]) -> Path:
+def _session_file(event: dict[str, Any]) -> tuple[Path, str]:
+    """Return a session's file and its format.
+
+    It may lie anywhere: the program that says where has its own settings for that, and the person's rights.
+    """
     if event.get("transcript_path"):
-        return Path(event["transcript_path"]).expanduser()
+        file = Path(event["transcript_path"]).expanduser()
+        for importer in (ClaudeCode, Codex):
+            if importer.files.fullmatch(file.as_posix()):
+                return file, importer.name
+        raise InvalidInput(f"{file} is not named as the file of a session")
     sessions = Path(os.environ.get("CODEX_HOME") or "~/.codex").expanduser() / "sessions"
     thread = event.get("session_id") or event.get("thread-id")
     for file in sessions.glob(f"*/*/*/rollout-*-{thread}.jsonl"):
-        return file
+        return file, Codex.name
     raise InvalidInput(f"{sessions} has no session {thread}")
 
 
@@ -217,12 +230,15 @@ async def serve(user: str, database: str | None, *, budget: int, exclude: Sequen
     """Answer the hooks of a user, unless another process does already."""
     with FolderLock(Path(f"{VERSION}.lock"), Account.of(Path.cwd())) as lock:
         if lock.take(EXCLUSIVE):
-            async with await AsyncMemoryStore.open(database) as store:
+            url = database or load({}).database_url
+            if is_embedded(url):
+                _whole_path(embedded_folder(url), "embedded:")
+            async with await AsyncMemoryStore.open(url) as store:
                 await HookServer(store, user, budget=budget, exclude=exclude).run()
 
 
-def _whole_path(folder: Path) -> Path:
+def _whole_path(folder: Path, option: str) -> Path:
     whole = folder.expanduser()
     if not whole.is_absolute():  # of which folder? this process has one of its own
-        raise InvalidInput(f"--exclude {whole}: give the whole path.")
+        raise InvalidInput(f"{option}{whole}: give the whole path.")
     return whole

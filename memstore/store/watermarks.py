@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from memstore.models import HAND
+from memstore.models import HAND, UserSize
 from memstore.store.database import Database, Transaction
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import LaggingWork, PendingWork, StaleWork
@@ -118,6 +118,12 @@ async def pending_messages(tx: Transaction, *, gap_seconds: float, segment_token
 async def backfill_backlog(tx: Transaction, backfill: UUID) -> list[Backlog]:
     """Return how much of a backfill is left, deriver by deriver."""
     return await tx.all(SQL["backfill_backlog"], Backlog, backfill=backfill)
+
+
+async def user_sizes(tx: Transaction, users: Sequence[UUID]) -> dict[UUID, UserSize]:
+    """Return the sizes of those of these users who have conversations; in the operator's scope."""
+    rows = await tx.tuples(SQL["user_sizes"], users=list(users))
+    return {user: UserSize(conversations, messages) for user, conversations, messages in rows}
 
 
 async def reopen_ended_sessions(database: Database, *, only: UUID | None) -> None:

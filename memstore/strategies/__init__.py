@@ -1,4 +1,4 @@
-"""How a conversation is compressed: for `conversation.update(strategies=…)` and `context(strategy=…)`.
+"""How a conversation is compressed: for `conversation.update(strategy=…)` and `context(strategy=…)`.
 
 A strategy of one's own is a frozen class with `name` and `run`, as `Strategy` says; see docs/reference/strategies.md.
 base: turns, blocks, and the view that strategies compress · buffers: strategies that shorten turns. Here are those that

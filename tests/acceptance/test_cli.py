@@ -21,6 +21,7 @@ from memstore.store import migrations
 from tests.command_line import EMBEDDER, SCRIPT, Run, environment, script
 from tests.conftest import with_database
 
+CLI_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 SAMPLE = Path(memstore.__file__).parent / "cli" / "sample.jsonl"
 HOSTILE = "\x1b[31mred\x1b]0;title\x07 [bold]stays[/bold] :smile: \x9b2J a\tb \u202egnp.exe\r\nI love [red]chess[/red]."
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -137,6 +138,18 @@ def test_recall_is_narrowed_by_its_options(of_sample: Run) -> None:
         assert of_sample("recall", "x", *wrong).code == 2, wrong
 
 
+def test_a_viewer_gets_what_it_may_see(here: Run, url: str) -> None:
+    with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
+        room = store.user("lea").conversation("room")
+        room.add("user", "@carol The ladder is in the cellar.", name="dan")
+        room.add("user", "Where is the ladder?", name="bob")
+        store.derive()
+    place = ("-u", "lea", "-c", "room", "-b", "400")
+    for viewer, sees in (("carol", True), ("bob", False)):
+        assert ("cellar" in here("recall", "ladder", "-u", "lea", "--viewer", viewer).out) == sees
+        assert ("cellar" in here("context", "The ladder?", *place, "--viewer", viewer).out) == sees
+
+
 def test_on_a_pipe_a_row_is_a_line_with_tabs(of_sample: Run) -> None:
     for command, row in {
         ("recall", "fish", "-u", "alice"): r"[\d.]+\t\w+\t\d{4}-\d\d-\d\d\t\w*\t.+",
@@ -144,6 +157,12 @@ def test_on_a_pipe_a_row_is_a_line_with_tabs(of_sample: Run) -> None:
     }.items():
         lines = of_sample(*command).out.splitlines()
         assert lines and all(re.fullmatch(row, line) for line in lines), command
+    documented = re.findall(r"^\| `(recall|facts|conversations|users)` \| (.+) \|$", CLI_PAGE.read_text(), re.M)
+    assert len(documented) == 4
+    for name, cells in documented:
+        arguments = {"recall": ["fish", "-u", "alice"], "users": []}.get(name, ["-u", "alice"])
+        first = of_sample(name, *arguments).out.splitlines()[0]
+        assert first.count("\t") == cells.count(", "), name
 
 
 def test_a_context_is_within_its_budget_and_explained(of_sample: Run) -> None:
@@ -157,6 +176,10 @@ def test_a_context_is_within_its_budget_and_explained(of_sample: Run) -> None:
     shown = of_sample(*asked, "--explain").out
     assert "── system\nBe kind.\n" in shown
     assert f"{given['tokens']} of 400 tokens" in shown
+    assert f"; {given['receipt']['cacheable']} the same in every context\n" in shown
+    static = {one["id"] for one in given["receipt"]["included"] if one.get("pinned")}
+    assert static and shown.count(", in every context") == len(static)
+    assert re.search("peanuts.*, in every context", shown)
     assert of_sample(*asked, "--format", "text").out.startswith("Be kind.\n\n# ")
     past = of_sample(*asked, "--as-of", "2020-01-01", "--json").json
     assert len(past["messages"]) == 2, "the system prompt and the question"

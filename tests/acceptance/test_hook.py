@@ -23,6 +23,9 @@ from tests.command_line import EMBEDDER, Ended, environment
 DATA = Path(__file__).parents[1] / "data"
 (FERRY,) = (DATA / "claude-code").rglob("6f1c2a9e-*.jsonl")
 (HARBOUR,) = (DATA / "codex").rglob("rollout-*.jsonl")
+BEGINNING, FIRST, REST = FERRY.read_text().partition('"text":"I will look at the files first."}')
+FIRST_ANSWER = BEGINNING + FIRST + REST.partition("\n")[0] + "\n"
+BEFORE_ANSWER = BEGINNING[: BEGINNING.rindex("\n") + 1]
 Hook = Callable[..., Ended]
 
 
@@ -84,8 +87,7 @@ def waiting(state: Path) -> list[Path]:
 
 def test_turns_are_stored_once_and_said_to_other_sessions(hook: Hook, url: str, state: Path, tmp_path: Path) -> None:
     session = tmp_path / FERRY.name
-    lines = FERRY.read_bytes().splitlines(keepends=True)
-    session.write_bytes(b"".join(lines[:8]))
+    session.write_text(FIRST_ANSWER)
     with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
         alice = store.user("alice")
 
@@ -95,17 +97,18 @@ def test_turns_are_stored_once_and_said_to_other_sessions(hook: Hook, url: str, 
             wait_until(lambda: not waiting(state) and not store.stats(user="alice")["pending"])
             assert len(alice.conversation(FERRY.stem).messages()) == messages
 
-        stop(2, last_assistant_message="I will look at the schema first.")
+        stop(2, last_assistant_message="I will look at the files first.")
         stop(2)
-        session.write_bytes(b"".join(lines))
-        stop(5)
-        stop(5, hook_event_name="SessionEnd")
+        session.write_bytes(FERRY.read_bytes())
+        stop(13)
+        stop(13, hook_event_name="SessionEnd")
         assert alice.conversation(FERRY.stem).info().title == "/home/alice/ferry"
+        assert store.import_file(FERRY, user="alice").new == 0
 
-        asks = "Which database has the timetable, and what is the table called?"
+        asks = "Which database has the ferry timetable, and what is the table called?"
         context = prompt(hook, "another", asks)
-        assert "We keep the timetable in Postgres" in context
-        assert "Also name the table departures" in context
+        assert "We keep the ferry timetable in Postgres" in context
+        assert "The table is called departures now" in context
         assert asks not in context
         assert store.counter.count(context) <= 1000
         wait_until(lambda: not prompt(hook, "another", asks))  # it was given all of it
@@ -113,23 +116,25 @@ def test_turns_are_stored_once_and_said_to_other_sessions(hook: Hook, url: str, 
         store.derive()
         context = prompt(hook, FERRY.stem, asks)
         assert "a table of harbours" in context
-        assert "We keep the timetable" not in context  # the session shows that itself
-        assert "Also name the table" not in context
-        hook({"hook_event_name": "SessionStart", "session_id": "another", "source": "compact"})
-        assert "We keep the timetable in Postgres" in prompt(hook, "another", asks)
+        assert "We keep the ferry timetable" not in context  # the session shows that itself
+        assert "The table is called" not in context
+        start = {"hook_event_name": "SessionStart", "session_id": "another"}
+        hook(start | {"source": "resume"})
+        assert "We keep the ferry timetable" not in prompt(hook, "another", asks)  # it has that still
+        hook(start | {"source": "compact"})
+        assert "We keep the ferry timetable" in prompt(hook, "another", asks)
     assert len(running(state)) == 1
 
 
 def test_an_answer_that_is_written_late_is_waited_for(hook: Hook, url: str, state: Path, tmp_path: Path) -> None:
     session = tmp_path / FERRY.name
-    lines = FERRY.read_bytes().splitlines(keepends=True)
-    session.write_bytes(b"".join(lines[:6]))
+    session.write_text(BEFORE_ANSWER)
     prompt(hook, "another", "Are you there?")
     stop = {"hook_event_name": "Stop", "session_id": FERRY.stem, "transcript_path": str(session)}
-    hook(stop, last_assistant_message="I will look at the schema first.")
+    hook(stop, last_assistant_message="I will look at the files first.")
     time.sleep(service.FLUSH_SECONDS * 2)
     assert len(waiting(state)) == 1
-    session.write_bytes(b"".join(lines[:8]))
+    session.write_text(FIRST_ANSWER)
     wait_until(lambda: not waiting(state))
     with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
         assert len(store.user("alice").conversation(FERRY.stem).messages()) == 2
@@ -137,15 +142,15 @@ def test_an_answer_that_is_written_late_is_waited_for(hook: Hook, url: str, stat
 
 def test_codex_notifies_of_a_turn_or_has_hooks(hook: Hook, url: str, state: Path) -> None:
     thread = HARBOUR.stem[-36:]
-    said = "Berths begin with 1 now, and ruff is happy."
-    about = {"turn-id": "t1", "cwd": "/home/alice/harbour", "input-messages": ["…"], "last-assistant-message": said}
+    said = "There is notes.md; the timetable lives in Postgres."
+    about = {"turn-id": "t1", "input-messages": ["…"], "last-assistant-message": said}
     hook({"type": "agent-turn-complete", "thread-id": thread, **about})
     hook({"hook_event_name": "Stop", "session_id": thread, "transcript_path": None, "turn_id": "t1"})
     hook({"type": "agent-turn-complete", "thread-id": "019aa1b2-gone"})
     wait_until(lambda: not waiting(state))
     with memstore.open(url, settings={"embedder": EMBEDDER}) as store:
         assert [one.name for one in store.user("alice").conversations()] == [thread]
-        assert len(store.user("alice").conversation(thread).messages()) == 2
+        assert len(store.user("alice").conversation(thread).messages()) == 10
     (log,) = state.rglob("log")
     assert "has no session 019aa1b2-gone" in log.read_text()
 
@@ -194,7 +199,7 @@ def test_a_turn_that_cannot_be_stored_waits(url: str, state: Path, monkeypatch: 
                 patch.setattr(store, "import_file", fail)
                 assert await server._store_turns() == (0, service.RETRY_SECONDS)
             assert len(waiting(state)) == 1
-            assert (await server._store_turns())[0] == 5
+            assert (await server._store_turns())[0] == 13
             assert not waiting(state)
             monkeypatch.setattr(service, "IDLE_SECONDS", 0.0)
             await asyncio.wait_for(server.run(), 60)  # it ends when nobody asks
@@ -233,6 +238,8 @@ def test_a_damaged_turn_keeps_no_other_from_being_stored(
     state.mkdir()
     monkeypatch.chdir(state)
     (state / "whole.json").write_text(json.dumps({"transcript_path": str(FERRY)}))
+    (state / "history.jsonl").write_bytes(HARBOUR.read_bytes())  # not named as a session
+    (state / "other.json").write_text(json.dumps({"transcript_path": str(state / "history.jsonl")}))
     for number, damage in enumerate((b"", b"[]", b'{"transcript_path": "\\u0000"}', b'{"cwd": 3}', b"[" * 100_000)):
         (state / f"{number}.json").write_bytes(damage)
     for file in state.iterdir():
@@ -243,7 +250,7 @@ def test_a_damaged_turn_keeps_no_other_from_being_stored(
     async def run() -> None:
         async with await memstore.open_async(url, settings={"embedder": EMBEDDER}) as store:
             server = service.HookServer(store, "alice", budget=1000, exclude=[])
-            assert await server._store_turns() == (5, service.FLUSH_SECONDS)
+            assert await server._store_turns() == (13, service.FLUSH_SECONDS)
             assert [file.name for file in waiting(state)] == ["half.json"]
 
     asyncio.run(run())
@@ -261,9 +268,19 @@ def test_a_folder_that_is_open_to_others_gets_no_turn(hook: Hook, state: Path) -
     assert not waiting(state)
 
 
-def test_a_project_is_excluded_by_its_whole_path(hook: Hook) -> None:
+def test_folders_are_named_by_their_whole_path(hook: Hook) -> None:
     event = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Where is the timetable?"}
-    wait_until(lambda: "give the whole path" in hook(event, "--exclude", "ferry").err)
+    wait_until(lambda: "--exclude ferry: give the whole path" in hook(event, "--exclude", "ferry").err)
+    wait_until(lambda: "embedded:ferry: give the whole path" in hook(event, database="embedded:ferry").err)
+
+
+def test_an_event_is_bounded_in_time_and_size() -> None:
+    command = [sys.executable, "-m", "memstore", "hook", "--user", "alice"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as endless:
+        assert endless.wait(60) == 0
+        assert "did not end within 3 seconds" in endless.stderr.read()
+    long = subprocess.run(command, input="x" * ((1 << 24) + 1), capture_output=True, text=True, check=True)
+    assert "more than 16777216 bytes" in long.stderr
 
 
 def test_a_key_in_a_long_prompt_is_masked_before_it_is_cut(url: str) -> None:

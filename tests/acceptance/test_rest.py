@@ -103,9 +103,10 @@ async def test_conversations_are_described_and_listed(client: httpx.AsyncClient,
     trip = path("alice", "conversations", "lisbon")
     missing = await client.get(trip)
     assert (missing.status_code, missing.headers["content-type"]) == (404, PROBLEM)
-    described = {"title": "Lisbon", "channel": "mail", "settings": {"context_budget": 900}}
+    described = {"title": "Lisbon", "channel": "mail", "strategy": "tool_calls", "settings": {"context_budget": 900}}
     made = await ok(client, "PATCH", trip, described)
     assert (made["name"], made["title"], made["channel"], made["last_seq"]) == ("lisbon", "Lisbon", "mail", 0)
+    assert [one["strategy"] for one in made["settings"]["strategy"]] == ["tool_calls"]
     await ok(client, "POST", f"{trip}/messages", said(PEANUTS, "And on Friday I fly to Lisbon.", "That is all."))
     assert (await ok(client, "POST", f"{trip}/context", {}))["budget"] == 900
     summary = await store.user("alice").conversation("lisbon").summarize(1, 2)

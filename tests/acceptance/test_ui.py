@@ -150,6 +150,35 @@ async def test_relations_and_lives_lead_to_facts(store: AsyncMemoryStore) -> Non
     assert re.search(".*".join(places), lives, re.DOTALL)
 
 
+async def test_names_that_turn_the_writing_stay_within_themselves(store: AsyncMemoryStore) -> None:
+    alice = store.user("alice \u202e\u2069\u05d0")
+    turning = [{"subject": "Anna\u202e", "value": "Porto\u2066"}, {"subject": "Ben", "value": "\u05e4\u202bTom"}]
+    for one in turning:
+        await alice.add_fact(f"{one['subject']} in {one['value']}.", type="identity", attribute="knows", **one)
+    async with looking(store) as client:
+        page = (await read(client, url_to("users", alice.name, "relations"))).text
+    plain = "".join(re.findall(r"<title.*?</title>|<text.*?</text>|aria-label=\".*?\"", page, re.DOTALL))
+    assert {"\u2068alice \u05d0\u2069", "\u2068Anna\u2069", "\u2068Porto\u2069", "\u2068\u05e4Tom\u2069"} <= set(
+        re.findall("\u2068[^\u2069]*\u2069", plain)
+    )
+    assert not re.search("[\u202a-\u202e\u2066\u2067]", plain)
+    assert plain.count("\u2068") == plain.count("\u2069")
+
+
+async def test_the_list_of_users_says_how_much_each_has(store: AsyncMemoryStore) -> None:
+    for name, counts in (("alice", (3, 1)), ("bob", ())):
+        await store.user(name).update(settings={"fact_instructions": "Names."})
+        for number, count in enumerate(counts):
+            said = [{"role": "user", "content": f"Day {one}."} for one in range(count)]
+            await store.user(name).conversation(f"c{number}").add_many(said)
+    async with looking(store) as client:
+        page = await read(client, "/ui/")
+    shown = re.findall(
+        r">(\w+)</a>\s*<span class=\"end\"><b>(\d+)</b> (.*?) <span class=\"dim\">(.*?)</span>", page.text
+    )
+    assert shown == [("alice", "4", "messages", "in 2 conversations"), ("bob", "0", "messages", "in 0 conversations")]
+
+
 async def test_a_receipt_shows_where_the_tokens_went_and_what_was_left_out(store: AsyncMemoryStore) -> None:
     place = store.user("alice").conversation("lisbon")
     await place.add_many([{"role": "user", "content": f"{PEANUTS} Point {number}."} for number in range(60)])
@@ -166,6 +195,9 @@ async def test_a_receipt_shows_where_the_tokens_went_and_what_was_left_out(store
         for reason in reasons:
             assert f'<span class="why">{escape(str(reason))}' in page.text
         assert "kept free" in page.text
+        assert f"The same in every context: the first {made.receipt.cacheable:,} tokens." in page.text
+        static = [one for one in made.receipt.included if one.pinned]
+        assert static and page.text.count("· in every context") == len(static)
         again = await read(client, url_to("users", "alice", "contexts", made.receipt.id, "replay"))
         assert "To the byte." in again.text
         listed = await read(client, url_to("users", "alice", "contexts"))

@@ -48,7 +48,7 @@ OF_A_CONVERSATION: dict[str, tuple[list[Any], list[str]]] = {
     "messages": ([], ["from_seq", "to_seq", "roles", "tags", "metadata", "since", "until", "limit"]),
     "summaries": ([], ["level"]),
     "summarize": ([], ["from_seq", "to_seq"]),
-    "update": ([], ["title", "channel", "strategies", "sections", "settings"]),
+    "update": ([], ["title", "channel", "strategy", "sections", "settings"]),
     "context": (
         ["fence"],
         [

@@ -83,10 +83,10 @@ async def test_the_past_comes_back_whatever_happened_since(url: str) -> None:
             await alice.add_fact("Alice keeps bees near Lisbon.", type="preference")
 
         async def compress() -> None:
-            await scope.update(strategies=["sliding_window", "summary_buffer"], settings={"budget": 3})
+            await scope.update(strategy=["sliding_window", "summary_buffer"], settings={"budget": 3})
 
         async def compress_no_more() -> None:
-            await scope.update(strategies=[])
+            await scope.update(strategy=[])
 
         async def ask_for_a_summary() -> None:
             await scope.summarize(1, 6)

@@ -149,11 +149,11 @@ async def test_a_conversation_has_a_title_a_channel_and_settings(store: AsyncMem
     await alice.conversation("lisbon", title="Lisbon", channel="web").add("user", "hi")
     await alice.conversation("work", channel="slack").add("user", "hi")
     await alice.conversation("lisbon").update(settings={"budget": 500})
-    await alice.conversation("lisbon").update(title="Lisboa", settings={"strategy": "window"})
+    await alice.conversation("lisbon").update(title="Lisboa", settings={"model": "openai:gpt-4o"})
     info = await alice.conversation("lisbon").info()
     assert info is not None
     assert (info.title, info.channel, info.last_seq) == ("Lisboa", "web", 1)
-    assert info.settings == {"budget": 500, "strategy": "window"}
+    assert info.settings == {"budget": 500, "model": "openai:gpt-4o"}
     assert [one.name for one in await alice.conversations(channel="slack")] == ["work"]
     assert {one.name for one in await alice.conversations()} == {"lisbon", "work"}
 

@@ -112,7 +112,7 @@ async def test_prune_keeps_instructions_and_whole_calls(store: AsyncMemoryStore)
 
 
 async def test_a_conversation_has_settings_of_its_own_else_the_systems(url: str) -> None:
-    defaults = {"embedder": "none", "context_budget": 300, "context_reserve": 20, "strategies": ("sliding_window",)}
+    defaults = {"embedder": "none", "context_budget": 300, "context_reserve": 20, "strategy": ("sliding_window",)}
     async with await AsyncMemoryStore.open(url, settings=defaults) as store:
         trip = await talk(store, turns=20)
         receipt = (await trip.context("ferry?")).receipt
@@ -124,9 +124,9 @@ async def test_a_conversation_has_settings_of_its_own_else_the_systems(url: str)
         assert (await trip.context("ferry?", budget=250)).receipt.budget == 250
         kept = await trip.settings()
         assert kept["mine"] == {"a": 1}
-        assert kept["strategies"][0]["strategy"] == "sliding_window"
+        assert kept["strategy"][0]["strategy"] == "sliding_window"
         assert (await trip.context("ferry?")).statistics().strategy == "sliding_window"
-        await trip.update(strategies=[], settings={"context_budget": None})
+        await trip.update(strategy=[], settings={"context_budget": None})
         assert (await trip.context("ferry?")).statistics().strategy == "none"
         assert (await trip.context("ferry?")).receipt.budget == 300
 
@@ -155,7 +155,7 @@ async def test_statistics(store: AsyncMemoryStore) -> None:
     assert told.used == context.tokens / 300
     assert sum(told.roles.values()) == len(context.messages)
     assert (await trip.context("ferry?", budget=300, format="text")).statistics().roles == {}
-    await trip.update(strategies=["sliding_window"], settings={"context_budget": 500})
+    await trip.update(strategy=["sliding_window"], settings={"context_budget": 500})
     whole = await trip.statistics()
     assert whole.messages_kept == whole.messages_total == 60
     assert whole.roles == {"assistant": 30, "user": 30}

@@ -63,7 +63,7 @@ async def test_a_context_reads_nothing_twice(
 ) -> None:
     await talked(store)
     conversation = store.user("alice").conversation("c")
-    await conversation.update(strategies=strategies)
+    await conversation.update(strategy=strategies)
     await conversation.context("Where does my sister live?", budget=500)
     alone, together = watched(monkeypatch)
     context = await conversation.context("Where does my sister live?", budget=500)

@@ -35,12 +35,10 @@ async def worked(store: AsyncMemoryStore) -> AsyncConversationScope:
 async def test_strategies_are_kept_with_the_conversation_and_used(store: AsyncMemoryStore) -> None:
     scope = await worked(store)
     plain = await scope.context("Which offer was it?", budget=20_000)
-    await scope.update(strategies=["tool_calls"])
+    await scope.update(strategy=["tool_calls"])
     kept = await scope.info()
     assert kept is not None
-    assert (
-        kept.settings["strategies"][0] | {"strategy": "tool_calls", "older_than": 10} == kept.settings["strategies"][0]
-    )
+    assert kept.settings["strategy"][0] | {"strategy": "tool_calls", "older_than": 10} == kept.settings["strategy"][0]
     context = await scope.context("Which offer was it?", budget=20_000)
     (done,) = context.receipt.compressed
     assert (done.strategy, done.turns) == ("tool_calls", 9)
@@ -73,7 +71,7 @@ async def test_a_hierarchical_context_has_the_facts_of_what_it_no_longer_shows(s
 async def test_a_context_may_have_strategies_of_its_own_or_none(store: AsyncMemoryStore) -> None:
     scope = await worked(store)
     plain = await scope.context("Which offer?", budget=20_000)
-    await scope.update(settings={"strategies": ["tool_calls"], "other": 1})
+    await scope.update(settings={"strategy": ["tool_calls"], "other": 1})
     assert (await scope.context("Which offer?", budget=20_000, strategy=[])).messages == plain.messages
     window = await scope.context("Which offer?", budget=20_000, strategy=SlidingWindow(6))
     assert window.messages[0]["role"] == "system"  # instructions stay
@@ -81,11 +79,11 @@ async def test_a_context_may_have_strategies_of_its_own_or_none(store: AsyncMemo
     goals = await scope.context("Which offer?", budget=20_000, strategy=["goal_batch", GoalBatch(older_than=1)])
     assert {one.strategy for one in goals.receipt.compressed} == {"goal_batch"}
     assert sum(str(one["content"]).startswith("<record>") for one in goals.messages) == 1  # side by side, in one fence
-    await scope.update(strategies=[])
+    await scope.update(strategy=[])
     assert (await scope.context("Which offer?", budget=20_000)).messages == plain.messages
     kept = await scope.info()
     assert kept is not None
-    assert kept.settings == {"strategies": [], "other": 1}
+    assert kept.settings == {"strategy": [], "other": 1}
 
 
 TOOL = {"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {}}}}
@@ -135,16 +133,16 @@ async def test_a_strategy_of_ones_own(store: AsyncMemoryStore) -> None:
     context = await scope.context("Which?", budget=20_000, strategy=[Shout(), ToolCalls()])
     assert [one.strategy for one in context.receipt.compressed] == ["shout", "tool_calls"]
     with pytest.raises(InvalidInput, match="only given to context"):
-        await scope.update(strategies=[Shout()])
+        await scope.update(strategy=[Shout()])
 
 
 async def test_what_is_no_strategy_is_refused_before_it_is_kept(store: AsyncMemoryStore) -> None:
     scope = await worked(store)
     for given in ("zip", [{"strategy": "tool_calls", "age": 1}], [{"strategy": "threshold", "target": 0.9}]):
         with pytest.raises(InvalidInput):
-            await scope.update(strategies=given)
+            await scope.update(strategy=given)
         with pytest.raises(InvalidInput):
-            await scope.update(settings={"strategies": given})
+            await scope.update(settings={"strategy": given})
         with pytest.raises(InvalidInput):
             await scope.context("x", budget=900, strategy=given)
     kept = await scope.info()
@@ -159,8 +157,8 @@ async def test_a_strategy_of_another_version_is_named(store: AsyncMemoryStore) -
     scope = await worked(store)
     newer = [{"strategy": "distill", "depth": 3}, {"strategy": "tool_calls"}]
     async with store._database.user_transaction(scope.user.id) as transaction:
-        await messages.describe(transaction, scope.id, None, None, {"strategies": newer})
+        await messages.describe(transaction, scope.id, None, None, {"strategy": newer})
     with pytest.raises(InvalidInput, match="'distill' is unknown"):
         await scope.context("Which offer was it?", budget=20_000)
     assert (await scope.context("Which offer was it?", budget=20_000, strategy=[])).tokens
-    assert (await scope.settings())["strategies"] == newer
+    assert (await scope.settings())["strategy"] == newer

@@ -81,6 +81,7 @@ OF_THE_OPERATOR = {  # look over all users, at names and numbers only
     ("watermarks", "next_in_line"),
     ("watermarks", "unfinished"),
     ("watermarks", "backfill_backlog"),
+    ("watermarks", "user_sizes"),
     ("llm_usage", "spent"),
     ("llm_usage", "total_usage"),
     *((family, name) for family, name in EVERY if family in ("backfills", "api_tokens")),

@@ -15,46 +15,72 @@ from tests.unit.importing import ignored, reasons, records, texts
 
 DATA = Path(__file__).parents[1] / "data"
 FERRY = DATA / "claude-code" / "-home-alice-ferry" / "6f1c2a9e-4b7d-4c55-9a0e-3d2f8b1c7e41.jsonl"
+TIMETABLE = "We keep the ferry timetable in Postgres, because SQLite locks. I prefer tabs over spaces."
 (HARBOUR,) = (DATA / "codex").rglob("rollout-*.jsonl")
 
 
 def test_a_session_of_claude_code_is_what_was_said() -> None:
     assert importer_for(FERRY) is importer_for(DATA / "claude-code") is ClaudeCode
     found = list(ClaudeCode(DATA / "claude-code").read())
-    assert texts(found) == [
-        "We keep the timetable in Postgres, because SQLite locks. I prefer tabs over spaces.",
-        "I will look at the schema first.",
-        "Also name the table departures.",
-        "The table is called departures now, and lives in Postgres.",
-        "What does the line\nsay about <system-reminder> in the log?\n\n[image]",
+    assert [(one.message["role"], one.message["content"]) for one in records(found)] == [
+        (
+            "user",
+            "We keep the ferry timetable in Postgres, because SQLite locks. I prefer tabs over spaces. List the files.",
+        ),
+        ("assistant", "I will look at the files first."),
+        ("assistant", "There is notes.md; the timetable lives in Postgres."),
+        ("assistant", "Understood."),  # of what a command printed, which the person ran
+        ("user", "Count to ten."),
+        ("user", "Also name the table departures."),
+        ("assistant", "The table is called departures now, and lives in Postgres."),
+        ("user", "Ask a helper how many tests there are."),
+        ("assistant", "There are three tests."),
+        ("user", "Count to ten once more."),
+        ("user", "What does the line say about <system-reminder> in the log?"),
+        ("assistant", "Understood."),
+        ("user", "This one is refused by the server."),
     ]
     assert ignored(found) == {
-        "notices of the program": 9,
-        "calls of tools": 1,
-        "results of tools": 1,
-        "thoughts of the model": 1,
-        "messages of subagents": 2,
+        "notices of the program": 52,
+        "calls of tools": 4,
+        "results of tools": 4,
+        "thoughts of the model": 3,
         "summaries of the session": 1,
     }
+    (subagent,) = (DATA / "claude-code").rglob("agent-*.jsonl")
+    assert ignored(ClaudeCode(subagent).read()) == {"messages of subagents": 3}
     first = records(found)[0]
     assert (first.conversation, first.title, first.channel) == (FERRY.stem, "/home/alice/ferry", "claude-code")
-    assert first.message["external_id"] == "00000004-0000-4000-8000-000000000004"
-    assert first.message["occurred_at"] == datetime(2026, 11, 20, 9, 4, tzinfo=UTC)
-    assert [one.message["role"] for one in records(found)] == ["user", "assistant", "user", "assistant", "user"]
+    assert first.message["external_id"] == "00000001-0000-4000-8000-000000000001"
+    assert first.message["occurred_at"] == datetime(2026, 11, 24, 15, 2, 49, 409_000, tzinfo=UTC)
 
 
 def test_a_session_of_codex_is_what_was_said() -> None:
     assert importer_for(HARBOUR) is importer_for(DATA / "codex") is Codex
     found = list(Codex(DATA / "codex").read())
-    assert texts(found) == [
-        "Berths are numbered from 1. Our linter is ruff, never flake8.",
-        "Berths begin with 1 now, and ruff is happy.",
+    assert [(one.message["role"], one.message["content"]) for one in records(found)] == [
+        ("user", "Berths of the ferry are numbered from 1. Our linter is ruff, never flake8. List the files."),
+        ("assistant", "I will look at the files first."),
+        ("assistant", "There is notes.md; the timetable lives in Postgres."),
+        ("user", "Count to ten."),
+        ("user", "Also name the table departures."),
+        ("assistant", "Understood."),
+        ("user", "Count to ten once more."),
+        ("user", "What does the line say about <skill> in the log?"),
+        ("assistant", "Understood."),
+        ("user", "This one is refused by the server."),
     ]
-    assert ignored(found)["calls of tools"] == ignored(found)["results of tools"] == 1
-    first, second = records(found)
-    assert (first.conversation, first.title, first.channel) == (HARBOUR.stem[-36:], "/home/alice/harbour", "codex")
-    assert (first.message["external_id"], second.message["external_id"]) == ("message:4", "message:5")
-    assert second.message["occurred_at"] == datetime(2026, 11, 21, 10, 0, 6, 250_000, tzinfo=UTC)
+    assert ignored(found) == {
+        "notices of the program": 68,
+        "calls of tools": 3,
+        "results of tools": 3,
+        "thoughts of the model": 2,
+        "summaries of the session": 1,
+    }
+    first, second = records(found)[:2]
+    assert (first.conversation, first.title, first.channel) == (HARBOUR.stem[-36:], "/home/alice/ferry", "codex")
+    assert (first.message["external_id"], second.message["external_id"]) == ("message:3", "message:5")
+    assert first.message["occurred_at"] == datetime(2026, 11, 24, 15, 3, 49, 143_000, tzinfo=UTC)
 
 
 def test_what_is_not_this_sessions_own_is_left_out(tmp_path: Path) -> None:
@@ -71,9 +97,10 @@ def test_what_is_not_this_sessions_own_is_left_out(tmp_path: Path) -> None:
 
 def test_a_line_that_is_still_written_is_named_and_costs_itself(tmp_path: Path) -> None:
     path = tmp_path / FERRY.name
-    path.write_bytes(FERRY.read_bytes()[:-40])
+    whole, last, _ = FERRY.read_text().partition("is refused by")
+    path.write_text(whole + last)
     found = list(ClaudeCode(path).read())
-    assert len(texts(found)) == 4
+    assert len(texts(found)) == 12
     (reason,) = reasons(found)
     assert reason.endswith("import it again")
 
@@ -81,20 +108,19 @@ def test_a_line_that_is_still_written_is_named_and_costs_itself(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("<bash-input>ls</bash-input>\n<bash-stdout>a b</bash-stdout>", None),
+        ("Is <b><skill>x</skill></b> removed?", "Is <b><skill>x</skill></b> removed?"),
         ("<ide_opened_file>The user opened a.py</ide_opened_file>\nFix it", "Fix it"),
         ("Fix it\n<system-reminder>\nnot theirs\n</system-reminder>", "Fix it"),
         ("<system-reminder> is never closed here", "<system-reminder> is never closed here"),
         ("Do not write `<skill>x</skill>`", "Do not write `<skill>x</skill>`"),
-        ("[Request interrupted by user for tool use]", None),
         ("# Files mentioned by the user:\n\n## a.png:\n/tmp/a.png\n\n## My request for Codex:\nRead it.", "Read it."),
     ],
 )
-def test_what_programs_add_in_a_persons_name_is_removed(tmp_path: Path, content: str, said: str | None) -> None:
+def test_what_programs_add_in_a_persons_name_is_removed(tmp_path: Path, content: str, said: str) -> None:
     path = tmp_path / "session.jsonl"
     line = {"type": "user", "uuid": "u", "sessionId": "s", "parentUuid": None, "message": {"content": content}}
     path.write_text(json.dumps(line))
-    assert texts(ClaudeCode(path).read()) == ([said] if said else [])
+    assert texts(ClaudeCode(path).read()) == [said]
 
 
 def test_many_elements_without_an_end_take_no_time(tmp_path: Path) -> None:

@@ -37,6 +37,16 @@ SLACK = {
     "channels.json": [{"id": "C1", "name": "general"}],
     "general/2024-05-01.json": [{"user": "U1", "text": "hello", "ts": "1714564800.1"}],
 }
+CLAUDE_CODE = {"type": "user", "uuid": "u", "parentUuid": None, "sessionId": "s", "message": {"content": "hello"}}
+CODEX = [
+    {"timestamp": "2026-11-24T15:03:48Z", "type": "session_meta", "payload": {"id": "s", "source": "cli"}},
+    {
+        "timestamp": "2026-11-24T15:03:49Z",
+        "type": "response_item",
+        "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]},
+        "metadata": {"client_authored": False},
+    },
+]
 PIVOT = {"conversation": "c", "role": "user", "content": "hello"}
 CHAT = "13.01.24, 10:00 - Ann: hello\n13.01.24, 10:01 - Bob: hello\n"
 
@@ -52,6 +62,8 @@ SAMPLES = {
     "chatgpt zip": ("a.zip", zipped({"conversations-0.json": dumped(CHATGPT), "conversations-1.json": b"[]"})),
     "claude": ("conversations.json", dumped(CLAUDE)),
     "claude zip": ("a.zip", zipped({"conversations.json": dumped(CLAUDE)})),
+    "claude-code": ("a.jsonl", dumped(CLAUDE_CODE)),
+    "codex": ("rollout-a.jsonl", b"\n".join(map(dumped, CODEX))),
     "gemini": ("MyActivity.json", dumped(GEMINI)),
     "gemini zip": ("a.zip", zipped({"Takeout/Gemini Apps/MyActivity.json": dumped(GEMINI)})),
     "openai": ("a.jsonl", dumped(OPENAI)),
@@ -60,6 +72,10 @@ SAMPLES = {
     "whatsapp": ("WhatsApp Chat with Bob.txt", CHAT.encode()),
     "whatsapp zip": ("a.zip", zipped({"_chat.txt": CHAT.encode()})),
 }
+
+
+def test_there_is_a_sample_of_every_format():
+    assert {sample.split()[0] for sample in SAMPLES} == {importer.name for importer in IMPORTERS}
 
 
 def found_in(path: Path, name: str) -> list[ImportItem]:
@@ -100,6 +116,8 @@ def test_a_file_that_was_tampered_with_ends_in_words(tmp_path, sample, changes):
 
 
 JSON_SAMPLES = {
+    "claude-code": CLAUDE_CODE,
+    "codex": CODEX,
     "chatgpt": CHATGPT,
     "claude": CLAUDE,
     "gemini": GEMINI,
@@ -124,7 +142,9 @@ def replace_one(value: Any, draw: Callable[[Any], Any]) -> Any:
 @given(st.sampled_from(sorted(JSON_SAMPLES)), st.data())
 def test_whatever_stands_in_a_file_nothing_raises_and_what_comes_is_storable(tmp_path, sample, data):
     path = tmp_path / SAMPLES[sample][0]
-    path.write_bytes(dumped(replace_one(JSON_SAMPLES[sample], data.draw)))
+    value = replace_one(JSON_SAMPLES[sample], data.draw)
+    lines = value if sample == "codex" and isinstance(value, list) else [value]
+    path.write_bytes(b"\n".join(map(dumped, lines)))
     for one in found_in(path, sample):
         if isinstance(one, Record):
             try:

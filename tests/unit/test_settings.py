@@ -143,6 +143,6 @@ def test_providers_that_nobody_knows_are_refused_before_anything_is_opened(
 
 def test_strategies_and_rules_that_nobody_knows_are_refused_too(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="sliding_window"):
-        memstore.open(f"embedded:{tmp_path / 'store'}", settings={"strategies": "slidingwindow"})
+        memstore.open(f"embedded:{tmp_path / 'store'}", settings={"strategy": "slidingwindow"})
     with pytest.raises(ConfigurationError, match="addressed"):
         memstore.open(f"embedded:{tmp_path / 'store'}", settings={"visibility": "adressed"})

@@ -383,5 +383,5 @@ def test_examples_in_the_page_of_strategies_are_what_there_is() -> None:
     for name, kind in STRATEGY_KINDS.items():
         assert f"## `{name}`" in page
         assert all(f"`{option.name}`" in page for option in fields(kind))
-    for example in re.findall(r"update\(strategies=(\[.*?\])\)", page, re.S):
+    for example in re.findall(r"update\(strategy=(\[.*?\])\)", page, re.S):
         assert as_json(json.loads(example))

@@ -12,7 +12,7 @@ from memstore._sync.context.builder import build_context
 from memstore._sync.context.request import (
     BUDGET,
     SECTIONS,
-    STRATEGIES,
+    STRATEGY,
     Request,
     Sections,
     check_settings,
@@ -200,27 +200,28 @@ class ConversationScope:
         *,
         title: str | None = None,
         channel: str | None = None,
-        strategies: Strategies | None = None,
+        strategy: Strategies | None = None,
         sections: Sections | None = None,
         settings: Json | None = None,
     ) -> None:
         """Set the title, the channel, or the conversation's own settings; others stay.
 
-        `strategies` compress the conversation in every later context, in their order; `[]` removes them. They are
-        names, objects such as `{"strategy": "tool_calls", "older_than": 10}`, or strategies of `memstore.strategies`.
+        `strategy` compresses the conversation in every later context: a name, an object such as
+        `{"strategy": "tool_calls", "older_than": 10}`, a strategy of `memstore.strategies`, or a list of these, which
+        run in its order; `[]` removes it.
         `sections` limit the sections of every later context, or add your own, see `Section`; `[]` removes them.
 
         `settings` of memstore's are `context_budget`, `context_reserve`, `context_viewer`, `visibility`,
-        `strategies`, `sections` and `message_retention_days` (after which messages are erased); None removes one.
+        `strategy`, `sections` and `message_retention_days` (after which messages are erased); None removes one.
         Others are your own.
 
-        >>> trip.update(title="Lisbon", strategies=["summary_buffer"], settings={"context_budget": 4000})
+        >>> trip.update(title="Lisbon", strategy="summary_buffer", settings={"context_budget": 4000})
         """
         for text, what in ((title, "the title"), (channel, "the channel")):
             if text is not None:
                 check_text(text, what)
         check_object(settings, "settings")
-        own = {STRATEGIES: strategies, SECTIONS: sections}
+        own = {STRATEGY: strategy, SECTIONS: sections}
         settings = (settings or {}) | {name: value for name, value in own.items() if value is not None}
         settings = check_settings(settings)
         self._check_names()
@@ -253,14 +254,14 @@ class ConversationScope:
         the budget are kept free for the reply. What is not given comes from the conversation's settings, else from the
         system's. Raises `BudgetTooSmall` if the system prompt, the question and the sections' minimums do not fit.
 
-        `strategy` compresses the conversation for this context alone, as `update(strategies=…)` does for all; `[]`
+        `strategy` compresses the conversation for this context alone, as `update(strategy=…)` does for all; `[]`
         switches that off. `sections` are for this context too, each in place of the conversation's own of that name:
         `sections=[Section("facts", maximum=0.1), Section("calendar", text="…")]`.
 
         A `viewer` is shown what it may see: its own messages, what people say to nobody or to it, and what agents say
         to it. `visibility` is the rule: a name, or a function of a message and the viewer's name.
 
-        With `as_of` the context is made of what was known at that moment: messages, summaries, facts and strategies. An
+        With `as_of` the context is made of what was known at that moment: messages, summaries, facts and strategy. An
         imported history was not known before its import.
 
         `model`, such as "gpt-4o" or "ollama:llama3.2", is the one that the context is for: its tokens are counted, or
@@ -373,7 +374,7 @@ class ConversationScope:
         return _fit(opening, rest, max_tokens, self._runtime.counter)
 
     def statistics(self) -> Statistics:
-        """Return tokens and messages since the conversation was last cleared, messages in all, budget and strategies.
+        """Return tokens and messages since the conversation was last cleared, messages in all, budget and strategy.
 
         Tokens are those of the texts, as counted when they were added.
         """
@@ -387,7 +388,7 @@ class ConversationScope:
             budget=settings[BUDGET],
             messages_kept=sum(count for count, _ in recent.values()),
             messages_total=sum(count for count, _ in every.values()),
-            strategies=tuple(strategy["strategy"] for strategy in settings[STRATEGIES]),
+            strategy=", ".join(strategy["strategy"] for strategy in settings[STRATEGY]) or "none",
             roles={role: count for role, (count, _) in recent.items()},
         )
 

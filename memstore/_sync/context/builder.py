@@ -240,7 +240,7 @@ def _finish_receipt(receipt: Receipt, resolved: ResolvedRequest, models: Mapping
     sections = [{name: value for name, value in one.as_dict().items() if name != "text"} for one in resolved.sections]
     arguments = {
         "as_of": None if request.as_of is None else request.as_of.isoformat(),
-        "strategies": describe_strategies(resolved.strategies) if resolved.strategies else [],
+        "strategy": describe_strategies(resolved.strategies),
         "sections": sections or None,
         "viewer": request.viewer,
         "visibility": resolved.rule if request.viewer else None,
@@ -295,5 +295,5 @@ def _statistics(resolved: ResolvedRequest, history: ConversationHistory, receipt
         "messages_kept": len(receipt.asked)
         + sum(1 + len(one.others) for one in receipt.included if one.kind == "turn"),
         "messages_total": max(0, last - resolved.after_seq),
-        "strategies": tuple(strategy.name for strategy in resolved.strategies),
+        "strategy": ", ".join(strategy.name for strategy in resolved.strategies) or "none",
     }

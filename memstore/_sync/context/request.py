@@ -30,8 +30,8 @@ from memstore.tool_calls import name_of
 
 # A conversation may have these of its own; all but its sections are settings of the system too.
 BUDGET, RESERVE, VIEWER = "context_budget", "context_reserve", "context_viewer"
-STRATEGIES, VISIBILITY, SECTIONS = "strategies", "visibility", "sections"
-NAMES = (BUDGET, RESERVE, VIEWER, STRATEGIES, VISIBILITY, SECTIONS)
+STRATEGY, VISIBILITY, SECTIONS = "strategy", "visibility", "sections"
+NAMES = (BUDGET, RESERVE, VIEWER, STRATEGY, VISIBILITY, SECTIONS)
 PROFILE = "profile"  # a section of this name without a text has the user's profile
 LARGEST_BUDGET = 10**9
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
@@ -145,7 +145,7 @@ def resolve(tx: Transaction, request: Request) -> ResolvedRequest:
         request,
         budget,
         reserve,
-        get_strategies(settings[STRATEGIES]) if request.strategies is None else request.strategies,
+        get_strategies(settings[STRATEGY]) if request.strategies is None else request.strategies,
         sections,
         VisibilityFilter(request.viewer, request.visibility),
         messages.cleared_seq(kept),
@@ -179,7 +179,7 @@ def _check_tokens(name: str, tokens: object) -> None:
 def effective_settings(kept: Mapping[str, Any] | None, system: Settings) -> Json:
     """Return every setting of a conversation by name: its own, else the system's; then what else is kept with it."""
     own = {name: value for name, value in (kept or {}).items() if value is not None and name != CLEARED}
-    return {name: getattr(system, name, None) for name in NAMES} | {STRATEGIES: as_json(system.strategies)} | own
+    return {name: getattr(system, name, None) for name in NAMES} | {STRATEGY: as_json(system.strategy)} | own
 
 
 def check_settings(settings: Mapping[str, Any]) -> Json:
@@ -195,7 +195,7 @@ def check_settings(settings: Mapping[str, Any]) -> Json:
 def _check_setting(name: str, value: Any) -> Any:
     if value is None:
         return None
-    if name == STRATEGIES:
+    if name == STRATEGY:
         return as_json(value)
     if name in OWN_SETTINGS:
         return OWN_SETTINGS[name](value)

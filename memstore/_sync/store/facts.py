@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -205,7 +205,7 @@ def _columns(fact: FactColumns) -> dict[str, Any]:
 
 
 def _with_sources(said_in: list[list[Any]], first_said: datetime | None, **columns: Any) -> Fact:
-    spans = [replace(FactSpan(*said), message_id=UUID(said[0])) for said in said_in]
+    spans = [FactSpan(UUID(message), start, stop, trust) for message, start, stop, trust in said_in]
     if first_said is not None:
         columns["occurred_at"] = first_said
     return Fact.model_construct(sources=[span.message_id for span in spans], spans=spans, **columns)

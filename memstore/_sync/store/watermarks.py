@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from memstore._sync.store.database import Database, Transaction
-from memstore.models import HAND
+from memstore.models import HAND, UserSize
 from memstore.store.errors import ConcurrentUpdate
 from memstore.store.rows import LaggingWork, PendingWork, StaleWork
 from memstore.store.sql import statements
@@ -119,6 +119,12 @@ def pending_messages(tx: Transaction, *, gap_seconds: float, segment_tokens: int
 def backfill_backlog(tx: Transaction, backfill: UUID) -> list[Backlog]:
     """Return how much of a backfill is left, deriver by deriver."""
     return tx.all(SQL["backfill_backlog"], Backlog, backfill=backfill)
+
+
+def user_sizes(tx: Transaction, users: Sequence[UUID]) -> dict[UUID, UserSize]:
+    """Return the sizes of those of these users who have conversations; in the operator's scope."""
+    rows = tx.tuples(SQL["user_sizes"], users=list(users))
+    return {user: UserSize(conversations, messages) for user, conversations, messages in rows}
 
 
 def reopen_ended_sessions(database: Database, *, only: UUID | None) -> None:

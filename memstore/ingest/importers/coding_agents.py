@@ -5,7 +5,7 @@
 
 A session is a conversation, named by its id and titled by its folder. Its messages are those of the person and of the
 assistant. Ignored and counted: calls of tools and their results, thoughts, messages of subagents, summaries of a
-session that became too long, copies in a forked session of Claude Code, and notices that the programs put into messages
+session that became too long, copies that Claude Code's /branch made, and notices that the programs put into messages
 of the person, such as reminders, output of commands and AGENTS.md. No line ever changes, so a file that grew adds only
 new messages.
 """
@@ -22,11 +22,12 @@ from .openai import content_text
 
 NOTICES = IgnoredContent("notices of the program")
 SUBAGENTS = IgnoredContent("messages of subagents")
+SUMMARIES = IgnoredContent("summaries of the session")
 ROLES = ("user", "assistant")
-# Notices in a message of a person, each from the beginning of a line to the end of its element.
+# Notices in a message of a person, each from the beginning of a line, or from the end of another one.
 _ELEMENT = re.compile(
-    r"^[ \t]*<(system-reminder|user-prompt-submit-hook|task-notification|(?:local-command|command|bash)-[a-z]+|"
-    r"ide_[a-z_]+|environment_context|user_instructions|INSTRUCTIONS|turn_aborted|user_shell_command|user_action|"
+    r"(?:^|(?<=>))[ \t]*<(system-reminder|user-prompt-submit-hook|task-notification|"
+    r"(?:local-command|command|bash)-[a-z]+|ide_[a-z_]+|environment_context|user_instructions|INSTRUCTIONS|turn_aborted|user_shell_command|user_action|"
     r"subagent_notification|skill)\b[^>\n]*>",
     re.MULTILINE,
 )
@@ -64,7 +65,7 @@ class ClaudeCode(Importer):
         if value.get("isSidechain"):
             yield SUBAGENTS
         elif value.get("isCompactSummary"):
-            yield IgnoredContent("summaries of the session")
+            yield SUMMARIES
         elif value.get("forkedFrom"):
             yield IgnoredContent("copies of another session")
         elif (
@@ -82,7 +83,7 @@ class ClaudeCode(Importer):
 
 
 class Codex(Importer):
-    """Sessions of Codex, which are known by their place: its lines have no ids."""
+    """Sessions of Codex. Messages are known by their place: lines of older versions have no ids."""
 
     name = "codex"
     advice = ClaudeCode.advice
@@ -113,6 +114,8 @@ class Codex(Importer):
             session = self._session
             if isinstance(session.get("source"), dict):  # {"subagent": …}; of a person's it is a name, such as "cli"
                 yield SUBAGENTS
+            elif (value.get("metadata") or {}).get("compaction_output"):
+                yield SUMMARIES
             elif item.get("role") not in ROLES:
                 yield NOTICES
             else:
@@ -140,12 +143,13 @@ def _remove_notices(text: str) -> str:
     kept, at, endless = [], 0, set[str]()
     for element in _ELEMENT.finditer(text):
         tag = f"</{element[1]}>"
-        if element.start() < at or tag in endless:
+        start = element.start()
+        if start < at or (start > at and text[start - 1] == ">") or tag in endless:
             continue
         end = text.find(tag, element.end())
         if end < 0:
             endless.add(tag)
         else:
-            kept.append(text[at : element.start()])
+            kept.append(text[at:start])
             at = end + len(tag)
     return _LINE.sub("", _EDITOR.sub("", "".join([*kept, text[at:]])))

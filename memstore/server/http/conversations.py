@@ -71,7 +71,7 @@ class ConversationEdit(StrictModel):
 
     title: str | None = None
     channel: str | None = None
-    strategies: list[str | Json] | None = Field(None, description="what compresses it; [] takes them away")
+    strategy: str | Json | list[str | Json] | None = Field(None, description="what compresses it; []: nothing")
     sections: list[Json] | None = Field(None, description="limits of the sections of its contexts; [] removes them")
     settings: Json | None = Field(None, description="settings of its own; null takes one away")
 
@@ -101,7 +101,7 @@ async def get_conversation_info(conversation: ConversationDep) -> Conversation:
 
 @conversations.patch("/{conversation:name}")
 async def edit_conversation(conversation: ConversationDep, body: ConversationEdit) -> Conversation:
-    """Set title, channel, strategies, sections or settings; a conversation that is new is made."""
+    """Set title, channel, strategy, sections or settings; a conversation that is new is made."""
     await conversation.update(**body.model_dump(exclude_unset=True))
     return await get_conversation_info(conversation)
 

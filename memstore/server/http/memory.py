@@ -65,7 +65,9 @@ class ContextRequest(StrictModel):
     budget: StrictInt | None = Field(None, ge=1, le=MAX_BUDGET, description="the most tokens that it may have")
     reserve: StrictInt | None = Field(None, ge=0, le=MAX_BUDGET, description="tokens of the budget to keep free")
     system: str | None = Field(None, description="the system prompt")
-    strategy: list[str | Json] | None = Field(None, description="what compresses the conversation; []: nothing")
+    strategy: str | Json | list[str | Json] | None = Field(
+        None, description="what compresses the conversation; []: nothing"
+    )
     sections: list[Json] = Field([], description="limits of sections, and sections with texts of your own")
     viewer: str | None = Field(None, min_length=1, description="who looks")
     visibility: str | None = Field(None, description="the rule by which a viewer sees messages")

@@ -46,7 +46,9 @@ async def home(ui: UIRequest) -> Response:
         names.append(name)
         if len(names) > USERS:
             break
-    return ui.page("users.html", users=names[:USERS], more=len(names) > USERS, first=position is None)
+    sizes = await ui.store.user_sizes(names[:USERS])
+    users = list(zip(names, sizes, strict=False))  # the name that follows is only seen to be there
+    return ui.page("users.html", users=users, more=len(names) > USERS, first=position is None)
 
 
 async def overview(ui: UIRequest) -> Response:

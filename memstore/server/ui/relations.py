@@ -84,12 +84,13 @@ class Drawing(NamedTuple):
 
 
 class Value(NamedTuple):
-    """A value of an attribute for as long as it held; `until` is None for what holds. `x` and `width` are its bar's."""
+    """A value of an attribute: when it held, and whether it does now. `x` and `width` are its bar's."""
 
     text: str
     fact: Fact
     since: datetime
     until: datetime | None
+    holds: bool
     x: float
     width: float
 
@@ -294,10 +295,17 @@ def _since(fact: Fact) -> datetime:
     return fact.valid_from or fact.occurred_at
 
 
+def _until(facts: Sequence[Fact]) -> datetime | None:
+    """Return when the last of these facts ends, or expires; None if one of them goes on."""
+    those = [fact for fact in facts if fact.state == "active"] or facts
+    ends = [min((end for end in (fact.valid_to, fact.expires_at) if end is not None), default=None) for fact in those]
+    return None if None in ends else max(end for end in ends if end is not None)
+
+
 def _values(runs: Sequence[Sequence[Fact]]) -> list[Value]:
     """Return a life's values: each holds until it ends or the next one begins."""
     begins = [_since(run[0]) for run in runs]
-    ends = [run[-1].valid_to for run in runs]
+    ends = [_until(run) for run in runs]
     for number, begin in enumerate(begins[1:]):
         ends[number] = min(ends[number] or begin, begin)
     last = ends[-1] or max(datetime.now(UTC), begins[-1])
@@ -313,6 +321,7 @@ def _values(runs: Sequence[Sequence[Fact]]) -> list[Value]:
                 fact,
                 begin,
                 end,
+                any(state_of(fact) == "active" for fact in run),
                 x,
                 max(4.0, width - 4),
             )

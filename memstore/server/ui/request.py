@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
@@ -24,6 +25,7 @@ from memstore.server.http.errors import Problem, user_not_found
 from memstore.server.http.middleware import UI
 
 MAX_FIELDS = 100
+BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
@@ -120,6 +122,7 @@ def _environment() -> Environment:
     environment.globals |= {"to": url_to, "cursor": _cursor, "asset": _asset, "state_of": state_of}
     environment.filters |= {
         "clip": clip,
+        "isolate": isolate,
         "when": lambda moment: _time(moment, "%b %Y, %H:%M"),
         "day": lambda moment: _time(moment, "%b %Y"),
         "n": lambda number: "–" if number is None else f"{number:,}",
@@ -132,6 +135,11 @@ def clip(text: object, limit: int) -> str:
     """Return the beginning of a text."""
     whole = "" if text is None else str(text)
     return whole if len(whole) <= limit else f"{whole[:limit].rstrip()}…"
+
+
+def isolate(text: str) -> str:
+    """Return a text whose direction changes nothing around it, for places without markup: <title>, labels, SVG."""
+    return text if text.isascii() else f"\u2068{BIDI_CONTROLS.sub('', text)}\u2069"
 
 
 def _time(moment: datetime | None, format: str) -> Markup:

@@ -69,6 +69,13 @@ SET attempts = least(attempts + 1, 32767), last_error = %(error)s, updated_at = 
 WHERE user_id = %(user_id)s AND conversation_id = %(conversation_id)s AND deriver = %(deriver)s
   AND done_seq = %(from_seq)s
 
+-- user_sizes --
+-- How many conversations some users have, and how many messages these have got; in the operator's scope.
+SELECT user_id, count(*) AS conversations, sum(last_seq)::bigint AS messages
+FROM derivations
+WHERE user_id = ANY(%(users)s::uuid[]) AND deriver = 'chunks'
+GROUP BY user_id
+
 -- backlog --
 -- How many messages wait for each deriver.
 SELECT deriver, sum(last_seq - done_seq)::bigint AS messages
