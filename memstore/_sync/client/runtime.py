@@ -115,7 +115,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
     "facts_model": partial(_check_provider, "memstore.chat_models"),
     "reranker": partial(_check_provider, "memstore.rerankers"),
     **{name: check for name, check in OWN_SETTINGS.items() if name.startswith("fact_")},
-    "strategies": lambda names: as_json(list(names)),
+    "strategy": lambda names: as_json(list(names)),
     "visibility": rule_of,
 }
 

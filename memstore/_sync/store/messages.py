@@ -195,15 +195,10 @@ def by_seq(tx: Transaction, conversation: UUID, seqs: Sequence[int]) -> dict[int
     return {message.seq: message for message in found}
 
 
-def count(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int = LAST) -> int:
-    """Return how many messages of a range there are."""
-    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
-    return tx.value(SQL["how_many"], int, **values) or 0
-
-
 def whole(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int) -> bool:
     """Return whether every message of a range is there: numbers have no gaps but by erasure."""
-    return count(tx, conversation, from_seq, to_seq) == to_seq - from_seq + 1
+    values = {"conversation_id": conversation, "from_seq": from_seq, "to_seq": to_seq}
+    return tx.value(SQL["how_many"], int, **values) == to_seq - from_seq + 1
 
 
 def last_within(tx: Transaction, conversation: UUID, from_seq: int, to_seq: int, tokens: int) -> int:
@@ -266,6 +261,12 @@ def cleared_seq(settings: Json) -> int:
     """Return the number of the last message before the stretch that these settings were kept in; 0 for none."""
     after: int = settings.get(CLEARED) or 0
     return after
+
+
+def roles(tx: Transaction, conversation: UUID, after: int = 0) -> dict[str, tuple[int, int]]:
+    """Return for each role how many messages there are after a number, and how many tokens they have."""
+    rows = tx.tuples(SQL["roles"], conversation_id=conversation, after=after)
+    return {role: (messages, tokens) for role, messages, tokens in rows}
 
 
 def everybody(database: Database, after: str = "") -> Iterator[tuple[UUID, str]]:
