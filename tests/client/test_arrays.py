@@ -8,7 +8,6 @@ import psycopg
 import pytest
 
 from memstore.client.store import AsyncMemoryStore
-from memstore.store import embedding_models
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 LONG = " ".join(f"On day {n} the train to Porto was late, and nobody at the station knew why." for n in range(60))
@@ -76,31 +75,6 @@ async def test_what_was_made_anew_is_not_taken_for_what_was_there(store: AsyncMe
         for moment in (between, None):
             warm = await alice.recall("peanuts Porto", limit=60, as_of=moment)
             assert warm == await cold.user("alice").recall("peanuts Porto", limit=60, as_of=moment)
-
-
-async def test_only_what_came_since_is_read(store: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    for world in ("memstore", "memstore._sync"):
-        monkeypatch.setattr(f"{world}.store.chunks.OVERLAP", timedelta())
-    await talked(store)
-    alice = store.user("alice")
-    await alice.recall("parrot")
-    async with store._database.user_transaction(alice.id) as tx:
-        model = await embedding_models.lock_active(tx, store.embedder)
-        assert model is not None
-        kept = tx.cache.get(alice.id, model)
-        assert kept is not None
-        assert len(kept) > 60
-    assert await alice.recall("Porto") == await alice.recall("Porto")
-    assert tx.cache.get(alice.id, model) is kept, "nothing new, nothing read"
-    await alice.conversation("c").add("user", "A parrot.")
-    await store.derive()
-    await alice.recall("parrot")
-    grown = tx.cache.get(alice.id, model)
-    assert grown is not None
-    assert len(kept) < len(grown) < len(kept) + 9
-    assert grown.records[: len(kept)].tobytes() == kept.records.tobytes(), (
-        "what was there stands first: it was not read"
-    )
 
 
 async def test_a_users_arrays_are_for_that_user(store: AsyncMemoryStore) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from memstore import BudgetTooSmall, InvalidInput, estimate
+from memstore import BudgetTooSmall
 from memstore.client.store import AsyncMemoryStore
 from memstore.providers import load_counter
 from tests.helpers.tokenizers import GEMMA, LLAMA_3, QWEN, byte_level, write
@@ -66,16 +65,3 @@ async def test_a_context_for_a_model_whose_template_knows_no_system_and_no_tools
         assert [one["role"] for one in context.messages[-3:]] == ["user", "assistant", "tool"]
         assert context.receipt.count == "estimated"
         assert sum(context.receipt.sections.values()) == context.tokens <= 400
-
-
-async def test_what_are_no_tools_no_model_and_no_tokens_is_told_with_what_to_give(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("one")
-    wrong: list[Any] = ["search", [1], [None], {"a": 1}, None]
-    for tools in wrong:
-        with pytest.raises(InvalidInput, match=r"tools.*give a list"):
-            await trip.context("Where to?", budget=500, tools=tools)
-    for model in (5, "", " "):
-        with pytest.raises(InvalidInput, match="model"):
-            await trip.context("Where to?", budget=500, model=model)  # type: ignore[arg-type]
-    context = await trip.context("Where to?", budget=500)
-    assert estimate(context.messages) == context.tokens

@@ -195,23 +195,6 @@ async def test_what_is_derived_after_the_switch_is_by_the_new_one_wherever(old: 
     assert (await states(old))[NEW] == ("serving", 2, 0)
 
 
-async def test_a_question_is_embedded_once_also_after_the_switch(old: AsyncMemoryStore) -> None:
-    await talked(old)
-    await old.embeddings.migrate(NEW)
-    alice = old.user("alice")
-    await alice.recall("Leeds")
-    first, second = embedder(old, OLD), embedder(old, NEW)
-    assert len(first.questions) == 1, "the setting's, until the database says otherwise"
-    second.questions.clear()
-    await alice.recall("Leeds")
-    await alice.conversation("c").context("Leeds", budget=500)
-    assert (len(first.questions), len(second.questions)) == (1, 2)
-    await old.embeddings.migrate(OLD)
-    await alice.recall("Leeds")
-    await alice.recall("Leeds")
-    assert len(first.questions) == 3
-
-
 # -- cut off
 
 
@@ -311,18 +294,6 @@ async def test_the_way_back_makes_what_came_since(
     assert await states(old) == {OLD: ("serving", 1, 0), NEW: ("retired", 1, 0)}
     assert (await old.embeddings.migrate(NEW)).vectors == 0
     alike(await recalled(old), after)
-
-
-async def test_a_cleaning_removes_what_serves_no_more(old: AsyncMemoryStore, url: str) -> None:
-    await talked(old)
-    await old.embeddings.migrate(NEW)
-    before, chunks = await recalled(old), (await old.stats())["chunks"]
-    assert (await old.embeddings.clean()).vectors == chunks
-    assert vectors_by(url) == {NEW: chunks}
-    alike(await recalled(old), before)  # though its setting names the one that is gone
-    await talked(old, place="d")
-    assert vectors_by(url) == {NEW: (await old.stats())["chunks"]}
-    assert (await old.embeddings.clean()).vectors == 0
 
 
 async def test_large_users_are_indexed_before_the_switch(url: str) -> None:
@@ -476,6 +447,3 @@ async def test_what_was_erased_meanwhile_leaves_no_vector(
     again = (await place.summaries())[0]
     assert (again.id == summary.id, again.text == summary.text, left) == (True, False, [])
     await check_vectors(old, url)
-
-
-# -- gone

@@ -13,10 +13,8 @@ import pytest
 from memstore import ids
 from memstore.client.store import AsyncMemoryStore
 from memstore.models import Hit
-from memstore.providers import Vectors
 from memstore.store import postings, vector_indexes
 from memstore.store.errors import ConcurrentUpdate
-from memstore.testing import HashingEmbedder
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 LINES = [
@@ -100,25 +98,6 @@ async def test_the_database_finds_what_the_process_does(small: AsyncMemoryStore,
             found = await large.user("alice").recall(question, limit=40, **filters)  # type: ignore[arg-type]
             alike(warm, found)
         assert bool(warm) == (filters != {"as_of": START})
-
-
-async def test_who_was_heard_is_known_when_named_again(
-    large: AsyncMemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A question that names a speaker is embedded and looked for once, but for the first one."""
-    await talked(large)
-    asked: list[str] = []
-    real = HashingEmbedder.embed_query
-
-    def counted(self: HashingEmbedder, text: str) -> Vectors:
-        asked.append(text)
-        return real(self, text)
-
-    monkeypatch.setattr(HashingEmbedder, "embed_query", counted)
-    await large.user("alice").recall("What did Bob say about the river?")
-    assert asked == ["What did Bob say about the river?", "What did I say about the river?"]
-    await large.user("alice").recall("Where does Bob's sister live?")
-    assert asked[2:] == ["Where does my sister live?"]
 
 
 async def test_nothing_waits_for_what_makes_it_fast(small: AsyncMemoryStore, large: AsyncMemoryStore) -> None:

@@ -117,6 +117,3 @@ async def test_a_broken_reranker_is_told(url: str) -> None:
         alice = (await talk(store)).user
         with pytest.raises(ProviderError, match="not finite"):
             await alice.recall("ferry")
-
-
-# -- off

@@ -34,23 +34,3 @@ async def test_a_token_that_cannot_be_is_refused(store: AsyncMemoryStore, wrong:
     with pytest.raises(NotFound):
         await store.tokens.revoke(ids.uuid7())
     assert not await store.tokens.exist()
-
-
-async def test_conversations_are_given_page_by_page(store: AsyncMemoryStore) -> None:
-    alice = store.user("alice")
-    for number in range(5):
-        await alice.conversation(f"c{number}").add("user", "hello")
-    every = await alice.conversations()
-    assert [one.name for one in every] == ["c4", "c3", "c2", "c1", "c0"]
-    last = every[1]
-    assert await alice.conversations(before=(last.updated_at, last.id), limit=2) == every[2:4]
-    assert await alice.conversations(before=(every[-1].updated_at, every[-1].id)) == []
-    assert [name async for name in store.users(after="aa")] == ["alice"]
-    assert [name async for name in store.users(after="alice")] == []
-
-
-async def test_a_fact_is_given_by_its_id(store: AsyncMemoryStore) -> None:
-    made = await store.user("alice").add_fact("The user lives in Porto.", type="identity")
-    assert (await store.user("alice").fact(made.id)).text == made.text
-    with pytest.raises(NotFound):
-        await store.user("bob").fact(made.id)

@@ -68,17 +68,6 @@ def test_chunks_hold_everything_within_the_limit(count: Count, text: str, limit:
             assert any(a <= start and stop <= b for a, b in spans)
 
 
-@given(text=TEXTS, limit=st.integers(1, 30))
-def test_words_within_the_limit_stay_whole(text: str, limit: int) -> None:
-    spans = split_text(text, limit, len)
-    place = 0
-    for word in text.split():
-        start = text.index(word, place)
-        place = start + len(word)
-        if len(word) <= limit and any(a <= start and place <= b for a, b in sentences(text)):
-            assert any(a <= start and place <= b for a, b in spans)
-
-
 FOUR = "Ada went. Bob came. Cyd left. Dan ate."
 
 

@@ -178,6 +178,3 @@ def test_ids_follow_from_the_clock_so_that_another_zone_or_me_adds_nothing(read)
     assert len(set(ids)) == 3
     assert [one.message["external_id"] for one in read(text, me="Bob", timezone=UTC)] == ids
     assert [one.message["external_id"] for one in read(text + "13/12/19, 08:42 - Ann: new\n")][:3] == ids
-
-
-# --- damaged --------------------------------------------------------------------------------------------------------

@@ -28,8 +28,8 @@ from memstore.derive.facts.llm_extractor import (
 )
 from memstore.derive.llm import CallMeter, LLMRequest, LLMSession, make_passages
 from memstore.derive.summaries.llm import passages_of_summaries, write_summary
-from memstore.errors import ModelAnswerInvalid, ModelUnavailable, PromptTooLong
-from memstore.models import FACT_TYPES, CallProgress, FactColumns, Message, RememberedFact, Summary
+from memstore.errors import ModelAnswerInvalid, PromptTooLong
+from memstore.models import FACT_TYPES, FactColumns, Message, RememberedFact, Summary
 from memstore.providers import ChatMessage
 from tests.helpers.fakes import ScriptedChatModel, WordCounter
 from tests.unit.strategies import message, texts
@@ -166,19 +166,6 @@ def test_an_answer_gives_so_many_facts_and_no_more() -> None:
     assert [why for why, _ in findings.refusals].count("an answer has no more than 15 facts") == 985
 
 
-def test_invented_sources_are_dropped_and_the_others_kept() -> None:
-    talk_of = [(1, "walnuts"), (3, "I moved to Porto"), (3, "I moved to Porto"), (2, "peanuts")]
-    findings, session = ask(
-        TALK, {"facts": [fact("Alice moved to Porto.", *talk_of), fact("b", (1, "walnuts")), fact("c")]}
-    )
-    assert [each.draft.text for each in findings.facts] == ["Alice moved to Porto."]
-    spans = [(each.passage.item_id, each.start, each.stop) for each in findings.facts[0].spans]
-    assert spans == [(TALK[2].id, 0, 18), (TALK[1].id, 16, 23)]
-    assert [why for why, _ in findings.refusals] == ["its quote stands nowhere"] * 2
-    assert session.usage.calls == 1
-    assert session.usage.completion_tokens > 0
-
-
 @pytest.mark.parametrize(
     ("text", "quote", "said"),
     [
@@ -281,16 +268,6 @@ def test_what_one_user_says_of_themselves_is_no_fact_of_another() -> None:
     assert one.is_doubted
 
 
-def test_words_are_tidied() -> None:
-    written = fact(" Alice\n lives in Porto ", (3, "Porto"), subject="the  user", attribute=" ", value=" Porto\t")
-    (one,) = found(TALK, written)
-    assert (one.draft.text, one.draft.subject, one.attribute, one.value) == (
-        "Alice lives in Porto", "The user", None, "Porto",
-    )  # fmt: skip
-    (named,) = found(TALK, written, user="Alice")
-    assert named.draft.subject == "Alice"
-
-
 @pytest.mark.parametrize(
     "wrong",
     [{"type": "rumour"}, {"text": " "}, {"subject": ""}, {"sources": "message 1"}, {"sources": [{"quote": "Porto"}]}],
@@ -299,22 +276,6 @@ def test_a_fact_of_another_shape_spoils_the_answer(wrong: dict[str, Any]) -> Non
     findings, session = ask(TALK[2:], {"facts": [fact("x", (1, "Porto")) | wrong]})
     assert findings.facts == []
     assert [response.from_seq for response in session.invalid_responses] == [3]
-
-
-def test_what_the_model_raises_is_not_hidden() -> None:
-    with pytest.raises(ModelUnavailable):
-        ask(TALK)
-
-
-def test_what_a_call_cost_is_counted_whatever_becomes_of_who_is_shown_it() -> None:
-    def show(call: CallProgress) -> None:
-        if call.has_ended:
-            raise ValueError("a fault of who is shown it")
-
-    session = LLMSession(ScriptedChatModel([{"facts": []}], context_tokens=ROOM), CallMeter(show), "facts")
-    with pytest.raises(ValueError, match="a fault of who"):
-        Inquiry(TALK).run(session, REQUEST)
-    assert session.usage.calls == 1
 
 
 def test_the_prompt_names_every_type_and_field() -> None:
@@ -577,15 +538,6 @@ def small(room: int, answers: list[Callable[[list[ChatMessage]], Any]]) -> Scrip
     return ScriptedChatModel(answers, context_tokens=fixed + MAX_TOKENS + room)
 
 
-def test_a_long_stretch_is_asked_about_in_parts() -> None:
-    talk = [message(seq, "user", f"m{seq} " + "word " * 10 + f"e{seq}") for seq in range(1, 21)]
-    model = small(500, [quoting] * 20)
-    spans = cite(talk, model)
-    assert 4 < len(model.calls) < 20
-    assert [line["text"] for call in range(len(model.calls)) for line in shown(model, call)] == [x.text for x in talk]
-    assert {span.passage.item_id for span in spans} == {each.id for each in talk}
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -613,14 +565,6 @@ def test_a_message_that_is_too_long_alone_is_cut_and_its_spans_are_its_own(text:
             last = max(last, end)
     if text[-1].isalnum():
         assert last == len(text)
-
-
-def test_parts_end_with_sentences() -> None:
-    text = " ".join(f"Sentence {number} is about the harbour." for number in range(100))
-    model = small(400, [quoting] * 100)
-    cite([message(1, "user", text)], model)
-    parts = [line["text"] for call in range(len(model.calls)) for line in shown(model, call)]
-    assert all(part.startswith("Sentence") and part.endswith("harbour.") for part in parts)
 
 
 @given(st.lists(texts, max_size=8), st.integers(220, 2000))

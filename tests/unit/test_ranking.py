@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from memstore.models import ChunkKey, Role, Tier
-from memstore.search.ranking import NEWEST, WEIGHTS, QueryFeatures, Ranking, best_of_each, rank
+from memstore.search.ranking import NEWEST, WEIGHTS, QueryFeatures, Ranking, rank
 from memstore.search.signals import Corpus
 from memstore.store.user_index import UserIndex
 from tests.unit.user_indexes import NOW, Given, arrays
@@ -64,43 +64,6 @@ def test_the_order_in_which_chunks_came_and_were_read_decides_nothing(order: lis
         for depth in (5, 99):
             expected = told(rank(whole, asked, corpus(whole), depth))
             assert told(rank(parted, asked, corpus(parted), depth)) == expected
-
-
-def test_as_many_of_each_tier_as_are_asked_for_are_the_best() -> None:
-    some = arrays(TALK)
-    for asked in (QUESTION, OVERVIEW):
-        for tier in (Tier.MESSAGES, Tier.FACTS):
-            every = told(rank(some, asked, corpus(some), 99), tier)
-            assert told(rank(some, asked, corpus(some), 4), tier) == every[:4]
-
-
-def test_only_what_is_visible_is_found() -> None:
-    some = arrays(TALK)
-    found = rank(some, QUESTION, corpus(some), 3, np.flatnonzero(some.tiers == 1)[10:20])
-    numbers = {one.chunk.item_id.int for one in found.of(*Tier)}
-    assert len(numbers) == 3
-    assert numbers <= set(range(10, 20))
-    assert told(rank(some, QUESTION, corpus(some), 3, np.empty(0, dtype=np.intp))) == []
-    assert told(rank(arrays([]), QUESTION, Corpus(0, 0), 3)) == []
-
-
-def test_candidates_with_their_neighbours_have_the_scores_that_they_have_among_all() -> None:
-    some = arrays(TALK)
-    whole = rank(some, QUESTION, corpus(some), 99)
-    best = [one.chunk.key for one in whole.of(Tier.MESSAGES)][:6]
-    rows = [row for row, chunk in enumerate(some.chunks(np.arange(len(some)))) if chunk.key in best]
-    beside = np.zeros(len(some), dtype=np.bool_)
-    beside[some.neighbours[:, rows][some.neighbours[:, rows] < len(some)]] = True
-    few = some.select(beside)
-    shown = np.array([row for row, chunk in enumerate(few.chunks(np.arange(len(few)))) if chunk.key in best])
-    holding = {term: len(some.rows_with_term(term)[0]) for term in QUESTION.terms.values()}
-    counted = Corpus(len(some), int(some.lengths.sum()), holding)
-    assert len(few) < len(some) - 10
-    found = rank(few, QUESTION, counted, 99, shown)
-    for (key, parts), (other, expected) in zip(told(found), told(whole, Tier.MESSAGES), strict=False):
-        assert key == other
-        alike = {name for name in parts if not name.startswith("lexical")}  # of its best, which may be another
-        assert {name: parts[name] for name in alike} == {name: expected[name] for name in alike}
 
 
 def test_of_equal_chunks_the_latest_comes_first_and_then_the_lesser_name() -> None:
@@ -167,9 +130,3 @@ def test_where_an_assistant_s_words_are_asked_for_people_s_have_no_lead() -> Non
     assert {own["role"] for own in plain.values()} == {0, WEIGHTS["role"]}
     assert {own["role"] for own in parts.values()} == {0}
     assert sum(own["answers"] > 0 for own in parts.values()) > 20
-
-
-def test_an_item_is_given_once_by_its_best_chunk() -> None:
-    chunks = [Given(1, {1: 1}), Given(1, {1: 2}, chunk_index=1), Given(2, {1: 1})]
-    found = best_of_each(rank(arrays(chunks), QueryFeatures("x", None, {"a": 1}), Corpus(3, 4), 9).of(*Tier))
-    assert [one.chunk.key for one in found] == [(UUID(int=1), 1), (UUID(int=2), 0)]

@@ -6,11 +6,9 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from uuid import UUID
 
-import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from memstore.errors import ProviderError
 from memstore.models import Hit, Tier
 from memstore.search.recall import PART, READ, rerank
 from tests.helpers.fakes import ScriptedReranker
@@ -48,14 +46,6 @@ def test_equal_scores_of_it_leave_our_order_and_equal_scores_of_ours_leave_it_it
     assert order(rerank(by_numbers(1, 3, 2), "?", hits(0.5, 0.5, 0.5))) == ["1", "2", "0"]
 
 
-def test_who_speaks_is_read_too() -> None:
-    model = ScriptedReranker(lambda *_: 0.0)
-    [hit] = hits(0.5)
-    named = Hit(hit.tier, hit.id, "Porto", 0.5, {}, (), SAID, speaker="Ada")
-    rerank(model, "Where?", [named, hit])
-    assert model.asked == [("Where?", ["Ada: Porto", "0"])]
-
-
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=READ + 20), st.randoms(use_true_random=False))
 def test_nothing_is_lost_and_what_was_not_read_stays_behind_as_it_was(scores: list[float], random: object) -> None:
     ours = hits(*sorted((round(one, 6) for one in scores), reverse=True))
@@ -63,13 +53,3 @@ def test_nothing_is_lost_and_what_was_not_read_stays_behind_as_it_was(scores: li
     assert sorted(order(found)) == sorted(order(ours))
     assert found[READ:] == ours[READ:]
     assert all(before.score >= after.score for before, after in pairwise(found))
-
-
-@pytest.mark.parametrize("given", [[1.0], [[1.0], [2.0]], [1.0, float("nan")], [1.0, float("inf")]])
-def test_other_than_a_number_for_each_is_refused(given: list[object]) -> None:
-    class Broken(ScriptedReranker):
-        def scores(self, query: str, texts: object) -> object:  # type: ignore[override]
-            return np.array(given)
-
-    with pytest.raises(ProviderError, match="'scripted' gave scores"):
-        rerank(Broken(lambda *_: 0.0), "?", hits(0.9, 0.8))

@@ -16,7 +16,6 @@ from memstore.store.tokenize import hash_term
 from tests.unit.user_indexes import NOW, Given, arrays
 
 USER = UUID(int=1)
-Terms = dict[int, int]
 
 
 def every(chunks: list[Given]) -> np.ndarray:
@@ -47,48 +46,12 @@ def test_a_neighbourhood_is_one_text() -> None:
     assert around[8] == 0
 
 
-def test_words_that_nobody_said_find_nothing() -> None:
-    chunks = [Given(1, {1: 1})]
-    for asked in ({}, {"a": 77}):
-        for found in signals.lexical(arrays(chunks), asked, Corpus(1, 1), every(chunks)):
-            assert found.tolist() == [0]
-    assert [len(found) for found in signals.lexical(arrays([]), {"a": 1}, Corpus(0, 0), every([]))] == [0, 0]
-
-
 def test_names_of_speakers_are_found_in_what_was_said_and_not_around_it() -> None:
     word = hash_term("alic", USER)
     chunks = [Given(n, {word: 1, 10 + n: 1}) for n in range(3)]
     own, around = signals.lexical(arrays(chunks), {"alic": word}, Corpus(3, 6), every(chunks))
     assert own.all()
     assert not around.any()
-
-
-def test_the_best_that_is_shown_has_1() -> None:
-    chunks = [Given(n, {1: n + 1, 9: 3}, conversation=UUID(int=n)) for n in range(4)]
-    own, around = signals.lexical(arrays(chunks), {"a": 1}, Corpus(4, 20), np.array([0, 2]))
-    assert own[2] == around[2] == 1 < own[3]
-
-
-def test_how_many_have_a_term_is_known_for_chunks_that_are_not_there() -> None:
-    chunks = [Given(1, {1: 1}), Given(2, {2: 1}, conversation=UUID(int=2))]
-    asked = {"a": 1, "b": 2}
-    alike, _ = signals.lexical(arrays(chunks), asked, Corpus(1000, 1000), every(chunks))
-    own, _ = signals.lexical(arrays(chunks), asked, Corpus(1000, 1000, {1: 900, 2: 3}), every(chunks))
-    assert alike.tolist() == [1, 1]
-    assert own[0] < 0.1 < own[1] == 1
-
-
-def test_cosines_are_exact_and_nothing_without_vectors() -> None:
-    draw = np.random.default_rng(5)
-    vectors = draw.normal(size=(300, 16))
-    chunks = [Given(n, vector=None if n % 11 == 0 else vectors[n].tolist()) for n in range(300)]
-    some, query = arrays(chunks), draw.normal(size=16).astype(np.float32)
-    expected = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
-    expected[::11] = 0
-    rows = np.array([1, 5, 11, 280])
-    assert signals.cosines(some, query, rows)[rows].tolist() == pytest.approx(expected[rows], abs=1e-6)
-    assert not signals.cosines(some, query, rows)[[0, 2, 281]].any()
-    assert not signals.rough_cosines(arrays([Given(1)]), query).any()
 
 
 def test_a_short_chunk_stands_less_for_itself() -> None:

@@ -36,7 +36,7 @@ from memstore.strategies.buffers import (
     ToolCalls,
 )
 from tests.helpers.fakes import WordCounter as StoredCounter
-from tests.unit.strategies import START, UUID, call, conversations, message, summaries
+from tests.unit.strategies import START, call, conversations, message, summaries
 
 quick = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 counts, shares = st.integers(1, 12), st.sampled_from([0.1, 0.3, 0.6])
@@ -149,13 +149,6 @@ def test_a_boundary_stays_between_triggers(strategy: Strategy, first: list[Strat
         )
     moves = sum(one != other for one, other in pairwise(prefixes))
     assert 2 <= moves <= len(prefixes) / 4
-
-
-def test_between_trigger_and_target() -> None:
-    every, _ = split_turns(talk(150))
-    for end in range(20, len(every)):
-        after = compress(view_of(every[:end], 1000, WordCounter()), [SummaryBuffer()])
-        assert after.tokens <= 0.8 * 1000 + 60
 
 
 def asked_and_done() -> list[Message]:
@@ -283,26 +276,6 @@ def test_what_the_question_asks_for_stands_instead_of_what_is_recent() -> None:
     after = compress(view, [Semantic(recent=5)])
     assert list(after.entries) == [every[3], *every[-5:]]
     assert compress(replace(view, relevance={}), [Semantic(recent=5)]).entries == view.entries
-
-
-def test_the_oldest_turns_live_on_in_their_facts() -> None:
-    every, _ = split_turns(talk(150))
-    source = every[1].messages[0]
-    fact = Fact.model_construct(
-        type="statement", id=UUID(int=5), text="Ann is allergic to nuts.", sources=[source.id], occurred_at=START
-    )
-    after = compress(view_of(every, 1000, WordCounter(), facts=[fact]), [Hierarchical(recent=0.4, middle=20)])
-    assert isinstance(after.entries[0], Block)
-    assert after.entries[0].text.startswith("- Ann is allergic to nuts.")
-    assert [isinstance(entry, Block) for entry in after.entries][:3] == [True, True, False]
-
-
-def test_a_window_leaves_alone_what_another_strategy_has_told() -> None:
-    every, _ = split_turns(talk(90))
-    after = compress(view_of(every, 10_000, WordCounter()), [ToolCalls(), SlidingWindow(10)])
-    assert sum(isinstance(entry, Block) for entry in after.entries) > 10
-    after = compress(view_of(every, 10_000, WordCounter()), [SlidingWindow(10), ToolCalls()])
-    assert len(after.entries) == 10
 
 
 def test_a_strategy_that_takes_the_floor_is_refused() -> None:

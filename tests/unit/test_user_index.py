@@ -37,23 +37,6 @@ def test_neighbours_are_of_the_same_role_and_session_in_the_order_of_the_convers
     assert found[21] == [21], "facts are said by nobody"
 
 
-def test_chunks_of_a_message_are_neighbours() -> None:
-    some = arrays([Given(1, chunk_index=0), Given(1, chunk_index=1), Given(2)])
-    assert keys(some, some.neighbours[:, 1][1:4]) == [(UUID(int=1), 0), (UUID(int=1), 1), (UUID(int=2), 0)]
-
-
-@given(st.permutations(range(9)), st.lists(st.integers(0, 8), max_size=3))
-@settings(deadline=None)
-def test_who_stands_beside_whom_does_not_hang_on_the_order_in_which_they_came(
-    order: list[int], gaps: list[int]
-) -> None:
-    chunks = [Given(n, at=NOW + timedelta(hours=9 * sum(n > gap for gap in gaps))) for n in range(9)]
-    whole, mixed = arrays(chunks), arrays([chunks[n] for n in order])
-    for row, n in enumerate(order):
-        assert beside(mixed, row) == beside(whole, n)
-        assert all(row in mixed.neighbours[:, other] for other in mixed.neighbours[:, row] if other < 9), "mutual"
-
-
 def test_the_mean_direction_of_a_neighbourhood_needs_no_vectors_at_the_question() -> None:
     draw = np.random.default_rng(3)
     vectors = draw.normal(size=(12, 8))
@@ -71,13 +54,6 @@ def test_the_mean_direction_of_a_neighbourhood_needs_no_vectors_at_the_question(
         ]
         mean = np.sum(weighed, axis=0)
         assert found[n] == pytest.approx(mean @ query / np.linalg.norm(mean), abs=1e-6)
-
-
-def test_an_item_is_found_with_all_its_chunks() -> None:
-    some = arrays([Given(5, chunk_index=1), Given(4), Given(5, chunk_index=0), Given(6)])
-    rows = some.rows_of([UUID(int=5), UUID(int=77), UUID(int=2**127), UUID(int=4)])
-    assert keys(some, rows) == [(UUID(int=5), 1), (UUID(int=4), 0), (UUID(int=5), 0)]
-    assert not len(arrays([]).rows_of([UUID(int=5)]))
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=4), st.booleans())
@@ -104,21 +80,6 @@ def test_arrays_that_grew_are_those_that_came_at_once(cuts: list[int], asked: bo
     for term in (3, 44, 1000, 2**63 - 1):
         for found, expected in zip(grown.rows_with_term(term), whole.rows_with_term(term), strict=True):
             assert found.tolist() == expected.tolist()
-
-
-def test_what_was_made_anew_takes_the_place_of_what_was_there() -> None:
-    draw = np.random.default_rng(7)
-    vectors = draw.normal(size=(7, 4)).astype(np.float32)
-    before = arrays([Given(n, {1: 1}, vectors[n]) for n in range(6)])
-    assert len(before.context_norm) == len(before.sorted_terms[0]) == 6
-    again = arrays([Given(3, {2: 1}, vectors[6])])
-    again.records["digest"] += 1
-    grown = before.extend(again)
-    assert grown.rows_with_term(1)[0].tolist() == [0, 1, 2, 3, 4]
-    assert grown.rows_with_term(2)[0].tolist() == [5]
-    assert beside(grown, 5) == [1, 2, 3, 4, 5]
-    fresh = UserIndex(grown.version, NOW, grown.records, grown.speakers, grown.terms, grown.frequencies, grown.vectors)
-    assert grown.context_norm.tolist() == fresh.context_norm.tolist()
 
 
 def test_the_cache_has_room_for_so_much_and_always_for_the_one_who_asks() -> None:
