@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
-import pty
 import re
-import subprocess
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -20,7 +17,7 @@ import memstore
 from memstore.cli import output
 from memstore.client.worker import WorkingStore
 from memstore.models import CallProgress
-from tests.command_line import EMBEDDER, SCRIPT, Run, environment, variables
+from tests.command_line import EMBEDDER, Run
 from tests.ollama_server import Behaviour, Handler, Json, ScriptedOllama, says
 from tests.rest import asking, path
 
@@ -104,32 +101,6 @@ def money(total: dict[str, tuple[int, int, int]]) -> dict[str, float]:
 
 
 # -- while they run
-
-
-def test_a_terminal_shows_every_second_that_an_answer_is_awaited(url: str) -> None:
-    talk(url, "alice", days=2)
-    with CountingOllama(delay=3.3) as server:
-        env = environment(**variables(settings_of(server, url, facts_price="0.25/2", summary_model="none")))
-        ours, theirs = pty.openpty()
-        streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
-        ran = subprocess.Popen([SCRIPT, "derive"], env=env | {"TERM": "xterm", "COLUMNS": "200"}, **streams)
-        os.close(theirs)
-        shown = b""
-        while True:
-            try:
-                shown += os.read(ours, 65536)
-            except OSError:  # the other end is closed
-                break
-        assert ran.wait(30) == 0, shown.decode()
-        os.close(ours)
-    screen = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
-    for second in (1, 2, 3):
-        assert f"asking ollama:qwen3:4b; asked 00:0{second} ago" in screen, "the first call, which nothing is known of"
-    for wanted in ("facts: 2 of 4", "1 call of ollama:qwen3:4b: 1,000 tokens in, 30 out, 9 a second, cost 0.0003"):
-        assert wanted in screen
-    left = [int(found) for found in re.findall(r"asked 00:0\d ago; 00:0(\d) left", screen)]
-    assert sorted(set(left), reverse=True) == [3, 2, 1, 0] == list(dict.fromkeys(left)), "the time left runs down"
-    assert "facts by 2 calls of ollama:qwen3:4b: 2,007 tokens in, 61 out, 9 a second, cost 0.0006" in screen
 
 
 def test_without_a_terminal_there_are_lines_and_stdout_is_json(

@@ -112,14 +112,3 @@ def test_every_block_that_looks_like_a_program_is_read_as_one() -> None:
     for name in ALL:
         fences = re.findall(r"^ *(?:```|~~~)(.*)$", (ROOT / name).read_text(encoding="utf-8"), re.M)
         assert set(fences) <= known, name
-
-
-def test_a_comment_that_says_nothing_known_is_no_comment(tmp_path: Path) -> None:
-    """A misspelt one would else leave its block unrun, or run what was to be skipped."""
-    page = tmp_path / "page.md"
-    for told in ("skipp, why", "skip", "needs docker", "by nowhere.py", "with mongo"):
-        page.write_text(f"<!-- run: {told} -->\n```sh\ntrue\n```\n")
-        with pytest.raises(ValueError, match=r"page\.md:1"):
-            documented.read(page)
-    page.write_text("<!-- run: skip, needs the moon -->\n```sh\nfalse\n```\n```python\nx = 1\n```\n")
-    assert [one.excuse for one in documented.read(page).steps] == ["needs the moon", ""]

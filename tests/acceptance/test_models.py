@@ -12,7 +12,7 @@ import memstore
 from memstore.providers import ChatMessage
 from tests.command_line import EMBEDDER, Run, script
 from tests.helpers.fakes import Scripted, ScriptedChatModel
-from tests.ollama_server import Behaviour, ScriptedOllama, says as says_of
+from tests.ollama_server import Behaviour, says as says_of
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 HASHING = {"embedder": EMBEDDER}
@@ -70,32 +70,6 @@ def test_ollama_away_is_told_and_nothing_else_waits_for_it(cli: Run, url: str) -
     assert "ok   summary model: none" in doctor.out
     assert "ok   derivations: 1 pending" in doctor.out
     assert "ok   facts model: none" in cli("doctor", database_url=url).out
-
-
-def test_ollama_finds_facts_and_writes_summaries(cli: Run, url: str) -> None:
-    talk(url)
-    # Summaries come first, then facts, of both days.
-    summary = says({"summary": "The user drinks tea."})
-    answers = [summary, summary, says({"facts": [TEA]}), says("no"), says("no"), says("no")]
-    with ScriptedOllama(answers) as server:
-        named = "ollama:qwen3:4b"
-        more = {"database_url": url, "facts_model": named, "summary_model": named, "ollama_url": server.url}
-        told = script("derive", "--json", **more)
-        assert told.code == 0, told.err
-        report = told.json
-        assert (report["summaries"], report["invalid_responses"], report["failed"], report["waiting"]) == (2, 1, [], [])
-        assert "Green tea for me." in server.asked()[0]["messages"][-1]["content"]
-        assert len(server.asked()) == 5, "what cannot be used is asked for twice"
-        known = cli("facts", "--user", "alice", "--json", **more).json
-        assert [fact["text"] for fact in known] == [TEA["text"]], "no rules stand in"
-        assert cli("stats", "--json", **more).json["invalid_responses"] == 1
-        assert "user.invalid_responses() has them" in cli("doctor", **more).out
-        assert "1 answers of chat models could not be used" in cli("doctor", **more).out
-        server.script.clear()
-        server.script.extend([says({"facts": [TEA]}), says({"facts": []})])
-        redone = cli("derive", "--redo", "facts", "--json", **more).json
-        assert (redone["redone"], redone["invalid_responses"]) == (1, 0)
-        assert cli("stats", "--json", **more).json["invalid_responses"] == 0
 
 
 # -- no connection is held while a model works

@@ -358,27 +358,7 @@ async def check_vectors(store: AsyncMemoryStore, url: str) -> None:
     assert all(one == pytest.approx(other, abs=1e-6) for one, other in found.values())
 
 
-async def test_vectors_made_before_the_switch_are_not_written_after_it(
-    old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await talked(old)
-    kept = vectors_by(url)[OLD]
-    trip = old.user("alice").conversation("d")
-    await trip.add("user", "I keep bees behind the house.")
-    once(embedder(old, OLD), "embed_documents", moving(url), monkeypatch)
-    report = await old.derive()
-    assert report.failed == ()
-    assert report.messages == 1
-    stats = await old.stats()
-    assert (stats["pending"], stats["without_vectors"]) == (0, 0)
-    assert vectors_by(url)[NEW] == stats["chunks"]
-    assert vectors_by(url)[OLD] <= kept + 1, "at most the fact, which was written before the switch"
-    hit = (await old.user("alice").recall("Who keeps bees?", limit=1))[0]
-    assert "bees" in hit.text
-    await check_vectors(old, url)
-
-
-@pytest.mark.parametrize("made", ["fact", "edit", "summary", "redo", "vectors"])
+@pytest.mark.parametrize("made", ["message", "fact", "edit", "summary", "redo", "vectors"])
 async def test_whatever_is_made_during_the_switch_is_made_by_the_new_one(
     old: AsyncMemoryStore, url: str, monkeypatch: pytest.MonkeyPatch, made: str
 ) -> None:
@@ -389,8 +369,14 @@ async def test_whatever_is_made_during_the_switch_is_made_by_the_new_one(
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("delete from item_vectors where item_id = %s", [fact.id])
     monkeypatch.setattr("memstore.derive.facts.rule_extractor.RECIPE", "rules/test")
+    if made == "message":
+        await alice.conversation("d").add("user", "I keep bees behind the house.")
     once(embedder(old, OLD), "embed_documents", moving(url), monkeypatch)
-    if made == "fact":
+    if made == "message":
+        report = await old.derive()
+        assert (report.failed, report.messages) == ((), 1)
+        assert "bees" in (await alice.recall("Who keeps bees?", limit=1))[0].text
+    elif made == "fact":
         await alice.add_fact("The user plays the cello.", type="preference")
     elif made == "edit":
         await alice.edit_fact(fact, text="The user keeps wild bees.")

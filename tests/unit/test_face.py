@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import re
 import subprocess
 import sys
 from collections import Counter
@@ -82,22 +81,6 @@ def test_every_error_is_in_the_tree_and_the_tree_has_every_error() -> None:
         assert issubclass(getattr(tree, name), tree.MemstoreError)
 
 
-def test_both_worlds_have_the_same_names() -> None:
-    pairs = [
-        (memstore.AsyncMemoryStore, memstore.MemoryStore),
-        (memstore.AsyncUserScope, memstore.UserScope),
-        (memstore.AsyncConversationScope, memstore.ConversationScope),
-    ]
-    for one, other in pairs:
-        public = {name for name in dir(one) if not name.startswith("_")}
-        assert public == {name for name in dir(other) if not name.startswith("_")}
-        for name in public:
-            if callable(getattr(one, name)):
-                assert list(inspect.signature(getattr(one, name)).parameters) == list(
-                    inspect.signature(getattr(other, name)).parameters
-                )
-
-
 @pytest.mark.parametrize(
     ("given", "named"), [("foo", "'foo'"), ("mysql://a:b@c/d", "'mysql:'"), ("password=Xs3 user=u", "What was given")]
 )
@@ -113,13 +96,6 @@ def test_a_wrong_password_is_called_one() -> None:
     error = errors.translate(psycopg.OperationalError(said), "postgresql://u:x@h:5/d")
     assert isinstance(error, memstore.DatabaseUnreachable)
     assert "refused the login: password authentication failed for" in str(error) and "Start it" not in str(error)
-
-
-def test_stores_and_scopes_say_what_they_are_of(url: str) -> None:
-    with memstore.open(url, settings={"embedder": "hashing:256"}) as store:
-        talk = store.user("alice").conversation("lisbon")
-        assert re.fullmatch(r"<MemoryStore the database '\w+' at .+>", repr(store))
-        assert (repr(talk.user), repr(talk)) == ("<UserScope 'alice'>", "<ConversationScope 'lisbon' of 'alice'>")
 
 
 def test_type_checkers_know_the_words_that_are_taken() -> None:

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memstore.errors import InvalidInput
-from memstore.ingest.importers import ImportOptions, importer_for
+from memstore.ingest.importers import importer_for
 from memstore.ingest.importers.whatsapp import WhatsApp
-from tests.unit.importing import ignored, records, texts, zipped
+from tests.unit.importing import ignored, read_file, records, texts, zipped
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NAME = "WhatsApp Chat with Bob.txt"
@@ -18,12 +18,8 @@ NAME = "WhatsApp Chat with Bob.txt"
 
 @pytest.fixture
 def read(tmp_path):
-    def read(text: str | bytes, name: str = NAME, **how: object):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return list(WhatsApp(path, ImportOptions(**{"me": "Ann", "timezone": BERLIN} | how)).read())
-
-    return read
+    usual = {"me": "Ann", "timezone": BERLIN}
+    return lambda text, name=NAME, **how: read_file(WhatsApp, tmp_path / name, text, **usual | how)
 
 
 def times(found) -> list[str]:

@@ -102,16 +102,6 @@ def test_what_a_model_says_that_ends_was_said_before_and_is_active():
     assert reconcile(replace(fact, ends=(contrary.fact.id,)), [contrary]).ended == (contrary,), "and is no twin"
 
 
-def test_of_rules_and_a_model_that_say_one_thing_the_model_s_is_active():
-    model = {"recipe": "llm-facts/3/m"}
-    known = old("Alice has a flat in Porto.", value="porto", **model)
-    assert reconcile(new(day=9), [known]).successor.id == known.fact.id
-    incoming = new("Alice has a flat in Porto.", day=9)
-    incoming.fact.recipe = model["recipe"]
-    assert reconcile(incoming, [old("Alice lives in Porto.", value="porto")]).ended
-    assert reconcile(incoming, [old("Alice lives in Porto.", value="porto", recipe="hand")]).kind == "new"
-
-
 @pytest.mark.parametrize(
     ("text", "value", "cosine", "kind"),
     [
