@@ -12,9 +12,9 @@ import pytest
 
 from memstore import ids
 from memstore.client.store import AsyncMemoryStore
-from memstore.models import Hit
 from memstore.store import postings, vector_indexes
 from memstore.store.errors import ConcurrentUpdate
+from tests.helpers.conformance import check_alike
 
 START = datetime(2024, 3, 1, 18, 0, tzinfo=UTC)
 LINES = [
@@ -69,12 +69,6 @@ def model(store: AsyncMemoryStore) -> UUID:
     return ids.model_id(store.embedder.name, store.embedder.dimensions)
 
 
-def alike(one: list[Hit], other: list[Hit]) -> None:
-    assert [(hit.id, hit.start, hit.text) for hit in one] == [(hit.id, hit.start, hit.text) for hit in other]
-    for ours, theirs in zip(one, other, strict=True):
-        assert ours.parts == pytest.approx(theirs.parts, abs=2e-6)
-
-
 async def test_the_database_finds_what_the_process_does(small: AsyncMemoryStore, large: AsyncMemoryStore) -> None:
     await talked(large)
     between = datetime.now(UTC)
@@ -96,7 +90,7 @@ async def test_the_database_finds_what_the_process_does(small: AsyncMemoryStore,
         for question in [*QUESTIONS, *([] if filters else ["What did Bob say about the river?"])]:
             warm = await small.user("alice").recall(question, limit=40, **filters)  # type: ignore[arg-type]
             found = await large.user("alice").recall(question, limit=40, **filters)  # type: ignore[arg-type]
-            alike(warm, found)
+            check_alike([warm], [found])
         assert bool(warm) == (filters != {"as_of": START})
 
 
@@ -110,7 +104,7 @@ async def test_nothing_waits_for_what_makes_it_fast(small: AsyncMemoryStore, lar
     assert await large.unindexed_users() == ["alice"]
     for question in ("parrot", "Porto"):
         hits = await large.user("alice").recall(question, limit=40)
-        alike(hits, await small.user("alice").recall(question, limit=40))
+        check_alike([hits], [await small.user("alice").recall(question, limit=40)])
         assert "A parrot came to Porto." in {hit.text for hit in hits}
 
 
@@ -160,10 +154,10 @@ async def test_a_login_that_may_not_build_is_told(large: AsyncMemoryStore, small
     app = parts._replace(netloc=f"memstore_app@{parts.netloc.rpartition('@')[2]}").geturl()
     async with await AsyncMemoryStore.open(app, settings=LARGE) as confined:
         assert await confined.build_indexes() == ["alice"]
-        alike(await confined.user("alice").recall("Porto"), await small.user("alice").recall("Porto"))
+        check_alike([await confined.user("alice").recall("Porto")], [await small.user("alice").recall("Porto")])
         assert await large.build_indexes() == []
         assert await confined.unindexed_users() == []
-        alike(await confined.user("alice").recall("Porto"), await small.user("alice").recall("Porto"))
+        check_alike([await confined.user("alice").recall("Porto")], [await small.user("alice").recall("Porto")])
 
 
 async def test_what_was_cut_off_while_it_was_built_is_not_asked(large: AsyncMemoryStore, url: str) -> None:

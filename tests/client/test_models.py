@@ -108,18 +108,6 @@ async def test_a_models_facts_have_all_their_sources_and_are_found(store: AsyncM
     assert usage(url, "alice")[0][0] == 1
 
 
-async def test_a_fact_that_is_said_again_later_is_reinforced(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("c")
-    await talk(trip, ["Green tea for me."], ["Green tea again."])
-    told = "The user drinks green tea."
-    use(store, facts=ScriptedChatModel([facts(found(told, (1, "Green tea"))), facts(found(told, (1, "Green tea")))]))
-    assert (await store.derive()).facts == 1
-    [fact] = await trip.user.facts()
-    assert set(fact.sources) == {message.id for message in await trip.messages()}
-    actions = [change.action for change in await trip.user.fact_history(fact)]
-    assert actions == ["added", "reinforced"]
-
-
 async def test_what_postgres_cannot_keep_harms_nothing(store: AsyncMemoryStore, url: str) -> None:
     trip = store.user("alice").conversation("c")
     await talk(trip, ["Green tea for me."], ["I live in Leeds."])
@@ -202,16 +190,6 @@ async def test_known_facts_are_shown_and_end_or_gain_a_source(store: AsyncMemory
     ended = await trip.user.fact_history(by_text[str(pills["text"])])
     await trip.user.undo(ended[-1])
     assert str(pills["text"]) in {fact.text for fact in await trip.user.facts()}, "it can be taken back"
-
-
-async def test_what_an_assistant_says_waits_where_a_user_only_thanks_for_it(store: AsyncMemoryStore) -> None:
-    trip = store.user("alice").conversation("c")
-    await trip.add("assistant", "I noted that you live in Rome.", occurred_at=START)
-    await trip.add("user", "thanks", occurred_at=START)
-    rome = found("The user lives in Rome.", (1, "you live in Rome"), (2, "thanks"), attribute="residence", value="Rome")
-    use(store, facts=ScriptedChatModel([facts(rome)]))
-    report = await store.derive()
-    assert (report.facts, report.quarantined, report.refused) == (0, 1, 1)
 
 
 async def test_what_a_model_ended_is_decided_anew_by_a_redo(store: AsyncMemoryStore) -> None:

@@ -323,22 +323,6 @@ def test_the_last_handle_stops_the_server(folder: Path) -> None:
         second.ensure()
 
 
-NOT_CLOSED = """
-import atexit, sys, memstore
-atexit.register(lambda: print(store._database._pool.closed))  # runs after all that is registered later
-store = memstore.open(sys.argv[1], settings={"embedder": "none"})
-store.user("alice").conversation("one").add("user", "I am there.")
-"""
-
-
-def test_a_store_that_nobody_closed_leaves_before_its_server(own_folder: Path) -> None:
-    """Its pool would go on connecting, and tell on stderr that the server is shutting down."""
-    done = subprocess.run(
-        [sys.executable, "-c", NOT_CLOSED, f"embedded:{own_folder}"], capture_output=True, text=True, check=True
-    )
-    assert (done.stdout, done.stderr) == ("True\n", "")
-
-
 @pytest.mark.slow
 def test_four_processes_share_one_server(new_folder: Path, open_client: Callable[..., Client]) -> None:
     clients = [open_client(new_folder) for _ in range(4)]

@@ -10,14 +10,12 @@ from collections import Counter
 from pathlib import Path
 from typing import get_args
 
-import psycopg
 import pytest
 
 import memstore
 from memstore import ConversationScope
 from memstore.formats import FORMATS, FormatName
 from memstore.models import Role, RoleName
-from memstore.store import errors
 
 HEAVY = (
     "onnxruntime",
@@ -87,15 +85,6 @@ def test_every_error_is_in_the_tree_and_the_tree_has_every_error() -> None:
 def test_what_is_no_database_is_named_unless_it_may_hold_a_password(given: str, named: str) -> None:
     with pytest.raises(memstore.ConfigurationError, match=f"^{named} is no database"):
         memstore.open(given)
-
-
-def test_a_wrong_password_is_called_one() -> None:
-    said = (
-        'connection failed: connection to server at "h", port 5 failed: FATAL:  password authentication failed for "u"'
-    )
-    error = errors.translate(psycopg.OperationalError(said), "postgresql://u:x@h:5/d")
-    assert isinstance(error, memstore.DatabaseUnreachable)
-    assert "refused the login: password authentication failed for" in str(error) and "Start it" not in str(error)
 
 
 def test_type_checkers_know_the_words_that_are_taken() -> None:

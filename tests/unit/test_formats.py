@@ -178,26 +178,6 @@ def content(*history: Message, **more: Any) -> PromptContent:
     return PromptContent(turns=found, **more)
 
 
-def test_for_anthropic_what_the_question_brings_stands_with_the_question() -> None:
-    told = content(
-        message(1, "user", "Hello"),
-        message(2, "assistant", "Hi"),
-        message(3, "developer", "Speak French."),
-        message(4, "user", "Where to?"),
-        system="Be kind.",
-        summaries=[summary("They met.")],
-        facts=[hit("Bob likes tea", Tier.FACTS)],
-        question={"role": "user", "content": "And tea?"},
-    )
-    found = Anthropic().render(told)
-    assert found.system is not None
-    assert found.system.startswith("Be kind.\n\nSpeak French.\n\n<summaries>\n")
-    assert [one["role"] for one in found.messages] == ["user", "assistant", "user"]
-    said = [block["text"] for block in found.messages[-1]["content"]]
-    assert (said[0], said[1].splitlines()[0], said[2]) == ("Where to?", "<memory>", "And tea?")
-    assert Anthropic().render(replace(told, facts=(), question=None)).system == found.system
-
-
 def test_what_is_steady_stands_at_the_start_and_what_is_not_with_the_question() -> None:
     told = content(
         message(1, "user", "Hello"),

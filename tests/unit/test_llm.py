@@ -6,7 +6,6 @@ import json
 import re
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -85,16 +84,6 @@ TALK = [
 
 
 # What is believed
-
-
-def test_a_fact_has_the_characters_that_say_it() -> None:
-    (one,) = found(TALK, fact("Alice is allergic to peanuts.", (1, "I'm allergic to peanuts")))
-    (span,) = one.spans
-    assert (span.passage.item_id, span.start, span.text) == (TALK[0].id, 4, "I'm allergic to peanuts")
-    draft = one.draft
-    assert (draft.text, draft.type, draft.kind, draft.subject, draft.language) == (
-        "Alice is allergic to peanuts.", "preference", "semantic", "Alice", "en",
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -287,27 +276,6 @@ def test_the_prompt_names_every_type_and_field() -> None:
 # What is known
 
 
-def test_known_facts_are_shown_and_said_again_or_ended() -> None:
-    known = [
-        remembered("Alice lives in Graz.", 1, attribute="residence"),
-        remembered("Alice likes peanuts.", 2),
-        remembered("Bob lives in Rome.", 3, "Bob", None),
-        remembered("Alice moved to Porto.", 4),
-    ]
-    later = replace(known[3], last_said=datetime(2030, 1, 1, tzinfo=UTC))
-    repeat = {"k": "k2", "message": 1, "quote": "allergic to peanuts"}
-    moved = fact("Alice moved to Porto.", (3, "I moved to Porto in May"), ends=["k1", "k3", "k4", "k9"])
-    answer = {"repeats": [repeat, repeat | {"k": "k8"}, repeat | {"quote": "walnuts"}], "facts": [moved]}
-    findings, session = ask(TALK, answer, known=[*known[:3], later], user="Alice")
-    assert [one.fact.text for one, _ in findings.repeats] == ["Alice likes peanuts."]
-    assert findings.facts[0].ends == (known[0].fact.id,), (
-        "neither of others, nor what is said later, nor what is not there"
-    )
-    assert [why for why, _ in findings.refusals] == ["nothing repeats it"] * 2 + ["it cannot end what it names"] * 3
-    sent = session.model.calls[0][1]["content"]  # type: ignore[attr-defined]
-    assert '{"user": "Alice"}\n{"k1": "Alice lives in Graz.", "since": "2023-01-01"}' in sent
-
-
 @pytest.mark.parametrize(
     ("known", "subject", "ended"),
     [
@@ -489,12 +457,6 @@ def test_system_prompts_and_tools_are_shown_only_where_they_are_trusted() -> Non
     assert one.spans[0].passage.item_id == talk[2].id
 
 
-def test_nothing_is_asked_where_nobody_who_is_believed_has_spoken() -> None:
-    assert ask([message(1, "assistant", "I like tea."), message(2, "tool", "x")])[0].facts == []
-    assert ask([])[0].facts == []
-    assert write_summary(make_passages([message(1, "tool", "x")]), start(ScriptedChatModel()), 50, WORDS) is None
-
-
 # Answers that are cut, or of no use
 
 
@@ -574,17 +536,6 @@ def test_every_call_fits_whatever_was_said(said: list[str], room: int) -> None:
     cite(talk, model)
     sent = "".join(line["text"] for call in range(len(model.calls)) for line in shown(model, call))
     assert "".join(sent.split()) == "".join("".join(said).split())
-
-
-def test_a_call_is_filled_to_the_last_token() -> None:
-    talk = [message(1, "user", "a" * 100), message(2, "user", "b" * 100)]
-    for spare, calls in ((0, 1), (-1, 2)):
-        whole = ScriptedChatModel().max_prompt_tokens(
-            llm.make_chat(llm.load_prompt("facts").text, llm.make_passages(talk, ()))
-        )
-        model = ScriptedChatModel([quoting] * 2, context_tokens=whole + MAX_TOKENS + spare)
-        assert cite(talk, model)
-        assert len(model.calls) == calls
 
 
 def test_a_window_without_room_is_told() -> None:

@@ -6,11 +6,9 @@ import json
 import pickle
 import subprocess
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
@@ -33,7 +31,7 @@ from memstore.errors import (
     ProviderMissing,
 )
 from memstore.providers import load_chat_model, load_stored_embedder, ollama, openai
-from memstore.providers.ollama import OllamaChat, OllamaServer, load
+from memstore.providers.ollama import OllamaChat, OllamaServer
 from memstore.providers.openai import OpenAIChat, OpenAIServer
 from memstore.providers.services import ChatEndpoint, ServedChatModel
 from tests import ollama_server as does
@@ -91,13 +89,6 @@ def user(text: str) -> list[dict[str, str]]:
     return [PROMPT[0], {"role": "user", "content": text}]
 
 
-def test_an_answer_is_read_and_its_cost_told(server: ScriptedOllama) -> None:
-    server.script.append(says(GOOD))
-    made = model_of(server).complete(PROMPT, Trip, max_tokens=100)
-    assert made.answer == Trip(city="Lisbon", days=3)
-    assert (made.prompt_tokens, made.completion_tokens) == (100, 20)
-
-
 @pytest.mark.parametrize("counted", [None, 0, -5, "many", 10**30])
 def test_what_a_server_does_not_count_is_estimated(server: ScriptedOllama, counted: Any) -> None:
     """Else neither a day nor a backfill would come to its limit, or the database could not keep the sum."""
@@ -134,13 +125,6 @@ def test_the_fake_conforms(server: ScriptedOllama) -> None:
 
 
 # What is had of the server before anything is asked
-
-
-def test_the_name_holds_the_digest(ollamas: ScriptedOllama) -> None:
-    model = model_of(ollamas)
-    assert ollamas.requests == []
-    assert model.name == model.name == "ollama:qwen3:4b@a80c4f17acd5"
-    assert [path for path, _, _ in ollamas.requests] == ["/api/show", "/api/tags"]
 
 
 def test_the_window_is_not_larger_than_the_model_was_trained_for(server: ScriptedOllama) -> None:
@@ -430,14 +414,6 @@ def test_a_server_that_tells_no_window_is_done_without(ollamas: ScriptedOllama, 
 # The settings
 
 
-def test_none_is_no_model_and_a_name_is_needed() -> None:
-    assert load_chat_model("none") is None
-    with pytest.raises(ProviderMissing, match="ollama list"):
-        load("", settings.load({}))
-    with pytest.raises(ProviderMissing, match=r"memstore\.chat_models"):
-        load_chat_model("nobody:x")
-
-
 def test_it_is_found_by_its_name_and_told_the_settings(ollamas: ScriptedOllama) -> None:
     ollamas.script.append(says(GOOD))
     ollamas.allotted = 4096
@@ -513,45 +489,32 @@ def test_schemas_are_what_strict_modes_take(openais: ScriptedOllama) -> None:
     told = openais.asked()[0]["response_format"]["json_schema"]
     assert told["strict"] is True
     assert told["schema"] == {
-        "type": "object",
+        "type": "object", "required": ["stops", "title"], "additionalProperties": False,
         "properties": {
             "stops": {"type": "array", "items": {"$ref": "#/$defs/Stop"}},
             "title": {"anyOf": [{"type": "string"}, {"type": "null"}]},
         },
-        "required": ["stops", "title"],
-        "additionalProperties": False,
         "$defs": {
             "Stop": {
-                "type": "object",
+                "type": "object", "required": ["town", "nights"], "additionalProperties": False,
                 "properties": {"town": {"type": "string"}, "nights": {"type": "integer"}},
-                "required": ["town", "nights"],
-                "additionalProperties": False,
             }
         },
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("code", "body", "error"),
+    ("code", "kind", "error"),
     [
-        (
-            401,
-            {"error": {"message": f"Incorrect API key provided: {KEY}.", "code": "invalid_api_key"}},
-            ModelUnavailable,
-        ),
-        (400, {"error": {"message": f"key {KEY} has no right to do this"}}, ProviderError),
-        (
-            429,
-            {"error": {"message": f"{KEY} has no more", "code": "insufficient_quota"}},
-            ModelUnavailable,
-        ),
-        (503, {"detail": f"upstream refused Bearer {KEY}"}, ModelUnavailable),
-        (200, {"error": {"message": f"provider says no to {KEY}"}}, ModelUnavailable),
+        (401, "invalid_api_key", ModelUnavailable),
+        (400, "no_right", ProviderError),
+        (429, "insufficient_quota", ModelUnavailable),
+        (503, "upstream_refused", ModelUnavailable),
+        (200, "provider_says_no", ModelUnavailable),
     ],
 )
-def test_no_key_stands_in_an_error(
-    openais: ScriptedOllama, code: int, body: dict[str, Any], error: type[ProviderError]
-) -> None:
+def test_no_key_stands_in_an_error(openais: ScriptedOllama, code: int, kind: str, error: type[ProviderError]) -> None:
+    body = {"error": {"message": f"Bearer {KEY} has no right to do this", "code": kind}}
     openais.script += [does.raw(json.dumps(body).encode(), code)] * 4
     with pytest.raises(error) as raised:
         ask(model_of(openais))
@@ -729,34 +692,6 @@ def test_a_model_that_comes_to_no_end_is_recorded_with_what_it_said(server: Scri
     assert set(texts) == {"Alice says: I sail"}
     assert ["came to no end" in response.error for response in session.invalid_responses] == [True]
     assert session.usage.calls == len(server.asked()) == 6
-
-
-# A server that is wanted for something else
-
-
-def test_what_is_asked_is_hung_up_on_and_asked_again_later(server: ScriptedOllama) -> None:
-    asked, gone = threading.Event(), threading.Event()
-
-    def work(handler: Any) -> None:
-        asked.set()
-        if handler.connection.recv(1) == b"":  # the client hangs up
-            gone.set()
-        handler.close_connection = True
-
-    server.script += [work, says(GOOD)]
-    model = model_of(server)
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(ask, model)
-        assert asked.wait(10)
-        model.pause()
-        assert gone.wait(10)
-        with pytest.raises(ModelUnavailable, match="needed for something else"):
-            answer.result(10)
-    with pytest.raises(ModelUnavailable):
-        ask(model)
-    assert len(server.asked()) == 1
-    model.resume()
-    assert ask(model).city == "Lisbon"
 
 
 def test_a_stream_without_an_end_is_ended(server: ScriptedOllama) -> None:
