@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import re
 import time
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ import pytest
 
 import memstore
 from memstore.cli import output
-from memstore.client.worker import WorkingStore
 from memstore.models import CallProgress
 from tests.command_line import EMBEDDER, Run
 from tests.ollama_server import Behaviour, Handler, Json, ScriptedOllama, says
@@ -130,28 +128,6 @@ def test_each_call_is_told_as_it_begins_and_as_it_ends(server: CountingOllama, u
     assert [(one.done, one.total) for one in facts[::2]] == [(0, 6), (2, 6), (4, 6)]
     assert [one.seconds_left is None for one in facts] == [True, True, False, False, False, False]
     assert facts[-1].usage in report.usage
-
-
-async def test_a_worker_logs_each_call_and_tells_who_asks(
-    server: CountingOllama, url: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, logger="memstore")
-    await asyncio.to_thread(talk, url, "alice")
-    told: list[CallProgress] = []
-    settings = settings_of(server, url) | {"embedder": EMBEDDER, "worker_sweep_seconds": "1"}
-    async with await WorkingStore.open(settings=settings) as store:
-        backfill = await store.backfills.begin()
-        status = await store.work_until_done(backfill, lambda _: None, on_call=told.append)
-        total = server.total("alice")
-        assert by_deriver(await store.usage()) == total
-    row = status.backfill
-    calls, prompts, answers = (sum(numbers) for numbers in zip(*total.values(), strict=True))
-    assert (row.calls, row.spent_tokens, row.answer_tokens) == (calls, prompts + answers, answers)
-    assert row.call_seconds > 0
-    assert len(told) == 2 * calls
-    lines = [each.getMessage() for each in caplog.records if " tokens in, " in each.getMessage()]
-    assert len(lines) == calls
-    assert f"facts by ollama:qwen3:4b@a80c4f17acd5: 3 calls, {total['facts'][1]} tokens in" in "\n".join(lines)
 
 
 # -- afterwards

@@ -23,7 +23,6 @@ from memstore.derive.facts.llm_extractor import (
     Findings,
     Inquiry,
     ModelFact,
-    slot_of,
 )
 from memstore.derive.llm import CallMeter, LLMRequest, LLMSession, make_passages
 from memstore.derive.summaries.llm import passages_of_summaries, write_summary
@@ -200,26 +199,6 @@ def test_whatever_stands_in_a_text_is_found_there(text: str, data: st.DataObject
         assert text[slice(*span)].split() == quote.split()
 
 
-@pytest.mark.parametrize(
-    ("attribute", "value", "text", "slot"),
-    [
-        ("residence", "Leeds", "The user no longer dwells in Leeds.", None),
-        ("residence", None, "The user dwells there.", None),
-        ("Residence", "Leeds", "The user dwells in Leeds.", ("residence", "leeds", False)),
-        ("medication:Sertralin", "50 mg", "The user takes 50 mg Sertralin.", ("medication/sertralin", "50 mg", False)),
-        ("residence", "Rome", "The user dwells in Leeds.", None),
-        ("likes", "chess", "The user is mad about chess.", None),
-        ("home city", "Leeds", "The user dwells in Leeds.", None),
-    ],
-)
-def test_a_model_fills_the_slots_that_hold_one_value(
-    attribute: str, value: str | None, text: str, slot: tuple[str, str, bool] | None
-) -> None:
-    written = fact(text, (1, "peanuts"), attribute=attribute, value=value, type="identity", subject="The user")
-    made = slot_of(llm_extractor._Fact.model_validate(written), "The user")
-    assert (made and (made.attribute, made.value, made.many)) == slot
-
-
 def test_dates_are_days_and_those_that_are_none_are_dropped() -> None:
     at = timezone(timedelta(hours=-7))
     said = [message(1, "user", "I live in Porto.", occurred_at=datetime(2024, 5, 8, 23, 30, tzinfo=at))]
@@ -255,16 +234,6 @@ def test_what_one_user_says_of_themselves_is_no_fact_of_another() -> None:
     before, talk = [message(1, "user", "Hi!", "Alice")], [message(2, "user", "I moved to Rome", "Bob")]
     (one,) = found(talk, fact("Alice moved to Rome.", (1, "I moved to Rome")), before=before)
     assert one.is_doubted
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"type": "rumour"}, {"text": " "}, {"subject": ""}, {"sources": "message 1"}, {"sources": [{"quote": "Porto"}]}],
-)
-def test_a_fact_of_another_shape_spoils_the_answer(wrong: dict[str, Any]) -> None:
-    findings, session = ask(TALK[2:], {"facts": [fact("x", (1, "Porto")) | wrong]})
-    assert findings.facts == []
-    assert [response.from_seq for response in session.invalid_responses] == [3]
 
 
 def test_the_prompt_names_every_type_and_field() -> None:

@@ -414,16 +414,6 @@ def test_a_server_that_tells_no_window_is_done_without(ollamas: ScriptedOllama, 
 # The settings
 
 
-def test_it_is_found_by_its_name_and_told_the_settings(ollamas: ScriptedOllama) -> None:
-    ollamas.script.append(says(GOOD))
-    ollamas.allotted = 4096
-    model = load_chat_model("ollama:qwen3:4b", settings.load({"ollama_url": ollamas.url, "ollama_num_ctx": 4096}))
-    assert model is not None
-    assert model.context_tokens == 4096
-    assert model.complete(PROMPT, Trip, max_tokens=10).answer.city == "Lisbon"
-    assert ollamas.asked()[0]["options"]["num_ctx"] == 4096
-
-
 def test_without_the_library_its_absence_is_told() -> None:
     code = (
         "import sys; sys.modules['ollama'] = None\n"
