@@ -504,7 +504,7 @@ def test_schemas_are_what_strict_modes_take(openais: ScriptedOllama) -> None:
     ],
 )
 def test_no_key_stands_in_an_error(openais: ScriptedOllama, code: int, kind: str, error: type[ProviderError]) -> None:
-    body = {"error": {"message": f"Bearer {KEY} has no right to do this", "code": kind}}
+    body = {"error": {"message": f"{KEY} has no right: Bearer {KEY}", "code": kind}}
     openais.script += [does.raw(json.dumps(body).encode(), code)] * 4
     with pytest.raises(error) as raised:
         ask(model_of(openais))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from memstore.errors import ProviderError
 from memstore.models import ChunkKey, Hit, Role, Tier
 from memstore.search import signals
 from memstore.search.ranking import NEWEST, WEIGHTS, QueryFeatures, Ranking, rank
@@ -76,6 +77,14 @@ def test_the_order_in_which_chunks_came_and_were_read_decides_nothing(order: lis
         for depth in (5, 99):
             expected = told(rank(whole, asked, corpus(whole), depth))
             assert told(rank(parted, asked, corpus(parted), depth)) == expected
+
+
+def test_as_many_of_each_tier_as_are_asked_for_are_the_best() -> None:
+    some = arrays(TALK)
+    for asked in (QUESTION, OVERVIEW):
+        for tier in (Tier.MESSAGES, Tier.FACTS):
+            every = told(rank(some, asked, corpus(some), 99), tier)
+            assert told(rank(some, asked, corpus(some), 4), tier) == every[:4]
 
 
 def test_of_equal_chunks_the_latest_comes_first_and_then_the_lesser_name() -> None:
@@ -180,6 +189,16 @@ def test_equal_scores_of_it_leave_our_order_and_equal_scores_of_ours_leave_it_it
     assert order(rerank(by_numbers(1, 3, 2), "?", hits(0.5, 0.5, 0.5))) == ["1", "2", "0"]
 
 
+@pytest.mark.parametrize("given", [[1.0], [[1.0], [2.0]], [1.0, float("nan")], [1.0, float("inf")]])
+def test_other_than_a_number_for_each_is_refused(given: list[object]) -> None:
+    class Broken(ScriptedReranker):
+        def scores(self, query: str, texts: object) -> object:  # type: ignore[override]
+            return np.array(given)
+
+    with pytest.raises(ProviderError, match="'scripted' gave scores"):
+        rerank(Broken(lambda *_: 0.0), "?", hits(0.9, 0.8))
+
+
 @given(st.lists(st.floats(0, 3), min_size=1, max_size=READ + 20), st.randoms(use_true_random=False))
 def test_nothing_is_lost_and_what_was_not_read_stays_behind_as_it_was(scores: list[float], random: object) -> None:
     ours = hits(*sorted((round(one, 6) for one in scores), reverse=True))
@@ -212,6 +231,19 @@ def test_bm25_agrees_with_its_formula_by_hand() -> None:
     own, around = signals.lexical(arrays(chunks), {"a": 1, "b": 2}, Corpus(10, 50), every(chunks))
     assert own.tolist() == [1, pytest.approx(other / one)]
     assert around.argmax() == 0, "they have no neighbours, being of two roles"
+
+
+def test_cosines_are_exact_and_nothing_without_vectors() -> None:
+    draw = np.random.default_rng(5)
+    vectors = draw.normal(size=(300, 16))
+    chunks = [Given(n, vector=None if n % 11 == 0 else vectors[n].tolist()) for n in range(300)]
+    some, query = arrays(chunks), draw.normal(size=16).astype(np.float32)
+    expected = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
+    expected[::11] = 0
+    rows = np.array([1, 5, 11, 280])
+    assert signals.cosines(some, query, rows)[rows].tolist() == pytest.approx(expected[rows], abs=1e-6)
+    assert not signals.cosines(some, query, rows)[[0, 2, 281]].any()
+    assert not signals.rough_cosines(arrays([Given(1)]), query).any()
 
 
 def test_a_short_chunk_stands_less_for_itself() -> None:

@@ -151,6 +151,13 @@ def test_a_boundary_stays_between_triggers(strategy: Strategy, first: list[Strat
     assert 2 <= moves <= len(prefixes) / 4
 
 
+def test_between_trigger_and_target() -> None:
+    every, _ = split_turns(talk(150))
+    for end in range(20, len(every)):
+        after = compress(view_of(every[:end], 1000, WordCounter()), [SummaryBuffer()])
+        assert after.tokens <= 0.8 * 1000 + 60
+
+
 def asked_and_done() -> list[Message]:
     """Give a goal of a user with one call, and a long talk after it."""
     rows = [{"offer_id": f"off_{n}", "flight": f"LX{n}1", "price": 300 + n} for n in range(40)]
