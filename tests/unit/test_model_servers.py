@@ -9,8 +9,6 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any
 from uuid import UUID
 
@@ -189,11 +187,8 @@ def test_a_server_that_says_when_is_asked_then(server: ScriptedOllama, waits: li
     assert waits == [7]
 
 
-@pytest.mark.parametrize(
-    "when", ["3600", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)], ids=["seconds", "date"]
-)
-def test_no_wait_goes_beyond_the_time_limit(server: ScriptedOllama, when: str) -> None:
-    server.script.append(status(429, "slow down", retry_after=when))
+def test_no_wait_goes_beyond_the_time_limit(server: ScriptedOllama) -> None:
+    server.script.append(status(429, "slow down", retry_after="3600"))
     with pytest.raises(ModelUnavailable, match="429 slow down"):
         ask(model_of(server, backoff=0))
     assert len(server.asked()) == 1

@@ -16,14 +16,9 @@ from memstore.errors import ProviderError
 from memstore.models import ChunkKey, Hit, Role, Tier
 from memstore.search import signals
 from memstore.search.ranking import NEWEST, WEIGHTS, QueryFeatures, Ranking, rank
-from memstore.search.recall import PART, READ, rerank, to_first_person
+from memstore.search.recall import PART, READ, rerank
 from memstore.search.signals import (
     Corpus,
-    NamedDate,
-    asks_for_assistant_words,
-    asks_for_list,
-    asks_for_overview,
-    named_dates,
 )
 from memstore.store.user_index import UserIndex
 from tests.helpers.fakes import ScriptedReranker
@@ -299,101 +294,3 @@ def test_a_day_that_is_named_counts_twice() -> None:
     assert not signals.date(some, "What happened?").any()
     before = arrays([Given(1, at=datetime(1969, 12, 31, tzinfo=UTC) + timedelta(hours=1))])
     assert signals.date(before, "on 31 December 1969").tolist() == [2]
-
-
-# What a question's words tell about where its answer is
-
-
-@pytest.mark.parametrize(
-    ("question", "wanted"),
-    [
-        ("Which hotel did you recommend?", True),
-        ("What did you once say about iron tablets?", True),
-        ("What have you already come up with for the party?", True),
-        ("Welches Hotel hast du mir für Lissabon empfohlen?", True),
-        ("Quel hôtel m'as-tu recommandé ?", True),
-        ("¿Qué hotel me recomendaste?", True),
-        ("你上次推荐的酒店叫什么？", True),
-        ("Which hotel did I book?", False),
-        ("I told you my address, what is it?", False),
-        ("Was haben sie in der Schule gesagt?", False),
-    ],
-)
-def test_the_words_of_an_assistant_are_asked_for(question: str, wanted: bool) -> None:
-    assert asks_for_assistant_words(question) is wanted
-
-
-@pytest.mark.parametrize(
-    ("question", "wanted"),
-    [
-        ("Can you summarize what I learned?", True),
-        ("Give me an OVERVIEW of the project", True),
-        ("Fass bitte unsere Gespräche zusammen", True),
-        ("Which summer did we go?", False),
-        ("Wie fasst man das an? Wir waren zusammen dort.", False),
-    ],
-)
-def test_an_overview_is_asked_for_in_english_or_german(question: str, wanted: bool) -> None:
-    assert asks_for_overview(question) is wanted
-
-
-@pytest.mark.parametrize(
-    ("question", "told"),
-    [
-        ("What is Ann's job?", "What is my job?"),
-        ("What did Ann paint for James' birthday?", "What did I paint for my birthday?"),
-        ("What did Mary Ann do?", "What did I do?"),
-        ("What does Anna do, and Joanna?", "What does Anna do, and Joanna?"),
-        ("Was hat Ann gesagt?", "Was hat Ann gesagt?"),
-        ("", ""),
-    ],
-)
-def test_speakers_are_spoken_for_in_english(question: str, told: str) -> None:
-    assert to_first_person(question, {"Ann", "James", "Mary Ann"}) == told
-    assert to_first_person(question, ()) == question
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("in March 2023", [(2023, 3, None)]),
-        ("on 9 October, 2022?", [(2022, 10, 9)]),
-        ("June 16th and July 1, 2021", [(None, 6, 16), (2021, 7, 1)]),
-        ("What may I eat in May?", [(None, 5, None)]),
-        ("the march of the penguins", []),
-        ("am 8. Mai 2023, im März", [(2023, 5, 8), (None, 3, None)]),
-        ("8.5.2023 or 2023-05-08 or 2023-06", [(2023, 5, 8), (2023, 5, 8), (2023, 6, None)]),
-        ("2023年5月8日", [(2023, 5, 8)]),
-        ("le 1er mai 2023", [(2023, 5, 1)]),
-        ("el 8 de mayo de 2023", [(2023, 5, 8)]),
-        ("since 2019; Sept 9; Dez. 2020", [(2019, None, None), (None, 9, 9), (2020, 12, None)]),
-        ("the number 20235, room 1234, on 2023-13-01", [(None, None, None)][:0]),
-    ],
-)
-def test_dates_are_read_in_the_languages_that_facts_are(text: str, found: list[NamedDate]) -> None:
-    assert named_dates(text) == found
-
-
-@pytest.mark.parametrize(
-    ("question", "wanted"),
-    [
-        ("What hobbies does Evan have?", True),
-        ("Which cities have both visited?", True),
-        ("how many car shows did I go to?", True),
-        ("What are my daughters' favourite animals?", True),
-        ("Where has she lived so far?", True),
-        ("Name all of the people we invited.", True),
-        ("Welche Städte haben beide besucht?", True),
-        ("Wie oft war ich beim Zahnarzt?", True),
-        ("Was haben wir bisher beschlossen?", True),
-        ("Zähle die Bücher auf, die ich gelesen habe.", True),
-        ("What is my dentist's name?", False),
-        ("Which bus was late?", False),
-        ("When was the last meeting?", False),
-        ("What does this cost?", False),
-        ("Welche Zeitung lese ich?", False),
-        ("Wo wohnt Eva?", False),
-    ],
-)
-def test_several_things_are_asked_for_by_the_form_of_the_question(question: str, wanted: bool) -> None:
-    assert asks_for_list(question) is wanted
