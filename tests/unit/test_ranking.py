@@ -17,9 +17,7 @@ from memstore.models import ChunkKey, Hit, Role, Tier
 from memstore.search import signals
 from memstore.search.ranking import NEWEST, WEIGHTS, QueryFeatures, Ranking, rank
 from memstore.search.recall import PART, READ, rerank
-from memstore.search.signals import (
-    Corpus,
-)
+from memstore.search.signals import Corpus
 from memstore.store.user_index import UserIndex
 from tests.helpers.fakes import ScriptedReranker
 from tests.unit.user_indexes import NOW, Given, arrays
